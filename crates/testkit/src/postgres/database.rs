@@ -1,0 +1,176 @@
+//! The server tests share, and the database each of them has to itself.
+
+use std::collections::hash_map::RandomState;
+use std::env;
+use std::hash::{BuildHasher, Hasher};
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use super::cluster::Cluster;
+use super::programs::Programs;
+use crate::proc;
+
+/// The environment variable with the address of a server to use; its user must be allowed to create databases.
+pub const SERVER_VARIABLE: &str = "DRYDOCK_TEST_POSTGRES";
+
+/// Longest one statement of ours may take on a busy machine.
+const STATEMENT_LIMIT: Duration = Duration::from_secs(60);
+
+/// A PostgreSQL server that gives out databases.
+#[derive(Debug)]
+pub struct Server {
+    admin_url: String,
+    psql: PathBuf,
+    // Held for as long as the server is used; none when the server was given to us.
+    _cluster: Option<Cluster>,
+}
+
+/// Returns this process's server: the one of `DRYDOCK_TEST_POSTGRES`, or a private one that it starts at first use.
+///
+/// # Panics
+/// When there is no server to be had; the message says what to do.
+pub fn server() -> &'static Server {
+    static SERVER: OnceLock<Server> = OnceLock::new();
+    SERVER.get_or_init(|| match Server::from_environment() {
+        Ok(server) => server,
+        Err(reason) => panic!("no PostgreSQL for this test: {reason}"),
+    })
+}
+
+/// Makes a fresh, empty database on this process's server.
+#[track_caller]
+pub fn database() -> Database {
+    server().database()
+}
+
+impl Server {
+    /// Starts a private server, whatever the environment says; it ends when the value is dropped.
+    pub fn start(programs: &Programs) -> Result<Self, String> {
+        let cluster = Cluster::start(programs)?;
+        Ok(Self {
+            admin_url: cluster.admin_url(),
+            psql: programs.directory().join("psql"),
+            _cluster: Some(cluster),
+        })
+    }
+
+    fn from_environment() -> Result<Self, String> {
+        let programs = Programs::find();
+        if let Ok(admin_url) = env::var(SERVER_VARIABLE) {
+            // A given server may be on another machine; then any client in the search path will do.
+            let psql =
+                programs.map_or_else(|_| PathBuf::from("psql"), |programs| programs.directory().join("psql"));
+            return Ok(Self { admin_url, psql, _cluster: None });
+        }
+        let programs =
+            programs.map_err(|missing| format!("{missing}; run `cargo xtask test`, which installs them"))?;
+        Self::start(&programs)
+    }
+
+    /// Returns the address of the database from which others are made.
+    pub fn admin_url(&self) -> &str {
+        &self.admin_url
+    }
+
+    /// Makes a fresh, empty database.
+    #[track_caller]
+    pub fn database(&self) -> Database {
+        // Random, since a test process that was killed leaves its databases on a server it was given.
+        let name = format!("drydock_test_{:016x}", RandomState::new().build_hasher().finish());
+        // The default strategy writes the copy to the log; copying files takes two checkpoints, which is slower.
+        self.psql(&self.admin_url, &format!("CREATE DATABASE {name} TEMPLATE template0")).expect_code(0);
+        Database {
+            url: with_database(&self.admin_url, &name),
+            name,
+            admin_url: self.admin_url.clone(),
+            psql: self.psql.clone(),
+        }
+    }
+
+    #[track_caller]
+    fn psql(&self, url: &str, statement: &str) -> proc::Finished {
+        run_psql(&self.psql, url, statement)
+    }
+}
+
+/// An empty database of one test; dropped, with any connection to it, when the value is.
+#[derive(Debug)]
+pub struct Database {
+    name: String,
+    url: String,
+    admin_url: String,
+    psql: PathBuf,
+}
+
+impl Database {
+    /// Returns its address, `postgres://user@host:port/name`.
+    pub fn url(&self) -> String {
+        self.url.clone()
+    }
+
+    /// Returns its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Runs a statement over a connection of its own, as a second observer, and returns the rows it printed: columns
+    /// separated by `|`, one row a line.
+    #[track_caller]
+    pub fn query(&self, statement: &str) -> String {
+        run_psql(&self.psql, &self.url, statement).expect_code(0).stdout.trim_end().to_owned()
+    }
+}
+
+impl Drop for Database {
+    fn drop(&mut self) {
+        // Best effort: the server may be what the test killed, and a panic here would hide the test's own.
+        command(&self.psql, &self.admin_url, &format!("DROP DATABASE IF EXISTS {} WITH (FORCE)", self.name))
+            .output()
+            .ok();
+    }
+}
+
+#[track_caller]
+fn run_psql(psql: &PathBuf, url: &str, statement: &str) -> proc::Finished {
+    proc::run(&mut command(psql, url, statement), STATEMENT_LIMIT)
+}
+
+fn command(psql: &PathBuf, url: &str, statement: &str) -> Command {
+    let mut command = Command::new(psql);
+    command
+        .args(["--no-psqlrc", "--quiet", "--no-align", "--tuples-only", "--set=ON_ERROR_STOP=1"])
+        .args(["--dbname", url, "--command", statement])
+        .env("PGCONNECT_TIMEOUT", "10");
+    command
+}
+
+/// Returns the address of another database of the same server, keeping its user, password and options.
+fn with_database(admin_url: &str, name: &str) -> String {
+    let (address, options) = match admin_url.split_once('?') {
+        Some((address, options)) => (address, format!("?{options}")),
+        None => (admin_url, String::new()),
+    };
+    let authority_starts = address.find("://").map_or(0, |at| at + "://".len());
+    let authority_ends =
+        address[authority_starts..].find('/').map_or(address.len(), |at| authority_starts + at);
+    format!("{}/{name}{options}", &address[..authority_ends])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::with_database;
+
+    #[test]
+    fn an_address_keeps_everything_but_the_database() {
+        let cases = [
+            ("postgres://u@127.0.0.1:5/postgres", "postgres://u@127.0.0.1:5/x"),
+            ("postgres://u:p@host", "postgres://u:p@host/x"),
+            ("postgresql://host/?sslmode=disable", "postgresql://host/x?sslmode=disable"),
+        ];
+        for (admin, expected) in cases {
+            assert_eq!(with_database(admin, "x"), expected);
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! Throw-away PostgreSQL databases: `database()` gives an empty one, on the server of `DRYDOCK_TEST_POSTGRES` or,
+//! when that is not set, on a private cluster that lives and dies with the test process.
+
+mod cluster;
+mod database;
+mod programs;
+
+pub use database::{Database, SERVER_VARIABLE, Server, database, server};
+pub use programs::{Missing, Programs};

@@ -1,0 +1,183 @@
+//! Running the real binary: with a limit, with its output kept, and with the signals a crash test sends.
+//!
+//! Output goes to files rather than pipes, so a grandchild that outlives its parent can never hang a test, and a
+//! test can read what was printed so far without a thread.
+
+use std::fs::{self, File};
+use std::io;
+use std::process::{Child, Command, ExitStatus};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+
+use crate::wait;
+
+const STDOUT: &str = "stdout";
+const STDERR: &str = "stderr";
+
+/// What a process left behind.
+#[derive(Debug, Clone)]
+pub struct Finished {
+    /// How it ended.
+    pub status: ExitStatus,
+    /// All it wrote to standard output.
+    pub stdout: String,
+    /// All it wrote to standard error.
+    pub stderr: String,
+}
+
+impl Finished {
+    /// Returns the exit code, or nothing when a signal ended the process.
+    pub fn code(&self) -> Option<i32> {
+        self.status.code()
+    }
+
+    /// Returns itself, panicking with all the output unless the exit code is `code`.
+    #[track_caller]
+    pub fn expect_code(self, code: i32) -> Self {
+        assert_eq!(self.code(), Some(code), "exit code\nstdout:\n{}\nstderr:\n{}", self.stdout, self.stderr);
+        self
+    }
+}
+
+/// Runs a command to its end with nothing on its standard input; kills it and panics after `limit`.
+#[track_caller]
+pub fn run(command: &mut Command, limit: Duration) -> Finished {
+    spawn(command).wait(limit)
+}
+
+/// Runs a command to its end with `input` on its standard input; kills it and panics after `limit`.
+#[track_caller]
+pub fn run_with_input(command: &mut Command, input: &str, limit: Duration) -> Finished {
+    spawn_with_input(command, input).wait(limit)
+}
+
+/// Starts a command with nothing on its standard input.
+#[track_caller]
+pub fn spawn(command: &mut Command) -> Running {
+    spawn_with_input(command, "")
+}
+
+/// Starts a command with `input` on its standard input.
+#[track_caller]
+pub fn spawn_with_input(command: &mut Command, input: &str) -> Running {
+    match start(command, input) {
+        Ok(running) => running,
+        Err(error) => panic!("could not start {command:?}: {error}"),
+    }
+}
+
+fn start(command: &mut Command, input: &str) -> io::Result<Running> {
+    let kept = TempDir::with_prefix("drydock-proc-")?;
+    let file = |name: &str| kept.path().join(name);
+    fs::write(file("stdin"), input)?;
+    let child = command
+        .stdin(File::open(file("stdin"))?)
+        .stdout(File::create(file(STDOUT))?)
+        .stderr(File::create(file(STDERR))?)
+        .spawn()?;
+    Ok(Running { shown: format!("{command:?}"), kept, child })
+}
+
+/// A process that was started; killed when dropped.
+#[derive(Debug)]
+pub struct Running {
+    shown: String,
+    kept: TempDir,
+    child: Child,
+}
+
+impl Running {
+    /// Returns the process id.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Returns what it wrote to standard output so far.
+    pub fn stdout(&self) -> String {
+        self.read(STDOUT)
+    }
+
+    /// Returns what it wrote to standard error so far.
+    pub fn stderr(&self) -> String {
+        self.read(STDERR)
+    }
+
+    /// Returns whether it has not ended yet; a stopped process is alive.
+    pub fn is_alive(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(None))
+    }
+
+    /// Kills it (`SIGKILL`): the crash that no handler sees.
+    #[track_caller]
+    pub fn kill(&self) {
+        self.signal(Signal::KILL);
+    }
+
+    /// Freezes it (`SIGSTOP`), as a machine that stalls does.
+    #[track_caller]
+    pub fn pause(&self) {
+        self.signal(Signal::STOP);
+    }
+
+    /// Lets a frozen process go on (`SIGCONT`).
+    #[track_caller]
+    pub fn resume(&self) {
+        self.signal(Signal::CONT);
+    }
+
+    /// Interrupts it (`SIGINT`), as Ctrl-C does.
+    #[track_caller]
+    pub fn interrupt(&self) {
+        self.signal(Signal::INT);
+    }
+
+    /// Asks it to end (`SIGTERM`), as a service manager does.
+    #[track_caller]
+    pub fn terminate(&self) {
+        self.signal(Signal::TERM);
+    }
+
+    /// Waits for its end; kills it and panics with its output after `limit`.
+    #[track_caller]
+    pub fn wait(mut self, limit: Duration) -> Finished {
+        let ended = wait::poll(limit, || match self.child.try_wait() {
+            Ok(status) => status.map(Ok),
+            Err(error) => Some(Err(error)),
+        });
+        let (stdout, stderr) = (self.stdout(), self.stderr());
+        match ended {
+            Some(Ok(status)) => Finished { status, stdout, stderr },
+            Some(Err(error)) => panic!("could not wait for {}: {error}", self.shown),
+            None => panic!(
+                "{} was still running after {limit:?}\nstdout:\n{stdout}\nstderr:\n{stderr}",
+                self.shown
+            ),
+        }
+    }
+
+    /// Sends a signal. A process that ended but was not waited for still has its id, so this cannot hit a stranger.
+    #[track_caller]
+    fn signal(&self, signal: Signal) {
+        if let Err(error) = kill_process(Pid::from_child(&self.child), signal) {
+            panic!("could not send {signal:?} to {}: {error}", self.shown);
+        }
+    }
+
+    #[track_caller]
+    fn read(&self, name: &str) -> String {
+        match fs::read(self.kept.path().join(name)) {
+            Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+            Err(error) => panic!("could not read the {name} of {}: {error}", self.shown),
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // Both fail only when the process has ended and been waited for, which is what is wanted.
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
