@@ -1,1 +1,43 @@
-//! Placeholder until the first commit of this crate.
+//! The plan lifecycle as pure values: what a plan is, which commands change it, and what each change
+//! records and asks for. Nothing here reads a clock, draws a random number, waits, or does I/O.
+
+mod action;
+mod agent;
+mod changeset;
+mod command;
+mod decide;
+mod decision;
+mod effect;
+mod event;
+mod id;
+mod invariant;
+mod lock;
+mod outcome;
+mod plan;
+mod profile;
+mod project;
+mod refusal;
+mod stage;
+mod time;
+
+pub use action::{Action, Argument, Name, NameError, Reviewer, Validation, ValidationRun};
+pub use agent::{AgentRoles, Choice};
+pub use changeset::{ChangeOp, Changeset, ChangesetState, Entry, NewEntry};
+pub use command::{Advance, Approval, Changes, Command, Completion, Context, Next, Start, TakeOverCause};
+pub use decide::{REVERSIONS_MAX, create, decide};
+pub use decision::{
+    Answer, Decision, DecisionChange, DecisionKind, DecisionOption, DecisionStatus, OptionEffect, Question,
+    Resolution,
+};
+pub use effect::{Effect, due};
+pub use event::{Event, Recorded};
+pub use id::{ChangesetId, DecisionId, IdError, IdPrefix, LockId, PlanId, RunId};
+pub use invariant::{Check, Enforcement, Finding, Invariant, InvariantScope, Rule, effective};
+pub use lock::{Fence, Holder, Lock, LockScope};
+pub use outcome::{Decided, Transition};
+pub use plan::{Intent, NewPlan, Plan, Snapshot, Spec};
+pub use profile::{OnDivergence, Profile};
+pub use project::Project;
+pub use refusal::Refusal;
+pub use stage::{Complete, ErrorClass, Failure, Phase, Progress, Settled, Stage, State};
+pub use time::Timestamp;

@@ -1,0 +1,194 @@
+//! What can be asked of a plan. A command carries the facts that its guard needs, found out before the
+//! transaction began; `decide` judges them against the stored plan.
+
+use crate::{
+    Answer, Choice, DecisionId, Enforcement, Failure, Intent, OnDivergence, Phase, Question, RunId,
+    Timestamp, ValidationRun,
+};
+
+/// A request to change a plan.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Command {
+    /// Begin the queued phase.
+    Start(Start),
+    /// The phase reached its end.
+    Complete(RunId, Completion),
+    /// The phase failed; with a question when only a person can say how to go on.
+    Fail(RunId, Failure, Option<Question>),
+    /// The run needs a person.
+    Ask(RunId, Question),
+    /// A sync found a divergence that it could not rebase.
+    Diverge(OnDivergence, Failure, Question),
+    /// A person answers the open decision.
+    Resolve(Answer),
+    /// A person lets the queued phase start, which answers its gate.
+    Approve {
+        /// What the person added.
+        note: Option<String>,
+    },
+    /// Go on to the next phase.
+    Advance(Advance),
+    /// A landing is about to begin.
+    Intend(RunId, Intent),
+    /// The landing of the intent was seen not to have happened.
+    Forgo,
+    /// The target was seen to contain this commit.
+    Land(RunId, String),
+    /// The merged result is not acceptable.
+    Constrain(RunId, Vec<String>),
+    /// Try the phase again.
+    Retry,
+    /// Go back to Strategize.
+    Revert {
+        /// Why.
+        reason: String,
+    },
+    /// End the plan.
+    Cancel {
+        /// Why.
+        reason: String,
+    },
+    /// Free the plan from a run that has no live owner.
+    TakeOver(TakeOverCause),
+    /// Add guidance for the runs to come.
+    Prompt {
+        /// The guidance.
+        text: String,
+    },
+}
+
+/// The facts that a start needs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Start {
+    /// The new run.
+    pub run: RunId,
+    /// The tip of the target; Strategize pins it as the base of all that follows.
+    pub base: String,
+    /// What the invariants said; Strategize alone enforces them here, the other phases did when they were queued.
+    pub enforcement: Enforcement,
+}
+
+/// The facts that going on needs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Advance {
+    /// Where to.
+    pub to: Next,
+    /// What the invariants said.
+    pub enforcement: Enforcement,
+    /// Who lets it go on.
+    pub approval: Approval,
+    /// What there is to apply.
+    pub changes: Changes,
+}
+
+/// The phases that another one leads to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Next {
+    /// From Strategize.
+    Execute,
+    /// From Execute.
+    Apply,
+}
+
+impl Next {
+    /// Returns the phase.
+    pub fn phase(self) -> Phase {
+        match self {
+            Next::Execute => Phase::Execute,
+            Next::Apply => Phase::Apply,
+        }
+    }
+}
+
+/// Who lets a phase begin.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Approval {
+    /// A person asked for it, which answers the gate.
+    Person {
+        /// What the person added.
+        note: Option<String>,
+    },
+    /// Nobody did; only a profile that does not ask lets it pass.
+    Profile,
+}
+
+/// Whether a plan has anything to apply.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Changes {
+    /// Nothing was changed.
+    Nothing,
+    /// Something was.
+    Something,
+}
+
+/// How a phase reached its end.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Completion {
+    /// Strategize: the strategy is adopted.
+    Strategized {
+        /// What it chose.
+        choices: Vec<Choice>,
+    },
+    /// Execute: the work is captured and judged.
+    Executed {
+        /// The commit that holds it.
+        head: String,
+        /// What the validations said.
+        validations: Vec<ValidationRun>,
+    },
+}
+
+/// Why a run has no live owner.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TakeOverCause {
+    /// Its lock expired, was broken, or was let go of by a process that died.
+    OwnerGone,
+    /// Its own process was asked to stop and lets go of it.
+    Interrupted,
+}
+
+impl TakeOverCause {
+    /// Returns the name used in events.
+    pub fn name(self) -> &'static str {
+        match self {
+            TakeOverCause::OwnerGone => "owner_gone",
+            TakeOverCause::Interrupted => "interrupted",
+        }
+    }
+}
+
+impl Command {
+    /// Returns the name used in refusals.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Command::Start(_) => "start",
+            Command::Complete(..) => "complete",
+            Command::Fail(..) => "fail",
+            Command::Ask(..) => "ask",
+            Command::Diverge(..) => "diverge",
+            Command::Resolve(_) => "resolve",
+            Command::Approve { .. } => "approve",
+            Command::Advance(advance) => advance.to.phase().name(),
+            Command::Intend(..) => "intend",
+            Command::Forgo => "forgo",
+            Command::Land(..) => "land",
+            Command::Constrain(..) => "constrain",
+            Command::Retry => "retry",
+            Command::Revert { .. } => "revert",
+            Command::Cancel { .. } => "cancel",
+            Command::TakeOver(_) => "takeover",
+            Command::Prompt { .. } => "prompt",
+        }
+    }
+}
+
+/// What comes from outside with every command: time, chance, and who asks.
+#[derive(Debug, Clone)]
+pub struct Context {
+    /// When it is decided.
+    pub now: Timestamp,
+    /// Who asks.
+    pub by: String,
+    /// An unused id, for the decision that the command may open.
+    pub fresh_decision: DecisionId,
+}

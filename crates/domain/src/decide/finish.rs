@@ -1,0 +1,155 @@
+//! How a run ends: it completes, fails, asks, diverges, or is taken from an owner that is gone.
+
+use super::begin::undecided;
+use super::route::{same_run, wrong_stage};
+use crate::outcome::{Decided, Draft};
+use crate::stage::Common;
+use crate::{
+    Complete, Completion, Context, Event, Failure, OnDivergence, Phase, Progress, Question, Refusal, RunId,
+    Snapshot, Stage, State, TakeOverCause,
+};
+
+/// `strategize/processing` and `execute/processing` → `*/complete`, with a gate when the profile asks next.
+pub(super) fn complete(
+    snapshot: &Snapshot,
+    run: &RunId,
+    completion: Completion,
+    context: &Context,
+) -> Result<Decided, Refusal> {
+    same_run(snapshot, run)?;
+    let mut draft = Draft::after(snapshot, context);
+    let (phase, next) = match (&snapshot.plan.stage, completion) {
+        (Stage::Strategize(Progress::Processing), Completion::Strategized { choices }) => {
+            draft.plan.choices = choices;
+            draft.plan.stage = Stage::Strategize(Progress::Reached(Complete));
+            (Phase::Strategize, Phase::Execute)
+        }
+        (Stage::Execute(Progress::Processing), Completion::Executed { head, validations }) => {
+            let failed: Vec<_> = validations.into_iter().filter(|run| run.required && !run.passed).collect();
+            if !failed.is_empty() {
+                return Err(Refusal::Unvalidated(failed));
+            }
+            draft.plan.head_commit = Some(head);
+            draft.plan.stage = Stage::Execute(Progress::Reached(Complete));
+            (Phase::Execute, Phase::Apply)
+        }
+        (Stage::Strategize(Progress::Reached(Complete)), Completion::Strategized { .. })
+        | (Stage::Execute(Progress::Reached(Complete)), Completion::Executed { .. }) => {
+            return Ok(Decided::Already);
+        }
+        (
+            Stage::Strategize(_) | Stage::Execute(_) | Stage::Apply(_),
+            Completion::Strategized { .. } | Completion::Executed { .. },
+        ) => return Err(wrong_stage(snapshot, "complete")),
+    };
+    draft.plan.phase_completed_at = Some(context.now);
+    let draft = draft.event(Event::Completed(phase));
+    let profile = &snapshot.plan.spec.profile;
+    if !profile.asks_before(next) {
+        return Ok(draft.done());
+    }
+    let mut draft = draft.open(Question::gate(next, &profile.name));
+    draft.plan.gate = Some(context.fresh_decision.clone());
+    Ok(draft.done())
+}
+
+/// `*/processing` → `*/errored`, with a decision when only a person can say how to go on.
+pub(super) fn fail(
+    snapshot: &Snapshot,
+    run: &RunId,
+    failure: Failure,
+    question: Option<Question>,
+    context: &Context,
+) -> Result<Decided, Refusal> {
+    same_run(snapshot, run)?;
+    match snapshot.plan.stage.state() {
+        State::Processing => {}
+        State::Errored => return Ok(Decided::Already),
+        State::Queued
+        | State::Waiting
+        | State::Complete
+        | State::Cancelled
+        | State::Applied
+        | State::Constrained => return Err(wrong_stage(snapshot, "fail")),
+    }
+    Ok(errored(Draft::after(snapshot, context), failure, question, context).done())
+}
+
+fn errored<'a>(
+    draft: Draft<'a>,
+    failure: Failure,
+    question: Option<Question>,
+    context: &Context,
+) -> Draft<'a> {
+    let decision = question.is_some().then(|| context.fresh_decision.clone());
+    let draft = draft
+        .stage(Common::Errored { failure: failure.clone(), decision: decision.clone() })
+        .event(Event::Errored(failure, decision));
+    match question {
+        Some(question) => draft.open(question),
+        None => draft,
+    }
+}
+
+/// `*/processing` → `*/waiting`, with its decision.
+pub(super) fn ask(
+    snapshot: &Snapshot,
+    run: &RunId,
+    question: Question,
+    context: &Context,
+) -> Result<Decided, Refusal> {
+    same_run(snapshot, run)?;
+    match snapshot.plan.stage.state() {
+        State::Processing => {}
+        State::Waiting => return Ok(Decided::Already),
+        State::Queued
+        | State::Complete
+        | State::Errored
+        | State::Cancelled
+        | State::Applied
+        | State::Constrained => return Err(wrong_stage(snapshot, "ask")),
+    }
+    Ok(waiting(Draft::after(snapshot, context), question, context).done())
+}
+
+fn waiting<'a>(draft: Draft<'a>, question: Question, context: &Context) -> Draft<'a> {
+    let decision = context.fresh_decision.clone();
+    draft.stage(Common::Waiting(decision.clone())).event(Event::Waiting(decision)).open(question)
+}
+
+/// Any stage that is not terminal → `*/errored` or `*/waiting`, as the policy says.
+pub(super) fn diverge(
+    snapshot: &Snapshot,
+    policy: OnDivergence,
+    failure: Failure,
+    question: Question,
+    context: &Context,
+) -> Result<Decided, Refusal> {
+    if snapshot.plan.stage.is_terminal() {
+        return Err(wrong_stage(snapshot, "diverge"));
+    }
+    let mut draft = Draft::after(snapshot, context)
+        .withdraw(snapshot.pending.as_ref(), "the branch diverged, which asks another question");
+    draft.plan.phase_completed_at = None;
+    Ok(match policy {
+        OnDivergence::Recover => errored(draft, failure, Some(question), context).done(),
+        OnDivergence::Pause => waiting(draft, question, context).done(),
+    })
+}
+
+/// `*/processing` without a live owner → `*/queued`. Whoever holds the lock may say so: the lock proves it.
+pub(super) fn take_over(
+    snapshot: &Snapshot,
+    cause: TakeOverCause,
+    context: &Context,
+) -> Result<Decided, Refusal> {
+    match snapshot.plan.stage.state() {
+        State::Processing => {}
+        State::Queued => return Ok(Decided::Already),
+        State::Waiting => return Err(undecided(snapshot, "takeover")),
+        State::Complete | State::Errored | State::Cancelled | State::Applied | State::Constrained => {
+            return Err(wrong_stage(snapshot, "takeover"));
+        }
+    }
+    Ok(Draft::after(snapshot, context).stage(Common::Queued).event(Event::TakenOver(cause)).done())
+}

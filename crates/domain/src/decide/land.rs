@@ -1,0 +1,87 @@
+//! How an Apply ends. An intent is recorded before the target moves, so that after a crash the repository,
+//! not a guess, says how it ended. Every step here needs the project's lock too.
+
+use super::route::{same_run, wrong_stage};
+use crate::outcome::{Decided, Draft};
+use crate::{Context, Event, Intent, Progress, Refusal, RunId, Settled, Snapshot, Stage, State};
+
+/// Records that the target is about to move; the plan stays `apply/processing`.
+pub(super) fn intend(
+    snapshot: &Snapshot,
+    run: &RunId,
+    intent: Intent,
+    context: &Context,
+) -> Result<Decided, Refusal> {
+    same_run(snapshot, run)?;
+    processing(snapshot, "intend")?;
+    match &snapshot.plan.intent {
+        Some(open) if *open == intent => return Ok(Decided::Already),
+        Some(_) => return Err(Refusal::IntentOpen),
+        None => {}
+    }
+    let mut draft = Draft::after(snapshot, context).under_project();
+    draft.plan.intent = Some(intent.clone());
+    Ok(draft.event(Event::ApplyIntended(intent)).done())
+}
+
+/// Drops an intent whose landing was seen not to have happened.
+pub(super) fn forgo(snapshot: &Snapshot, context: &Context) -> Result<Decided, Refusal> {
+    let Some(intent) = snapshot.plan.intent.clone() else { return Ok(Decided::Already) };
+    if snapshot.plan.stage.is_terminal() {
+        return Err(wrong_stage(snapshot, "forgo"));
+    }
+    let mut draft = Draft::after(snapshot, context).under_project();
+    draft.plan.intent = None;
+    Ok(draft.event(Event::ApplyForgone(intent)).done())
+}
+
+/// `apply/processing` → `apply/applied`.
+pub(super) fn land(
+    snapshot: &Snapshot,
+    run: &RunId,
+    commit: String,
+    context: &Context,
+) -> Result<Decided, Refusal> {
+    same_run(snapshot, run)?;
+    if snapshot.plan.stage.state() == State::Applied && snapshot.plan.landed_commit.as_ref() == Some(&commit)
+    {
+        return Ok(Decided::Already);
+    }
+    processing(snapshot, "land")?;
+    if snapshot.plan.intent.as_ref().is_none_or(|intent| intent.to != commit) {
+        return Err(wrong_stage(snapshot, "land"));
+    }
+    let mut draft = Draft::after(snapshot, context).under_project();
+    draft.plan.intent = None;
+    draft.plan.landed_commit = Some(commit.clone());
+    draft.plan.phase_completed_at = Some(context.now);
+    draft.plan.stage = Stage::Apply(Progress::Reached(Settled::Applied { commit: commit.clone() }));
+    Ok(draft.event(Event::Applied { commit }).done())
+}
+
+/// `apply/processing` → `apply/constrained`; nothing was moved.
+pub(super) fn constrain(
+    snapshot: &Snapshot,
+    run: &RunId,
+    reasons: Vec<String>,
+    context: &Context,
+) -> Result<Decided, Refusal> {
+    same_run(snapshot, run)?;
+    if snapshot.plan.stage.state() == State::Constrained {
+        return Ok(Decided::Already);
+    }
+    processing(snapshot, "constrain")?;
+    if snapshot.plan.intent.is_some() {
+        return Err(Refusal::IntentOpen);
+    }
+    let mut draft = Draft::after(snapshot, context);
+    draft.plan.stage = Stage::Apply(Progress::Reached(Settled::Constrained { reasons: reasons.clone() }));
+    Ok(draft.event(Event::Constrained(reasons)).done())
+}
+
+fn processing(snapshot: &Snapshot, command: &'static str) -> Result<(), Refusal> {
+    match &snapshot.plan.stage {
+        Stage::Apply(Progress::Processing) => Ok(()),
+        Stage::Strategize(_) | Stage::Execute(_) | Stage::Apply(_) => Err(wrong_stage(snapshot, command)),
+    }
+}

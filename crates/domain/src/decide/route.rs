@@ -1,0 +1,45 @@
+//! The entry of the state machine: hands each command to the file that judges it.
+
+use super::{begin, finish, land, steer};
+use crate::outcome::Decided;
+use crate::{Command, Context, Refusal, RunId, Snapshot};
+
+/// Judges a command against the stored plan. Pure: the same arguments give the same answer.
+pub fn decide(snapshot: &Snapshot, command: Command, context: &Context) -> Result<Decided, Refusal> {
+    match command {
+        Command::Start(start) => begin::start(snapshot, start, context),
+        Command::Approve { note } => begin::approve(snapshot, note, context),
+        Command::Advance(advance) => begin::advance(snapshot, advance, context),
+        Command::Complete(run, completion) => finish::complete(snapshot, &run, completion, context),
+        Command::Fail(run, failure, question) => finish::fail(snapshot, &run, failure, question, context),
+        Command::Ask(run, question) => finish::ask(snapshot, &run, question, context),
+        Command::Diverge(policy, failure, question) => {
+            finish::diverge(snapshot, policy, failure, question, context)
+        }
+        Command::TakeOver(cause) => finish::take_over(snapshot, cause, context),
+        Command::Intend(run, intent) => land::intend(snapshot, &run, intent, context),
+        Command::Forgo => land::forgo(snapshot, context),
+        Command::Land(run, commit) => land::land(snapshot, &run, commit, context),
+        Command::Constrain(run, reasons) => land::constrain(snapshot, &run, reasons, context),
+        Command::Resolve(answer) => steer::resolve(snapshot, answer, context),
+        Command::Retry => steer::retry(snapshot, context),
+        Command::Revert { reason } => steer::revert(snapshot, reason, context),
+        Command::Cancel { reason } => steer::cancel(snapshot, reason, context),
+        Command::Prompt { text } => steer::prompt(snapshot, text, context),
+    }
+}
+
+/// The refusal of a command that the plan's stage does not take.
+pub(super) fn wrong_stage(snapshot: &Snapshot, command: &'static str) -> Refusal {
+    let stage = &snapshot.plan.stage;
+    Refusal::WrongStage { command, phase: stage.phase(), state: stage.state() }
+}
+
+/// Passes only reports of the plan's current run.
+pub(super) fn same_run(snapshot: &Snapshot, run: &RunId) -> Result<(), Refusal> {
+    if snapshot.plan.run.as_ref() == Some(run) {
+        Ok(())
+    } else {
+        Err(Refusal::StaleRun { given: run.clone(), current: snapshot.plan.run.clone() })
+    }
+}

@@ -1,0 +1,129 @@
+//! What a person asks of a plan: answer, retry, revert, cancel, prompt.
+
+use super::route::wrong_stage;
+use crate::outcome::{Decided, Draft};
+use crate::stage::Common;
+use crate::{Answer, Context, Decision, Event, OptionEffect, Phase, Question, Refusal, Snapshot, State};
+
+/// How often a plan may go back to Strategize.
+pub const REVERSIONS_MAX: u32 = 3;
+
+/// Answers the decision that the plan waits for. The approval of a gate is an advance or a start, which carry
+/// the facts that those need.
+pub(super) fn resolve(snapshot: &Snapshot, answer: Answer, context: &Context) -> Result<Decided, Refusal> {
+    let Some(decision) = snapshot.pending.as_ref().filter(|pending| pending.id == answer.decision) else {
+        return Err(Refusal::DecisionClosed(answer.decision));
+    };
+    let Some(option) = decision.question.options.iter().find(|option| option.id == answer.option) else {
+        return Err(Refusal::UnknownOption {
+            decision: answer.decision,
+            option: answer.option,
+            offered: decision.question.options.iter().map(|option| option.id.clone()).collect(),
+        });
+    };
+    let effect = option.effect;
+    let draft = Draft::after(snapshot, context).resolve(decision, &answer.option, answer.note.clone());
+    match effect {
+        OptionEffect::Approve => Err(wrong_stage(snapshot, "approve")),
+        OptionEffect::Requeue => Ok(requeue(snapshot, draft, decision, &answer)),
+        OptionEffect::Revert => reverted(snapshot, draft, answer_text(decision, &answer)),
+        OptionEffect::Cancel => cancelled(snapshot, draft, answer_text(decision, &answer)),
+    }
+}
+
+fn requeue(snapshot: &Snapshot, mut draft: Draft<'_>, decision: &Decision, answer: &Answer) -> Decided {
+    draft.plan.feedback.push(answer_text(decision, answer));
+    let event = match snapshot.plan.stage.failure() {
+        Some(_) => Event::Retried,
+        None => Event::Resumed,
+    };
+    draft.stage(Common::Queued).event(event).done()
+}
+
+fn answer_text(decision: &Decision, answer: &Answer) -> String {
+    let Question { text, .. } = &decision.question;
+    match &answer.note {
+        Some(note) => format!("{text} — {}: {note}", answer.option),
+        None => format!("{text} — {}", answer.option),
+    }
+}
+
+/// `*/errored` and `apply/constrained` → the same phase, queued.
+pub(super) fn retry(snapshot: &Snapshot, context: &Context) -> Result<Decided, Refusal> {
+    match snapshot.plan.stage.state() {
+        State::Errored | State::Constrained => {}
+        State::Queued if snapshot.plan.runs > 0 => return Ok(Decided::Already),
+        State::Queued
+        | State::Processing
+        | State::Waiting
+        | State::Complete
+        | State::Cancelled
+        | State::Applied => return Err(wrong_stage(snapshot, "retry")),
+    }
+    if let Some(decision) = snapshot.plan.pending_decision() {
+        return Err(Refusal::Undecided { command: "retry", decision: decision.clone() });
+    }
+    Ok(Draft::after(snapshot, context).stage(Common::Queued).event(Event::Retried).done())
+}
+
+/// `execute/*`, `apply/constrained`, `apply/errored` → `strategize/queued`, at most [`REVERSIONS_MAX`] times.
+pub(super) fn revert(snapshot: &Snapshot, reason: String, context: &Context) -> Result<Decided, Refusal> {
+    let draft = Draft::after(snapshot, context)
+        .withdraw(snapshot.pending.as_ref(), "the plan went back to strategize");
+    reverted(snapshot, draft, reason)
+}
+
+fn reverted(snapshot: &Snapshot, mut draft: Draft<'_>, reason: String) -> Result<Decided, Refusal> {
+    let plan = &snapshot.plan;
+    match (plan.stage.phase(), plan.stage.state()) {
+        (Phase::Execute, State::Cancelled) => return Err(wrong_stage(snapshot, "revert")),
+        (Phase::Execute, _) | (Phase::Apply, State::Constrained | State::Errored) => {}
+        (Phase::Strategize, State::Queued) if plan.reversions > 0 => return Ok(Decided::Already),
+        (Phase::Strategize | Phase::Apply, _) => return Err(wrong_stage(snapshot, "revert")),
+    }
+    if plan.intent.is_some() {
+        return Err(Refusal::IntentOpen);
+    }
+    if plan.reversions >= REVERSIONS_MAX {
+        return Err(Refusal::TooManyReversions { max: REVERSIONS_MAX });
+    }
+    draft.plan.reversions += 1;
+    draft.plan.head_commit = None;
+    draft.plan.choices = Vec::new();
+    draft.plan.feedback.push(reason.clone());
+    let count = draft.plan.reversions;
+    Ok(draft.enter(Phase::Strategize.queued()).event(Event::Reverted { reason, count }).done())
+}
+
+/// Anything that is not terminal → cancelled.
+pub(super) fn cancel(snapshot: &Snapshot, reason: String, context: &Context) -> Result<Decided, Refusal> {
+    let draft = Draft::after(snapshot, context).withdraw(snapshot.pending.as_ref(), "the plan was cancelled");
+    cancelled(snapshot, draft, reason)
+}
+
+fn cancelled(snapshot: &Snapshot, draft: Draft<'_>, reason: String) -> Result<Decided, Refusal> {
+    match snapshot.plan.stage.state() {
+        State::Cancelled => return Ok(Decided::Already),
+        State::Applied => return Err(wrong_stage(snapshot, "cancel")),
+        State::Queued
+        | State::Processing
+        | State::Waiting
+        | State::Complete
+        | State::Errored
+        | State::Constrained => {}
+    }
+    if snapshot.plan.intent.is_some() {
+        return Err(Refusal::IntentOpen);
+    }
+    Ok(draft.stage(Common::Cancelled { reason: reason.clone() }).event(Event::Cancelled(reason)).done())
+}
+
+/// Adds guidance for the runs to come; the stage stays.
+pub(super) fn prompt(snapshot: &Snapshot, text: String, context: &Context) -> Result<Decided, Refusal> {
+    if snapshot.plan.stage.is_terminal() {
+        return Err(wrong_stage(snapshot, "prompt"));
+    }
+    let mut draft = Draft::after(snapshot, context);
+    draft.plan.feedback.push(text.clone());
+    Ok(draft.event(Event::Prompted(text)).done())
+}

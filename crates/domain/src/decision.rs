@@ -1,0 +1,228 @@
+//! Decisions: questions to a person, with the plan, phase and run they belong to. They are opened in the same
+//! commit as the state that asks, and every option says what it will do.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::{DecisionId, Phase, PlanId, RunId, Timestamp};
+
+/// A question to a person.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Decision {
+    /// Its id.
+    pub id: DecisionId,
+    /// The plan that asks.
+    pub plan: PlanId,
+    /// The phase it asks in.
+    pub phase: Phase,
+    /// The run it asks for, if one had started.
+    pub run: Option<RunId>,
+    /// What is asked.
+    pub question: Question,
+    /// Whether it still waits.
+    pub status: DecisionStatus,
+    /// When it was opened.
+    pub created_at: Timestamp,
+}
+
+/// What is asked, and what can be answered.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Question {
+    /// What kind of question.
+    pub kind: DecisionKind,
+    /// The question itself.
+    pub text: String,
+    /// The answers that are possible.
+    pub options: Vec<DecisionOption>,
+    /// What a person needs to know to answer.
+    pub details: Value,
+}
+
+/// What kind of question.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DecisionKind {
+    /// May the next phase start?
+    Gate,
+    /// An agent asks.
+    Agent,
+    /// The branch and its remote have diverged.
+    Divergence,
+    /// It cannot be told whether a landing happened.
+    ApplyOutcome,
+}
+
+impl DecisionKind {
+    /// Returns the name used in JSON and in the store.
+    pub fn name(self) -> &'static str {
+        match self {
+            DecisionKind::Gate => "gate",
+            DecisionKind::Agent => "agent",
+            DecisionKind::Divergence => "divergence",
+            DecisionKind::ApplyOutcome => "apply_outcome",
+        }
+    }
+}
+
+/// One possible answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DecisionOption {
+    /// What is typed to choose it.
+    pub id: String,
+    /// What it means.
+    pub label: String,
+    /// What it does.
+    pub effect: OptionEffect,
+}
+
+/// What an answer does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OptionEffect {
+    /// The next phase may start.
+    Approve,
+    /// The phase starts anew, with the answer as feedback.
+    Requeue,
+    /// The plan goes back to Strategize, with the answer as feedback.
+    Revert,
+    /// The plan is cancelled.
+    Cancel,
+}
+
+impl OptionEffect {
+    /// Returns the name used in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            OptionEffect::Approve => "approve",
+            OptionEffect::Requeue => "requeue",
+            OptionEffect::Revert => "revert",
+            OptionEffect::Cancel => "cancel",
+        }
+    }
+}
+
+/// Whether a decision still waits.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DecisionStatus {
+    /// It does.
+    Open,
+    /// A person answered.
+    Resolved(Resolution),
+    /// Its cause is gone.
+    Withdrawn {
+        /// Why.
+        reason: String,
+        /// When.
+        at: Timestamp,
+    },
+}
+
+impl DecisionStatus {
+    /// Returns the name used in JSON and in the store.
+    pub fn name(&self) -> &'static str {
+        match self {
+            DecisionStatus::Open => "open",
+            DecisionStatus::Resolved(_) => "resolved",
+            DecisionStatus::Withdrawn { .. } => "withdrawn",
+        }
+    }
+}
+
+/// What a person answered.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Resolution {
+    /// The chosen option.
+    pub option: String,
+    /// What the person added.
+    pub note: Option<String>,
+    /// Who answered.
+    pub by: String,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// An answer that a person gives.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer {
+    /// To which decision.
+    pub decision: DecisionId,
+    /// Which option.
+    pub option: String,
+    /// What the person adds.
+    pub note: Option<String>,
+}
+
+/// What a transition does to a decision record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DecisionChange {
+    /// Writes a new one.
+    Open(Decision),
+    /// Closes the open one with an answer.
+    Resolve(DecisionId, Resolution),
+    /// Closes the open one without an answer.
+    Withdraw {
+        /// Which one.
+        id: DecisionId,
+        /// Why.
+        reason: String,
+        /// When.
+        at: Timestamp,
+    },
+}
+
+impl Question {
+    /// The option of a gate that lets the phase start.
+    pub const APPROVE: &'static str = "approve";
+
+    /// Returns the question that a profile asks before a phase.
+    pub fn gate(before: Phase, profile: &str) -> Question {
+        Question {
+            kind: DecisionKind::Gate,
+            text: format!("May {before} start? The profile {profile} asks before it."),
+            options: vec![
+                option(Question::APPROVE, format!("start {before}"), OptionEffect::Approve),
+                option("reject", "cancel the plan; its work is kept".to_owned(), OptionEffect::Cancel),
+            ],
+            details: serde_json::json!({ "before": before }),
+        }
+    }
+
+    /// Returns the question that an agent asks; without options any of `answered` and `abort` will do.
+    pub fn from_agent(text: String, offered: Vec<(String, String)>) -> Question {
+        let mut options: Vec<_> =
+            offered.into_iter().map(|(id, label)| option(&id, label, OptionEffect::Requeue)).collect();
+        if options.is_empty() {
+            let label = "go on with the note as the answer".to_owned();
+            options.push(option("answered", label, OptionEffect::Requeue));
+        }
+        if options.iter().all(|option| option.id != "abort") {
+            options.push(option(
+                "abort",
+                "cancel the plan; its work is kept".to_owned(),
+                OptionEffect::Cancel,
+            ));
+        }
+        Question { kind: DecisionKind::Agent, text, options, details: Value::Object(Default::default()) }
+    }
+
+    /// Returns the question to ask when the target's history no longer tells whether a landing happened.
+    pub fn apply_outcome(target: &str, from: &str, to: &str) -> Question {
+        Question {
+            kind: DecisionKind::ApplyOutcome,
+            text: format!(
+                "{target} was rewritten while {to} was being landed on {from}; it cannot be told whether it \
+                 landed. Land it again on {target} as it is now?"
+            ),
+            options: vec![
+                option("retry", format!("merge into {target} as it is now"), OptionEffect::Requeue),
+                option("abort", "cancel the plan; its work is kept".to_owned(), OptionEffect::Cancel),
+            ],
+            details: serde_json::json!({ "target": target, "from": from, "to": to }),
+        }
+    }
+}
+
+fn option(id: &str, label: String, effect: OptionEffect) -> DecisionOption {
+    DecisionOption { id: id.to_owned(), label, effect }
+}

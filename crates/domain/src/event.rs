@@ -1,0 +1,216 @@
+//! What the feed tells. Events are written typed and read back as kind and data: readers are other programs,
+//! and what they rely on is the JSON.
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::{
+    ChangesetId, Choice, Decision, DecisionId, Enforcement, Failure, Intent, Phase, PlanId, Resolution,
+    RunId, TakeOverCause, Timestamp, ValidationRun,
+};
+
+/// Something that happened to a plan.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event {
+    /// The plan was made.
+    Created {
+        /// Its task.
+        task: String,
+    },
+    /// A run began.
+    Started(Phase),
+    /// A phase reached its end.
+    Completed(Phase),
+    /// The next phase is queued.
+    Advanced(Phase),
+    /// A phase failed.
+    Errored(Failure, Option<DecisionId>),
+    /// A phase waits for a person.
+    Waiting(DecisionId),
+    /// A waiting phase is queued again.
+    Resumed,
+    /// The plan was ended.
+    Cancelled(String),
+    /// The plan went back to Strategize.
+    Reverted {
+        /// Why.
+        reason: String,
+        /// How often by now.
+        count: u32,
+    },
+    /// A failed phase is queued again.
+    Retried,
+    /// A run without a live owner was ended; its phase is queued again.
+    TakenOver(TakeOverCause),
+    /// The result landed.
+    Applied {
+        /// The landed commit.
+        commit: String,
+    },
+    /// The merged result is not acceptable.
+    Constrained(Vec<String>),
+    /// A person added guidance.
+    Prompted(String),
+    /// An agent recorded a choice.
+    ChoiceRecorded(Choice),
+    /// Invariants were enforced and let the transition pass.
+    InvariantEnforced(Enforcement),
+    /// Invariants blocked a transition.
+    InvariantBlocked(Enforcement),
+    /// A person is asked.
+    DecisionOpened(Box<Decision>),
+    /// A person answered.
+    DecisionResolved(DecisionId, Resolution),
+    /// The question's cause is gone.
+    DecisionWithdrawn {
+        /// Which one.
+        id: DecisionId,
+        /// Why.
+        reason: String,
+    },
+    /// A writer opened its changeset.
+    ChangesetOpened {
+        /// Which one.
+        id: ChangesetId,
+        /// Who writes.
+        writer: String,
+    },
+    /// A changeset is final.
+    ChangesetSealed {
+        /// Which one.
+        id: ChangesetId,
+        /// How many changes it holds.
+        entries: i64,
+    },
+    /// What a sync or a push came to.
+    Synced {
+        /// The outcome's name.
+        outcome: &'static str,
+        /// What it carries.
+        details: Value,
+    },
+    /// A landing is about to begin.
+    ApplyIntended(Intent),
+    /// A begun landing was seen not to have happened.
+    ApplyForgone(Intent),
+    /// An agent started, ended or said something.
+    Agent {
+        /// What, e.g. `started`.
+        what: &'static str,
+        /// The rest.
+        details: Value,
+    },
+    /// A validation gave its answer.
+    Validated(ValidationRun),
+    /// A lock was broken by a person.
+    LockBroken {
+        /// Who held it.
+        owner: String,
+        /// Why.
+        reason: String,
+    },
+    /// Somebody should look.
+    Alert {
+        /// How urgent: `low` or `high`.
+        priority: &'static str,
+        /// What it is about.
+        text: String,
+    },
+}
+
+impl Event {
+    /// Returns the kind, as in `plan.started`.
+    pub fn kind(&self) -> String {
+        match self {
+            Event::Created { .. } => "plan.created",
+            Event::Started(_) => "plan.started",
+            Event::Completed(_) => "plan.completed",
+            Event::Advanced(_) => "plan.advanced",
+            Event::Errored(..) => "plan.errored",
+            Event::Waiting(_) => "plan.waiting",
+            Event::Resumed => "plan.resumed",
+            Event::Cancelled(_) => "plan.cancelled",
+            Event::Reverted { .. } => "plan.reverted",
+            Event::Retried => "plan.retried",
+            Event::TakenOver(_) => "plan.taken_over",
+            Event::Applied { .. } => "plan.applied",
+            Event::Constrained(_) => "plan.constrained",
+            Event::Prompted(_) => "plan.prompted",
+            Event::ChoiceRecorded(_) => "agent.choice",
+            Event::InvariantEnforced(_) => "invariant.enforced",
+            Event::InvariantBlocked(_) => "invariant.blocked",
+            Event::DecisionOpened(_) => "decision.opened",
+            Event::DecisionResolved(..) => "decision.resolved",
+            Event::DecisionWithdrawn { .. } => "decision.withdrawn",
+            Event::ChangesetOpened { .. } => "changeset.opened",
+            Event::ChangesetSealed { .. } => "changeset.sealed",
+            Event::Synced { outcome, .. } => return format!("sync.{outcome}"),
+            Event::ApplyIntended(_) => "apply.intended",
+            Event::ApplyForgone(_) => "apply.forgone",
+            Event::Agent { what, .. } => return format!("agent.{what}"),
+            Event::Validated(run) if run.passed => "validation.passed",
+            Event::Validated(_) => "validation.failed",
+            Event::LockBroken { .. } => "lock.broken",
+            Event::Alert { .. } => "alert",
+        }
+        .to_owned()
+    }
+
+    /// Returns what the kind does not say.
+    pub fn details(&self) -> Value {
+        match self {
+            Event::Created { task } => json!({ "task": task }),
+            Event::Started(phase) | Event::Completed(phase) => json!({ "phase": phase }),
+            Event::Advanced(phase) => json!({ "to": phase }),
+            Event::Errored(failure, decision) => json!({ "error": failure, "decision": decision }),
+            Event::Waiting(decision) => json!({ "decision": decision }),
+            Event::Resumed | Event::Retried => json!({}),
+            Event::Cancelled(reason) => json!({ "reason": reason }),
+            Event::Reverted { reason, count } => json!({ "reason": reason, "count": count }),
+            Event::TakenOver(cause) => json!({ "cause": cause.name() }),
+            Event::Applied { commit } => json!({ "commit": commit }),
+            Event::Constrained(reasons) => json!({ "reasons": reasons }),
+            Event::Prompted(text) => json!({ "text": text }),
+            Event::ChoiceRecorded(choice) => json!(choice),
+            Event::InvariantEnforced(enforcement) | Event::InvariantBlocked(enforcement) => {
+                json!(enforcement)
+            }
+            Event::DecisionOpened(decision) => json!({
+                "id": decision.id,
+                "kind": decision.question.kind,
+                "question": decision.question.text,
+                "options": decision.question.options.iter().map(|option| &option.id).collect::<Vec<_>>(),
+            }),
+            Event::DecisionResolved(id, resolution) => {
+                json!({ "id": id, "option": resolution.option, "note": resolution.note, "by": resolution.by })
+            }
+            Event::DecisionWithdrawn { id, reason } => json!({ "id": id, "reason": reason }),
+            Event::ChangesetOpened { id, writer } => json!({ "id": id, "writer": writer }),
+            Event::ChangesetSealed { id, entries } => json!({ "id": id, "entries": entries }),
+            Event::Synced { details, .. } | Event::Agent { details, .. } => details.clone(),
+            Event::ApplyIntended(intent) | Event::ApplyForgone(intent) => json!(intent),
+            Event::Validated(run) => json!(run),
+            Event::LockBroken { owner, reason } => json!({ "owner": owner, "reason": reason }),
+            Event::Alert { priority, text } => json!({ "priority": priority, "text": text }),
+        }
+    }
+}
+
+/// An event as it stands in the feed.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Recorded {
+    /// Its place in the feed.
+    pub seq: i64,
+    /// When it was committed.
+    pub at: Timestamp,
+    /// What happened.
+    pub kind: String,
+    /// To which plan.
+    pub plan: Option<PlanId>,
+    /// In which run.
+    pub run: Option<RunId>,
+    /// The plan's revision after it.
+    pub revision: Option<i64>,
+    /// The rest.
+    pub details: Value,
+}

@@ -1,0 +1,155 @@
+//! The answer of `decide`: a transition that records everything at once, or that nothing needs to change.
+
+use crate::event::Event;
+use crate::stage::Common;
+use crate::{
+    Context, Decision, DecisionChange, DecisionStatus, Effect, Plan, Question, Resolution, Snapshot, Stage,
+    due,
+};
+
+/// What an accepted command does.
+#[must_use = "a decision changes nothing until it is committed"]
+#[derive(Debug, PartialEq)]
+pub enum Decided {
+    /// The plan changes.
+    Change(Box<Transition>),
+    /// The command took effect before; nothing changes.
+    Already,
+}
+
+/// What an accepted command records and asks for. Only `decide` and `create` make one.
+#[must_use = "a transition changes nothing until it is committed"]
+#[derive(Debug, PartialEq)]
+pub struct Transition {
+    plan: Plan,
+    events: Vec<Event>,
+    decisions: Vec<DecisionChange>,
+    ground: Ground,
+}
+
+/// Which locks a transition needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ground {
+    Plan,
+    Project,
+}
+
+impl Transition {
+    /// Returns the plan as it will be.
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// Returns what the feed will tell.
+    pub fn events(&self) -> &[Event] {
+        &self.events
+    }
+
+    /// Returns the decisions that are opened and closed.
+    pub fn decisions(&self) -> &[DecisionChange] {
+        &self.decisions
+    }
+
+    /// Returns what must happen next without a person.
+    pub fn effect(&self) -> Option<Effect> {
+        due(&self.plan)
+    }
+
+    /// Says whether it may only be committed under the project's lock as well (S1.2).
+    pub fn needs_project(&self) -> bool {
+        self.ground == Ground::Project
+    }
+
+    /// Gives the plan as it will be.
+    pub fn into_plan(self) -> Plan {
+        self.plan
+    }
+}
+
+/// A transition while `decide` writes it.
+pub(crate) struct Draft<'a> {
+    pub(crate) plan: Plan,
+    events: Vec<Event>,
+    decisions: Vec<DecisionChange>,
+    ground: Ground,
+    context: &'a Context,
+}
+
+impl<'a> Draft<'a> {
+    pub(crate) fn after(snapshot: &Snapshot, context: &'a Context) -> Self {
+        let mut plan = snapshot.plan.clone();
+        plan.revision += 1;
+        Self::of(plan, context)
+    }
+
+    pub(crate) fn of(mut plan: Plan, context: &'a Context) -> Self {
+        plan.updated_at = context.now;
+        Self { plan, events: Vec::new(), decisions: Vec::new(), ground: Ground::Plan, context }
+    }
+
+    pub(crate) fn event(mut self, event: Event) -> Self {
+        self.events.push(event);
+        self
+    }
+
+    pub(crate) fn stage(mut self, common: Common) -> Self {
+        self.plan.stage = self.plan.stage.same_phase(common);
+        self
+    }
+
+    pub(crate) fn enter(mut self, stage: Stage) -> Self {
+        self.plan.stage = stage;
+        self.plan.phase_started_at = None;
+        self.plan.phase_completed_at = None;
+        self
+    }
+
+    pub(crate) fn under_project(mut self) -> Self {
+        self.ground = Ground::Project;
+        self
+    }
+
+    /// Opens a decision under the fresh id of the context.
+    pub(crate) fn open(mut self, question: Question) -> Self {
+        let decision = Decision {
+            id: self.context.fresh_decision.clone(),
+            plan: self.plan.id.clone(),
+            phase: self.plan.stage.phase(),
+            run: self.plan.run.clone(),
+            question,
+            status: DecisionStatus::Open,
+            created_at: self.context.now,
+        };
+        self.events.push(Event::DecisionOpened(Box::new(decision.clone())));
+        self.decisions.push(DecisionChange::Open(decision));
+        self
+    }
+
+    pub(crate) fn resolve(mut self, decision: &Decision, option: &str, note: Option<String>) -> Self {
+        let resolution =
+            Resolution { option: option.to_owned(), note, by: self.context.by.clone(), at: self.context.now };
+        self.events.push(Event::DecisionResolved(decision.id.clone(), resolution.clone()));
+        self.decisions.push(DecisionChange::Resolve(decision.id.clone(), resolution));
+        self.plan.gate = None;
+        self
+    }
+
+    /// Closes the open decision, if there is one, because its cause is gone.
+    pub(crate) fn withdraw(mut self, pending: Option<&Decision>, reason: &str) -> Self {
+        if let Some(decision) = pending {
+            let (id, reason) = (decision.id.clone(), reason.to_owned());
+            self.events.push(Event::DecisionWithdrawn { id: id.clone(), reason: reason.clone() });
+            self.decisions.push(DecisionChange::Withdraw { id, reason, at: self.context.now });
+        }
+        self.plan.gate = None;
+        self
+    }
+
+    pub(crate) fn done(self) -> Decided {
+        Decided::Change(Box::new(self.into_transition()))
+    }
+
+    pub(crate) fn into_transition(self) -> Transition {
+        Transition { plan: self.plan, events: self.events, decisions: self.decisions, ground: self.ground }
+    }
+}

@@ -1,0 +1,97 @@
+//! The ways a command is refused. A refusal is an answer, not an error: the plan is as it was.
+
+use crate::{DecisionId, Enforcement, Event, Phase, RunId, State, ValidationRun};
+
+/// Why a command changes nothing.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// The plan is not where the command could be taken.
+    #[error("cannot {command} a plan that is {phase}/{state}")]
+    WrongStage {
+        /// The command.
+        command: &'static str,
+        /// The plan's phase.
+        phase: Phase,
+        /// The plan's state.
+        state: State,
+    },
+    /// Invariants do not hold, or could not be checked.
+    #[error("{}", blocked_text(.0))]
+    Blocked(Enforcement),
+    /// A person must answer first.
+    #[error("decision {decision} must be answered before {command}")]
+    Undecided {
+        /// The command.
+        command: &'static str,
+        /// The open decision.
+        decision: DecisionId,
+    },
+    /// The report is of a run that is not the plan's current one.
+    #[error("run {given} is not the current run of the plan")]
+    StaleRun {
+        /// The run that reported.
+        given: RunId,
+        /// The plan's run.
+        current: Option<RunId>,
+    },
+    /// The decision is not the one that the plan waits for.
+    #[error("decision {0} is no longer open")]
+    DecisionClosed(DecisionId),
+    /// The decision has no such option.
+    #[error("decision {decision} has no option {option:?} (it offers {})", offered.join(", "))]
+    UnknownOption {
+        /// The decision.
+        decision: DecisionId,
+        /// What was answered.
+        option: String,
+        /// What could be.
+        offered: Vec<String>,
+    },
+    /// There is nothing to apply.
+    #[error("the plan changed nothing, so there is nothing to apply")]
+    NothingChanged,
+    /// Required validations have not passed.
+    #[error("required validations failed: {}", names(.0))]
+    Unvalidated(Vec<ValidationRun>),
+    /// It went back too often already.
+    #[error("the plan was reverted {max} times already, which is the limit")]
+    TooManyReversions {
+        /// The limit.
+        max: u32,
+    },
+    /// A landing was begun and it is not known yet how it ended.
+    #[error("a landing of the plan was begun and its end is not recorded yet")]
+    IntentOpen,
+}
+
+impl Refusal {
+    /// Returns what the feed keeps of this refusal.
+    pub fn events(&self) -> Vec<Event> {
+        match self {
+            Refusal::Blocked(enforcement) => vec![Event::InvariantBlocked(enforcement.clone())],
+            Refusal::UnknownOption { decision, option, .. } => {
+                vec![Event::Alert {
+                    priority: "low",
+                    text: format!("decision {decision} was answered with the unknown option {option:?}"),
+                }]
+            }
+            Refusal::WrongStage { .. }
+            | Refusal::Undecided { .. }
+            | Refusal::StaleRun { .. }
+            | Refusal::DecisionClosed(_)
+            | Refusal::NothingChanged
+            | Refusal::Unvalidated(_)
+            | Refusal::TooManyReversions { .. }
+            | Refusal::IntentOpen => Vec::new(),
+        }
+    }
+}
+
+fn blocked_text(enforcement: &Enforcement) -> String {
+    let lines: Vec<_> = enforcement.blocking().iter().map(|finding| finding.describe()).collect();
+    format!("{} is blocked: {}", enforcement.at, lines.join("; "))
+}
+
+fn names(runs: &[ValidationRun]) -> String {
+    runs.iter().map(|run| run.name.as_str()).collect::<Vec<_>>().join(", ")
+}
