@@ -1,1 +1,49 @@
-fn main() {}
+//! `cargo xtask`: what a contributor runs. One file or folder per subcommand; this one only chooses between them.
+
+mod machine;
+mod say;
+mod test;
+mod tidy;
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+const HELP: &str = "\
+Usage: cargo xtask <command>
+
+  test [--agents] [--soak] [-- <args of cargo test>]
+        Prepares this machine, then runs everything that must hold before a change lands:
+        formatting, lints, all tests (the tidy rules are one of them).
+          --agents   also the tests that drive real agents
+          --soak     also the tests that run for minutes
+  tidy  Checks the rules over the tree alone.
+  help  Prints this text.";
+
+fn main() -> ExitCode {
+    let args: Vec<String> = env::args().skip(1).collect();
+    let (command, rest) =
+        args.split_first().map_or(("help", &[][..]), |(first, rest)| (first.as_str(), rest));
+    let done = match command {
+        "test" => test::run(&root(), rest),
+        "tidy" => tidy::run(&root(), rest),
+        "help" | "--help" | "-h" => {
+            say::answer(HELP);
+            Ok(())
+        }
+        unknown => Err(say::Failure::usage(format!("there is no `cargo xtask {unknown}`"))),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            say::note(&failure.to_string());
+            failure.exit_code()
+        }
+    }
+}
+
+/// Returns the root of the workspace, whatever directory the command was given in.
+fn root() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.parent().expect("xtask is a folder of the workspace").to_owned()
+}

@@ -1,0 +1,105 @@
+//! What the tests need of a machine besides Rust: git, and PostgreSQL's programs, which root may have installed.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use drydock_testkit::postgres::Programs;
+
+use crate::say::{self, Failure};
+
+const GIT_MIN: (u32, u32) = (2, 40);
+
+/// Debian's packages create and start a cluster of their own unless this file says otherwise beforehand.
+const CLUSTER_SETTINGS: &str = "/etc/postgresql-common/createcluster.conf";
+
+/// Checks that git is there and new enough (`merge-tree --merge-base` came with 2.40).
+pub(crate) fn check_git() -> Result<(), Failure> {
+    let output = Command::new("git").arg("--version").output().map_err(|error| {
+        Failure::failed(format!("could not run git ({error}); install git 2.40 or newer"))
+    })?;
+    let said = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    match version(&said) {
+        Some(found) if found >= GIT_MIN => Ok(()),
+        _ => Err(Failure::failed(format!("git 2.40 or newer is needed, and git says `{said}`"))),
+    }
+}
+
+/// Finds PostgreSQL's programs, installing them first where that is possible.
+pub(crate) fn postgres_programs() -> Result<Programs, Failure> {
+    if let Ok(programs) = Programs::find() {
+        return Ok(programs);
+    }
+    install()?;
+    Programs::find()
+        .map_err(|missing| Failure::failed(format!("{missing}, although they were just installed")))
+}
+
+fn version(said: &str) -> Option<(u32, u32)> {
+    let mut numbers = said.strip_prefix("git version ")?.split('.').map_while(|part| part.parse().ok());
+    Some((numbers.next()?, numbers.next()?))
+}
+
+fn install() -> Result<(), Failure> {
+    let advice = "PostgreSQL's server programs were not found; install PostgreSQL 13 or newer (Debian: \
+                  `apt-get install postgresql`), or name a server in DRYDOCK_TEST_POSTGRES";
+    if !is_root() || !runs(Command::new("apt-get").arg("--version")) {
+        return Err(Failure::failed(advice));
+    }
+    say::note("xtask: PostgreSQL's server programs were not found; installing them with apt-get");
+    forbid_cluster()
+        .map_err(|error| Failure::failed(format!("could not write {CLUSTER_SETTINGS}: {error}")))?;
+    apt_get(&["update"])?;
+    // The settings file is ours by then, and the package must keep it rather than ask.
+    apt_get(&[
+        "install",
+        "-y",
+        "--no-install-recommends",
+        "-o",
+        "Dpkg::Options::=--force-confold",
+        "postgresql",
+    ])
+}
+
+/// Keeps the package from making a cluster. A file that is there already is the administrator's, and is left alone.
+fn forbid_cluster() -> std::io::Result<()> {
+    let path = Path::new(CLUSTER_SETTINGS);
+    if path.exists() {
+        return Ok(());
+    }
+    fs::create_dir_all(path.parent().expect("the constant names a file in a directory"))?;
+    fs::write(path, "create_main_cluster = false\n")
+}
+
+fn apt_get(args: &[&str]) -> Result<(), Failure> {
+    let mut command = Command::new("apt-get");
+    // The settings file was there first, so the package must keep it rather than ask or replace it.
+    command.args(args).env("DEBIAN_FRONTEND", "noninteractive").env("UCF_FORCE_CONFFOLD", "1");
+    match command.status() {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(Failure::failed(format!("`apt-get {}` failed ({status})", args.join(" ")))),
+        Err(error) => Err(Failure::failed(format!("could not run apt-get: {error}"))),
+    }
+}
+
+fn is_root() -> bool {
+    Command::new("id").arg("-u").output().is_ok_and(|output| output.stdout.trim_ascii() == b"0")
+}
+
+fn runs(command: &mut Command) -> bool {
+    command.output().is_ok_and(|output| output.status.success())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_of_git_are_read_whatever_follows_them() {
+        assert_eq!(version("git version 2.47.3"), Some((2, 47)));
+        assert_eq!(version("git version 2.39.5 (Apple Git-154)"), Some((2, 39)));
+        assert_eq!(version("git version 2.50.0.windows.1"), Some((2, 50)));
+        assert_eq!(version("bit version 2"), None);
+        assert!((2, 39) < GIT_MIN && (2, 40) >= GIT_MIN && (3, 0) >= GIT_MIN);
+    }
+}

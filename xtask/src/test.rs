@@ -1,0 +1,138 @@
+//! `cargo xtask test`: the one command that says whether a change is in order, on a fresh machine as well.
+
+use std::env;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use drydock_testkit::postgres::{SERVER_VARIABLE, Server};
+
+use crate::machine;
+use crate::say::{self, Failure};
+
+/// Runs every step, also after one failed, so that one run shows all there is to repair.
+pub(crate) fn run(root: &Path, args: &[String]) -> Result<(), Failure> {
+    let asked = Asked::parse(args)?;
+    let started = Instant::now();
+
+    heading(started, "this machine: git, PostgreSQL");
+    machine::check_git()?;
+    // One server for all test programs. It ends with this process, or with the value, whichever comes first.
+    let server = match env::var(SERVER_VARIABLE) {
+        Ok(_) => None,
+        Err(_) => Some(Server::start(&machine::postgres_programs()?).map_err(Failure::failed)?),
+    };
+    let mut variables = asked.variables.clone();
+    variables.extend(server.as_ref().map(|server| (SERVER_VARIABLE, server.admin_url().to_owned())));
+
+    let mut test = vec!["test", "--workspace"];
+    test.extend(asked.extra.iter().map(String::as_str));
+    let steps: [&[&str]; 3] = [
+        &["fmt", "--all", "--check"],
+        &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"],
+        &test,
+    ];
+    let outcomes: Vec<Outcome> = steps.iter().map(|step| cargo(root, started, step, &variables)).collect();
+    summarise(started, &outcomes)
+}
+
+/// What the command line asks for.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Asked {
+    variables: Vec<(&'static str, String)>,
+    extra: Vec<String>,
+}
+
+impl Asked {
+    fn parse(args: &[String]) -> Result<Self, Failure> {
+        let mut asked = Self::default();
+        let mut args = args.iter();
+        while let Some(arg) = args.next() {
+            match arg.as_str() {
+                "--agents" => asked.variables.push(("DRYDOCK_AGENTS", "1".to_owned())),
+                "--soak" => asked.variables.push(("DRYDOCK_SOAK", "1".to_owned())),
+                "--" => asked.extra = args.by_ref().cloned().collect(),
+                unknown => return Err(Failure::usage(format!("`test` does not know `{unknown}`"))),
+            }
+        }
+        Ok(asked)
+    }
+}
+
+struct Outcome {
+    shown: String,
+    took: Duration,
+    trouble: Option<String>,
+}
+
+/// Runs cargo with its output as it is: whoever watches reads the lines they know.
+fn cargo(root: &Path, started: Instant, args: &[&str], variables: &[(&'static str, String)]) -> Outcome {
+    let shown = format!("cargo {}", args.join(" "));
+    heading(started, &shown);
+    let began = Instant::now();
+    let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.current_dir(root).args(args).envs(variables.iter().map(|(name, value)| (name, value)));
+    // `cargo run` describes xtask to us in these; left in place they would have build scripts run again.
+    for (name, _) in env::vars_os() {
+        if name
+            .to_str()
+            .is_some_and(|name| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_"))
+        {
+            command.env_remove(name);
+        }
+    }
+    let trouble = match command.status() {
+        Ok(status) if status.success() => None,
+        Ok(status) => Some(status.to_string()),
+        Err(error) => Some(format!("could not be started: {error}")),
+    };
+    Outcome { shown, took: began.elapsed(), trouble }
+}
+
+fn heading(started: Instant, what: &str) {
+    say::note(&format!("\n==> [{:.1} s] {what}", started.elapsed().as_secs_f64()));
+}
+
+fn summarise(started: Instant, outcomes: &[Outcome]) -> Result<(), Failure> {
+    heading(started, "summary");
+    for Outcome { shown, took, trouble } in outcomes {
+        let verdict = trouble.as_ref().map_or("ok".to_owned(), |trouble| format!("FAILED ({trouble})"));
+        say::note(&format!("{:>7.1} s  {shown}: {verdict}", took.as_secs_f64()));
+    }
+    match outcomes.iter().filter(|outcome| outcome.trouble.is_some()).count() {
+        0 => Ok(()),
+        failed => Err(Failure::failed(format!("{failed} of {} steps failed", outcomes.len()))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(args: &[&str]) -> Result<Asked, Failure> {
+        Asked::parse(&args.iter().map(|&arg| arg.to_owned()).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn everything_after_two_dashes_goes_to_cargo_test() {
+        let asked = parse(&["--soak", "--", "--test", "x", "--", "--agents"]).unwrap();
+        assert_eq!(asked.variables, [("DRYDOCK_SOAK", "1".to_owned())]);
+        assert_eq!(asked.extra, ["--test", "x", "--", "--agents"]);
+    }
+
+    #[test]
+    fn an_unknown_option_is_refused_by_name() {
+        assert!(parse(&["--sok"]).unwrap_err().to_string().contains("`--sok`"));
+    }
+
+    #[test]
+    fn one_failed_step_fails_the_whole() {
+        let step = |trouble: Option<&str>| Outcome {
+            shown: "cargo x".to_owned(),
+            took: Duration::ZERO,
+            trouble: trouble.map(str::to_owned),
+        };
+        assert!(summarise(Instant::now(), &[step(None), step(None)]).is_ok());
+        assert!(summarise(Instant::now(), &[step(Some("exit status: 1")), step(None)]).is_err());
+    }
+}

@@ -1,0 +1,75 @@
+//! The list of rules, what they find, and the test that holds the tree to them.
+
+use std::fmt;
+use std::path::Path;
+
+use super::tree::Tree;
+use super::{documents, layers, names, places, shape, words};
+use crate::say::{self, Failure};
+
+/// One rule: looks at the tree and lists what does not hold.
+pub(crate) type Rule = fn(&Tree) -> Vec<Finding>;
+
+const RULES: &[(&str, Rule)] = &[
+    ("files open with their purpose", shape::files_open_with_purpose),
+    ("files are short", shape::files_are_short),
+    ("functions are short", shape::functions_are_short),
+    ("roots declare and export only", shape::roots_declare_only),
+    ("tests come last", shape::tests_come_last),
+    ("names say something", names::names_say_something),
+    ("crates depend downwards", layers::crates_depend_downwards),
+    ("SQL is in the store", places::sql_is_in_the_store),
+    ("processes start in their crates", places::processes_start_in_their_crates),
+    ("nothing is left for later", words::nothing_is_left_for_later),
+    ("no machine is named", words::no_machine_is_named),
+    ("decisions are numbered and listed", documents::decisions_are_listed),
+    ("links lead somewhere", documents::links_resolve),
+];
+
+/// A place where a rule does not hold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Finding {
+    pub(crate) path: String,
+    pub(crate) line: usize,
+    pub(crate) text: String,
+}
+
+impl Finding {
+    pub(crate) fn new(path: &str, line: usize, text: impl Into<String>) -> Self {
+        Self { path: path.to_owned(), line, text: text.into() }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}:{}: {}", self.path, self.line, self.text)
+    }
+}
+
+/// Prints every place where a rule does not hold, and fails when there is one.
+pub(crate) fn run(root: &Path, args: &[String]) -> Result<(), Failure> {
+    if let Some(unknown) = args.first() {
+        return Err(Failure::usage(format!("`tidy` does not know `{unknown}`")));
+    }
+    let complaints = check(root).map_err(Failure::failed)?;
+    complaints.iter().for_each(|complaint| say::answer(complaint));
+    match complaints.len() {
+        0 => Ok(()),
+        found => Err(Failure::failed(format!("{found} places break the {} rules of the tree", RULES.len()))),
+    }
+}
+
+fn check(root: &Path) -> Result<Vec<String>, String> {
+    let tree = Tree::read(root).map_err(|error| format!("could not read {}: {error}", root.display()))?;
+    let named = RULES.iter().flat_map(|(name, rule)| rule(&tree).into_iter().map(move |found| (name, found)));
+    Ok(named.map(|(name, found)| format!("{found} [{name}]")).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_tree_is_tidy() {
+        let complaints = super::check(&crate::root()).unwrap();
+        assert!(complaints.is_empty(), "{} complaints:\n{}", complaints.len(), complaints.join("\n"));
+    }
+}

@@ -1,0 +1,109 @@
+//! Rules about words that must not be in the tree. The words are spelled in halves here, so that these rules hold for
+//! this file as for any other.
+
+use super::rules::Finding;
+use super::source::line_at;
+use super::tree::Tree;
+
+/// Marks of something unfinished, in any text.
+const LATER: [&str; 2] = [concat!("TO", "DO"), concat!("FIX", "ME")];
+
+/// Code that is not there yet, and tests that do not run. Not in strings and comments.
+const ABSENT: [&str; 3] = ["todo!", "unimplemented!", "#[ignore"];
+
+/// Where files of one machine are.
+const MACHINE: [&str; 3] = [concat!("/wo", "rk/"), concat!("/ro", "ot/"), concat!("/ho", "me/")];
+
+/// What is in the tree is finished, and every test runs.
+pub(crate) fn nothing_is_left_for_later(tree: &Tree) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for file in tree.texts() {
+        for mark in LATER {
+            let marks =
+                file.text.match_indices(mark).filter(|&(at, _)| is_whole_word(&file.text, at, mark.len()));
+            found.extend(
+                marks.map(|(at, _)| Finding::new(&file.path, line_at(&file.text, at), format!("`{mark}`"))),
+            );
+        }
+    }
+    for (path, source) in tree.rust() {
+        for mark in ABSENT {
+            let marks = source.code.match_indices(mark);
+            found.extend(
+                marks.map(|(at, _)| Finding::new(path, line_at(&source.code, at), format!("`{mark}`"))),
+            );
+        }
+    }
+    found
+}
+
+/// No text names a directory of somebody's machine.
+pub(crate) fn no_machine_is_named(tree: &Tree) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for file in tree.texts() {
+        for path in MACHINE {
+            let paths = file.text.match_indices(path).filter(|&(at, _)| starts_a_path(&file.text[..at]));
+            found.extend(paths.map(|(at, _)| {
+                Finding::new(
+                    &file.path,
+                    line_at(&file.text, at),
+                    format!("`{path}` is a directory of one machine"),
+                )
+            }));
+        }
+    }
+    found
+}
+
+fn is_whole_word(text: &str, at: usize, length: usize) -> bool {
+    let is_word = |c: char| c.is_alphanumeric() || c == '_';
+    !text[..at].ends_with(is_word) && !text[at + length..].starts_with(is_word)
+}
+
+/// Returns whether a path may begin after this text, rather than go on: `drydock/<plan>/…` does not begin there.
+fn starts_a_path(before: &str) -> bool {
+    !before.ends_with(|c: char| c.is_alphanumeric() || ".-_/*?~>})]$%".contains(c))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(rule: fn(&Tree) -> Vec<Finding>, path: &str, text: &str) -> Vec<usize> {
+        rule(&Tree::of(&[(path, text)])).into_iter().map(|found| found.line).collect()
+    }
+
+    #[test]
+    fn marks_of_unfinished_work_are_refused_in_any_text() {
+        for mark in LATER {
+            assert_eq!(lines(nothing_is_left_for_later, "docs/x.md", &format!("fine\n{mark}: more\n")), [2]);
+            assert_eq!(lines(nothing_is_left_for_later, "crates/a/src/x.rs", &format!("// {mark}\n")), [1]);
+            assert_eq!(lines(nothing_is_left_for_later, "docs/x.md", &format!("MAS{mark}S\n")), []);
+        }
+    }
+
+    #[test]
+    fn absent_code_and_tests_that_do_not_run_are_refused() {
+        for text in [
+            "fn f() { todo!() }",
+            "fn f() { unimplemented!() }",
+            "#[ignore]\nfn f() {}",
+            "#[ignore = \"slow\"]",
+        ] {
+            assert_eq!(lines(nothing_is_left_for_later, "crates/a/tests/x.rs", text), [1], "{text}");
+        }
+        assert_eq!(lines(nothing_is_left_for_later, "crates/a/src/x.rs", "say(\"todo!\"); // not todo!"), []);
+    }
+
+    #[test]
+    fn a_directory_of_one_machine_is_refused() {
+        for path in MACHINE {
+            assert_eq!(lines(no_machine_is_named, "README.md", &format!("\ncd {path}x\n")), [2]);
+            assert_eq!(lines(no_machine_is_named, "x.toml", &format!("a = \"{path}x\"\n")), [1]);
+            assert_eq!(
+                lines(no_machine_is_named, "x.md", &format!("refs/drydock/<plan>{path}x and a{path}b\n")),
+                []
+            );
+        }
+    }
+}
