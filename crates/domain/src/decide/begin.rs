@@ -83,7 +83,6 @@ pub(super) fn approve(
         (State::Waiting, _) => Err(undecided(snapshot, "approve")),
         (
             State::Processing
-            | State::Queued
             | State::Complete
             | State::Errored
             | State::Cancelled
