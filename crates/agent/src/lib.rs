@@ -1,1 +1,31 @@
-//! Placeholder until the first commit of this crate.
+//! The only starter of processes other than git: agents that are programs, agents that are scripts, and shell commands.
+//!
+//! Every process started here lives under a *keeper*, a copy of our own binary that outlives neither drydock nor the
+//! run and takes every descendant with it (`keeper`). Nothing here knows plans, stores or worktrees; nothing here
+//! decides what an ending means. Sandboxing and the Agent Client Protocol are not here yet.
+
+mod command;
+mod duration;
+mod ending;
+mod environment;
+mod error;
+mod keeper;
+mod message;
+mod output;
+mod runner;
+mod script;
+mod scripted;
+mod signal;
+mod spec;
+mod supervise;
+mod task;
+
+pub use ending::{Ending, ShellResult};
+pub use error::StartError;
+pub use keeper::keep;
+pub use message::{AskOption, Message, Opinion};
+pub use runner::{Runner, Running};
+pub use signal::{Signal, Stream};
+pub use spec::{AgentSpec, SpecError};
+pub use supervise::STOP_GRACE;
+pub use task::{RunDirs, Task};

@@ -1,0 +1,106 @@
+//! Runs one program under a keeper and turns its end into an `Ending`: an agent that is listened to, or a shell
+//! command whose output is kept.
+
+use std::ffi::OsString;
+use std::io;
+use std::process::Stdio;
+use std::time::Duration;
+
+use tokio::net::unix::pipe::Receiver;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use crate::ending::{Ending, ShellResult};
+use crate::error::StartError;
+use crate::keeper::wire::Exit;
+use crate::output::{Drain, Kept, Sink};
+use crate::signal::{Signal, Stream};
+use crate::supervise::{self, End, Ends, Launch};
+
+/// The limits of one run.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Limits {
+    pub(crate) timeout: Duration,
+    pub(crate) output_max: u64,
+}
+
+/// Runs a program and passes on what it says.
+pub(crate) async fn listen(
+    launcher: &[OsString],
+    launch: Launch,
+    limits: Limits,
+    signals: mpsc::Sender<Signal>,
+    stop: CancellationToken,
+) -> Result<Ending, StartError> {
+    if stop.is_cancelled() {
+        return Ok(Ending::Stopped);
+    }
+    let mut kept = supervise::start(launcher, launch, Stdio::piped(), Stdio::piped()).await?;
+    let child = kept.child_mut();
+    let stdout = child.stdout.take().expect("standard output was asked for as a pipe in this function");
+    let stderr = child.stderr.take().expect("standard error was asked for as a pipe in this function");
+    let (hurry, over) = (stop.child_token(), CancellationToken::new());
+    let sink = Sink::new(signals, limits.output_max, hurry.clone());
+    let ends =
+        Ends { stop: &stop, timeout: limits.timeout, exceeded: sink.exceeded(), hurry: &hurry, over: &over };
+    let (end, (), ()) = tokio::join!(
+        kept.finish(ends),
+        sink.pump(stdout, Stream::Stdout, &over),
+        sink.pump(stderr, Stream::Stderr, &over),
+    );
+    // An agent may flood us and end before it is caught; that it ended by itself then means nothing.
+    let end = match end {
+        End::Itself(_) if sink.exceeded().is_cancelled() => End::Exceeded,
+        other => other,
+    };
+    Ok(ending(end, limits, sink.tail()))
+}
+
+/// Runs a program and keeps the end of what it says, both streams in the order written.
+pub(crate) async fn collect(
+    launcher: &[OsString],
+    launch: Launch,
+    timeout: Duration,
+    stop: CancellationToken,
+) -> Result<ShellResult, StartError> {
+    if stop.is_cancelled() {
+        return Ok(ShellResult { ending: Ending::Stopped, output: String::new() });
+    }
+    let (output, stdout, stderr) = shared_pipe().map_err(|error| StartError::Refused {
+        program: "sh".into(),
+        reason: format!("no pipe for it: {error}"),
+    })?;
+    let kept = supervise::start(launcher, launch, stdout, stderr).await?;
+    let (hurry, over) = (stop.child_token(), CancellationToken::new());
+    // Output that is thrown away as it comes cannot fill anything; only time limits a chatty validation.
+    let exceeded = CancellationToken::new();
+    let ends = Ends { stop: &stop, timeout, exceeded: &exceeded, hurry: &hurry, over: &over };
+    let mut end_of_output = Kept::default();
+    let collecting = async {
+        let mut drain = Drain::new(output, &over);
+        while let Some(chunk) = drain.next().await {
+            end_of_output.push(chunk);
+        }
+    };
+    let (end, ()) = tokio::join!(kept.finish(ends), collecting);
+    let limits = Limits { timeout, output_max: u64::MAX };
+    Ok(ShellResult { ending: ending(end, limits, end_of_output.tail()), output: end_of_output.text() })
+}
+
+/// One pipe for both streams: two pipes would lose which line came first.
+fn shared_pipe() -> io::Result<(Receiver, Stdio, Stdio)> {
+    let (reader, writer) = io::pipe()?;
+    let second = writer.try_clone()?;
+    Ok((Receiver::from_owned_fd(reader.into())?, writer.into(), second.into()))
+}
+
+fn ending(end: End, limits: Limits, tail: String) -> Ending {
+    match end {
+        End::Itself(Exit::Code(0)) => Ending::Finished,
+        End::Itself(Exit::Code(code)) => Ending::Failed { code, tail },
+        End::Itself(Exit::Signal(signal)) => Ending::Killed { signal, tail },
+        End::Stopped => Ending::Stopped,
+        End::TimedOut => Ending::TimedOut { after: limits.timeout, tail },
+        End::Exceeded => Ending::OutputExceeded { limit: limits.output_max },
+    }
+}

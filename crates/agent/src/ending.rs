@@ -1,0 +1,48 @@
+//! How a run of an agent or a command ended.
+
+use std::time::Duration;
+
+/// The end of a run. By the time this value exists nothing that the run started is alive.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use = "an ending says whether the work was done"]
+pub enum Ending {
+    /// It exited with code 0.
+    Finished,
+    /// It exited with another code.
+    Failed {
+        /// The exit code.
+        code: i32,
+        /// The last lines it wrote.
+        tail: String,
+    },
+    /// A signal that drydock did not send ended it.
+    Killed {
+        /// The signal's number.
+        signal: i32,
+        /// The last lines it wrote.
+        tail: String,
+    },
+    /// It ran longer than its limit and was stopped.
+    TimedOut {
+        /// The limit.
+        after: Duration,
+        /// The last lines it wrote.
+        tail: String,
+    },
+    /// It was stopped because the caller asked for it.
+    Stopped,
+    /// It wrote more than its limit and was killed.
+    OutputExceeded {
+        /// The limit in bytes.
+        limit: u64,
+    },
+}
+
+/// The end of a shell command and what it wrote.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ShellResult {
+    /// How it ended.
+    pub ending: Ending,
+    /// Standard output and standard error in the order written: the last 64 KiB, after a line that says how much was cut.
+    pub output: String,
+}

@@ -1,0 +1,8 @@
+//! The process between drydock and what it starts: nothing of a run outlives its keeper, and no keeper its drydock.
+
+mod keep;
+pub(crate) mod processes;
+pub(crate) mod wire;
+
+pub(crate) use keep::SWEEP_PATIENCE;
+pub use keep::keep;

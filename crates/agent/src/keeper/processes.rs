@@ -1,0 +1,134 @@
+//! The processes of this machine as `/proc` shows them, and killing whole trees of them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io;
+
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, getpgrp, kill_process, kill_process_group};
+
+/// One process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Process {
+    pid: i32,
+    parent: i32,
+    group: i32,
+    /// Dead and only waiting to be reaped.
+    zombie: bool,
+}
+
+/// Sends SIGKILL to every descendant of this process and returns those that were alive.
+///
+/// Whole groups are signalled as well as single processes: the kernel does that in one step, so a process that forks
+/// faster than we read `/proc` cannot slip through. A group of a descendant holds only descendants, because the keeper
+/// leads a session of its own and groups do not cross sessions. A number read here could in theory be reused before
+/// the signal is sent, but only if all process numbers were used up once in those microseconds.
+pub(crate) fn kill_descendants() -> io::Result<Vec<i32>> {
+    let own_group = getpgrp().as_raw_nonzero().get();
+    let alive: Vec<Process> = descendants(&all()?, std::process::id().cast_signed())
+        .into_iter()
+        .filter(|found| !found.zombie)
+        .collect();
+    let groups: BTreeSet<i32> =
+        alive.iter().map(|process| process.group).filter(|group| *group != own_group).collect();
+    for group in groups {
+        deliver(group, kill_process_group)?;
+    }
+    for process in &alive {
+        deliver(process.pid, kill_process)?;
+    }
+    Ok(alive.iter().map(|process| process.pid).collect())
+}
+
+/// Sends SIGKILL to every process whose environment at its start held `entry`, and returns how many there were.
+///
+/// This is for the descendants of a keeper that was itself killed: they are no longer below anything of ours.
+pub(crate) fn kill_marked(entry: &str) -> io::Result<usize> {
+    let mut found = 0;
+    for process in all()?.into_iter().filter(|process| !process.zombie) {
+        // A process of somebody else cannot be read, and one that just ended is gone: neither is ours to kill.
+        let Ok(environment) = fs::read(format!("/proc/{}/environ", process.pid)) else { continue };
+        if environment.split(|byte| *byte == 0).any(|variable| variable == entry.as_bytes()) {
+            found += 1;
+            deliver(process.pid, kill_process)?;
+        }
+    }
+    Ok(found)
+}
+
+/// Kills, and takes a process that is gone or not ours for what it is: nothing to kill.
+fn deliver(raw: i32, kill: impl Fn(Pid, Signal) -> rustix::io::Result<()>) -> io::Result<()> {
+    // 0 is "no such number" for rustix and "my own group" for the kernel; `/proc` shows it for kernel threads only.
+    let Some(pid) = Pid::from_raw(raw) else { return Ok(()) };
+    match kill(pid, Signal::KILL) {
+        Ok(()) | Err(Errno::SRCH | Errno::PERM) => Ok(()),
+        Err(errno) => Err(errno.into()),
+    }
+}
+
+fn all() -> io::Result<Vec<Process>> {
+    let mut processes = Vec::new();
+    for entry in fs::read_dir("/proc")? {
+        let entry = entry?;
+        let is_process = entry.file_name().as_encoded_bytes().iter().all(u8::is_ascii_digit);
+        // A process may end between the listing and the look at it.
+        if is_process && let Ok(stat) = fs::read(entry.path().join("stat")) {
+            processes.extend(parse_stat(&String::from_utf8_lossy(&stat)));
+        }
+    }
+    Ok(processes)
+}
+
+/// Reads `pid (name) state parent group …`; the name may itself hold spaces and parentheses.
+fn parse_stat(stat: &str) -> Option<Process> {
+    let (pid, rest) = stat.split_once(" (")?;
+    let (_, rest) = rest.rsplit_once(") ")?;
+    let mut fields = rest.split_ascii_whitespace();
+    let state = fields.next()?;
+    let parent = fields.next()?.parse().ok()?;
+    let group = fields.next()?.parse().ok()?;
+    Some(Process { pid: pid.parse().ok()?, parent, group, zombie: matches!(state, "Z" | "X" | "x") })
+}
+
+fn descendants(processes: &[Process], root: i32) -> Vec<Process> {
+    let mut children: BTreeMap<i32, Vec<Process>> = BTreeMap::new();
+    for process in processes {
+        children.entry(process.parent).or_default().push(*process);
+    }
+    let mut found = Vec::new();
+    let mut parents = vec![root];
+    // Taking each list out once ends the walk even if the snapshot, which is not atomic, holds a cycle.
+    while let Some(parent) = parents.pop() {
+        for child in children.remove(&parent).unwrap_or_default() {
+            parents.push(child.pid);
+            found.push(child);
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Process, descendants, parse_stat};
+
+    fn process(pid: i32, parent: i32) -> Process {
+        Process { pid, parent, group: pid, zombie: false }
+    }
+
+    #[test]
+    fn a_name_full_of_parentheses_does_not_hide_a_process() {
+        let seen = parse_stat("42 (a) S 1 1 ) (b) Z 7 9 9 0 -1");
+        assert_eq!(seen, Some(Process { pid: 42, parent: 7, group: 9, zombie: true }));
+        assert_eq!(parse_stat("nonsense"), None);
+    }
+
+    #[test]
+    fn the_walk_finds_all_below_the_root_and_ends_on_a_cycle() {
+        let processes =
+            [process(2, 1), process(3, 2), process(4, 3), process(9, 1), process(5, 6), process(6, 5)];
+        let mut found: Vec<i32> = descendants(&processes, 2).iter().map(|found| found.pid).collect();
+        found.sort_unstable();
+        assert_eq!(found, [3, 4]);
+        assert_eq!(descendants(&processes, 5).len(), 2);
+    }
+}

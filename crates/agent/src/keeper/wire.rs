@@ -1,0 +1,71 @@
+//! What drydock and a keeper say to each other, over one socket that is the keeper's standard input.
+//!
+//! To the keeper: the length of the agent's standard input (8 bytes, little endian), those bytes, and from then on
+//! orders of one byte. The end of the stream is an order too, the strongest one: *kill everything now*. The kernel
+//! gives that order for us when drydock dies, whatever it dies of.
+//!
+//! A socket and not signals: a parent-death signal is tied to the *thread* that started the keeper, and threads of an
+//! async runtime come and go; a handler for SIGTERM cannot be had without unsafe code; and a signal sent before the
+//! keeper is ready is lost, so that a start would race with a death. The socket has none of these, and because it goes
+//! both ways it also carries how the agent ended, which an exit code cannot (128 + n may be a code or a signal).
+//! It is closed on exec at both ends, so no other process of ours can hold it open by accident.
+//!
+//! To drydock: reports, one JSON object per line.
+
+use std::io::{self, Read, Write};
+
+use serde::{Deserialize, Serialize};
+
+/// The order to ask the agent's process group politely to end (SIGTERM). All else is left to the end of the stream.
+pub(crate) const TERMINATE: u8 = b'T';
+
+/// The longest standard input a keeper takes, so that a stray number is not taken for a length.
+const INPUT_MAX: u64 = 256 * 1024 * 1024;
+
+/// What a keeper reports: `Started` then `Ended`, or only `Refused`.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Report {
+    /// The agent runs.
+    Started,
+    /// The system did not start the agent; no process exists.
+    Refused { errno: Option<i32>, text: String },
+    /// The agent ended and every descendant is gone, except those listed, which could not be killed in time.
+    Ended { exit: Exit, survivors: Vec<i32> },
+}
+
+/// How the agent's own process ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Exit {
+    Code(i32),
+    Signal(i32),
+}
+
+/// Returns the first bytes that drydock sends.
+pub(crate) fn opening(input: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(8 + input.len());
+    bytes.extend_from_slice(&(input.len() as u64).to_le_bytes());
+    bytes.extend_from_slice(input);
+    bytes
+}
+
+/// Reads the agent's standard input from the opening.
+pub(crate) fn read_opening(from: &mut impl Read) -> io::Result<Vec<u8>> {
+    let mut length = [0; 8];
+    from.read_exact(&mut length)?;
+    let length = u64::from_le_bytes(length);
+    if length > INPUT_MAX {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "the opening is too long"));
+    }
+    let mut input = Vec::new();
+    from.take(length).read_to_end(&mut input)?;
+    if input.len() as u64 == length { Ok(input) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
+}
+
+/// Writes one report as a line.
+pub(crate) fn write_report(to: &mut impl Write, report: &Report) -> io::Result<()> {
+    let mut line = serde_json::to_vec(report)?;
+    line.push(b'\n');
+    to.write_all(&line)
+}

@@ -1,0 +1,310 @@
+//! What a process writes: cut into bounded lines, counted against a limit, the end of it remembered.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use crate::message::{self, Reading};
+use crate::signal::{Signal, Stream};
+
+/// The longest line passed on; the rest of a longer one is counted and dropped.
+const LINE_MAX: usize = 64 * 1024;
+/// How many lines an ending quotes, and how much of each.
+const TAIL_LINES: usize = 20;
+const TAIL_LINE_MAX: usize = 2 * 1024;
+/// How much of a shell command's output is kept.
+const KEPT_MAX: usize = 64 * 1024;
+/// How long an open pipe is read after every process of the run is gone: somebody else was given its other end.
+const DRAIN_PATIENCE: Duration = Duration::from_secs(2);
+const CHUNK: usize = 16 * 1024;
+
+/// A stream of a run, read to its end; given up when the run is over and somebody still holds the stream open.
+pub(crate) struct Drain<'a, R> {
+    from: R,
+    over: &'a CancellationToken,
+    chunk: Vec<u8>,
+}
+
+impl<'a, R: AsyncRead + Unpin> Drain<'a, R> {
+    pub(crate) fn new(from: R, over: &'a CancellationToken) -> Self {
+        Self { from, over, chunk: vec![0; CHUNK] }
+    }
+
+    /// Returns the next bytes, or nothing at the end.
+    pub(crate) async fn next(&mut self) -> Option<&[u8]> {
+        let patience = async {
+            self.over.cancelled().await;
+            tokio::time::sleep(DRAIN_PATIENCE).await;
+        };
+        let read = tokio::select! {
+            read = self.from.read(&mut self.chunk) => read,
+            () = patience => {
+                tracing::warn!("the output of a run that is over is held open by another process; read no further");
+                return None;
+            }
+        };
+        match read {
+            Ok(0) => None,
+            Ok(length) => Some(&self.chunk[..length]),
+            Err(error) => {
+                tracing::warn!(%error, "could not read the output of a run to its end");
+                None
+            }
+        }
+    }
+}
+
+/// Where the lines of one agent go: to the caller, into the tail, and against the limit.
+pub(crate) struct Sink {
+    signals: mpsc::Sender<Signal>,
+    /// Cancelled when the run is being stopped: from then on nothing waits for a slow receiver.
+    hurry: CancellationToken,
+    /// Cancelled by the sink when the agent wrote too much.
+    exceeded: CancellationToken,
+    written: AtomicU64,
+    limit: u64,
+    tail: Mutex<Tail>,
+}
+
+impl Sink {
+    pub(crate) fn new(signals: mpsc::Sender<Signal>, limit: u64, hurry: CancellationToken) -> Self {
+        Self {
+            signals,
+            hurry,
+            exceeded: CancellationToken::new(),
+            written: AtomicU64::new(0),
+            limit,
+            tail: Mutex::new(Tail::default()),
+        }
+    }
+
+    pub(crate) fn exceeded(&self) -> &CancellationToken {
+        &self.exceeded
+    }
+
+    pub(crate) fn tail(&self) -> String {
+        self.tail.lock().unwrap_or_else(PoisonError::into_inner).text()
+    }
+
+    /// Passes on everything `from` says, line by line, as fast as the receiver takes it.
+    pub(crate) async fn pump<R: AsyncRead + Unpin>(&self, from: R, stream: Stream, over: &CancellationToken) {
+        let mut lines = Lines::default();
+        let mut drain = Drain::new(from, over);
+        while let Some(chunk) = drain.next().await {
+            if self.exceeded.is_cancelled() {
+                continue;
+            }
+            let before = self.written.fetch_add(chunk.len() as u64, Ordering::Relaxed);
+            let exceeds = before + chunk.len() as u64 > self.limit;
+            for line in lines.split(chunk) {
+                self.pass(stream, line).await;
+            }
+            if exceeds {
+                self.exceeded.cancel();
+            }
+        }
+        if let Some(line) = lines.rest() {
+            self.pass(stream, line).await;
+        }
+    }
+
+    async fn pass(&self, stream: Stream, line: Line) {
+        self.tail.lock().unwrap_or_else(PoisonError::into_inner).push(&line);
+        let signal = line.into_signal(stream);
+        let permit = tokio::select! {
+            biased;
+            permit = self.signals.reserve() => permit.ok(),
+            () = self.hurry.cancelled() => None,
+        };
+        // Without a permit either nobody listens any more, or the run is being stopped and the receiver is full: the
+        // line is dropped so that the agent can go on, or end.
+        if let Some(permit) = permit {
+            permit.send(signal);
+        }
+    }
+}
+
+/// One line without its end, at most `LINE_MAX` bytes of it.
+#[derive(Debug, PartialEq, Eq)]
+struct Line {
+    text: String,
+    cut: usize,
+}
+
+impl Line {
+    fn of(bytes: &[u8], cut: usize) -> Self {
+        let bytes = if cut == 0 { bytes.strip_suffix(b"\r").unwrap_or(bytes) } else { bytes };
+        Self { text: String::from_utf8_lossy(bytes).into_owned(), cut }
+    }
+
+    fn shown(self) -> String {
+        if self.cut == 0 { self.text } else { format!("{} … [{} more bytes cut]", self.text, self.cut) }
+    }
+
+    fn into_signal(self, stream: Stream) -> Signal {
+        if stream == Stream::Stderr {
+            return Signal::Log { stream, line: self.shown() };
+        }
+        if self.cut > 0 && message::claims_to_be_a_message(&self.text) {
+            let reason = format!("a message is at most {LINE_MAX} bytes, this one has {} more", self.cut);
+            return Signal::Garbled { line: self.shown(), reason };
+        }
+        match message::read(&self.text) {
+            Reading::Log => Signal::Log { stream, line: self.shown() },
+            Reading::Message(message) => Signal::Message(message),
+            Reading::Garbled { reason } => Signal::Garbled { line: self.shown(), reason },
+        }
+    }
+}
+
+/// Cuts a stream of bytes into lines without ever holding more than `LINE_MAX` of one.
+#[derive(Default)]
+struct Lines {
+    partial: Vec<u8>,
+    cut: usize,
+}
+
+impl Lines {
+    fn split(&mut self, mut chunk: &[u8]) -> Vec<Line> {
+        let mut lines = Vec::new();
+        while let Some(end) = chunk.iter().position(|byte| *byte == b'\n') {
+            self.extend(&chunk[..end]);
+            lines.push(Line::of(&self.partial, self.cut));
+            self.partial.clear();
+            self.cut = 0;
+            chunk = &chunk[end + 1..];
+        }
+        self.extend(chunk);
+        lines
+    }
+
+    fn extend(&mut self, bytes: &[u8]) {
+        let room = LINE_MAX - self.partial.len();
+        let kept = room.min(bytes.len());
+        self.partial.extend_from_slice(&bytes[..kept]);
+        self.cut += bytes.len() - kept;
+    }
+
+    /// Returns the last line when it has no end.
+    fn rest(self) -> Option<Line> {
+        if self.partial.is_empty() { None } else { Some(Line::of(&self.partial, self.cut)) }
+    }
+}
+
+/// The last lines of a run, for its ending.
+#[derive(Default)]
+struct Tail {
+    lines: VecDeque<String>,
+}
+
+impl Tail {
+    fn push(&mut self, line: &Line) {
+        if self.lines.len() == TAIL_LINES {
+            self.lines.pop_front();
+        }
+        self.lines.push_back(shortened(&line.text));
+    }
+
+    fn text(&self) -> String {
+        self.lines.iter().map(String::as_str).collect::<Vec<_>>().join("\n")
+    }
+}
+
+fn shortened(line: &str) -> String {
+    if line.len() <= TAIL_LINE_MAX {
+        return line.to_owned();
+    }
+    format!("{}…", &line[..line.floor_char_boundary(TAIL_LINE_MAX)])
+}
+
+/// The end of a shell command's output.
+#[derive(Default)]
+pub(crate) struct Kept {
+    bytes: VecDeque<u8>,
+    cut: u64,
+}
+
+impl Kept {
+    pub(crate) fn push(&mut self, chunk: &[u8]) {
+        self.bytes.extend(chunk);
+        let excess = self.bytes.len().saturating_sub(KEPT_MAX);
+        self.bytes.drain(..excess);
+        self.cut += excess as u64;
+    }
+
+    pub(crate) fn text(&self) -> String {
+        let bytes: Vec<u8> = self.bytes.iter().copied().collect();
+        let text = String::from_utf8_lossy(&bytes);
+        if self.cut == 0 { text.into_owned() } else { format!("[{} bytes cut]\n{text}", self.cut) }
+    }
+
+    /// Returns the last lines, for the ending.
+    pub(crate) fn tail(&self) -> String {
+        let text = self.text();
+        let lines: Vec<&str> = text.lines().collect();
+        let start = lines.len().saturating_sub(TAIL_LINES);
+        lines[start..].iter().map(|line| shortened(line)).collect::<Vec<_>>().join("\n")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Kept, LINE_MAX, Line, Lines, TAIL_LINES, Tail};
+
+    fn line(text: &str) -> Line {
+        Line { text: text.into(), cut: 0 }
+    }
+
+    #[test]
+    fn lines_are_the_same_however_the_bytes_arrive() {
+        let text = "one\r\n\ntwo\nthree".as_bytes();
+        for size in 1..=text.len() {
+            let mut lines = Lines::default();
+            let mut seen: Vec<Line> = text.chunks(size).flat_map(|chunk| lines.split(chunk)).collect();
+            seen.extend(lines.rest());
+            assert_eq!(seen, [line("one"), line(""), line("two"), line("three")], "in chunks of {size}");
+        }
+    }
+
+    #[test]
+    fn a_line_never_holds_more_than_its_limit_and_says_what_was_cut() {
+        let mut lines = Lines::default();
+        for _ in 0..3 {
+            assert_eq!(lines.split(&[b'x'; LINE_MAX]), []);
+            assert_eq!(lines.partial.len(), LINE_MAX);
+        }
+        let seen = lines.split(b"y\nnext\n");
+        assert_eq!(seen[0].cut, 2 * LINE_MAX + 1);
+        assert_eq!(seen[1], line("next"));
+    }
+
+    #[test]
+    fn bytes_that_are_not_text_are_shown_as_far_as_they_go() {
+        assert_eq!(Lines::default().split(b"a\xffb\n"), [line("a\u{fffd}b")]);
+    }
+
+    #[test]
+    fn the_tail_is_the_end() {
+        let mut tail = Tail::default();
+        for number in 0..50 {
+            tail.push(&line(&number.to_string()));
+        }
+        let text = tail.text();
+        assert_eq!(text.lines().count(), TAIL_LINES);
+        assert!(text.starts_with("30\n") && text.ends_with("\n49"), "{text}");
+    }
+
+    #[test]
+    fn kept_output_says_how_much_is_missing() {
+        let mut kept = Kept::default();
+        kept.push(b"start");
+        assert_eq!(kept.text(), "start");
+        kept.push(&[b'x'; 64 * 1024]);
+        assert!(kept.text().starts_with("[5 bytes cut]\nxxx"));
+    }
+}

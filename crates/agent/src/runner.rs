@@ -1,0 +1,132 @@
+//! The door of this crate: runs agents and shell commands, each under a keeper of its own.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::future::Future;
+use std::io;
+use std::path::Path;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use crate::command::{self, Limits};
+use crate::ending::{Ending, ShellResult};
+use crate::environment;
+use crate::error::StartError;
+use crate::scripted;
+use crate::signal::Signal;
+use crate::spec::{AgentSpec, Protocol};
+use crate::supervise::Launch;
+use crate::task::{RunDirs, Task};
+
+/// A run in progress. Dropping it kills everything the run started, at once.
+pub type Running<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+
+/// Starts agents and shell commands.
+#[derive(Debug, Clone)]
+pub struct Runner {
+    launcher: Arc<[OsString]>,
+}
+
+impl Runner {
+    /// Makes a runner; `launcher` is the command that re-enters this very binary as the keeper, to which the words of
+    /// what is run are appended, e.g. `/proc/self/exe __keep --`.
+    ///
+    /// `/proc/self/exe` is the image that is running even after an upgrade replaced the file, so the two always
+    /// understand each other.
+    pub fn new(launcher: Vec<OsString>) -> Self {
+        Self { launcher: launcher.into() }
+    }
+
+    /// Runs an agent on a task in its worktree and tells `signals` what it says.
+    ///
+    /// A slow receiver slows the agent down; one that is gone does not. When `stop` is cancelled the agent is asked to
+    /// end, and killed after `STOP_GRACE`; from then on lines that the receiver has no room for are dropped.
+    pub fn agent(
+        &self,
+        spec: &AgentSpec,
+        task: &Task,
+        dirs: &RunDirs,
+        signals: mpsc::Sender<Signal>,
+        stop: CancellationToken,
+    ) -> Running<Result<Ending, StartError>> {
+        let (launcher, spec, task, dirs) = (self.launcher.clone(), spec.clone(), task.clone(), dirs.clone());
+        Box::pin(async move {
+            prepare(&dirs.worktree, &dirs.temp).await?;
+            let json = serde_json::to_string(&task)
+                .expect("a task has only text keys and no numbers that JSON lacks");
+            let (env, task_file) = environment::of_agent(&spec, &task, &json, &dirs);
+            if let Some(path) = task_file {
+                tokio::fs::write(&path, &json)
+                    .await
+                    .map_err(|source| StartError::Directory { path, source })?;
+            }
+            let limits = Limits { timeout: spec.timeout(), output_max: spec.output_max() };
+            let launch = |argv| Launch {
+                argv,
+                cwd: dirs.worktree.clone(),
+                env: env.clone(),
+                stdin: json.clone().into_bytes(),
+            };
+            match spec.how() {
+                Protocol::Command { argv } => {
+                    let argv = argv.iter().map(OsString::from).collect();
+                    command::listen(&launcher, launch(argv), limits, signals, stop).await
+                }
+                Protocol::Scripted { script } => {
+                    let stage = scripted::Stage {
+                        launcher: &launcher,
+                        launch: &launch,
+                        phase: &task.phase,
+                        worktree: &dirs.worktree,
+                        limits,
+                        signals,
+                        stop,
+                    };
+                    scripted::play(script, &stage).await
+                }
+            }
+        })
+    }
+
+    /// Runs `sh -c command` with no input in `cwd`, with a clean environment plus `env`.
+    pub fn shell(
+        &self,
+        command: &str,
+        cwd: &Path,
+        env: &BTreeMap<String, String>,
+        temp: &Path,
+        timeout: Duration,
+        stop: CancellationToken,
+    ) -> Running<Result<ShellResult, StartError>> {
+        let launcher = self.launcher.clone();
+        let (argv, cwd, temp) = (shell_words(command), cwd.to_owned(), temp.to_owned());
+        let env = environment::of_shell(env, &temp);
+        Box::pin(async move {
+            prepare(&cwd, &temp).await?;
+            let launch = Launch { argv, cwd, env: env?, stdin: Vec::new() };
+            command::collect(&launcher, launch, timeout, stop).await
+        })
+    }
+}
+
+/// Returns the words that make the shell run `command`.
+pub(crate) fn shell_words(command: &str) -> Vec<OsString> {
+    vec!["sh".into(), "-c".into(), command.into()]
+}
+
+/// Makes the temporary directory and sees that the working one is there: a missing one would later look like a
+/// missing program.
+async fn prepare(cwd: &Path, temp: &Path) -> Result<(), StartError> {
+    let failed = |path: &Path, source| StartError::Directory { path: path.to_owned(), source };
+    let seen = tokio::fs::metadata(cwd).await.map_err(|source| failed(cwd, source))?;
+    if !seen.is_dir() {
+        return Err(failed(cwd, io::ErrorKind::NotADirectory.into()));
+    }
+    let mut private = tokio::fs::DirBuilder::new();
+    private.recursive(true).mode(0o700);
+    private.create(temp).await.map_err(|source| failed(temp, source))
+}

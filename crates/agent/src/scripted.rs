@@ -1,0 +1,178 @@
+//! Plays a script in place of an agent: for demos and tests, where the same thing must happen every time.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tokio::io::AsyncWriteExt;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::command::{self, Limits};
+use crate::ending::Ending;
+use crate::error::StartError;
+use crate::runner::shell_words;
+use crate::script::{self, Action};
+use crate::signal::{Signal, Stream};
+use crate::supervise::Launch;
+
+/// The largest script that is read.
+const SCRIPT_MAX: u64 = 4 * 1024 * 1024;
+
+/// Everything a script acts with.
+pub(crate) struct Stage<'a> {
+    pub(crate) launcher: &'a [OsString],
+    pub(crate) launch: &'a (dyn Fn(Vec<OsString>) -> Launch + Send + Sync),
+    pub(crate) phase: &'a str,
+    pub(crate) worktree: &'a Path,
+    pub(crate) limits: Limits,
+    pub(crate) signals: mpsc::Sender<Signal>,
+    pub(crate) stop: CancellationToken,
+}
+
+/// Plays the steps meant for the phase, in order, until one of them ends the run.
+pub(crate) async fn play(path: &Path, stage: &Stage<'_>) -> Result<Ending, StartError> {
+    let unusable = |reason| StartError::Script { path: path.to_owned(), reason };
+    let text = read(path).await.map_err(|error| unusable(error.to_string()))?;
+    let steps = script::parse(&text).map_err(unusable)?;
+    let deadline = Instant::now() + stage.limits.timeout;
+    for step in steps.iter().filter(|step| step.is_for(stage.phase)) {
+        let ending = match &step.action {
+            Action::Run(command) => stage.run(command, deadline).await?,
+            other => stage.act(other, deadline).await,
+        };
+        if ending != Ending::Finished {
+            return Ok(ending);
+        }
+        if matches!(step.action, Action::Exit(_)) {
+            break;
+        }
+    }
+    Ok(Ending::Finished)
+}
+
+async fn read(path: &Path) -> io::Result<String> {
+    let length = tokio::fs::metadata(path).await?.len();
+    if length > SCRIPT_MAX {
+        return Err(io::Error::other(format!("it has {length} bytes, more than the {SCRIPT_MAX} allowed")));
+    }
+    tokio::fs::read_to_string(path).await
+}
+
+impl Stage<'_> {
+    async fn run(&self, command: &str, deadline: Instant) -> Result<Ending, StartError> {
+        let left = deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
+        let limits = Limits { timeout: left, ..self.limits };
+        let launch = (self.launch)(shell_words(command));
+        let ending =
+            command::listen(self.launcher, launch, limits, self.signals.clone(), self.stop.clone()).await?;
+        Ok(match ending {
+            // The limit is the script's as a whole, not what was left of it.
+            Ending::TimedOut { tail, .. } => Ending::TimedOut { after: self.limits.timeout, tail },
+            other => other,
+        })
+    }
+
+    /// Does one step that needs no process, unless the run is stopped or out of time first.
+    async fn act(&self, action: &Action, deadline: Instant) -> Ending {
+        tokio::select! {
+            biased;
+            () = self.stop.cancelled() => Ending::Stopped,
+            ending = self.perform(action) => ending,
+            () = tokio::time::sleep_until(deadline) => {
+                Ending::TimedOut { after: self.limits.timeout, tail: String::new() }
+            }
+        }
+    }
+
+    async fn perform(&self, action: &Action) -> Ending {
+        let outcome = match action {
+            Action::Write { path, content } => self.write(path, content).await,
+            Action::Append { path, content } => self.append(path, content).await,
+            Action::Delete { path } => self.delete(path).await,
+            Action::Rename { from, to } => self.rename(from, to).await,
+            Action::Log(text) => {
+                for line in text.lines() {
+                    self.say(Signal::Log { stream: Stream::Stdout, line: line.to_owned() }).await;
+                }
+                Ok(())
+            }
+            Action::Message(message) => {
+                self.say(Signal::Message(message.clone())).await;
+                Ok(())
+            }
+            Action::Sleep(duration) => {
+                tokio::time::sleep(*duration).await;
+                Ok(())
+            }
+            Action::Fail(text) => return Ending::Failed { code: 1, tail: text.clone() },
+            Action::Exit(0) => return Ending::Finished,
+            Action::Exit(code) => return Ending::Failed { code: *code, tail: String::new() },
+            Action::Run(_) => unreachable!("`play` gives commands to `run`"),
+        };
+        match outcome {
+            Ok(()) => Ending::Finished,
+            Err(error) => Ending::Failed { code: 1, tail: format!("the script could not go on: {error}") },
+        }
+    }
+
+    async fn say(&self, signal: Signal) {
+        if self.signals.send(signal).await.is_err() {
+            tracing::debug!("nobody listens to a scripted agent any more; it goes on");
+        }
+    }
+
+    async fn write(&self, path: &Path, content: &str) -> io::Result<()> {
+        let target = self.place(path).await?;
+        tokio::fs::write(target, content).await
+    }
+
+    async fn append(&self, path: &Path, content: &str) -> io::Result<()> {
+        let target = self.place(path).await?;
+        let mut file = tokio::fs::OpenOptions::new().append(true).create(true).open(target).await?;
+        file.write_all(content.as_bytes()).await?;
+        file.flush().await
+    }
+
+    async fn delete(&self, path: &Path) -> io::Result<()> {
+        let target = self.place(path).await?;
+        if tokio::fs::symlink_metadata(&target).await?.is_dir() {
+            tokio::fs::remove_dir_all(target).await
+        } else {
+            tokio::fs::remove_file(target).await
+        }
+    }
+
+    async fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let (from, to) = (self.place(from).await?, self.place(to).await?);
+        tokio::fs::rename(from, to).await
+    }
+
+    /// Makes the directories above `path` and returns where it lies, provided that is in the worktree even when
+    /// symbolic links are followed.
+    async fn place(&self, path: &Path) -> io::Result<PathBuf> {
+        let outside = || io::Error::other(format!("the path {} leads out of the worktree", path.display()));
+        let root = tokio::fs::canonicalize(self.worktree).await?;
+        let mut directory = root.clone();
+        for part in path.parent().into_iter().flat_map(Path::components) {
+            directory.push(part);
+            match tokio::fs::create_dir(&directory).await {
+                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+                Ok(()) | Err(_) => directory = tokio::fs::canonicalize(&directory).await?,
+            }
+            if !directory.starts_with(&root) {
+                return Err(outside());
+            }
+        }
+        let target = directory.join(path.file_name().ok_or_else(outside)?);
+        // A link as the last part would be followed by a write, so it is refused whatever it points to.
+        match tokio::fs::symlink_metadata(&target).await {
+            Ok(seen) if seen.is_symlink() => {
+                Err(io::Error::other(format!("{} is a symbolic link", path.display())))
+            }
+            Ok(_) | Err(_) => Ok(target),
+        }
+    }
+}

@@ -1,0 +1,271 @@
+//! The configuration of one agent, as written in `[agents.NAME]`.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use crate::{duration, environment};
+
+const TIMEOUT_DEFAULT: Duration = Duration::from_secs(30 * 60);
+const OUTPUT_DEFAULT_MAX: u64 = 16 * 1024 * 1024;
+
+/// One agent: how it is started, what it sees of the environment, and its limits.
+///
+/// Written as `protocol = "command"` with `command = [program, arguments…]`, or `protocol = "scripted"` with
+/// `script = "file.toml"`; and for both `env`, `pass_env`, `timeout` (30m unless said) and `output_max` in bytes
+/// (16 MiB unless said). Unknown keys are refused.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "Written")]
+pub struct AgentSpec {
+    protocol: Protocol,
+    env: BTreeMap<String, String>,
+    pass_env: Vec<String>,
+    timeout: Duration,
+    output_max: u64,
+}
+
+/// How drydock and the agent talk. The Agent Client Protocol becomes a third case.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Protocol {
+    Command { argv: Vec<String> },
+    Scripted { script: PathBuf },
+}
+
+/// A configuration that cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct SpecError(String);
+
+impl AgentSpec {
+    /// Describes a program to run; `argv` is the program and its arguments.
+    pub fn command<S: Into<String>>(argv: impl IntoIterator<Item = S>) -> Result<Self, SpecError> {
+        Self::checked(Written {
+            command: Some(argv.into_iter().map(Into::into).collect()),
+            ..Written::of(ProtocolName::Command)
+        })
+    }
+
+    /// Describes a script to play.
+    pub fn scripted(script: impl Into<PathBuf>) -> Result<Self, SpecError> {
+        Self::checked(Written { script: Some(script.into()), ..Written::of(ProtocolName::Scripted) })
+    }
+
+    /// Returns the same agent with another limit of time.
+    #[must_use]
+    pub fn with_timeout(self, timeout: Duration) -> Self {
+        Self { timeout, ..self }
+    }
+
+    /// Returns the same agent with another limit of output, in bytes.
+    #[must_use]
+    pub fn with_output_max(self, output_max: u64) -> Self {
+        Self { output_max, ..self }
+    }
+
+    /// Returns the same agent with one more variable in its environment.
+    pub fn with_env(mut self, name: &str, value: &str) -> Result<Self, SpecError> {
+        check_variable(name, value)?;
+        self.env.insert(name.to_owned(), value.to_owned());
+        Ok(self)
+    }
+
+    /// Returns the same agent with a relative script path taken from `directory`, where the configuration lies.
+    #[must_use]
+    pub fn resolved_from(mut self, directory: &Path) -> Self {
+        if let Protocol::Scripted { script } = &mut self.protocol {
+            *script = directory.join(&*script);
+        }
+        self
+    }
+
+    /// Returns the protocol's name as configured.
+    pub fn protocol(&self) -> &'static str {
+        match self.protocol {
+            Protocol::Command { .. } => "command",
+            Protocol::Scripted { .. } => "scripted",
+        }
+    }
+
+    /// Returns what is run, for people to read: the command line or the script's path.
+    pub fn summary(&self) -> String {
+        match &self.protocol {
+            Protocol::Command { argv } => argv.join(" "),
+            Protocol::Scripted { script } => script.display().to_string(),
+        }
+    }
+
+    /// Returns how long one run may take.
+    pub fn timeout(&self) -> Duration {
+        self.timeout
+    }
+
+    pub(crate) fn how(&self) -> &Protocol {
+        &self.protocol
+    }
+
+    pub(crate) fn env(&self) -> &BTreeMap<String, String> {
+        &self.env
+    }
+
+    pub(crate) fn pass_env(&self) -> &[String] {
+        &self.pass_env
+    }
+
+    pub(crate) fn output_max(&self) -> u64 {
+        self.output_max
+    }
+
+    fn checked(written: Written) -> Result<Self, SpecError> {
+        let protocol = match (written.protocol, written.command, written.script) {
+            (ProtocolName::Command, Some(argv), None) => {
+                check_argv(&argv)?;
+                Protocol::Command { argv }
+            }
+            (ProtocolName::Scripted, None, Some(script)) => Protocol::Scripted { script },
+            (ProtocolName::Command, None, _) => {
+                return refused("protocol \"command\" needs `command = [program, arguments…]`");
+            }
+            (ProtocolName::Command, Some(_), Some(_)) => {
+                return refused("`script` belongs to protocol \"scripted\", this is \"command\"");
+            }
+            (ProtocolName::Scripted, _, None) => {
+                return refused("protocol \"scripted\" needs `script = \"file.toml\"`");
+            }
+            (ProtocolName::Scripted, Some(_), Some(_)) => {
+                return refused("`command` belongs to protocol \"command\", this is \"scripted\"");
+            }
+        };
+        for (name, value) in &written.env {
+            check_variable(name, value)?;
+        }
+        for name in &written.pass_env {
+            check_variable(name, "")?;
+        }
+        let timeout = match written.timeout {
+            Some(text) => duration::parse(&text).map_err(|reason| SpecError(format!("timeout: {reason}")))?,
+            None => TIMEOUT_DEFAULT,
+        };
+        let output_max = match written.output_max {
+            Some(0) => return refused("output_max must be at least 1"),
+            Some(bytes) => bytes,
+            None => OUTPUT_DEFAULT_MAX,
+        };
+        Ok(Self { protocol, env: written.env, pass_env: written.pass_env, timeout, output_max })
+    }
+}
+
+/// The table as it stands in the file, before it is known to make sense.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    protocol: ProtocolName,
+    command: Option<Vec<String>>,
+    script: Option<PathBuf>,
+    #[serde(default)]
+    env: BTreeMap<String, String>,
+    #[serde(default)]
+    pass_env: Vec<String>,
+    timeout: Option<String>,
+    output_max: Option<u64>,
+}
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum ProtocolName {
+    Command,
+    Scripted,
+}
+
+impl Written {
+    fn of(protocol: ProtocolName) -> Self {
+        Self {
+            protocol,
+            command: None,
+            script: None,
+            env: BTreeMap::new(),
+            pass_env: Vec::new(),
+            timeout: None,
+            output_max: None,
+        }
+    }
+}
+
+impl TryFrom<Written> for AgentSpec {
+    type Error = SpecError;
+
+    fn try_from(written: Written) -> Result<Self, SpecError> {
+        Self::checked(written)
+    }
+}
+
+fn refused<T>(reason: &str) -> Result<T, SpecError> {
+    Err(SpecError(reason.to_owned()))
+}
+
+fn check_argv(argv: &[String]) -> Result<(), SpecError> {
+    if argv.first().is_none_or(String::is_empty) {
+        return refused("`command` must begin with the name of a program");
+    }
+    if argv.iter().any(|word| word.contains('\0')) {
+        return refused("`command` must not contain NUL characters");
+    }
+    Ok(())
+}
+
+fn check_variable(name: &str, value: &str) -> Result<(), SpecError> {
+    environment::check_variable(name, value)
+        .map_err(|reason| SpecError(format!("environment variable {name:?}: {reason}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{AgentSpec, Protocol};
+    use std::path::{Path, PathBuf};
+    use std::time::Duration;
+
+    fn refusal(text: &str) -> String {
+        toml::from_str::<AgentSpec>(text).expect_err(text).to_string()
+    }
+
+    #[test]
+    fn a_full_table_is_read() {
+        let spec: AgentSpec = toml::from_str(
+            "protocol = 'command'\ncommand = ['sh', '-c', 'true']\nenv = { A = 'b' }\npass_env = ['TERM']\n\
+             timeout = '20m'\noutput_max = 100\n",
+        )
+        .unwrap();
+        assert_eq!((spec.protocol(), spec.summary().as_str()), ("command", "sh -c true"));
+        assert_eq!((spec.timeout(), spec.output_max()), (Duration::from_secs(1200), 100));
+        assert_eq!((spec.env()["A"].as_str(), spec.pass_env()), ("b", &["TERM".to_owned()][..]));
+    }
+
+    #[test]
+    fn a_relative_script_is_found_beside_its_configuration() {
+        let spec = AgentSpec::scripted("demo.toml").unwrap().resolved_from(Path::new("/etc/drydock"));
+        assert_eq!(*spec.how(), Protocol::Scripted { script: PathBuf::from("/etc/drydock/demo.toml") });
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused_with_its_reason() {
+        for (text, reason) in [
+            ("command = ['a']", "protocol"),
+            ("protocol = 'telepathy'", "telepathy"),
+            ("protocol = 'command'", "needs `command"),
+            ("protocol = 'command'\ncommand = []", "name of a program"),
+            ("protocol = 'command'\ncommand = ['']", "name of a program"),
+            ("protocol = 'command'\ncommand = ['a']\nscript = 's'", "scripted"),
+            ("protocol = 'scripted'", "needs `script"),
+            ("protocol = 'scripted'\nscript = 's'\ncommand = ['a']", "belongs to protocol \"command\""),
+            ("protocol = 'command'\ncommand = ['a']\ntimeout = '5'", "timeout: \"5\""),
+            ("protocol = 'command'\ncommand = ['a']\noutput_max = 0", "at least 1"),
+            ("protocol = 'command'\ncommand = ['a']\nenv = { 'A=B' = 'x' }", "A=B"),
+            ("protocol = 'command'\ncommand = ['a']\nenv = { DRYDOCK_TASK = 'x' }", "set by drydock"),
+            ("protocol = 'command'\ncommand = ['a']\ncolour = 'red'", "colour"),
+        ] {
+            let refusal = refusal(text);
+            assert!(refusal.contains(reason), "{text}: {refusal}");
+        }
+    }
+}

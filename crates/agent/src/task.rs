@@ -1,0 +1,44 @@
+//! What an agent is told, and where it may work.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+/// The task of one run of an agent, given as JSON on its standard input and in `DRYDOCK_TASK`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Task {
+    /// The plan's id.
+    pub plan: String,
+    /// The run's id.
+    pub run: String,
+    /// `strategize`, `execute` or `apply`.
+    pub phase: String,
+    /// What the agent is asked to be, such as `writer` or `reviewer`.
+    pub role: String,
+    /// The task in words, arguments already filled in.
+    pub task: String,
+    /// What must be true at the end, where the action says so.
+    pub definition_of_done: Option<String>,
+    /// The plan's arguments by name.
+    pub arguments: BTreeMap<String, String>,
+    /// The rules in force, in words or as expressions.
+    pub invariants: Vec<String>,
+    /// The choices already taken for this plan.
+    pub choices: Vec<serde_json::Value>,
+    /// What people and reviewers said about earlier attempts.
+    pub feedback: Vec<String>,
+    /// The directory the agent works in.
+    pub worktree: String,
+    /// The commit the worktree started from.
+    pub base: String,
+}
+
+/// The two directories of a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunDirs {
+    /// Where the agent starts and works; must exist.
+    pub worktree: PathBuf,
+    /// The agent's own scratch space, also its `HOME` and `TMPDIR`; made when missing.
+    pub temp: PathBuf,
+}

@@ -1,0 +1,39 @@
+//! A stand-in for the drydock binary in the tests of this crate: it becomes a keeper, or a drydock that can be killed.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use drydock_agent::{Runner, keep};
+use tokio_util::sync::CancellationToken;
+
+fn main() -> ExitCode {
+    let mut arguments = std::env::args_os().skip(1);
+    match arguments.next().as_ref().and_then(|word| word.to_str()) {
+        Some("__keep") => keep(arguments.skip(1).collect()),
+        Some("run") => run(arguments.collect()),
+        _ => ExitCode::from(2),
+    }
+}
+
+/// `run COMMAND DIRECTORY`: runs a shell command as drydock would.
+fn run(arguments: Vec<OsString>) -> ExitCode {
+    let command = arguments[0].to_string_lossy().into_owned();
+    let directory = PathBuf::from(&arguments[1]);
+    let runner = Runner::new(vec!["/proc/self/exe".into(), "__keep".into(), "--".into()]);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let shell = runner.shell(
+        &command,
+        &directory,
+        &BTreeMap::new(),
+        &directory.join("temp"),
+        Duration::from_secs(60),
+        CancellationToken::new(),
+    );
+    match runtime.block_on(shell) {
+        Ok(_) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
+    }
+}

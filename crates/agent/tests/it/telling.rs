@@ -1,0 +1,120 @@
+//! What an agent is told, and what its environment holds.
+
+use std::collections::BTreeSet;
+
+use drydock_agent::{AgentSpec, Ending, Message, Signal, Stream};
+use serde_json::Value;
+
+use crate::world::{World, lines, sh};
+
+/// Breaks when the task is not written to standard input, or differs from the variable.
+#[tokio::test]
+async fn the_task_arrives_on_standard_input_and_in_the_environment() {
+    let world = World::new();
+    let (ending, _) = world.sh("cat > stdin; printf %s \"$DRYDOCK_TASK\" > variable").await;
+    assert_eq!(ending, Ending::Finished);
+    assert_eq!(world.file("stdin"), world.file("variable"));
+    let told: Value = serde_json::from_str(&world.file("stdin")).unwrap();
+    assert_eq!(told, serde_json::to_value(&world.task).unwrap());
+    assert_eq!((&told["task"], &told["feedback"][0]), (&"fix the door".into(), &"the hinge too".into()));
+}
+
+/// Breaks when a long task is forced into one variable, which Linux refuses.
+#[tokio::test]
+async fn a_task_too_long_for_a_variable_is_in_a_file() {
+    let mut world = World::new();
+    world.task.task = "long ".repeat(100_000);
+    let script = "cat > stdin; cat \"$DRYDOCK_TASK_FILE\" > file; echo \"${DRYDOCK_TASK-unset}\" > variable";
+    let (ending, _) = world.sh(script).await;
+    assert_eq!((ending, world.file("variable").as_str()), (Ending::Finished, "unset\n"));
+    assert!(world.file("stdin").len() > 500_000);
+    assert_eq!(world.file("stdin"), world.file("file"));
+}
+
+/// Breaks at exactly one of the two sides of the kernel's limit when it is counted wrongly.
+#[tokio::test]
+async fn the_longest_task_that_fits_a_variable_is_in_one() {
+    let mut world = World::new();
+    let frame = serde_json::to_string(&world.task).unwrap().len() - world.task.task.len();
+    let room = 128 * 1024 - "DRYDOCK_TASK=".len() - 1 - frame;
+    for (length, set) in [(room, "yes"), (room + 1, "no")] {
+        world.task.task = "x".repeat(length);
+        let (ending, signals) =
+            world.sh("if [ -n \"$DRYDOCK_TASK\" ]; then echo yes; else echo no; fi").await;
+        assert_eq!((ending, lines(&signals, Stream::Stdout)), (Ending::Finished, vec![set]));
+    }
+}
+
+/// Breaks when anything of drydock's own environment is inherited.
+#[tokio::test]
+async fn the_environment_holds_nothing_but_what_was_meant() {
+    assert!(
+        std::env::var_os("CARGO_PKG_NAME").is_some(),
+        "cargo test sets this variable, which must not leak"
+    );
+    let world = World::new();
+    let (_, signals) = world.run(&AgentSpec::command(["env"]).unwrap()).await;
+    let names: BTreeSet<&str> =
+        lines(&signals, Stream::Stdout).iter().filter_map(|line| Some(line.split_once('=')?.0)).collect();
+    let meant = [
+        "DRYDOCK_KEEPER",
+        "DRYDOCK_PHASE",
+        "DRYDOCK_PLAN",
+        "DRYDOCK_RUN",
+        "DRYDOCK_TASK",
+        "DRYDOCK_WORKTREE",
+        "GIT_CONFIG_NOSYSTEM",
+        "GIT_TERMINAL_PROMPT",
+        "HOME",
+        "LANG",
+        "PATH",
+        "TMPDIR",
+    ];
+    assert_eq!(names, BTreeSet::from(meant));
+}
+
+/// Breaks when configured variables are lost, or the temporary directory is not made.
+#[tokio::test]
+async fn configured_and_passed_variables_are_there() {
+    let world = World::new();
+    let spec: AgentSpec = toml::from_str(
+        "protocol = 'command'\ncommand = ['sh', '-c', 'echo $A $CARGO_PKG_NAME ${NOT_SET-none}; touch \"$HOME/x\"']\n\
+         env = { A = 'b' }\npass_env = ['CARGO_PKG_NAME', 'NOT_SET']\n",
+    )
+    .unwrap();
+    let (ending, signals) = world.run(&spec).await;
+    assert_eq!(ending.unwrap(), Ending::Finished);
+    assert_eq!(lines(&signals, Stream::Stdout), ["b drydock-agent none"]);
+    assert!(world.dirs().temp.join("x").exists());
+}
+
+/// Breaks when a line is taken for the wrong kind of thing, or two lines change places.
+#[tokio::test]
+async fn messages_are_told_from_log_and_garbled_ones_are_reported() {
+    let world = World::new();
+    let script = r#"
+        echo hello
+        echo '{"drydock":"progress","text":"half","percent":50}'
+        echo '{"drydock":"choice","question":"q"}'
+        echo '{"level":"info"}'
+        printf '{"drydock":"checkpoint","label":"without an end of line"}'
+    "#;
+    let (ending, signals) = world.sh(script).await;
+    assert_eq!(ending, Ending::Finished);
+    let log = |line: &str| Signal::Log { stream: Stream::Stdout, line: line.into() };
+    assert_eq!(signals[0], log("hello"));
+    assert_eq!(signals[1], Signal::Message(Message::Progress { text: "half".into(), percent: Some(50.0) }));
+    assert!(
+        matches!(&signals[2], Signal::Garbled { line, reason } if line.contains("choice") && reason.contains("chosen"))
+    );
+    assert_eq!(signals[3], log(r#"{"level":"info"}"#));
+    assert_eq!(signals[4], Signal::Message(Message::Checkpoint { label: "without an end of line".into() }));
+}
+
+/// Breaks when standard error is searched for messages.
+#[tokio::test]
+async fn standard_error_is_only_log() {
+    let world = World::new();
+    let (_, signals) = world.run(&sh(r#"echo '{"drydock":"checkpoint","label":"x"}' >&2"#)).await;
+    assert_eq!(lines(&signals, Stream::Stderr), [r#"{"drydock":"checkpoint","label":"x"}"#]);
+}
