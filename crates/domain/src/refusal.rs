@@ -75,10 +75,13 @@ impl Refusal {
                     text: format!("decision {decision} was answered with the unknown option {option:?}"),
                 }]
             }
+            Refusal::DecisionClosed(decision) => vec![Event::Alert {
+                priority: "low",
+                text: format!("decision {decision} was answered though it is no longer open"),
+            }],
             Refusal::WrongStage { .. }
             | Refusal::Undecided { .. }
             | Refusal::StaleRun { .. }
-            | Refusal::DecisionClosed(_)
             | Refusal::NothingChanged
             | Refusal::Unvalidated(_)
             | Refusal::TooManyReversions { .. }
