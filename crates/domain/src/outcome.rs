@@ -109,13 +109,20 @@ impl<'a> Draft<'a> {
         self
     }
 
-    /// Opens a decision under the fresh id of the context.
+    /// Drops the intent, if there is one.
+    pub(crate) fn forgo(mut self) -> Self {
+        self.events.extend(self.plan.intent.take().map(Event::ApplyForgone));
+        self
+    }
+
+    /// Opens a decision under the fresh id of the context. It belongs to a run of its own phase only: before
+    /// the phase started, the plan's latest run is one of another phase.
     pub(crate) fn open(mut self, question: Question) -> Self {
         let decision = Decision {
             id: self.context.fresh_decision.clone(),
             plan: self.plan.id.clone(),
             phase: self.plan.stage.phase(),
-            run: self.plan.run.clone(),
+            run: self.plan.phase_started_at.and(self.plan.run.clone()),
             question,
             status: DecisionStatus::Open,
             created_at: self.context.now,

@@ -26,13 +26,13 @@ pub(super) fn intend(
 
 /// Drops an intent whose landing was seen not to have happened.
 pub(super) fn forgo(snapshot: &Snapshot, context: &Context) -> Result<Decided, Refusal> {
-    let Some(intent) = snapshot.plan.intent.clone() else { return Ok(Decided::Already) };
+    if snapshot.plan.intent.is_none() {
+        return Ok(Decided::Already);
+    }
     if snapshot.plan.stage.is_terminal() {
         return Err(wrong_stage(snapshot, "forgo"));
     }
-    let mut draft = Draft::after(snapshot, context).under_project();
-    draft.plan.intent = None;
-    Ok(draft.event(Event::ApplyForgone(intent)).done())
+    Ok(Draft::after(snapshot, context).under_project().forgo().done())
 }
 
 /// `apply/processing` → `apply/applied`.

@@ -1,15 +1,18 @@
 //! What a person asks of a plan: answer, retry, revert, cancel, prompt.
 
+use super::begin::approve;
 use super::route::wrong_stage;
 use crate::outcome::{Decided, Draft};
 use crate::stage::Common;
-use crate::{Answer, Context, Decision, Event, OptionEffect, Phase, Question, Refusal, Snapshot, State};
+use crate::{
+    Answer, Context, Decision, DecisionKind, Event, OptionEffect, Phase, Question, Refusal, Snapshot, State,
+};
 
 /// How often a plan may go back to Strategize.
 pub const REVERSIONS_MAX: u32 = 3;
 
-/// Answers the decision that the plan waits for. The approval of a gate is an advance or a start, which carry
-/// the facts that those need.
+/// Answers the decision that the plan waits for. The approval of the gate of a complete phase is an advance,
+/// which carries the facts that going on needs.
 pub(super) fn resolve(snapshot: &Snapshot, answer: Answer, context: &Context) -> Result<Decided, Refusal> {
     let Some(decision) = snapshot.pending.as_ref().filter(|pending| pending.id == answer.decision) else {
         return Err(Refusal::DecisionClosed(answer.decision));
@@ -23,7 +26,15 @@ pub(super) fn resolve(snapshot: &Snapshot, answer: Answer, context: &Context) ->
     };
     let effect = option.effect;
     let draft = Draft::after(snapshot, context).resolve(decision, &answer.option, answer.note.clone());
+    let draft = match decision.question.kind {
+        // Where the repository cannot tell how the landing ended, the person's word ends it.
+        DecisionKind::ApplyOutcome => draft.forgo(),
+        DecisionKind::Gate | DecisionKind::Agent | DecisionKind::Divergence => draft,
+    };
     match effect {
+        OptionEffect::Approve if snapshot.plan.stage.state() == State::Queued => {
+            approve(snapshot, answer.note, context)
+        }
         OptionEffect::Approve => Err(wrong_stage(snapshot, "approve")),
         OptionEffect::Requeue => Ok(requeue(snapshot, draft, decision, &answer)),
         OptionEffect::Revert => reverted(snapshot, draft, answer_text(decision, &answer)),
@@ -52,7 +63,8 @@ fn answer_text(decision: &Decision, answer: &Answer) -> String {
 pub(super) fn retry(snapshot: &Snapshot, context: &Context) -> Result<Decided, Refusal> {
     match snapshot.plan.stage.state() {
         State::Errored | State::Constrained => {}
-        State::Queued if snapshot.plan.runs > 0 => return Ok(Decided::Already),
+        // Queued after a start: the retry, or what else frees a phase, was done before.
+        State::Queued if snapshot.plan.phase_started_at.is_some() => return Ok(Decided::Already),
         State::Queued
         | State::Processing
         | State::Waiting
@@ -81,7 +93,7 @@ fn reverted(snapshot: &Snapshot, mut draft: Draft<'_>, reason: String) -> Result
         (Phase::Strategize, State::Queued) if plan.reversions > 0 => return Ok(Decided::Already),
         (Phase::Strategize | Phase::Apply, _) => return Err(wrong_stage(snapshot, "revert")),
     }
-    if plan.intent.is_some() {
+    if draft.plan.intent.is_some() {
         return Err(Refusal::IntentOpen);
     }
     if plan.reversions >= REVERSIONS_MAX {
@@ -112,7 +124,7 @@ fn cancelled(snapshot: &Snapshot, draft: Draft<'_>, reason: String) -> Result<De
         | State::Errored
         | State::Constrained => {}
     }
-    if snapshot.plan.intent.is_some() {
+    if draft.plan.intent.is_some() {
         return Err(Refusal::IntentOpen);
     }
     Ok(draft.stage(Common::Cancelled { reason: reason.clone() }).event(Event::Cancelled(reason)).done())
