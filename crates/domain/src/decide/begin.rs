@@ -4,8 +4,8 @@ use super::route::wrong_stage;
 use crate::outcome::{Decided, Draft, Transition};
 use crate::stage::Common;
 use crate::{
-    Advance, Approval, Changes, Context, Decision, Event, NewPlan, Next, Phase, Plan, Progress, Question,
-    Refusal, Snapshot, Stage, Start, State,
+    Advance, Approval, Changes, Context, Event, NewPlan, Next, Phase, Plan, Progress, Question, Refusal,
+    Snapshot, Stage, Start, State,
 };
 
 /// Returns the transition that makes a plan: `strategize/queued`, with a gate when the profile asks before it.
@@ -44,6 +44,10 @@ pub fn create(new: NewPlan, context: &Context) -> Transition {
 pub(super) fn start(snapshot: &Snapshot, start: Start, context: &Context) -> Result<Decided, Refusal> {
     let plan = &snapshot.plan;
     match plan.stage.state() {
+        // A run id is used once: otherwise reports of the run that ended would count for the one that begins.
+        State::Queued if plan.run.as_ref() == Some(&start.run) => {
+            return Err(Refusal::StaleRun { given: start.run, current: None });
+        }
         State::Queued => {}
         State::Processing if plan.run.as_ref() == Some(&start.run) => return Ok(Decided::Already),
         State::Waiting => return Err(undecided(snapshot, "start")),
@@ -59,9 +63,15 @@ pub(super) fn start(snapshot: &Snapshot, start: Start, context: &Context) -> Res
         return Err(Refusal::Blocked(start.enforcement));
     }
     let mut draft = pass_gate(snapshot, "start", Approval::Profile, Draft::after(snapshot, context))?;
-    if phase == Phase::Strategize {
-        draft.plan.base_commit = start.base;
-        draft = draft.event(Event::InvariantEnforced(start.enforcement));
+    // What an earlier run of this phase came to is not the result of the new one.
+    match phase {
+        Phase::Strategize => {
+            draft.plan.base_commit = start.base;
+            draft.plan.choices = Vec::new();
+            draft = draft.event(Event::InvariantEnforced(start.enforcement));
+        }
+        Phase::Execute => draft.plan.head_commit = None,
+        Phase::Apply => {}
     }
     draft.plan.run = Some(start.run);
     draft.plan.runs += 1;
@@ -75,21 +85,16 @@ pub(super) fn approve(
     note: Option<String>,
     context: &Context,
 ) -> Result<Decided, Refusal> {
-    match (snapshot.plan.stage.state(), open_gate(snapshot)) {
-        (State::Queued, Some(gate)) => {
-            Ok(Draft::after(snapshot, context).resolve(gate, Question::APPROVE, note).done())
+    match snapshot.plan.stage.state() {
+        State::Queued if snapshot.plan.gate.is_some() => {
+            let draft = Draft::after(snapshot, context);
+            Ok(pass_gate(snapshot, "approve", Approval::Person { note }, draft)?.done())
         }
-        (State::Queued | State::Processing, None) => Ok(Decided::Already),
-        (State::Waiting, _) => Err(undecided(snapshot, "approve")),
-        (
-            State::Processing
-            | State::Complete
-            | State::Errored
-            | State::Cancelled
-            | State::Applied
-            | State::Constrained,
-            _,
-        ) => Err(wrong_stage(snapshot, "approve")),
+        State::Queued | State::Processing => Ok(Decided::Already),
+        State::Waiting => Err(undecided(snapshot, "approve")),
+        State::Complete | State::Errored | State::Cancelled | State::Applied | State::Constrained => {
+            Err(wrong_stage(snapshot, "approve"))
+        }
     }
 }
 
@@ -125,22 +130,27 @@ fn took_effect(state: State) -> bool {
     }
 }
 
-/// Answers the open gate when a person asks, and refuses when nobody does.
+/// Answers the open gate when a person asks, and refuses when nobody does. A gate whose decision was not read
+/// with the plan stays shut.
 fn pass_gate<'a>(
     snapshot: &Snapshot,
     command: &'static str,
     approval: Approval,
-    draft: Draft<'a>,
+    mut draft: Draft<'a>,
 ) -> Result<Draft<'a>, Refusal> {
-    match (open_gate(snapshot), approval) {
-        (None, Approval::Person { .. } | Approval::Profile) => Ok(draft),
-        (Some(gate), Approval::Person { note }) => Ok(draft.resolve(gate, Question::APPROVE, note)),
-        (Some(gate), Approval::Profile) => Err(Refusal::Undecided { command, decision: gate.id.clone() }),
+    let note = match (&snapshot.plan.gate, &approval) {
+        (None, Approval::Profile) => return Ok(draft),
+        (Some(gate), Approval::Profile) => {
+            return Err(Refusal::Undecided { command, decision: gate.clone() });
+        }
+        (None | Some(_), Approval::Person { note }) => note.clone(),
+    };
+    draft.plan.feedback.extend(note.clone());
+    match (&snapshot.plan.gate, &snapshot.pending) {
+        (None, _) => Ok(draft),
+        (Some(gate), Some(open)) if *gate == open.id => Ok(draft.resolve(open, Question::APPROVE, note)),
+        (Some(gate), _) => Err(Refusal::Undecided { command, decision: gate.clone() }),
     }
-}
-
-fn open_gate(snapshot: &Snapshot) -> Option<&Decision> {
-    snapshot.pending.as_ref().filter(|pending| snapshot.plan.gate.as_ref() == Some(&pending.id))
 }
 
 /// The refusal of a command that a waiting plan cannot take before its answer.
