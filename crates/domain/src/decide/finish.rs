@@ -6,7 +6,7 @@ use crate::outcome::{Decided, Draft};
 use crate::stage::Common;
 use crate::{
     Complete, Completion, Context, Event, Failure, OnDivergence, Phase, Progress, Question, Refusal, RunId,
-    Snapshot, Stage, State, TakeOverCause,
+    Snapshot, Stage, State, TakeOverCause, Validation, ValidationRun,
 };
 
 /// `strategize/processing` and `execute/processing` → `*/complete`, with a gate when the profile asks next.
@@ -25,7 +25,7 @@ pub(super) fn complete(
             (Phase::Strategize, Phase::Execute)
         }
         (Stage::Execute(Progress::Processing), Completion::Executed { head, validations }) => {
-            let failed: Vec<_> = validations.into_iter().filter(|run| run.required && !run.passed).collect();
+            let failed = unvalidated(&snapshot.plan.spec.validations, validations);
             if !failed.is_empty() {
                 return Err(Refusal::Unvalidated(failed));
             }
@@ -53,6 +53,23 @@ pub(super) fn complete(
     Ok(draft.done())
 }
 
+/// Returns the required validations that did not pass, those that were never run included.
+fn unvalidated(asked: &[Validation], seen: Vec<ValidationRun>) -> Vec<ValidationRun> {
+    let missing: Vec<_> = asked
+        .iter()
+        .filter(|one| one.required && seen.iter().all(|run| run.name != one.name))
+        .map(|one| ValidationRun {
+            name: one.name.clone(),
+            required: true,
+            passed: false,
+            text: "it was not run".to_owned(),
+        })
+        .collect();
+    let required =
+        |run: &ValidationRun| run.required || asked.iter().any(|one| one.required && one.name == run.name);
+    seen.into_iter().filter(|run| !run.passed && required(run)).chain(missing).collect()
+}
+
 /// `*/processing` → `*/errored`, with a decision when only a person can say how to go on.
 pub(super) fn fail(
     snapshot: &Snapshot,
@@ -64,7 +81,10 @@ pub(super) fn fail(
     same_run(snapshot, run)?;
     match snapshot.plan.stage.state() {
         State::Processing => {}
-        State::Errored => return Ok(Decided::Already),
+        State::Errored if question.as_ref().is_none_or(|asked| asks(snapshot, asked)) => {
+            return Ok(Decided::Already);
+        }
+        State::Errored => return Err(undecided(snapshot, "fail")),
         State::Queued
         | State::Waiting
         | State::Complete
@@ -101,7 +121,8 @@ pub(super) fn ask(
     same_run(snapshot, run)?;
     match snapshot.plan.stage.state() {
         State::Processing => {}
-        State::Waiting => return Ok(Decided::Already),
+        State::Waiting if asks(snapshot, &question) => return Ok(Decided::Already),
+        State::Waiting => return Err(undecided(snapshot, "ask")),
         State::Queued
         | State::Complete
         | State::Errored
@@ -110,6 +131,11 @@ pub(super) fn ask(
         | State::Constrained => return Err(wrong_stage(snapshot, "ask")),
     }
     Ok(waiting(Draft::after(snapshot, context), question, context).done())
+}
+
+/// Says whether this very question is open; another one would be lost if it counted as asked.
+fn asks(snapshot: &Snapshot, question: &Question) -> bool {
+    snapshot.pending.as_ref().is_some_and(|pending| pending.question == *question)
 }
 
 fn waiting<'a>(draft: Draft<'a>, question: Question, context: &Context) -> Draft<'a> {
@@ -127,6 +153,10 @@ pub(super) fn diverge(
 ) -> Result<Decided, Refusal> {
     if snapshot.plan.stage.is_terminal() {
         return Err(wrong_stage(snapshot, "diverge"));
+    }
+    // Every recovery has its own pin, so an equal question is the same divergence reported again.
+    if asks(snapshot, &question) {
+        return Ok(Decided::Already);
     }
     let mut draft = Draft::after(snapshot, context)
         .withdraw(snapshot.pending.as_ref(), "the branch diverged, which asks another question");
