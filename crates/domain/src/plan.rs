@@ -34,6 +34,8 @@ pub struct Plan {
     pub base_commit: String,
     /// The commit that holds the result of Execute.
     pub head_commit: Option<String>,
+    /// The run that made it; its changesets are what Apply lands.
+    pub head_run: Option<RunId>,
     /// The commit that landed.
     pub landed_commit: Option<String>,
     /// A landing that was begun and whose end is not recorded yet.

@@ -23,6 +23,7 @@ pub fn create(new: NewPlan, context: &Context) -> Transition {
         gate: asks.then(|| context.fresh_decision.clone()),
         base_commit: new.base_commit,
         head_commit: None,
+        head_run: None,
         landed_commit: None,
         intent: None,
         choices: Vec::new(),

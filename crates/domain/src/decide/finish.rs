@@ -30,6 +30,7 @@ pub(super) fn complete(
                 return Err(Refusal::Unvalidated(failed));
             }
             draft.plan.head_commit = Some(head);
+            draft.plan.head_run = Some(run.clone());
             draft.plan.stage = Stage::Execute(Progress::Reached(Complete));
             (Phase::Execute, Phase::Apply)
         }

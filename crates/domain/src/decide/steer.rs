@@ -101,6 +101,7 @@ fn reverted(snapshot: &Snapshot, mut draft: Draft<'_>, reason: String) -> Result
     }
     draft.plan.reversions += 1;
     draft.plan.head_commit = None;
+    draft.plan.head_run = None;
     draft.plan.choices = Vec::new();
     draft.plan.feedback.push(reason.clone());
     let count = draft.plan.reversions;
