@@ -1,1 +1,52 @@
-//! Placeholder until the first commit of this crate.
+//! What goes over the wire between a drydock client and a drydock server: one file per object, the table of error codes,
+//! and a typed client over any transport. Nothing here knows the store, git, agents or the rules of a plan; times are
+//! RFC 3339 UTC text and ids are text. Readers ignore fields they do not know, so a newer server can be talked to.
+
+mod action;
+mod agent;
+mod changeset;
+mod checkpoint;
+mod client;
+mod code;
+mod decision;
+mod doctor;
+mod event;
+mod gc;
+mod invariant;
+mod lock;
+mod plan;
+mod problem;
+mod project;
+mod query;
+mod remote;
+mod routes;
+mod sight;
+mod transport;
+mod word;
+
+pub use action::{Action, Actions, Argument, NewAction, OneAction, Reviewer, Roles};
+pub use agent::{AgentCheck, AgentEntry, Agents, OneAgentCheck};
+pub use changeset::{ChangeOp, Changeset, ChangesetQuery, ChangesetState, Changesets, Entry, OneChangeset};
+pub use checkpoint::{Checkpoint, Checkpoints};
+pub use client::{Client, ClientError, PlanMove, Terms};
+pub use code::{Code, exit};
+pub use decision::{
+    Decision, DecisionOption, DecisionQuery, DecisionStatus, Decisions, OneDecision, Resolution, Resolve,
+    Resolved,
+};
+pub use doctor::{Check, CheckStatus, Doctor, OneDoctor};
+pub use event::{Event, EventQuery, Events};
+pub use gc::{Gc, GcRequest, Kept, OneGc, Removed};
+pub use hyper::body::Bytes;
+pub use hyper::http;
+pub use invariant::{Invariant, InvariantQuery, Invariants, NewInvariant, OneInvariant, Rule, ScopeQuery};
+pub use lock::{BreakLock, Lock, LockScope, Locks, OneLock};
+pub use plan::{
+    NewPlan, OnePlan, Phase, Plan, PlanError, PlanInvariant, PlanQuery, Plans, Prompt, Reason, State,
+};
+pub use problem::Problem;
+pub use project::{NewProject, NewValidation, OneProject, Project, Projects, Validation};
+pub use remote::{Remote, RemoteError};
+pub use sight::{CanAct, Choice, Diff, OneDiff, OneTree, OneWhy, Tree, Why};
+pub use transport::{BoxFuture, Transport, TransportError};
+pub use word::UnknownWord;

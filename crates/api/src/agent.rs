@@ -1,0 +1,54 @@
+//! Configured agents, and what starting one for real showed.
+
+use serde::{Deserialize, Serialize};
+
+use crate::CheckStatus;
+
+/// A configured agent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AgentEntry {
+    /// Its name.
+    pub name: String,
+    /// How drydock talks to it.
+    pub protocol: String,
+    /// What is run.
+    pub summary: String,
+    /// How many seconds one run may take.
+    pub timeout_s: u64,
+    /// Whether plans that name no agent use it.
+    #[serde(default)]
+    pub default: bool,
+}
+
+/// What starting an agent showed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AgentCheck {
+    /// The agent's name.
+    pub agent: String,
+    /// How it came out.
+    pub status: CheckStatus,
+    /// What was seen.
+    pub text: String,
+    /// What to do about it.
+    #[serde(default)]
+    pub hint: Option<String>,
+    /// How long it took.
+    pub duration_ms: u64,
+}
+
+/// All configured agents.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Agents {
+    /// The agents, by name.
+    pub agents: Vec<AgentEntry>,
+    /// Where the next page begins.
+    #[serde(default)]
+    pub next: Option<String>,
+}
+
+/// The check of one agent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OneAgentCheck {
+    /// The check.
+    pub check: AgentCheck,
+}

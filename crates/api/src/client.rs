@@ -1,0 +1,167 @@
+//! The client: turns a typed request into bytes, and an answer into a typed value or a problem. The routes themselves
+//! are in `routes.rs`.
+
+use hyper::body::Bytes;
+use hyper::header::{ACCEPT, CONTENT_TYPE, IF_MATCH};
+use hyper::{Method, Request, Response, StatusCode};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::word::words;
+use crate::{Code, Problem, Transport, TransportError};
+
+const JSON: &str = "application/json";
+const TEXT_SHOWN_MAX: usize = 200;
+
+/// Talks to a drydock router over any transport.
+#[derive(Clone, Copy)]
+pub struct Client<'t> {
+    transport: &'t dyn Transport,
+}
+
+/// Why a request gave no value.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// The other side refused or failed.
+    #[error(transparent)]
+    Problem(Box<Problem>),
+    /// No answer came.
+    #[error(transparent)]
+    Unreachable(#[from] TransportError),
+    /// The answer is not what a drydock server says.
+    #[error("could not make sense of the answer to {request}: {reason}")]
+    Unreadable {
+        /// What was asked.
+        request: String,
+        /// What is wrong with the answer.
+        reason: String,
+    },
+}
+
+words! {
+    /// The commands that move a plan to a phase.
+    PlanMove {
+        /// Start or go on with Strategize.
+        Strategize = "strategize",
+        /// Go to Execute.
+        Execute = "execute",
+        /// Go to Apply.
+        Apply = "apply",
+    }
+}
+
+/// Under which terms a change may happen.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Terms {
+    /// Only if the plan still has this revision.
+    pub if_match: Option<i64>,
+    /// Once only, however often it is sent under this key.
+    pub idempotency_key: Option<String>,
+}
+
+impl<'t> Client<'t> {
+    /// Returns a client over a transport.
+    pub fn new(transport: &'t dyn Transport) -> Self {
+        Self { transport }
+    }
+
+    pub(crate) async fn get<T: DeserializeOwned>(&self, path: String) -> Result<T, ClientError> {
+        self.exchange(Method::GET, path, None, &Terms::default()).await
+    }
+
+    pub(crate) async fn delete<T: DeserializeOwned>(&self, path: String) -> Result<T, ClientError> {
+        self.exchange(Method::DELETE, path, None, &Terms::default()).await
+    }
+
+    pub(crate) async fn post<T: DeserializeOwned>(
+        &self,
+        path: String,
+        body: &impl Serialize,
+        terms: &Terms,
+    ) -> Result<T, ClientError> {
+        let body = serde_json::to_vec(body).expect("requests are structs of text, numbers and words");
+        self.exchange(Method::POST, path, Some(Bytes::from(body)), terms).await
+    }
+
+    async fn exchange<T: DeserializeOwned>(
+        &self,
+        method: Method,
+        path: String,
+        body: Option<Bytes>,
+        terms: &Terms,
+    ) -> Result<T, ClientError> {
+        let asked = format!("{method} {path}");
+        let request = request(method, &path, body, terms)
+            .map_err(|error| TransportError::caused(format!("could not ask {asked}"), error))?;
+        let response = self.transport.send(request).await?;
+        read(&asked, &response)
+    }
+}
+
+fn request(
+    method: Method,
+    path: &str,
+    body: Option<Bytes>,
+    terms: &Terms,
+) -> Result<Request<Bytes>, hyper::http::Error> {
+    let mut request = Request::builder().method(method).uri(format!("/api/v1{path}")).header(ACCEPT, JSON);
+    if body.is_some() {
+        request = request.header(CONTENT_TYPE, JSON);
+    }
+    if let Some(revision) = terms.if_match {
+        request = request.header(IF_MATCH, revision.to_string());
+    }
+    if let Some(key) = &terms.idempotency_key {
+        request = request.header("Idempotency-Key", key);
+    }
+    request.body(body.unwrap_or_default())
+}
+
+fn read<T: DeserializeOwned>(asked: &str, response: &Response<Bytes>) -> Result<T, ClientError> {
+    let (status, body) = (response.status(), response.body());
+    let unreadable = |reason: String| ClientError::Unreadable { request: asked.to_owned(), reason };
+    if !status.is_success() {
+        return Err(match serde_json::from_slice::<Problem>(body) {
+            Ok(problem) => ClientError::Problem(Box::new(problem)),
+            Err(_) => unreadable(format!("status {status} with {}", shown(body))),
+        });
+    }
+    // A route that has nothing to say answers with no body; that reads as the empty object.
+    let body: &[u8] = if status == StatusCode::NO_CONTENT || body.is_empty() { b"{}" } else { body };
+    serde_json::from_slice(body).map_err(|error| unreadable(format!("{error} in {}", shown(body))))
+}
+
+/// Returns the beginning of a body for a message.
+fn shown(body: &[u8]) -> String {
+    let text = String::from_utf8_lossy(body);
+    let mut short: String = text.chars().take(TEXT_SHOWN_MAX).collect();
+    if short.len() < text.len() {
+        short.push('…');
+    }
+    format!("{short:?}")
+}
+
+impl From<Problem> for ClientError {
+    fn from(problem: Problem) -> Self {
+        ClientError::Problem(Box::new(problem))
+    }
+}
+
+impl From<ClientError> for Problem {
+    fn from(error: ClientError) -> Self {
+        match error {
+            ClientError::Problem(problem) => *problem,
+            ClientError::Unreachable(error) => {
+                let mut text = error.to_string();
+                let mut cause = std::error::Error::source(&error);
+                while let Some(error) = cause {
+                    text = format!("{text}: {error}");
+                    cause = error.source();
+                }
+                Problem::new(Code::ServerUnreachable, text)
+            }
+            ClientError::Unreadable { .. } => Problem::new(Code::ServerUnreachable, error.to_string())
+                .hint("check that the address is that of a drydock server, and that the versions match"),
+        }
+    }
+}

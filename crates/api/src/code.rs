@@ -1,0 +1,224 @@
+//! The one table of error codes: each has a stable text, the HTTP status it travels with, and the exit code it ends a
+//! command with. A code never changes meaning; new ones are added. A code from a newer server reads as `Other`.
+
+use std::fmt;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// Exit codes of the command line.
+pub mod exit {
+    /// All went well.
+    pub const OK: u8 = 0;
+    /// It failed.
+    pub const FAILED: u8 = 1;
+    /// It was not asked for properly.
+    pub const USAGE: u8 = 2;
+    /// There is no such thing.
+    pub const NOT_FOUND: u8 = 3;
+    /// It conflicts with what others do, or with where the plan stands.
+    pub const CONFLICT: u8 = 4;
+    /// An invariant or a validation does not let it pass.
+    pub const BLOCKED: u8 = 5;
+    /// A person must decide.
+    pub const UNDECIDED: u8 = 6;
+    /// It was interrupted from the keyboard.
+    pub const INTERRUPTED: u8 = 130;
+    /// It was told to end.
+    pub const TERMINATED: u8 = 143;
+}
+
+macro_rules! codes {
+    ($($(#[$of:meta])* $variant:ident = $text:literal $status:literal $exit:ident $title:literal;)+) => {
+        /// Why something was refused or failed.
+        #[derive(Debug, Clone, PartialEq, Eq, Hash)]
+        pub enum Code {
+            $($(#[$of])* $variant,)+
+            /// A code that this version does not know.
+            Other(String),
+        }
+
+        impl Code {
+            /// All known codes.
+            pub const ALL: &'static [Code] = &[$(Code::$variant,)+];
+
+            /// Returns the stable text.
+            pub fn text(&self) -> &str {
+                match self {
+                    $(Code::$variant => $text,)+
+                    Code::Other(text) => text,
+                }
+            }
+
+            /// Returns the HTTP status it travels with.
+            pub fn status(&self) -> u16 {
+                match self {
+                    $(Code::$variant => $status,)+
+                    Code::Other(_) => 500,
+                }
+            }
+
+            /// Returns the exit code it ends a command with.
+            pub fn exit_code(&self) -> u8 {
+                match self {
+                    $(Code::$variant => exit::$exit,)+
+                    Code::Other(_) => exit::FAILED,
+                }
+            }
+
+            /// Returns what it is about, in a few words.
+            pub fn title(&self) -> &'static str {
+                match self {
+                    $(Code::$variant => $title,)+
+                    Code::Other(_) => "failed",
+                }
+            }
+        }
+
+        impl From<String> for Code {
+            fn from(text: String) -> Self {
+                match text.as_str() {
+                    $($text => Code::$variant,)+
+                    _ => Code::Other(text),
+                }
+            }
+        }
+    };
+}
+
+codes! {
+    /// There is no such thing.
+    NotFound = "not_found" 404 NOT_FOUND "not found";
+    /// The beginning of an id fits several.
+    AmbiguousId = "ambiguous_id" 409 USAGE "more than one id begins like this";
+    /// It can be read but is not valid.
+    Invalid = "invalid" 422 USAGE "not valid";
+    /// It cannot be read.
+    Unparsable = "unparsable" 400 USAGE "cannot be read";
+    /// The command line makes no sense.
+    Usage = "usage" 400 USAGE "wrong usage";
+    /// The configuration file makes no sense.
+    ConfigInvalid = "config_invalid" 422 USAGE "the configuration is not valid";
+    /// The name is taken.
+    Exists = "exists" 409 CONFLICT "exists already";
+    /// Something else needs it.
+    InUse = "in_use" 409 CONFLICT "in use";
+    /// Another process holds the lock.
+    LockHeld = "lock_held" 409 CONFLICT "the lock is held";
+    /// The plan is not where the command could be taken.
+    WrongState = "wrong_state" 409 CONFLICT "wrong state";
+    /// The plan changed since the revision that was named.
+    StaleRevision = "stale_revision" 412 CONFLICT "the revision is stale";
+    /// An invariant does not hold.
+    InvariantBlocked = "invariant_blocked" 423 BLOCKED "blocked by an invariant";
+    /// A required validation failed.
+    ValidationFailed = "validation_failed" 423 BLOCKED "a required validation failed";
+    /// The merged result is not acceptable.
+    Constrained = "constrained" 423 BLOCKED "the merged result is not acceptable";
+    /// The plan changed nothing.
+    NothingToApply = "nothing_to_apply" 409 CONFLICT "nothing to apply";
+    /// A person must answer first.
+    DecisionOpen = "decision_open" 409 UNDECIDED "a person must decide";
+    /// The decision was answered or withdrawn.
+    DecisionClosed = "decision_closed" 409 CONFLICT "the decision is closed";
+    /// The decision has no such option.
+    UnknownOption = "unknown_option" 422 USAGE "no such option";
+    /// Git cannot work with the repository as it is.
+    RepositoryUnusable = "repository_unusable" 422 FAILED "the repository cannot be used";
+    /// The agent cannot be started.
+    AgentUnusable = "agent_unusable" 422 FAILED "the agent cannot be used";
+    /// The plan went back too often.
+    TooManyReversions = "too_many_reversions" 409 CONFLICT "too many reversions";
+    /// A landing was begun and its end is not known.
+    IntentOpen = "intent_open" 409 CONFLICT "a landing is under way";
+    /// The lock was lost while working.
+    LeaseLost = "lease_lost" 409 CONFLICT "the lock was lost";
+    /// The phase failed.
+    PlanErrored = "plan_errored" 409 FAILED "the phase failed";
+    /// The plan was ended.
+    PlanCancelled = "plan_cancelled" 409 FAILED "the plan was cancelled";
+    /// There is no store there.
+    StoreMissing = "store_missing" 503 FAILED "the store is missing";
+    /// The store cannot be written.
+    StoreReadOnly = "store_read_only" 503 FAILED "the store is read-only";
+    /// The disk is full.
+    StoreFull = "store_full" 503 FAILED "the store is full";
+    /// The store's file is corrupt.
+    StoreCorrupt = "store_corrupt" 503 FAILED "the store is corrupt";
+    /// The store was made by a newer version.
+    StoreNewer = "store_newer" 503 FAILED "the store is newer than this program";
+    /// The file is not a drydock store.
+    StoreForeign = "store_foreign" 503 FAILED "not a drydock store";
+    /// A record in the store makes no sense.
+    StoreDamaged = "store_damaged" 503 FAILED "a record in the store makes no sense";
+    /// The store cannot be reached.
+    StoreUnavailable = "store_unavailable" 503 FAILED "the store is not available";
+    /// Another process holds the store.
+    StoreBusy = "store_busy" 503 CONFLICT "the store is busy";
+    /// Git could not do what was asked.
+    GitFailed = "git_failed" 500 FAILED "git failed";
+    /// No server answers, or not as a drydock server does.
+    ServerUnreachable = "server_unreachable" 503 FAILED "the server cannot be reached";
+    /// Something that should not happen did.
+    Internal = "internal" 500 FAILED "internal error";
+    /// It was interrupted from the keyboard.
+    Interrupted = "interrupted" 499 INTERRUPTED "interrupted";
+    /// It was told to end.
+    Terminated = "terminated" 499 TERMINATED "told to end";
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.text())
+    }
+}
+
+impl Serialize for Code {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(self.text())
+    }
+}
+
+impl<'de> Deserialize<'de> for Code {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        String::deserialize(from).map(Code::from)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn every_code_reads_back_from_its_own_text() {
+        let texts: HashSet<_> = Code::ALL.iter().map(Code::text).collect();
+        assert_eq!(texts.len(), Code::ALL.len(), "two codes share a text");
+        for code in Code::ALL {
+            assert_eq!(Code::from(code.text().to_owned()), *code);
+        }
+    }
+
+    #[test]
+    fn a_code_of_a_newer_server_is_kept_as_it_came() {
+        let code: Code = serde_json::from_str("\"from_the_future\"").unwrap();
+        assert_eq!((code.text(), code.exit_code()), ("from_the_future", exit::FAILED));
+        assert_eq!(serde_json::to_string(&code).unwrap(), "\"from_the_future\"");
+    }
+
+    #[test]
+    fn the_documented_exit_codes_hold() {
+        for (code, status, exit) in [
+            (Code::NotFound, 404, 3),
+            (Code::Invalid, 422, 2),
+            (Code::LockHeld, 409, 4),
+            (Code::StaleRevision, 412, 4),
+            (Code::InvariantBlocked, 423, 5),
+            (Code::DecisionOpen, 409, 6),
+            (Code::StoreBusy, 503, 4),
+            (Code::StoreFull, 503, 1),
+            (Code::Interrupted, 499, 130),
+        ] {
+            assert_eq!((code.status(), code.exit_code()), (status, exit), "{code}");
+        }
+    }
+}

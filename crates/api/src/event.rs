@@ -1,0 +1,48 @@
+//! The feed: what happened, in order, without gaps.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Something that happened.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Event {
+    /// Its place in the feed.
+    pub seq: i64,
+    /// When it was committed.
+    pub at: String,
+    /// What happened, e.g. `plan.started`.
+    pub kind: String,
+    /// To which plan.
+    pub plan: Option<String>,
+    /// In which run.
+    pub run: Option<String>,
+    /// The plan's revision after it.
+    pub revision: Option<i64>,
+    /// What the kind does not say.
+    #[serde(default)]
+    pub data: Value,
+}
+
+/// Which events to read.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EventQuery {
+    /// Only those after this place in the feed.
+    pub after: Option<i64>,
+    /// How many at most.
+    pub limit: Option<u32>,
+    /// Only those of this plan.
+    pub plan: Option<String>,
+    /// How long to wait for one when there is none, in milliseconds.
+    pub wait_ms: Option<u64>,
+}
+
+/// A page of events.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Events {
+    /// The events, oldest first.
+    pub events: Vec<Event>,
+    /// The place to read on after, when there is more now.
+    #[serde(default)]
+    pub next: Option<i64>,
+}

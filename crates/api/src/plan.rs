@@ -1,0 +1,243 @@
+//! Plans as others see them, and what is sent to make and steer one.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::Roles;
+use crate::word::words;
+
+words! {
+    /// One of the three phases of a plan.
+    Phase {
+        /// An agent thinks the task through.
+        Strategize = "strategize",
+        /// Agents do the task in a worktree.
+        Execute = "execute",
+        /// The result lands on the target branch.
+        Apply = "apply",
+    }
+}
+
+words! {
+    /// How far a plan got in its phase.
+    State {
+        /// Waits for a worker.
+        Queued = "queued",
+        /// A worker is at it.
+        Processing = "processing",
+        /// A person must answer a decision first.
+        Waiting = "waiting",
+        /// The phase reached its end.
+        Complete = "complete",
+        /// The phase failed.
+        Errored = "errored",
+        /// A person ended the plan.
+        Cancelled = "cancelled",
+        /// The result landed.
+        Applied = "applied",
+        /// The merged result is not acceptable; nothing was moved.
+        Constrained = "constrained",
+    }
+}
+
+/// One use of an action on a project.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Plan {
+    /// Its id.
+    pub id: String,
+    /// The action's name; null for a plan made of a bare task.
+    pub action: Option<String>,
+    /// The project's name.
+    pub project: String,
+    /// Its phase.
+    pub phase: Phase,
+    /// How far it got in it.
+    pub state: State,
+    /// Grows by one with every committed transition.
+    pub revision: i64,
+    /// The latest attempt at a phase.
+    pub run: Option<String>,
+    /// The plan that spawned it.
+    pub parent: Option<String>,
+    /// The plan at the top of its tree.
+    pub root: String,
+    /// The profile's name.
+    pub profile: String,
+    /// The branch its work is on.
+    pub branch: String,
+    /// The commit the work begins at.
+    pub base_commit: String,
+    /// The commit that holds the result of Execute.
+    pub head_commit: Option<String>,
+    /// The commit that landed.
+    pub landed_commit: Option<String>,
+    /// Why the phase failed.
+    pub error: Option<PlanError>,
+    /// The decision that a person must answer before it goes on.
+    pub pending_decision: Option<String>,
+    /// How often it went back to Strategize.
+    pub reversions: u32,
+    /// When it was made.
+    pub created_at: String,
+    /// When it last changed.
+    pub updated_at: String,
+    /// When the current phase first started.
+    pub phase_started_at: Option<String>,
+    /// When the current phase reached its end.
+    pub phase_completed_at: Option<String>,
+    /// The task, rendered.
+    #[serde(default)]
+    pub task: String,
+    /// When it counts as done, rendered.
+    #[serde(default)]
+    pub definition_of_done: Option<String>,
+    /// The arguments, defaults included.
+    #[serde(default)]
+    pub arguments: BTreeMap<String, String>,
+    /// Who does it.
+    #[serde(default)]
+    pub agents: Roles,
+    /// How many runs there were.
+    #[serde(default)]
+    pub runs: u32,
+    /// The open gate, when the profile asks before the next phase.
+    #[serde(default)]
+    pub gate: Option<String>,
+    /// Why the merged result is not acceptable.
+    #[serde(default)]
+    pub constrained_by: Vec<String>,
+    /// Why a person ended it.
+    #[serde(default)]
+    pub cancel_reason: Option<String>,
+    /// What people added on the way.
+    #[serde(default)]
+    pub feedback: Vec<String>,
+}
+
+/// Why a phase failed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlanError {
+    /// What kind of failure.
+    pub class: String,
+    /// What happened, for a person to read.
+    pub text: String,
+}
+
+/// Asks for a new plan: an action or a bare task, on a project.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NewPlan {
+    /// The action to use.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub action: Option<String>,
+    /// The task, when no action is used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<String>,
+    /// The project to work on.
+    pub project: String,
+    /// The agent to use instead of the action's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// The arguments of the action.
+    #[serde(default)]
+    pub arguments: BTreeMap<String, String>,
+    /// The profile to use instead of the action's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<String>,
+    /// Rules of this plan alone.
+    #[serde(default)]
+    pub invariants: Vec<PlanInvariant>,
+}
+
+/// A rule at the scope of the plan that is being made. Exactly one of `cel`, `command` and `text` is given.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PlanInvariant {
+    /// Its name.
+    pub name: String,
+    /// A CEL expression.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cel: Option<String>,
+    /// A shell command.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
+    /// Words for the agents.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// Before which phases it is enforced; none named means all.
+    #[serde(default)]
+    pub at: Vec<Phase>,
+}
+
+/// Which plans to list.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PlanQuery {
+    /// Only those in this phase.
+    pub phase: Option<Phase>,
+    /// Only those in this state.
+    pub state: Option<State>,
+    /// Only those of this project.
+    pub project: Option<String>,
+    /// Only those of this action.
+    pub action: Option<String>,
+    /// How many at most.
+    pub limit: Option<u32>,
+    /// Only those after this cursor, the `next` of an earlier answer.
+    pub after: Option<String>,
+}
+
+/// Gives a reason for a step back: cancel and revert.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Reason {
+    /// Why.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// Adds guidance to a plan.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Prompt {
+    /// What the agents shall heed.
+    pub text: String,
+}
+
+/// A page of plans.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Plans {
+    /// The plans.
+    pub plans: Vec<Plan>,
+    /// Where the next page begins.
+    #[serde(default)]
+    pub next: Option<String>,
+}
+
+/// One plan.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct OnePlan {
+    /// The plan.
+    pub plan: Plan,
+}
+
+impl Plan {
+    /// Says whether nothing can follow.
+    pub fn is_terminal(&self) -> bool {
+        matches!(self.state, State::Applied | State::Cancelled)
+    }
+
+    /// Says whether the phase rests: no worker is at it and none will take it up by itself.
+    pub fn is_settled(&self) -> bool {
+        match self.state {
+            State::Queued | State::Processing => false,
+            State::Waiting
+            | State::Complete
+            | State::Errored
+            | State::Cancelled
+            | State::Applied
+            | State::Constrained => true,
+        }
+    }
+}

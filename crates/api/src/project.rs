@@ -1,0 +1,85 @@
+//! Projects: a git repository with a target branch and what every plan there must pass.
+
+use serde::{Deserialize, Serialize};
+
+/// A git repository that plans work on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Project {
+    /// Its name.
+    pub name: String,
+    /// The absolute path of the repository.
+    pub repo: String,
+    /// The branch that plans land on.
+    pub target: String,
+    /// The remote that landed work is pushed to.
+    pub remote: Option<String>,
+    /// What every plan here must pass.
+    #[serde(default)]
+    pub validations: Vec<Validation>,
+    /// When it was added.
+    pub created_at: String,
+}
+
+/// A command that judges a result; exit 0 passes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Validation {
+    /// Its name.
+    pub name: String,
+    /// The shell command.
+    pub command: String,
+    /// Whether a failure stops the plan.
+    pub required: bool,
+    /// How many seconds it may take.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_s: Option<u64>,
+}
+
+/// Adds a project.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NewProject {
+    /// Its name.
+    pub name: String,
+    /// The path of the repository.
+    pub repo: String,
+    /// The branch that plans land on; without one, the branch that is checked out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<String>,
+    /// The remote that landed work is pushed to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remote: Option<String>,
+    /// What every plan here must pass.
+    #[serde(default)]
+    pub validations: Vec<NewValidation>,
+}
+
+/// A validation of a project that is being added.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NewValidation {
+    /// Its name; without one, it is made from the command.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// The shell command.
+    pub command: String,
+    /// Whether a failure stops the plan; it does unless this says no.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub required: Option<bool>,
+}
+
+/// All projects.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Projects {
+    /// The projects.
+    pub projects: Vec<Project>,
+    /// Where the next page begins.
+    #[serde(default)]
+    pub next: Option<String>,
+}
+
+/// One project.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OneProject {
+    /// The project.
+    pub project: Project,
+}

@@ -1,0 +1,118 @@
+//! The transport to a server: plain HTTP/1.1 over TCP, one connection per request. TLS is absent on purpose: a server
+//! listens on loopback or behind something that speaks TLS.
+
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::Bytes;
+use hyper::client::conn::http1;
+use hyper::header::{HOST, HeaderValue};
+use hyper::{Request, Response, Uri};
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpStream;
+
+use crate::{BoxFuture, Transport, TransportError};
+
+/// The longest answer that is read.
+const BODY_BYTES_MAX: usize = 256 * 1024 * 1024;
+
+/// A server at an address.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Remote {
+    host: String,
+    port: u16,
+    authority: HeaderValue,
+    base: String,
+}
+
+/// Why a text is not the address of a server.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{given:?} is not the address of a server: {reason}")]
+pub struct RemoteError {
+    given: String,
+    reason: &'static str,
+}
+
+impl Remote {
+    /// Reads an address such as `http://127.0.0.1:7717`; a path is kept as a prefix.
+    pub fn new(url: &str) -> Result<Self, RemoteError> {
+        let refused = |reason| RemoteError { given: url.to_owned(), reason };
+        let uri: Uri = url.parse().map_err(|_| refused("it is not a URL"))?;
+        match uri.scheme_str() {
+            Some("http") => {}
+            Some("https") => {
+                return Err(refused("https is not spoken; use http to a local address or a tunnel"));
+            }
+            Some(_) | None => return Err(refused("it must begin with http://")),
+        }
+        let authority = uri.authority().ok_or_else(|| refused("it names no host"))?;
+        if authority.as_str().contains('@') {
+            return Err(refused("a user name in the address is not supported"));
+        }
+        Ok(Self {
+            host: authority.host().trim_start_matches('[').trim_end_matches(']').to_owned(),
+            port: authority.port_u16().unwrap_or(80),
+            authority: HeaderValue::from_str(authority.as_str()).map_err(|_| refused("it is not a URL"))?,
+            base: uri.path().trim_end_matches('/').to_owned(),
+        })
+    }
+
+    async fn exchange(&self, request: Request<Bytes>) -> Result<Response<Bytes>, TransportError> {
+        let at = format!("the server at {}:{}", self.host, self.port);
+        let stream = TcpStream::connect((self.host.as_str(), self.port))
+            .await
+            .map_err(|error| TransportError::caused(format!("could not connect to {at}"), error))?;
+        let broken = |error: hyper::Error| TransportError::caused(format!("could not talk to {at}"), error);
+        let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
+        let answer = async {
+            let response = sender.send_request(self.addressed(request, &at)?).await.map_err(broken)?;
+            let (head, body) = response.into_parts();
+            let body = Limited::new(body, BODY_BYTES_MAX).collect().await;
+            let body = body.map_err(|error| {
+                TransportError::caused(format!("could not read the answer of {at}"), error)
+            })?;
+            Ok(Response::from_parts(head, body.to_bytes()))
+        };
+        // The connection only moves bytes while it is polled. When it ends first, the answer says how.
+        let mut answer = std::pin::pin!(answer);
+        tokio::select! {
+            answer = &mut answer => answer,
+            _ = connection => answer.await,
+        }
+    }
+
+    fn addressed(&self, request: Request<Bytes>, at: &str) -> Result<Request<Full<Bytes>>, TransportError> {
+        let (mut head, body) = request.into_parts();
+        let path = head.uri.path_and_query().map_or("/", |path| path.as_str());
+        head.uri = format!("{}{path}", self.base)
+            .parse()
+            .map_err(|error| TransportError::caused(format!("could not address {at}"), error))?;
+        head.headers.insert(HOST, self.authority.clone());
+        Ok(Request::from_parts(head, Full::new(body)))
+    }
+}
+
+impl Transport for Remote {
+    fn send(&self, request: Request<Bytes>) -> BoxFuture<'_, Result<Response<Bytes>, TransportError>> {
+        Box::pin(self.exchange(request))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_that_cannot_work_is_refused_with_its_reason() {
+        for (url, reason) in [
+            ("", "URL"),
+            ("localhost:7717", "http://"),
+            ("https://x", "https"),
+            ("ftp://x", "http://"),
+            ("http://me@x", "user name"),
+        ] {
+            let refusal = Remote::new(url).expect_err(url).to_string();
+            assert!(refusal.contains(reason), "{url}: {refusal}");
+        }
+        let remote = Remote::new("http://[::1]:7/base/").unwrap();
+        assert_eq!((remote.host.as_str(), remote.port, remote.base.as_str()), ("::1", 7, "/base"));
+    }
+}

@@ -1,0 +1,228 @@
+//! One method per route of `/api/v1`. What each does is said where the server implements it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::client::{Client, ClientError, PlanMove, Terms};
+use crate::query::{query, segment};
+use crate::{
+    Action, Actions, AgentCheck, Agents, BreakLock, Changeset, ChangesetQuery, Changesets, Checkpoints,
+    Decision, DecisionQuery, Decisions, Diff, Doctor, EventQuery, Events, Gc, GcRequest, Invariant,
+    InvariantQuery, Invariants, Lock, Locks, NewAction, NewInvariant, NewPlan, NewProject, OneAction,
+    OneAgentCheck, OneChangeset, OneDecision, OneDiff, OneDoctor, OneGc, OneInvariant, OneLock, OnePlan,
+    OneProject, OneTree, OneWhy, Plan, PlanQuery, Plans, Project, Projects, Prompt, Reason, Resolve,
+    Resolved, ScopeQuery, Tree, Why,
+};
+
+type Answer<T> = Result<T, ClientError>;
+
+/// A body without fields.
+#[derive(Serialize, Deserialize)]
+struct Nothing {}
+
+impl Client<'_> {
+    /// Lists projects.
+    pub async fn projects(&self) -> Answer<Projects> {
+        self.get("/projects".to_owned()).await
+    }
+
+    /// Adds a project.
+    pub async fn project_add(&self, project: &NewProject) -> Answer<Project> {
+        let one: OneProject = self.post("/projects".to_owned(), project, &Terms::default()).await?;
+        Ok(one.project)
+    }
+
+    /// Reads a project.
+    pub async fn project(&self, name: &str) -> Answer<Project> {
+        let one: OneProject = self.get(format!("/projects/{}", segment(name))).await?;
+        Ok(one.project)
+    }
+
+    /// Removes a project.
+    pub async fn project_remove(&self, name: &str) -> Answer<()> {
+        let Nothing {} = self.delete(format!("/projects/{}", segment(name))).await?;
+        Ok(())
+    }
+
+    /// Lists actions.
+    pub async fn actions(&self) -> Answer<Actions> {
+        self.get("/actions".to_owned()).await
+    }
+
+    /// Creates an action.
+    pub async fn action_create(&self, action: &NewAction) -> Answer<Action> {
+        let one: OneAction = self.post("/actions".to_owned(), action, &Terms::default()).await?;
+        Ok(one.action)
+    }
+
+    /// Reads an action.
+    pub async fn action(&self, name: &str) -> Answer<Action> {
+        let one: OneAction = self.get(format!("/actions/{}", segment(name))).await?;
+        Ok(one.action)
+    }
+
+    /// Removes an action.
+    pub async fn action_remove(&self, name: &str) -> Answer<()> {
+        let Nothing {} = self.delete(format!("/actions/{}", segment(name))).await?;
+        Ok(())
+    }
+
+    /// Lists invariants.
+    pub async fn invariants(&self, which: &InvariantQuery) -> Answer<Invariants> {
+        self.get(format!("/invariants{}", query(which))).await
+    }
+
+    /// Adds an invariant.
+    pub async fn invariant_add(&self, invariant: &NewInvariant) -> Answer<Invariant> {
+        let one: OneInvariant = self.post("/invariants".to_owned(), invariant, &Terms::default()).await?;
+        Ok(one.invariant)
+    }
+
+    /// Removes an invariant.
+    pub async fn invariant_remove(&self, name: &str, scope: &ScopeQuery) -> Answer<()> {
+        let Nothing {} = self.delete(format!("/invariants/{}{}", segment(name), query(scope))).await?;
+        Ok(())
+    }
+
+    /// Lists the agents that the other side has configured.
+    pub async fn agents(&self) -> Answer<Agents> {
+        self.get("/agents".to_owned()).await
+    }
+
+    /// Starts an agent for real.
+    pub async fn agent_check(&self, name: &str) -> Answer<AgentCheck> {
+        let path = format!("/agents/{}/check", segment(name));
+        let one: OneAgentCheck = self.post(path, &Nothing {}, &Terms::default()).await?;
+        Ok(one.check)
+    }
+
+    /// Makes a plan.
+    pub async fn plan_use(&self, plan: &NewPlan, terms: &Terms) -> Answer<Plan> {
+        let one: OnePlan = self.post("/plans".to_owned(), plan, terms).await?;
+        Ok(one.plan)
+    }
+
+    /// Lists plans.
+    pub async fn plans(&self, which: &PlanQuery) -> Answer<Plans> {
+        self.get(format!("/plans{}", query(which))).await
+    }
+
+    /// Reads a plan.
+    pub async fn plan(&self, id: &str) -> Answer<Plan> {
+        let one: OnePlan = self.get(format!("/plans/{}", segment(id))).await?;
+        Ok(one.plan)
+    }
+
+    /// Reads a plan's changes.
+    pub async fn plan_diff(&self, id: &str) -> Answer<Diff> {
+        let one: OneDiff = self.get(format!("/plans/{}/diff", segment(id))).await?;
+        Ok(one.diff)
+    }
+
+    /// Reads a plan's choices and sub-plans.
+    pub async fn plan_tree(&self, id: &str) -> Answer<Tree> {
+        let one: OneTree = self.get(format!("/plans/{}/tree", segment(id))).await?;
+        Ok(one.tree)
+    }
+
+    /// Reads what holds a plan.
+    pub async fn plan_why(&self, id: &str) -> Answer<Why> {
+        let one: OneWhy = self.get(format!("/plans/{}/why", segment(id))).await?;
+        Ok(one.why)
+    }
+
+    /// Lists a plan's checkpoints.
+    pub async fn checkpoints(&self, plan: &str) -> Answer<Checkpoints> {
+        self.get(format!("/plans/{}/checkpoints", segment(plan))).await
+    }
+
+    /// Moves a plan to a phase: passes its gate and queues it.
+    pub async fn plan_move(&self, id: &str, to: PlanMove, terms: &Terms) -> Answer<Plan> {
+        self.plan_post(id, to.name(), &Nothing {}, terms).await
+    }
+
+    /// Ends a plan.
+    pub async fn plan_cancel(&self, id: &str, reason: Option<String>, terms: &Terms) -> Answer<Plan> {
+        self.plan_post(id, "cancel", &Reason { reason }, terms).await
+    }
+
+    /// Queues a failed phase again.
+    pub async fn plan_retry(&self, id: &str, terms: &Terms) -> Answer<Plan> {
+        self.plan_post(id, "retry", &Nothing {}, terms).await
+    }
+
+    /// Sends a plan back to Strategize.
+    pub async fn plan_revert(&self, id: &str, reason: Option<String>, terms: &Terms) -> Answer<Plan> {
+        self.plan_post(id, "revert", &Reason { reason }, terms).await
+    }
+
+    /// Adds guidance to a plan.
+    pub async fn plan_prompt(&self, id: &str, text: String, terms: &Terms) -> Answer<Plan> {
+        self.plan_post(id, "prompt", &Prompt { text }, terms).await
+    }
+
+    /// Takes a plan from a worker whose lock ran out.
+    pub async fn plan_takeover(&self, id: &str, terms: &Terms) -> Answer<Plan> {
+        self.plan_post(id, "takeover", &Nothing {}, terms).await
+    }
+
+    /// Lists decisions.
+    pub async fn decisions(&self, which: &DecisionQuery) -> Answer<Decisions> {
+        self.get(format!("/decisions{}", query(which))).await
+    }
+
+    /// Reads a decision.
+    pub async fn decision(&self, id: &str) -> Answer<Decision> {
+        let one: OneDecision = self.get(format!("/decisions/{}", segment(id))).await?;
+        Ok(one.decision)
+    }
+
+    /// Answers a decision.
+    pub async fn decision_resolve(&self, id: &str, answer: &Resolve, terms: &Terms) -> Answer<Resolved> {
+        self.post(format!("/decisions/{}/resolve", segment(id)), answer, terms).await
+    }
+
+    /// Lists changesets.
+    pub async fn changesets(&self, which: &ChangesetQuery) -> Answer<Changesets> {
+        self.get(format!("/changesets{}", query(which))).await
+    }
+
+    /// Reads a changeset.
+    pub async fn changeset(&self, id: &str) -> Answer<Changeset> {
+        let one: OneChangeset = self.get(format!("/changesets/{}", segment(id))).await?;
+        Ok(one.changeset)
+    }
+
+    /// Lists locks.
+    pub async fn locks(&self) -> Answer<Locks> {
+        self.get("/locks".to_owned()).await
+    }
+
+    /// Breaks a lock.
+    pub async fn lock_break(&self, id: &str, reason: String) -> Answer<Lock> {
+        let path = format!("/locks/{}/break", segment(id));
+        let one: OneLock = self.post(path, &BreakLock { reason }, &Terms::default()).await?;
+        Ok(one.lock)
+    }
+
+    /// Reads events; with `wait_ms`, waits for one when there is none.
+    pub async fn events(&self, which: &EventQuery) -> Answer<Events> {
+        self.get(format!("/events{}", query(which))).await
+    }
+
+    /// Asks for a check of everything.
+    pub async fn doctor(&self) -> Answer<Doctor> {
+        let one: OneDoctor = self.get("/doctor".to_owned()).await?;
+        Ok(one.doctor)
+    }
+
+    /// Collects what nobody needs any more.
+    pub async fn gc(&self, request: &GcRequest) -> Answer<Gc> {
+        let one: OneGc = self.post("/gc".to_owned(), request, &Terms::default()).await?;
+        Ok(one.gc)
+    }
+
+    async fn plan_post(&self, id: &str, verb: &str, body: &impl Serialize, terms: &Terms) -> Answer<Plan> {
+        let one: OnePlan = self.post(format!("/plans/{}/{verb}", segment(id)), body, terms).await?;
+        Ok(one.plan)
+    }
+}

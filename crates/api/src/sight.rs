@@ -1,0 +1,111 @@
+//! What can be seen of a plan beside itself: its diff, its tree of choices, and what holds it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Decision, Lock, Phase, PlanError, State};
+
+/// The changes of a plan against its base.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Diff {
+    /// A unified diff.
+    pub text: String,
+    /// How many files changed.
+    pub files: u64,
+    /// How many lines were added.
+    pub lines_added: u64,
+    /// How many lines were deleted.
+    pub lines_deleted: u64,
+}
+
+/// The diff of one plan.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OneDiff {
+    /// The diff.
+    pub diff: Diff,
+}
+
+/// A plan with what its strategy chose and the plans it spawned.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Tree {
+    /// The plan's id.
+    pub plan: String,
+    /// Its task.
+    #[serde(default)]
+    pub task: String,
+    /// Its phase.
+    pub phase: Phase,
+    /// How far it got in it.
+    pub state: State,
+    /// What its strategy chose, in order.
+    #[serde(default)]
+    pub choices: Vec<Choice>,
+    /// The plans it spawned.
+    #[serde(default)]
+    pub subplans: Vec<Tree>,
+}
+
+/// A decision that an agent took while strategizing.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Choice {
+    /// What was to be decided.
+    pub question: String,
+    /// What was taken.
+    pub chosen: String,
+    /// What was not.
+    #[serde(default)]
+    pub alternatives: Vec<String>,
+    /// Why.
+    #[serde(default)]
+    pub rationale: Option<String>,
+    /// How sure the agent is, from 0 to 1.
+    #[serde(default)]
+    pub confidence: Option<f64>,
+}
+
+/// The tree of one plan.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct OneTree {
+    /// The tree.
+    pub tree: Tree,
+}
+
+/// What holds a plan, and who can act.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Why {
+    /// Where the plan stands, in one sentence.
+    pub summary: String,
+    /// What holds it, one sentence each.
+    #[serde(default)]
+    pub holds: Vec<String>,
+    /// Who can move it on, and how.
+    #[serde(default)]
+    pub can_act: Vec<CanAct>,
+    /// The lock that is held on it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lock: Option<Lock>,
+    /// The decision it waits for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decision: Option<Decision>,
+    /// Why its phase failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<PlanError>,
+}
+
+/// One way to move a plan on.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CanAct {
+    /// Who: a person, a worker.
+    pub who: String,
+    /// What to type; empty when nothing is typed.
+    #[serde(default)]
+    pub command: String,
+    /// What it does.
+    pub does: String,
+}
+
+/// What holds one plan.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct OneWhy {
+    /// What holds it.
+    pub why: Why,
+}
