@@ -1,1 +1,38 @@
-//! Placeholder until the first commit of this crate.
+//! The only caller of git: worktrees, captures, diffs, merges, refs and landing.
+//!
+//! Everything is synchronous, every call has a time limit, and no call runs a program that the
+//! configuration of a repository names (`guard` says how, and what is left). Paths are UTF-8;
+//! a name that is not is refused, never changed.
+
+mod capture;
+mod checkout;
+mod child;
+mod diff;
+mod error;
+mod git;
+mod guard;
+mod id;
+mod land;
+mod landing_check;
+mod lock;
+mod merge;
+mod name;
+mod placement;
+mod private_index;
+mod push;
+mod refs;
+mod repository;
+mod run;
+mod worktrees;
+
+pub use capture::Captured;
+pub use checkout::{Checkout, Verified};
+pub use diff::{Change, ChangeOp, DiffStat};
+pub use error::{GitError, OpenError};
+pub use git::Git;
+pub use id::{BadId, CommitId, TreeId, Treeish};
+pub use land::Landing;
+pub use merge::{Merge, Signature};
+pub use push::Push;
+pub use refs::{RefCreated, RefDeleted};
+pub use repository::Repository;

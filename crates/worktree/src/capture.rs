@@ -1,0 +1,183 @@
+//! Capturing what is in a checkout: every file that is tracked, new, changed or deleted, as a commit.
+//!
+//! The work is done on a private copy of the index, so the agent's own stays byte for byte as it is,
+//! and a lock that a killed agent left does not matter. Ignored files stay out. So does `.drydock/`,
+//! which is for drydock and its agents to talk through: the capture has of it what the parent has.
+
+use std::io::Write;
+
+use crate::checkout::Checkout;
+use crate::diff::{RawChange, raw_changes};
+use crate::error::GitError;
+use crate::id::{CommitId, TreeId};
+use crate::merge::{Signature, commit_tree};
+use crate::private_index::{Copied, GITLINK, Mark, PrivateIndex};
+use crate::run::{LIMIT_FILES, path_text};
+
+/// The directory that never enters a capture.
+const OWN_FOLDER: &str = ".drydock";
+
+/// A captured commit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Captured {
+    /// The commit, whose one parent is the one that was given.
+    pub commit: CommitId,
+    /// Its tree.
+    pub tree: TreeId,
+    empty: bool,
+}
+
+impl Captured {
+    /// Tells whether nothing differs from the parent.
+    pub fn is_empty(&self) -> bool {
+        self.empty
+    }
+}
+
+/// What a snapshot does with `.drydock/`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum OwnFolder {
+    AsInParent,
+    AsFound,
+}
+
+impl Checkout {
+    /// Captures everything in the directory as a commit on top of a parent.
+    ///
+    /// Commits that the agent made itself are part of the result as far as their files are.
+    pub fn capture(
+        &self,
+        parent: &CommitId,
+        message: &str,
+        author: &Signature,
+    ) -> Result<Captured, GitError> {
+        let attempt = format!("capture {}", self.path().display());
+        let (tree, changes) = self.snapshot(parent, OwnFolder::AsInParent, &attempt)?;
+        for change in &changes {
+            path_text(&change.path)?;
+        }
+        let commit = commit_tree(&self.place, &tree, std::slice::from_ref(parent), message, author)?;
+        Ok(Captured { commit, tree, empty: changes.is_empty() })
+    }
+
+    /// Returns the paths in the directory that differ from a commit, those in `.drydock/` included.
+    pub fn changed_paths(&self, base: &CommitId) -> Result<Vec<String>, GitError> {
+        let attempt = format!("look for changes in {}", self.path().display());
+        let (_, changes) = self.snapshot(base, OwnFolder::AsFound, &attempt)?;
+        changes.iter().map(|change| path_text(&change.path)).collect()
+    }
+
+    fn snapshot(
+        &self,
+        parent: &CommitId,
+        own: OwnFolder,
+        attempt: &str,
+    ) -> Result<(TreeId, Vec<RawChange>), GitError> {
+        let guard = self.place.guard()?;
+        let index = match PrivateIndex::copy_of(&self.place, attempt)? {
+            Copied::Index(index) => index,
+            Copied::Nothing(index) => {
+                let call = self.place.call(attempt).index(&index.path());
+                call.args(["read-tree", parent.as_str()]).run()?;
+                index
+            }
+        };
+        let pathspecs = self.prepare(&index, own, attempt)?;
+        let sparse = [("core.sparseCheckout".to_owned(), "false".to_owned())];
+        let call = self.place.call(attempt).index(&index.path()).settings(&guard).settings(&sparse);
+        let call = call.args(["add", "--all", "--pathspec-from-file=-", "--pathspec-file-nul"]);
+        call.stdin(pathspecs).limit(LIMIT_FILES).run().map_err(name_nested)?;
+        let mut tree = self.write_tree(&index, attempt)?;
+        let mut changes = raw_changes(&self.place, parent, &tree)?;
+        if own == OwnFolder::AsInParent && changes.iter().any(is_own) {
+            self.restore_own_folder(&index, &changes, attempt)?;
+            tree = self.write_tree(&index, attempt)?;
+            changes = raw_changes(&self.place, parent, &tree)?;
+        }
+        // A link to a commit that is in no repository but the agent's would lose the agent's work.
+        match changes.iter().find(|change| change.mode_after == GITLINK && change.mode_before != GITLINK) {
+            Some(nested) => Err(GitError::NestedRepository { path: lossy(&nested.path) }),
+            None => Ok((tree, changes)),
+        }
+    }
+
+    /// Clears flags that hide changes, and returns the pathspecs to add by.
+    fn prepare(&self, index: &PrivateIndex, own: OwnFolder, attempt: &str) -> Result<Vec<u8>, GitError> {
+        let entries = index.entries(&self.place, attempt)?;
+        for (mark, option) in
+            [(Mark::AssumeUnchanged, "--no-assume-unchanged"), (Mark::SkipWorktree, "--no-skip-worktree")]
+        {
+            let marked = entries.iter().filter(|entry| entry.mark == mark);
+            let paths: Vec<u8> = marked.flat_map(|entry| [entry.path.as_slice(), b"\0"].concat()).collect();
+            if !paths.is_empty() {
+                let call = self.place.call(attempt).index(&index.path()).args(["update-index", option]);
+                call.args(["-z", "--stdin"]).stdin(paths).run()?;
+            }
+        }
+        let mut pathspecs = b":/\0".to_vec();
+        let mut exclude = |path: &[u8]| {
+            pathspecs.extend_from_slice(b":(exclude,top,literal)");
+            pathspecs.extend_from_slice(path);
+            pathspecs.push(0);
+        };
+        if own == OwnFolder::AsInParent {
+            exclude(OWN_FOLDER.as_bytes());
+        }
+        // For a link that is already in the index, `add` would run `status` in the other repository,
+        // under that one's configuration. The link stays as the agent has staged it.
+        for link in entries.iter().filter(|entry| entry.mode == GITLINK) {
+            exclude(&link.path);
+        }
+        Ok(pathspecs)
+    }
+
+    fn restore_own_folder(
+        &self,
+        index: &PrivateIndex,
+        changes: &[RawChange],
+        attempt: &str,
+    ) -> Result<(), GitError> {
+        let mut records = Vec::new();
+        let own = || changes.iter().filter(|change| is_own(change));
+        // What is to go goes first, so that a file can make room for a directory and the reverse.
+        let gone = own().filter(|change| change.mode_before == 0);
+        let kept = own().filter(|change| change.mode_before != 0);
+        for change in gone.chain(kept) {
+            // Writing into a vector cannot fail.
+            write!(records, "{:o} {}\t", change.mode_before, change.before).ok();
+            records.extend_from_slice(&change.path);
+            records.push(0);
+        }
+        let call = self.place.call(attempt).index(&index.path()).args(["update-index", "--replace"]);
+        call.args(["-z", "--index-info"]).stdin(records).run()?;
+        Ok(())
+    }
+
+    fn write_tree(&self, index: &PrivateIndex, attempt: &str) -> Result<TreeId, GitError> {
+        let output = self.place.call(attempt).index(&index.path()).arg("write-tree").run()?;
+        let text = output.text(attempt)?;
+        text.trim_end().parse().map_err(|_| GitError::unexpected(attempt, text))
+    }
+}
+
+fn is_own(change: &RawChange) -> bool {
+    match change.path.strip_prefix(OWN_FOLDER.as_bytes()) {
+        Some(rest) => rest.is_empty() || rest.starts_with(b"/"),
+        None => false,
+    }
+}
+
+/// A repository without commits is no link that git could record; it says so by failing.
+fn name_nested(error: GitError) -> GitError {
+    let GitError::Failed { detail, .. } = &error else { return error };
+    let line = detail.lines().find(|line| line.ends_with("does not have a commit checked out"));
+    let name = line.and_then(|line| line.split('\'').nth(1));
+    match name {
+        Some(name) => GitError::NestedRepository { path: name.trim_end_matches('/').to_owned() },
+        None => error,
+    }
+}
+
+fn lossy(path: &[u8]) -> String {
+    String::from_utf8_lossy(path).into_owned()
+}

@@ -1,0 +1,237 @@
+//! Making, finding and removing worktrees, each safe to repeat after a crash at any point.
+//!
+//! Only directories that are shown to be checkouts of this repository are ever removed, and never the
+//! main worktree or one that lies outside the directory drydock keeps its own in.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use crate::error::GitError;
+use crate::id::CommitId;
+use crate::name;
+use crate::repository::Repository;
+use crate::run::{LIMIT_FILES, Output, Place};
+use crate::worktrees::resolved;
+
+/// Written into a worktree's git directory: the branch that it was made for.
+const BRANCH_FILE: &str = "drydock-branch";
+
+/// One worktree directory of drydock's.
+#[derive(Debug, Clone)]
+pub struct Checkout {
+    pub(crate) place: Place,
+    /// None when it was made detached.
+    pub(crate) branch: Option<String>,
+}
+
+/// What became of a checkout since it was made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verified {
+    /// It is on its branch, and the branch contains the base.
+    Sound {
+        /// The commit it is at.
+        head: CommitId,
+    },
+    /// The directory, or what git knows about it, is gone.
+    Missing,
+    /// The directory is there, but no longer linked to this repository.
+    Unlinked,
+    /// It is on its branch, but the branch does not contain the base.
+    Moved {
+        /// The commit it is at.
+        head: CommitId,
+    },
+    /// It is on another branch.
+    Switched {
+        /// The branch it is on.
+        branch: String,
+        /// The commit it is at; none when that branch has no commits.
+        head: Option<CommitId>,
+    },
+    /// It is on no branch, though it was made for one.
+    Detached {
+        /// The commit it is at.
+        head: CommitId,
+    },
+}
+
+impl Repository {
+    /// Makes a worktree at a path, on a branch that starts at a commit; replaces what is left of an earlier one.
+    ///
+    /// The branch is moved to `base` when it exists.
+    pub fn checkout_add(&self, path: &Path, branch: &str, base: &CommitId) -> Result<Checkout, GitError> {
+        let full = name::branch_ref(branch)?;
+        let args = ["--no-track", "-B", branch];
+        self.add(path, Some((branch, &full)), &args, base)
+    }
+
+    /// Makes a worktree at a path, at a commit and on no branch.
+    pub fn checkout_detached(&self, path: &Path, commit: &CommitId) -> Result<Checkout, GitError> {
+        self.add(path, None, &["--detach"], commit)
+    }
+
+    /// Finds the worktree that was made at a path; none when git knows of none there.
+    pub fn checkout_open(&self, path: &Path) -> Result<Option<Checkout>, GitError> {
+        let path = resolved(path);
+        let Some(git_dir) = self.linked_git_dir(&path) else { return Ok(None) };
+        let file = git_dir.join(BRANCH_FILE);
+        let branch = match fs::read_to_string(&file) {
+            Ok(branch) => Some(branch).filter(|branch| !branch.is_empty()),
+            // A crash before it was written: nothing has run there, so it is on its own branch.
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                crate::repository::head_branch(&self.linked_place(git_dir.clone(), path.clone()))?
+            }
+            Err(source) => return Err(GitError::file("read the branch of a worktree", &file, source)),
+        };
+        Ok(Some(Checkout { place: self.linked_place(git_dir, path), branch }))
+    }
+
+    /// Removes a worktree and everything in it; its branch stays. One that is gone is fine.
+    pub fn checkout_remove(&self, path: &Path) -> Result<(), GitError> {
+        let attempt = format!("remove the worktree {}", path.display());
+        let _lock = self.lock(&attempt)?;
+        self.remove(&resolved(path), &attempt)
+    }
+
+    fn add(
+        &self,
+        path: &Path,
+        branch: Option<(&str, &str)>,
+        args: &[&str],
+        base: &CommitId,
+    ) -> Result<Checkout, GitError> {
+        let attempt = format!("make the worktree {}", path.display());
+        let parent = path.parent().unwrap_or(Path::new("/"));
+        fs::create_dir_all(parent).map_err(|source| GitError::file(&attempt, parent, source))?;
+        let path = resolved(path);
+        let _lock = self.lock(&attempt)?;
+        // The happy path is two calls, of which one reads a file. Only when git objects do we look why.
+        if let Err(first) = self.add_once(&path, args, base, &attempt) {
+            if !matches!(first, GitError::Failed { .. }) {
+                return Err(first);
+            }
+            self.clear_the_way(&path, branch, &attempt)?;
+            self.add_once(&path, args, base, &attempt)?;
+        }
+        let unlisted = || GitError::unexpected(&attempt, "git made it, but does not list it");
+        let git_dir = self.linked_git_dir(&path).ok_or_else(unlisted)?;
+        let file = git_dir.join(BRANCH_FILE);
+        let branch = branch.map(|(short, _)| short.to_owned());
+        fs::write(&file, branch.as_deref().unwrap_or_default())
+            .map_err(|source| GitError::file(&attempt, &file, source))?;
+        Ok(Checkout { place: self.linked_place(git_dir, path), branch })
+    }
+
+    fn add_once(
+        &self,
+        path: &Path,
+        args: &[&str],
+        base: &CommitId,
+        attempt: &str,
+    ) -> Result<Output, GitError> {
+        // The user's sparse checkout is no reason for an agent to see half of the files.
+        let sparse = [("core.sparseCheckout".to_owned(), "false".to_owned())];
+        let call = self.place().call(attempt).settings(&self.place().guard()?).settings(&sparse);
+        let call = args.iter().fold(call.args(["worktree", "add", "--quiet"]), |call, arg| call.arg(arg));
+        call.arg("--").arg(path).arg(base.as_str()).limit(LIMIT_FILES).run()
+    }
+
+    /// Removes leftovers of ours that keep a worktree from being made.
+    fn clear_the_way(
+        &self,
+        path: &Path,
+        branch: Option<(&str, &str)>,
+        attempt: &str,
+    ) -> Result<(), GitError> {
+        for worktree in self.worktrees()? {
+            let has_branch = branch.is_some_and(|(_, full)| worktree.branch.as_deref() == Some(full));
+            let here = resolved(&worktree.path) == path;
+            if !here && !has_branch {
+                continue;
+            }
+            if worktree.git_dir == self.common_dir() || !(here || self.is_beside(&worktree.path, path)) {
+                let branch = branch.map_or("HEAD", |(short, _)| short).to_owned();
+                return Err(GitError::BranchInUse { branch, worktree: worktree.path });
+            }
+            self.remove(&resolved(&worktree.path), attempt)?;
+        }
+        self.remove(path, attempt)
+    }
+
+    /// Tells whether a worktree lies in the directory that drydock keeps its own in: two above `path`.
+    fn is_beside(&self, worktree: &Path, path: &Path) -> bool {
+        match path.parent().and_then(Path::parent) {
+            // A directory that holds the repository itself may hold worktrees of the user as well.
+            Some(own) => resolved(worktree).starts_with(own) && !self.root().starts_with(own),
+            None => false,
+        }
+    }
+
+    /// The directory goes first and git's record of it last, so that a crash leaves the record to find it by.
+    fn remove(&self, path: &Path, attempt: &str) -> Result<(), GitError> {
+        let git_dir = self.linked_git_dir(path);
+        let failed = |source| GitError::file(attempt, path, source);
+        match fs::symlink_metadata(path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(source) => return Err(failed(source)),
+            Ok(meta) => {
+                if self.root().starts_with(path) || self.common_dir().starts_with(path) {
+                    return Err(GitError::Occupied { path: path.to_owned() });
+                }
+                if git_dir.is_none() && !self.is_checkout_or_empty(path) {
+                    return Err(GitError::Occupied { path: path.to_owned() });
+                }
+                let removed = if meta.is_dir() { remove_folder(path) } else { fs::remove_file(path) };
+                removed.map_err(failed)?;
+            }
+        }
+        let Some(git_dir) = git_dir else { return Ok(()) };
+        let call = self.call(attempt).args(["worktree", "remove", "--force", "--force", "--"]).arg(path);
+        match call.run() {
+            Ok(_) => Ok(()),
+            // A record that a crash left incomplete is more than git wants to remove.
+            Err(GitError::Failed { .. }) => {
+                fs::remove_dir_all(&git_dir).map_err(|source| GitError::file(attempt, &git_dir, source))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Git makes `.git` before any other file, so a directory without it is empty or none of ours.
+    fn is_checkout_or_empty(&self, path: &Path) -> bool {
+        if let Ok(link) = fs::read_to_string(path.join(".git")) {
+            let target = link.trim_end().strip_prefix("gitdir: ").map(|target| path.join(target));
+            return target.is_some_and(|target| target.starts_with(self.common_dir().join("worktrees")));
+        }
+        fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none())
+    }
+
+    fn linked_place(&self, git_dir: PathBuf, work_tree: PathBuf) -> Place {
+        let Place { git, common_dir, .. } = self.place().clone();
+        Place { git, common_dir, git_dir, work_tree }
+    }
+}
+
+/// Removes a directory even if an agent (or a package cache) took away its own right to write in it.
+fn remove_folder(path: &Path) -> std::io::Result<()> {
+    match fs::remove_dir_all(path) {
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+            make_writable(path)?;
+            fs::remove_dir_all(path)
+        }
+        other => other,
+    }
+}
+
+fn make_writable(folder: &Path) -> std::io::Result<()> {
+    fs::set_permissions(folder, fs::Permissions::from_mode(0o700))?;
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            make_writable(&entry.path())?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,198 @@
+//! What differs between two commits or trees: as a list, as a patch, in numbers.
+
+use crate::error::GitError;
+use crate::id::{Treeish, is_object_name};
+use crate::repository::Repository;
+use crate::run::{Call, Place, path_text};
+
+/// One changed path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Change {
+    /// The path, as it is afterwards (before, if it was deleted).
+    pub path: String,
+    /// What happened to it.
+    pub op: ChangeOp,
+    /// The earlier path of a rename.
+    pub from: Option<String>,
+    /// The blob before.
+    pub before: Option<String>,
+    /// The blob after.
+    pub after: Option<String>,
+    /// The mode before, such as `0o100644`.
+    pub mode_before: Option<u32>,
+    /// The mode after.
+    pub mode_after: Option<u32>,
+}
+
+/// What happened to a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ChangeOp {
+    /// It is new.
+    Create,
+    /// Its content, mode or kind is another.
+    Modify,
+    /// It is gone.
+    Delete,
+    /// It has another name, and perhaps other content.
+    Rename,
+}
+
+/// How much differs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct DiffStat {
+    /// Changed files.
+    pub files: u64,
+    /// Lines added, in text files.
+    pub lines_added: u64,
+    /// Lines deleted, in text files.
+    pub lines_deleted: u64,
+    /// How many of the files are binary; their lines are not counted.
+    pub binary_files: u64,
+}
+
+impl Repository {
+    /// Lists the changed paths, renames as one change.
+    pub fn changes(&self, from: &impl Treeish, to: &impl Treeish) -> Result<Vec<Change>, GitError> {
+        let attempt = attempt(from, to);
+        let output =
+            diff_tree(self.place(), from, to, &attempt).args(["--raw", "--no-abbrev", "-z", "-M"]).run()?;
+        parse_raw(output.fields(), &attempt)?.iter().map(Change::read).collect()
+    }
+
+    /// Returns the full unified diff, renames as such. It is as large as the change is.
+    pub fn patch(&self, from: &impl Treeish, to: &impl Treeish) -> Result<Vec<u8>, GitError> {
+        let call = diff_tree(self.place(), from, to, &attempt(from, to)).args(["--patch", "-M"]);
+        Ok(call.args(["--src-prefix=a/", "--dst-prefix=b/"]).run()?.stdout)
+    }
+
+    /// Counts changed files and lines.
+    pub fn stat(&self, from: &impl Treeish, to: &impl Treeish) -> Result<DiffStat, GitError> {
+        let attempt = attempt(from, to);
+        let output = diff_tree(self.place(), from, to, &attempt).args(["--numstat", "-z", "-M"]).run()?;
+        parse_numstat(output.fields(), &attempt)
+    }
+
+    /// Returns the content of a blob. It is as large as the file was.
+    pub fn blob(&self, id: &str) -> Result<Vec<u8>, GitError> {
+        if !is_object_name(id) {
+            return Err(GitError::BadName { name: id.to_owned(), reason: "it is not a full object name" });
+        }
+        Ok(self.call(format!("read blob {id}")).args(["cat-file", "blob", id]).run()?.stdout)
+    }
+}
+
+/// A change as git prints it; absent sides have mode 0 and an id of zeros.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct RawChange {
+    pub(crate) mode_before: u32,
+    pub(crate) mode_after: u32,
+    pub(crate) before: String,
+    pub(crate) after: String,
+    status: u8,
+    from: Option<Vec<u8>>,
+    pub(crate) path: Vec<u8>,
+}
+
+/// Lists the changed paths, a rename as a deletion and a creation.
+pub(crate) fn raw_changes(
+    place: &Place,
+    from: &impl Treeish,
+    to: &impl Treeish,
+) -> Result<Vec<RawChange>, GitError> {
+    let attempt = attempt(from, to);
+    let call = diff_tree(place, from, to, &attempt).args(["--raw", "--no-abbrev", "-z", "--no-renames"]);
+    parse_raw(call.run()?.fields(), &attempt)
+}
+
+impl Change {
+    fn read(raw: &RawChange) -> Result<Change, GitError> {
+        let op = match raw.status {
+            b'A' => ChangeOp::Create,
+            b'D' => ChangeOp::Delete,
+            b'R' => ChangeOp::Rename,
+            _ => ChangeOp::Modify,
+        };
+        let mode = |mode: u32| Some(mode).filter(|mode| *mode != 0);
+        let blob = |mode: u32, id: &str| (mode != 0).then(|| id.to_owned());
+        Ok(Change {
+            path: path_text(&raw.path)?,
+            op,
+            from: raw.from.as_deref().map(path_text).transpose()?,
+            before: blob(raw.mode_before, &raw.before),
+            after: blob(raw.mode_after, &raw.after),
+            mode_before: mode(raw.mode_before),
+            mode_after: mode(raw.mode_after),
+        })
+    }
+}
+
+fn attempt(from: &impl Treeish, to: &impl Treeish) -> String {
+    format!("compare {} with {}", from.object(), to.object())
+}
+
+fn diff_tree(place: &Place, from: &impl Treeish, to: &impl Treeish, attempt: &str) -> Call {
+    let call = place.call_without_files(attempt).args(["diff-tree", "-r", from.object(), to.object()]);
+    call.args(["--no-ext-diff", "--no-textconv", "--no-color", "--ignore-submodules=none"])
+}
+
+/// Reads records such as `:100644 100755 <id> <id> R090<NUL>from<NUL>to<NUL>`.
+fn parse_raw<'a>(
+    mut fields: impl Iterator<Item = &'a [u8]>,
+    attempt: &str,
+) -> Result<Vec<RawChange>, GitError> {
+    let mut changes = Vec::new();
+    while let Some(head) = fields.next() {
+        let change = read_raw(head, &mut fields);
+        changes.push(change.ok_or_else(|| GitError::unexpected(attempt, String::from_utf8_lossy(head)))?);
+    }
+    Ok(changes)
+}
+
+fn read_raw<'a>(head: &[u8], rest: &mut impl Iterator<Item = &'a [u8]>) -> Option<RawChange> {
+    let head = std::str::from_utf8(head).ok()?.strip_prefix(':')?;
+    let parts: [&str; 5] = head.split(' ').collect::<Vec<_>>().try_into().ok()?;
+    let [mode_before, mode_after, before, after, status] = parts;
+    let status = *status.as_bytes().first()?;
+    let first = rest.next()?.to_vec();
+    let (from, path) = match status {
+        b'R' | b'C' => (Some(first), rest.next()?.to_vec()),
+        b'A' | b'D' | b'M' | b'T' => (None, first),
+        _ => return None,
+    };
+    Some(RawChange {
+        mode_before: u32::from_str_radix(mode_before, 8).ok()?,
+        mode_after: u32::from_str_radix(mode_after, 8).ok()?,
+        before: before.to_owned(),
+        after: after.to_owned(),
+        status,
+        from,
+        path,
+    })
+}
+
+/// Reads records such as `1<TAB>2<TAB>path<NUL>`, or `1<TAB>2<TAB><NUL>from<NUL>to<NUL>`.
+fn parse_numstat<'a>(
+    mut fields: impl Iterator<Item = &'a [u8]>,
+    attempt: &str,
+) -> Result<DiffStat, GitError> {
+    let mut stat = DiffStat::default();
+    while let Some(record) = fields.next() {
+        let wrong = || GitError::unexpected(attempt, String::from_utf8_lossy(record));
+        let mut parts = record.splitn(3, |b| *b == b'\t');
+        let (Some(added), Some(deleted), Some(path)) = (parts.next(), parts.next(), parts.next()) else {
+            return Err(wrong());
+        };
+        if path.is_empty() {
+            fields.next().and_then(|_| fields.next()).ok_or_else(wrong)?;
+        }
+        stat.files += 1;
+        if (added, deleted) == (b"-", b"-") {
+            stat.binary_files += 1;
+            continue;
+        }
+        let number = |digits: &[u8]| std::str::from_utf8(digits).ok()?.parse::<u64>().ok();
+        stat.lines_added += number(added).ok_or_else(wrong)?;
+        stat.lines_deleted += number(deleted).ok_or_else(wrong)?;
+    }
+    Ok(stat)
+}

@@ -1,0 +1,267 @@
+//! What can go wrong, and whether trying again can help.
+//!
+//! A refusal of the world (a stale branch, dirty files, a conflict) is an outcome of its call and
+//! not found here; these are the cases in which we could not find out or could not act.
+
+use std::path::PathBuf;
+
+/// A call of git that did not do what was attempted.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum GitError {
+    /// There is no git program.
+    #[error("could not find git: install git 2.40 or later and make sure that PATH names it")]
+    Missing,
+    /// The program is older than what is needed.
+    #[error("{} is git {found}, but {needed} or later is needed", program.display())]
+    TooOld {
+        /// The program that was asked.
+        program: PathBuf,
+        /// The version it names.
+        found: String,
+        /// The oldest version that will do.
+        needed: &'static str,
+    },
+    /// The process could not be started or talked to.
+    #[error("could not {attempt}: git did not start")]
+    Start {
+        /// What was attempted.
+        attempt: String,
+        /// Why the process did not start.
+        source: std::io::Error,
+    },
+    /// The call took too long and was ended.
+    #[error("could not {attempt}: git did not end within {limit_s} s")]
+    TimedOut {
+        /// What was attempted.
+        attempt: String,
+        /// The limit, in seconds.
+        limit_s: u64,
+    },
+    /// This git does not know an option that was given.
+    #[error("could not {attempt}: this git does not know an option: {detail}")]
+    UnknownOption {
+        /// What was attempted.
+        attempt: String,
+        /// What git said.
+        detail: String,
+    },
+    /// Another git process holds the index, or one that died left its lock.
+    #[error("could not {attempt}: the index is locked: {detail}")]
+    IndexLocked {
+        /// What was attempted.
+        attempt: String,
+        /// Which lock, in git's words.
+        detail: String,
+    },
+    /// Another git process holds a ref, or one that died left its lock.
+    #[error("could not {attempt}: a ref is locked: {detail}")]
+    RefLocked {
+        /// What was attempted.
+        attempt: String,
+        /// Which lock, in git's words.
+        detail: String,
+    },
+    /// Other work on the worktrees of this repository did not end in time.
+    #[error("could not {attempt}: {} is held by another process", lock.display())]
+    Busy {
+        /// What was attempted.
+        attempt: String,
+        /// The lock file waited for.
+        lock: PathBuf,
+    },
+    /// The remote could not be reached or broke off.
+    #[error("could not {attempt}: {detail}")]
+    Remote {
+        /// What was attempted.
+        attempt: String,
+        /// What git said.
+        detail: String,
+    },
+    /// A path uses a filter that only the repository's own configuration defines.
+    #[error(
+        "could not {attempt}: a filter of the repository's own configuration is not run; define it in yours: {detail}"
+    )]
+    FilterRefused {
+        /// What was attempted.
+        attempt: String,
+        /// What git said.
+        detail: String,
+    },
+    /// Git said no in some other way.
+    #[error("could not {attempt}: {detail}")]
+    Failed {
+        /// What was attempted.
+        attempt: String,
+        /// The exit code; none when a signal ended it.
+        code: Option<i32>,
+        /// What git said.
+        detail: String,
+    },
+    /// Git answered something that cannot be read.
+    #[error("could not {attempt}: git's answer is not understood: {detail}")]
+    Unexpected {
+        /// What was attempted.
+        attempt: String,
+        /// The part that was not understood.
+        detail: String,
+    },
+    /// A file beside git's could not be read or written.
+    #[error("could not {attempt}: {}", path.display())]
+    File {
+        /// What was attempted.
+        attempt: String,
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A name in the repository is not UTF-8.
+    #[error("the name {path:?} is not UTF-8: rename the file, drydock handles no other names")]
+    PathNotUtf8 {
+        /// The name, with replacement characters.
+        path: String,
+    },
+    /// The directory contains another repository, which a commit cannot hold.
+    #[error("{path:?} is a git repository of its own: remove its .git, or add it as a submodule first")]
+    NestedRepository {
+        /// Where it is, below the worktree.
+        path: String,
+    },
+    /// A branch is checked out where drydock must not touch it.
+    #[error("branch {branch} is checked out in {}, which is not drydock's", worktree.display())]
+    BranchInUse {
+        /// The branch.
+        branch: String,
+        /// The worktree that has it.
+        worktree: PathBuf,
+    },
+    /// Something that is no checkout of this repository is in the way.
+    #[error("{} holds files that are no checkout of this repository: move them away", path.display())]
+    Occupied {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// A landing that would drop commits was asked for.
+    #[error("{to} does not contain {from}: landing it would drop commits")]
+    NotForward {
+        /// The commit the branch has.
+        from: String,
+        /// The commit it should get.
+        to: String,
+    },
+    /// A branch, ref or remote cannot be called that.
+    #[error("{name:?} is not a usable name: {reason}")]
+    BadName {
+        /// The name.
+        name: String,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+}
+
+impl GitError {
+    /// Tells whether the same call can succeed later without anybody doing something.
+    pub fn is_transient(&self) -> bool {
+        match self {
+            Self::TimedOut { .. }
+            | Self::IndexLocked { .. }
+            | Self::RefLocked { .. }
+            | Self::Busy { .. }
+            | Self::Remote { .. } => true,
+            Self::Missing
+            | Self::TooOld { .. }
+            | Self::Start { .. }
+            | Self::UnknownOption { .. }
+            | Self::FilterRefused { .. }
+            | Self::Failed { .. }
+            | Self::Unexpected { .. }
+            | Self::File { .. }
+            | Self::PathNotUtf8 { .. }
+            | Self::NestedRepository { .. }
+            | Self::BranchInUse { .. }
+            | Self::Occupied { .. }
+            | Self::NotForward { .. }
+            | Self::BadName { .. } => false,
+        }
+    }
+
+    pub(crate) fn file(attempt: &str, path: &std::path::Path, source: std::io::Error) -> Self {
+        Self::File { attempt: attempt.to_owned(), path: path.to_owned(), source }
+    }
+
+    pub(crate) fn unexpected(attempt: &str, detail: impl Into<String>) -> Self {
+        Self::Unexpected { attempt: attempt.to_owned(), detail: detail.into() }
+    }
+}
+
+/// Why a directory cannot be used as a project's repository.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// There is no such directory.
+    #[error("there is no directory {}", path.display())]
+    Missing {
+        /// The path that was given.
+        path: PathBuf,
+    },
+    /// The directory belongs to no repository.
+    #[error("{} is not in a git repository", path.display())]
+    NotARepository {
+        /// The path that was given.
+        path: PathBuf,
+    },
+    /// The repository has no files checked out.
+    #[error("{} is a bare repository", path.display())]
+    Bare {
+        /// The path that was given.
+        path: PathBuf,
+    },
+    /// Nothing was ever committed.
+    #[error("{} has no commits", path.display())]
+    NoCommits {
+        /// The path that was given.
+        path: PathBuf,
+    },
+    /// A part of the history is missing.
+    #[error("{} is a shallow clone", path.display())]
+    Shallow {
+        /// The path that was given.
+        path: PathBuf,
+    },
+    /// Git could not tell.
+    #[error("could not open {}", path.display())]
+    Git {
+        /// The path that was given.
+        path: PathBuf,
+        /// What went wrong.
+        #[source]
+        source: GitError,
+    },
+}
+
+impl OpenError {
+    /// Returns what the person can do next.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::Missing { .. } => "check the path, or create the directory and run git init in it",
+            Self::NotARepository { .. } => "run git init there, or name a directory of a repository",
+            Self::Bare { .. } => "clone it and name the clone",
+            Self::NoCommits { .. } => "make a first commit, e.g. git commit --allow-empty -m start",
+            Self::Shallow { .. } => "run git fetch --unshallow in it",
+            Self::Git { .. } => "run git status there and see what it says",
+        }
+    }
+
+    /// Tells whether the same call can succeed later without anybody doing something.
+    pub fn is_transient(&self) -> bool {
+        match self {
+            Self::Git { source, .. } => source.is_transient(),
+            Self::Missing { .. }
+            | Self::NotARepository { .. }
+            | Self::Bare { .. }
+            | Self::NoCommits { .. }
+            | Self::Shallow { .. } => false,
+        }
+    }
+}

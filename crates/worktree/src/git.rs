@@ -1,0 +1,145 @@
+//! The git program: found once, its version checked, its environment fixed.
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::error::GitError;
+use crate::run::Call;
+
+/// `merge-tree --merge-base` came with this version.
+const VERSION_MIN: (u32, u32) = (2, 40);
+const VERSION_MIN_TEXT: &str = "2.40";
+
+/// Variables that are handed on from our own environment, which is trusted.
+const HANDED_ON: &[&str] =
+    &["HOME", "XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM", "TMPDIR"];
+
+/// Variables that only a call to a remote is given.
+const HANDED_ON_TO_REMOTES: &[&str] = &[
+    "SSH_AUTH_SOCK",
+    "GIT_SSH_COMMAND",
+    "http_proxy",
+    "https_proxy",
+    "HTTPS_PROXY",
+    "all_proxy",
+    "ALL_PROXY",
+    "no_proxy",
+    "NO_PROXY",
+];
+
+/// A git program whose version was checked.
+#[derive(Debug, Clone)]
+pub struct Git {
+    inner: Arc<Program>,
+}
+
+#[derive(Debug, Clone)]
+struct Program {
+    path: PathBuf,
+    version: String,
+    environment: Vec<(OsString, OsString)>,
+    remote_environment: Vec<(OsString, OsString)>,
+}
+
+impl Git {
+    /// Finds git by PATH and checks its version.
+    pub fn find() -> Result<Git, GitError> {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        // A relative entry of PATH would mean another program in every directory.
+        let found = std::env::split_paths(&path)
+            .filter(|folder| folder.is_absolute())
+            .map(|folder| folder.join("git"))
+            .find(|candidate| is_program(candidate));
+        Git::at(found.ok_or(GitError::Missing)?)
+    }
+
+    /// Checks the program at a path.
+    pub fn at(program: PathBuf) -> Result<Git, GitError> {
+        let mut environment = taken(HANDED_ON);
+        environment.push(("PATH".into(), std::env::var_os("PATH").unwrap_or_default()));
+        let program = Program {
+            path: program,
+            version: String::new(),
+            environment,
+            remote_environment: taken(HANDED_ON_TO_REMOTES),
+        };
+        let git = Git { inner: Arc::new(program) };
+        let attempt = "ask git for its version";
+        let answer = Call::new(&git, Path::new("/"), attempt).arg("version").run();
+        let text = match answer {
+            Ok(output) => output.text(attempt)?,
+            Err(GitError::Start { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
+                return Err(GitError::Missing);
+            }
+            Err(error) => return Err(error),
+        };
+        let version = text.trim().strip_prefix("git version ").map(str::to_owned);
+        let version = version.ok_or_else(|| GitError::unexpected(attempt, text))?;
+        match numbers(&version) {
+            None => Err(GitError::unexpected(attempt, version)),
+            Some(found) if found < VERSION_MIN => Err(GitError::TooOld {
+                program: git.inner.path.clone(),
+                found: version,
+                needed: VERSION_MIN_TEXT,
+            }),
+            Some(_) => Ok(Git { inner: Arc::new(Program { version, ..(*git.inner).clone() }) }),
+        }
+    }
+
+    /// Returns the version as git prints it, such as `2.47.3`.
+    pub fn version(&self) -> &str {
+        &self.inner.version
+    }
+
+    /// Returns where the program is.
+    pub fn program(&self) -> &Path {
+        &self.inner.path
+    }
+
+    /// Returns the same program with another home, so with another user's configuration.
+    pub fn with_home(&self, home: &Path) -> Git {
+        let mut program = (*self.inner).clone();
+        let about_config = |name: &OsStr| HANDED_ON[..4].iter().any(|known| name == *known);
+        program.environment.retain(|(name, _)| !about_config(name));
+        program.environment.push(("HOME".into(), home.into()));
+        Git { inner: Arc::new(program) }
+    }
+
+    pub(crate) fn environment(&self) -> &[(OsString, OsString)] {
+        &self.inner.environment
+    }
+
+    pub(crate) fn remote_environment(&self) -> &[(OsString, OsString)] {
+        &self.inner.remote_environment
+    }
+}
+
+fn taken(names: &[&str]) -> Vec<(OsString, OsString)> {
+    names.iter().filter_map(|name| Some((name.into(), std::env::var_os(name)?))).collect()
+}
+
+fn is_program(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    path.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+}
+
+/// Reads the first two numbers; what follows differs between builds (`2.39.5 (Apple Git-154)`).
+fn numbers(version: &str) -> Option<(u32, u32)> {
+    let mut parts = version.split(|c: char| !c.is_ascii_digit());
+    Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::numbers;
+
+    #[test]
+    fn versions_of_all_builds_are_read() {
+        assert_eq!(numbers("2.47.3"), Some((2, 47)));
+        assert_eq!(numbers("2.39.5 (Apple Git-154)"), Some((2, 39)));
+        assert_eq!(numbers("2.45.windows.1"), Some((2, 45)));
+        assert_eq!(numbers("3.0-rc1"), Some((3, 0)));
+        assert_eq!(numbers("next"), None);
+    }
+}

@@ -1,0 +1,120 @@
+//! Two locks: one of ours per repository, and git's own lock on an index, marked as ours.
+//!
+//! `git worktree add` and `remove` read each other's half-written directories, so they take turns:
+//! threads of this process by a mutex, processes by a file lock that the kernel drops with its owner.
+//!
+//! Landing holds `index.lock` of the user's worktree, so that no git of theirs writes the index
+//! meanwhile. It is made by linking a file that already says whose it is: there is no moment at which
+//! a crash could leave a lock that we would not know as ours. Only the holder of the repository lock
+//! makes one, so one that is found while holding the repository lock was left by a crash.
+
+use std::collections::HashMap;
+use std::fs::{self, File, TryLockError};
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, TryLockError as MutexBusy};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::error::GitError;
+
+/// The lock file, in the common directory of the repository.
+const NAME: &str = "drydock.lock";
+/// What an `index.lock` of ours says.
+const MARK: &[u8] = b"drydock is landing a commit here\n";
+/// As long as a few of the longest calls that are made under the lock.
+const WAIT_MAX: Duration = Duration::from_secs(30 * 60);
+const PAUSE: Duration = Duration::from_millis(10);
+
+static TURNS: LazyLock<Mutex<HashMap<PathBuf, Arc<Mutex<()>>>>> = LazyLock::new(Mutex::default);
+
+/// The turn of one thread of one process at the worktrees of a repository.
+pub(crate) struct RepositoryLock<'a> {
+    _turn: MutexGuard<'a, ()>,
+    _file: File,
+}
+
+/// The mutex of a repository, shared by all who have it open in this process.
+pub(crate) fn turns(common_dir: &Path) -> Arc<Mutex<()>> {
+    let mut all = TURNS.lock().unwrap_or_else(PoisonError::into_inner);
+    all.entry(common_dir.to_owned()).or_default().clone()
+}
+
+impl<'a> RepositoryLock<'a> {
+    pub(crate) fn take(turns: &'a Mutex<()>, common_dir: &Path, attempt: &str) -> Result<Self, GitError> {
+        let path = common_dir.join(NAME);
+        let deadline = Instant::now() + WAIT_MAX;
+        let busy = || GitError::Busy { attempt: attempt.to_owned(), lock: path.clone() };
+        let turn = loop {
+            match turns.try_lock() {
+                Ok(turn) => break turn,
+                // It guards no data; a panic under it leaves nothing to distrust.
+                Err(MutexBusy::Poisoned(poisoned)) => break poisoned.into_inner(),
+                Err(MutexBusy::WouldBlock) if Instant::now() < deadline => thread::sleep(PAUSE),
+                Err(MutexBusy::WouldBlock) => return Err(busy()),
+            }
+        };
+        let options = File::options().create(true).truncate(false).write(true).open(&path);
+        let file = options.map_err(|source| GitError::file(attempt, &path, source))?;
+        loop {
+            match file.try_lock() {
+                Ok(()) => return Ok(RepositoryLock { _turn: turn, _file: file }),
+                Err(TryLockError::WouldBlock) if Instant::now() < deadline => thread::sleep(PAUSE),
+                Err(TryLockError::WouldBlock) => return Err(busy()),
+                Err(TryLockError::Error(source)) => return Err(GitError::file(attempt, &path, source)),
+            }
+        }
+    }
+}
+
+/// Git's lock on an index, held by us; dropping it releases it.
+pub(crate) struct IndexLock {
+    path: Option<PathBuf>,
+}
+
+impl IndexLock {
+    /// Takes the lock. Call it with the repository lock held.
+    pub(crate) fn take(git_dir: &Path, attempt: &str) -> Result<IndexLock, GitError> {
+        let path = git_dir.join("index.lock");
+        let failed = |source| GitError::file(attempt, &path, source);
+        let mut marked =
+            tempfile::Builder::new().prefix("drydock-mark-").tempfile_in(git_dir).map_err(failed)?;
+        std::io::Write::write_all(&mut marked, MARK).map_err(failed)?;
+        match fs::hard_link(marked.path(), &path) {
+            Ok(()) => Ok(IndexLock { path: Some(path.clone()) }),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => Err(GitError::IndexLocked {
+                attempt: attempt.to_owned(),
+                detail: format!("{} exists", path.display()),
+            }),
+            Err(source) => Err(failed(source)),
+        }
+    }
+
+    /// Removes a lock that a crash of ours left. Call it with the repository lock held.
+    pub(crate) fn clear_left_over(git_dir: &Path, attempt: &str) -> Result<(), GitError> {
+        let path = git_dir.join("index.lock");
+        match fs::read(&path) {
+            Ok(bytes) if bytes == MARK => {
+                fs::remove_file(&path).map_err(|source| GitError::file(attempt, &path, source))
+            }
+            // Somebody else's lock, or none: taking it will tell.
+            Ok(_) | Err(_) => Ok(()),
+        }
+    }
+
+    /// Releases the lock and says when that failed.
+    pub(crate) fn release(mut self, attempt: &str) -> Result<(), GitError> {
+        // Taken, so that the drop cannot remove a lock that somebody else has made since.
+        let path = self.path.take().expect("only release takes it, and release consumes the lock");
+        fs::remove_file(&path).map_err(|source| GitError::file(attempt, &path, source))
+    }
+}
+
+impl Drop for IndexLock {
+    fn drop(&mut self) {
+        if let Some(path) = self.path.take() {
+            // A lock that cannot be removed is cleared by the next landing, which knows its mark.
+            fs::remove_file(path).ok();
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! Where a checkout stands: verifying it, and moving its branch under its files.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::Path;
+
+use crate::checkout::{Checkout, Verified};
+use crate::error::GitError;
+use crate::id::CommitId;
+use crate::name;
+use crate::private_index::{Copied, PrivateIndex};
+use crate::repository::{commit_at, head_branch, is_ancestor};
+use crate::run::LIMIT_FILES;
+
+/// What git leaves in a worktree's git directory while an operation is under way, with its name.
+const UNDER_WAY: &[(&str, &str)] = &[
+    ("MERGE_HEAD", "merge"),
+    ("rebase-merge", "rebase"),
+    ("rebase-apply", "rebase"),
+    ("CHERRY_PICK_HEAD", "cherry-pick"),
+    ("REVERT_HEAD", "revert"),
+    ("sequencer", "cherry-pick"),
+];
+
+/// What goes with the above once the operation is given up.
+const REMAINS: &[&str] = &["MERGE_MSG", "MERGE_MODE", "AUTO_MERGE", "REBASE_HEAD", "SQUASH_MSG"];
+
+impl Checkout {
+    /// Returns its directory.
+    pub fn path(&self) -> &Path {
+        &self.place.work_tree
+    }
+
+    /// Returns the branch it was made for; none when it was made detached.
+    pub fn branch(&self) -> Option<&str> {
+        self.branch.as_deref()
+    }
+
+    /// Looks whether the checkout is still what it was made as.
+    pub fn verify(&self, base: &CommitId) -> Result<Verified, GitError> {
+        let there = fs::symlink_metadata(self.path()).is_ok_and(|meta| meta.is_dir());
+        if !there || !self.place.git_dir.is_dir() {
+            return Ok(Verified::Missing);
+        }
+        if !self.is_linked() {
+            return Ok(Verified::Unlinked);
+        }
+        let branch = head_branch(&self.place)?;
+        let head = commit_at(&self.place, "HEAD")?;
+        match (branch, head) {
+            (None, None) => {
+                Err(GitError::unexpected("verify a worktree", "HEAD is neither branch nor commit"))
+            }
+            (None, Some(head)) if self.branch.is_some() => Ok(Verified::Detached { head }),
+            (Some(branch), head) if Some(&branch) != self.branch.as_ref() => {
+                Ok(Verified::Switched { branch, head })
+            }
+            (Some(branch), None) => Ok(Verified::Switched { branch, head: None }),
+            (_, Some(head)) if is_ancestor(&self.place, base, &head)? => Ok(Verified::Sound { head }),
+            (_, Some(head)) => Ok(Verified::Moved { head }),
+        }
+    }
+
+    /// Moves the checkout's branch to a commit and makes the index agree; no file is touched.
+    ///
+    /// For when no agent runs in it: a branch switched by one is switched back, an operation it left
+    /// half-done is given up, and an index lock it left when it was killed is removed.
+    pub fn branch_set(&self, commit: &CommitId) -> Result<(), GitError> {
+        let attempt = format!("move the branch of {} to {commit}", self.path().display());
+        // The ref first: were the index first, a crash would show the agent's work as taken back.
+        match &self.branch {
+            Some(branch) => {
+                let full = name::branch_ref(branch)?;
+                self.point(&full, commit, &attempt)?;
+                if head_branch(&self.place)?.as_ref() != Some(branch) {
+                    self.place.call_without_files(&attempt).args(["symbolic-ref", "HEAD", &full]).run()?;
+                }
+            }
+            None => self.point("HEAD", commit, &attempt)?,
+        }
+        let (Copied::Index(index) | Copied::Nothing(index)) = PrivateIndex::copy_of(&self.place, &attempt)?;
+        let call = self.place.call(&attempt).index(&index.path()).limit(LIMIT_FILES);
+        call.args(["read-tree", "--reset", commit.as_str()]).run()?;
+        // Exit code 1 says that some file differs from the commit, which is for the caller to want.
+        let call = self.place.call(&attempt).index(&index.path()).limit(LIMIT_FILES);
+        let call = call.settings(&self.place.guard()?).accept(&[0, 1]);
+        call.args(["update-index", "-q", "--really-refresh"]).run()?;
+        index.install(&self.place.git_dir, &attempt)?;
+        let names =
+            UNDER_WAY.iter().map(|(name, _)| *name).chain(REMAINS.iter().copied()).chain(["index.lock"]);
+        for name in names {
+            remove_any(&self.place.git_dir.join(name), &attempt)?;
+        }
+        Ok(())
+    }
+
+    fn point(&self, name: &str, commit: &CommitId, attempt: &str) -> Result<(), GitError> {
+        let found = commit_at(&self.place, name)?;
+        if found.as_ref() == Some(commit) {
+            return Ok(());
+        }
+        // All zeros means that the ref must not exist.
+        let old = found.map_or_else(|| "0".repeat(commit.as_str().len()), |id| id.to_string());
+        let record = format!("option no-deref\0update {name}\0{commit}\0{old}\0");
+        let call = self.place.call_without_files(attempt).args(["update-ref", "-m", "drydock: capture"]);
+        call.args(["--stdin", "-z"]).stdin(record.into_bytes()).run()?;
+        Ok(())
+    }
+
+    fn is_linked(&self) -> bool {
+        let Ok(link) = fs::read_to_string(self.path().join(".git")) else { return false };
+        let target = link.trim_end().strip_prefix("gitdir: ").map(|target| self.path().join(target));
+        let same = |target: &Path| target.canonicalize().ok() == self.place.git_dir.canonicalize().ok();
+        target.is_some_and(|target| same(&target))
+    }
+}
+
+/// Names the operation that is under way in a worktree.
+pub(crate) fn operation_under_way(git_dir: &Path) -> Option<&'static str> {
+    let found = UNDER_WAY.iter().find(|(name, _)| fs::symlink_metadata(git_dir.join(name)).is_ok());
+    found.map(|(_, operation)| *operation)
+}
+
+fn remove_any(path: &Path, attempt: &str) -> Result<(), GitError> {
+    let removed = match fs::symlink_metadata(path) {
+        Ok(meta) if meta.is_dir() => fs::remove_dir_all(path),
+        Ok(_) => fs::remove_file(path),
+        Err(error) => Err(error),
+    };
+    match removed {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(GitError::file(attempt, path, error)),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,100 @@
+//! A copy of a worktree's index to work on, so that the one its owner sees changes at once or not at all.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+
+use crate::error::GitError;
+use crate::run::{Output, Place};
+
+/// An index file of our own, beside the worktree's.
+pub(crate) struct PrivateIndex {
+    // Git makes its lock file beside the index, hence a directory of its own; it lies in the
+    // worktree's git directory so that a rename installs it and removing the worktree removes it.
+    folder: TempDir,
+}
+
+/// Whether there was an index to copy.
+pub(crate) enum Copied {
+    Index(PrivateIndex),
+    Nothing(PrivateIndex),
+}
+
+/// One entry of an index.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub(crate) mark: Mark,
+    pub(crate) mode: u32,
+    pub(crate) id: String,
+    pub(crate) stage: u8,
+    pub(crate) path: Vec<u8>,
+}
+
+/// Flags by which an index hides what happens to a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mark {
+    None,
+    AssumeUnchanged,
+    SkipWorktree,
+}
+
+/// The mode of a link to another repository's commit.
+pub(crate) const GITLINK: u32 = 0o160_000;
+
+impl PrivateIndex {
+    pub(crate) fn copy_of(place: &Place, attempt: &str) -> Result<Copied, GitError> {
+        let git_dir = &place.git_dir;
+        let folder = tempfile::Builder::new().prefix("drydock-index-").tempdir_in(git_dir);
+        let folder = folder.map_err(|source| GitError::file(attempt, git_dir, source))?;
+        let index = PrivateIndex { folder };
+        let original = git_dir.join("index");
+        // Git replaces an index by a rename, so a copy is always of one whole version.
+        match fs::copy(&original, index.path()) {
+            Ok(_) => Ok(Copied::Index(index)),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(Copied::Nothing(index)),
+            Err(source) => Err(GitError::file(attempt, &original, source)),
+        }
+    }
+
+    pub(crate) fn path(&self) -> PathBuf {
+        self.folder.path().join("index")
+    }
+
+    /// Puts this index in place of the worktree's own.
+    pub(crate) fn install(self, git_dir: &Path, attempt: &str) -> Result<(), GitError> {
+        let target = git_dir.join("index");
+        fs::rename(self.path(), &target).map_err(|source| GitError::file(attempt, &target, source))
+    }
+
+    pub(crate) fn entries(&self, place: &Place, attempt: &str) -> Result<Vec<Entry>, GitError> {
+        let call = place.call(attempt).args(["ls-files", "--stage", "-v", "-z"]).index(&self.path());
+        parse(&call.run()?, attempt)
+    }
+}
+
+/// Reads records such as `H 100644 <id> 0<TAB>path`.
+fn parse(output: &Output, attempt: &str) -> Result<Vec<Entry>, GitError> {
+    let read = |record: &[u8]| -> Option<Entry> {
+        let tab = record.iter().position(|b| *b == b'\t')?;
+        let head = std::str::from_utf8(&record[..tab]).ok()?;
+        let [mark, mode, id, stage]: [&str; 4] = head.split(' ').collect::<Vec<_>>().try_into().ok()?;
+        let mark = match mark {
+            "S" | "s" => Mark::SkipWorktree,
+            other if other.bytes().all(|b| b.is_ascii_lowercase()) => Mark::AssumeUnchanged,
+            _ => Mark::None,
+        };
+        Some(Entry {
+            mark,
+            mode: u32::from_str_radix(mode, 8).ok()?,
+            id: id.to_owned(),
+            stage: stage.parse().ok()?,
+            path: record[tab + 1..].to_vec(),
+        })
+    };
+    let entries = output.fields().map(|record| {
+        read(record).ok_or_else(|| GitError::unexpected(attempt, String::from_utf8_lossy(record)))
+    });
+    entries.collect()
+}

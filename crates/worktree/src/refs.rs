@@ -1,0 +1,188 @@
+//! Refs, changed only by compare-and-swap and read back where a promise hangs on them.
+
+use std::time::Duration;
+
+use crate::child::Conversation;
+use crate::error::GitError;
+use crate::id::CommitId;
+use crate::name;
+use crate::repository::{Repository, commit_at};
+use crate::run::{LIMIT_FILES, Place, judge};
+
+/// What came of creating a ref.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RefCreated {
+    /// It exists now, at the commit that was asked for.
+    Created,
+    /// It existed before, at this commit, and still does.
+    Exists(CommitId),
+}
+
+/// What came of deleting a ref.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RefDeleted {
+    /// It is gone.
+    Deleted,
+    /// There was none.
+    Absent,
+    /// It is at another commit than expected, and stays.
+    Moved {
+        /// The commit it is at.
+        found: CommitId,
+    },
+}
+
+impl Repository {
+    /// Creates a ref that must not exist, and reads it back.
+    pub fn ref_create(&self, name: &str, commit: &CommitId) -> Result<RefCreated, GitError> {
+        let attempt = format!("create {name}");
+        let record = format!("create {}\0{commit}\0", name::full_ref(name)?);
+        let written = update(self.place(), &attempt, record);
+        match (self.ref_read(name)?, written) {
+            (Some(found), Ok(())) if found == *commit => Ok(RefCreated::Created),
+            (found, Ok(())) => {
+                let found = found.map_or_else(|| "nothing".to_owned(), |id| id.to_string());
+                Err(GitError::unexpected(&attempt, format!("it was written, but reads as {found}")))
+            }
+            (Some(found), Err(_)) => Ok(RefCreated::Exists(found)),
+            (None, Err(error)) => Err(error),
+        }
+    }
+
+    /// Deletes a ref that is at an expected commit.
+    pub fn ref_delete(&self, name: &str, expected: &CommitId) -> Result<RefDeleted, GitError> {
+        let attempt = format!("delete {name}");
+        let record = format!("delete {}\0{expected}\0", name::full_ref(name)?);
+        match self.ref_read(name)? {
+            None => return Ok(RefDeleted::Absent),
+            Some(found) if found != *expected => return Ok(RefDeleted::Moved { found }),
+            Some(_) => {}
+        }
+        let Err(error) = update(self.place(), &attempt, record) else { return Ok(RefDeleted::Deleted) };
+        // Somebody may have been quicker.
+        match self.ref_read(name)? {
+            None => Ok(RefDeleted::Absent),
+            Some(found) if found != *expected => Ok(RefDeleted::Moved { found }),
+            Some(_) => Err(error),
+        }
+    }
+
+    /// Lists the refs below a prefix of whole parts, such as `refs/drydock/pin/`, sorted by name.
+    pub fn refs(&self, prefix: &str) -> Result<Vec<(String, CommitId)>, GitError> {
+        let attempt = format!("list {prefix}");
+        name::full_ref(prefix.strip_suffix('/').unwrap_or(prefix))?;
+        let call = self.call(attempt.as_str()).args(["for-each-ref", "--format=%(objectname) %(refname)"]);
+        let text = call.arg(prefix).run()?.text(&attempt)?;
+        let read = |line: &str| {
+            let (id, name) = line.split_once(' ')?;
+            Some((name.to_owned(), id.parse().ok()?))
+        };
+        text.lines().map(|line| read(line).ok_or_else(|| GitError::unexpected(&attempt, line))).collect()
+    }
+
+    /// Moves a branch that nobody has checked out.
+    pub(crate) fn branch_move(&self, full: &str, from: &CommitId, to: &CommitId) -> Result<Moved, GitError> {
+        let attempt = format!("move {full} to {to}");
+        match update(self.place(), &attempt, format!("update {full}\0{to}\0{from}\0")) {
+            Ok(()) => Ok(Moved::Done),
+            Err(error) => Ok(Moved::Elsewhere(found_elsewhere(self.place(), full, from, error)?)),
+        }
+    }
+}
+
+/// What came of moving a ref from an expected commit.
+pub(crate) enum Moved {
+    Done,
+    Elsewhere(Option<CommitId>),
+}
+
+/// Returns where a ref is that could not be moved; the error stands if it is where it should be.
+fn found_elsewhere(
+    place: &Place,
+    full: &str,
+    from: &CommitId,
+    error: GitError,
+) -> Result<Option<CommitId>, GitError> {
+    match commit_at(place, full)? {
+        Some(found) if found == *from => Err(error),
+        found => Ok(found),
+    }
+}
+
+fn update(place: &Place, attempt: &str, record: String) -> Result<(), GitError> {
+    let call = place.call_without_files(attempt).args(["update-ref", "-m", "drydock", "--stdin", "-z"]);
+    call.stdin(record.into_bytes()).run().map(drop)
+}
+
+/// A move of a ref that is prepared: the ref is locked and its old value was compared, so that the
+/// commit has nothing left to object to. Dropping it, or dying, lets go of the ref unchanged.
+pub(crate) struct PreparedMove {
+    conversation: Conversation,
+    attempt: String,
+    limit: Duration,
+}
+
+/// Whether the ref was where it was expected.
+pub(crate) enum Prepared {
+    Ready(PreparedMove),
+    Elsewhere(Option<CommitId>),
+}
+
+impl PreparedMove {
+    pub(crate) fn prepare(
+        place: &Place,
+        full: &str,
+        from: &CommitId,
+        to: &CommitId,
+    ) -> Result<Prepared, GitError> {
+        let attempt = format!("move {full} to {to}");
+        let call = place.call_without_files(attempt.as_str()).limit(2 * LIMIT_FILES);
+        // The reflog entry names the landing; HEAD of this worktree gets one as well.
+        let call = call.args(["update-ref", "-m", "drydock: land", "--stdin", "-z"]);
+        let (mut conversation, limit) = call.converse()?;
+        conversation.send(format!("start\0update {full}\0{to}\0{from}\0prepare\0").as_bytes());
+        let mut prepared = PreparedMove { conversation, attempt, limit };
+        let answer = prepared.answers("start: ok").and_then(|()| prepared.answers("prepare: ok"));
+        match answer {
+            Ok(()) => Ok(Prepared::Ready(prepared)),
+            Err(Unanswered::Broken(error)) => Err(error),
+            Err(Unanswered::Ended) => {
+                Ok(Prepared::Elsewhere(found_elsewhere(place, full, from, prepared.explain())?))
+            }
+        }
+    }
+
+    /// Moves the ref.
+    pub(crate) fn commit(mut self) -> Result<(), GitError> {
+        self.conversation.send(b"commit\0");
+        match self.answers("commit: ok") {
+            Ok(()) => Ok(()),
+            Err(Unanswered::Broken(error)) => Err(error),
+            Err(Unanswered::Ended) => Err(self.explain()),
+        }
+    }
+
+    fn answers(&mut self, expected: &str) -> Result<(), Unanswered> {
+        match self.conversation.line() {
+            Ok(Some(line)) if line == expected => Ok(()),
+            Ok(Some(line)) => Err(Unanswered::Broken(GitError::unexpected(&self.attempt, line))),
+            Ok(None) => Err(Unanswered::Ended),
+            Err(broken) => Err(Unanswered::Broken(broken.named(&self.attempt, self.limit))),
+        }
+    }
+
+    /// Returns why git ended instead of answering.
+    fn explain(self) -> GitError {
+        let PreparedMove { conversation, attempt, limit } = self;
+        match conversation.finish().map(|ended| judge(&attempt, ended, &[])) {
+            Ok(Err(error)) => error,
+            Ok(Ok(_)) => GitError::unexpected(&attempt, "git ended early"),
+            Err(broken) => broken.named(&attempt, limit),
+        }
+    }
+}
+
+enum Unanswered {
+    Ended,
+    Broken(GitError),
+}

@@ -1,0 +1,271 @@
+//! A project's repository: what it is, and plain questions about its commits and branches.
+
+use std::ffi::OsStr;
+use std::fmt;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use crate::error::{GitError, OpenError};
+use crate::git::Git;
+use crate::id::{CommitId, TreeId};
+use crate::lock::{self, RepositoryLock};
+use crate::name;
+use crate::run::{Call, Place, path_text};
+
+/// An open repository; clones share it.
+#[derive(Clone)]
+pub struct Repository {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    place: Place,
+    turns: Arc<Mutex<()>>,
+}
+
+impl fmt::Debug for Repository {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Repository").field("root", &self.root()).finish_non_exhaustive()
+    }
+}
+
+impl Repository {
+    /// Opens the repository that a directory belongs to.
+    pub fn open(git: &Git, path: &Path) -> Result<Repository, OpenError> {
+        let given = || path.to_owned();
+        let Ok(folder) = path.canonicalize() else { return Err(OpenError::Missing { path: given() }) };
+        if !folder.is_dir() {
+            return Err(OpenError::Missing { path: given() });
+        }
+        let failed = |source| OpenError::Git { path: given(), source };
+        let seen = match look(git, &folder) {
+            Ok(seen) => seen,
+            Err(GitError::Failed { detail, .. }) if detail.contains("not a git repository") => {
+                return Err(OpenError::NotARepository { path: given() });
+            }
+            Err(error) => return Err(failed(error)),
+        };
+        if seen.bare {
+            return Err(OpenError::Bare { path: given() });
+        }
+        if seen.shallow {
+            return Err(OpenError::Shallow { path: given() });
+        }
+        let place = find_root(git, &folder, &seen).map_err(failed)?;
+        let turns = lock::turns(&place.common_dir);
+        let repository = Repository { inner: Arc::new(Inner { place, turns }) };
+        match repository.has_commits() {
+            Ok(Commits::Some) => Ok(repository),
+            Ok(Commits::None) => Err(OpenError::NoCommits { path: given() }),
+            Err(error) => Err(failed(error)),
+        }
+    }
+
+    /// Returns the directory of the main worktree (of this one, when the main one is bare).
+    pub fn root(&self) -> &Path {
+        &self.inner.place.work_tree
+    }
+
+    /// Returns the git directory that all worktrees share.
+    pub fn common_dir(&self) -> &Path {
+        &self.inner.place.common_dir
+    }
+
+    /// Returns the branch checked out in the root; none when HEAD is detached.
+    pub fn head_branch(&self) -> Result<Option<String>, GitError> {
+        head_branch(self.place())
+    }
+
+    /// Returns the commit of a branch; none when there is no such branch.
+    pub fn branch_tip(&self, branch: &str) -> Result<Option<CommitId>, GitError> {
+        self.ref_read(&name::branch_ref(branch)?)
+    }
+
+    /// Tells whether a remote of this name is configured.
+    pub fn remote_exists(&self, name: &str) -> Result<bool, GitError> {
+        let key = format!("remote.{}.url", name::remote(name)?);
+        let call = self.call(format!("look for the remote {name}")).args(["config", "-z", "--get-all"]);
+        Ok(call.arg(key).accept(&[0, 1]).run()?.code == 0)
+    }
+
+    /// Tells whether tracked files of the root differ from its commit.
+    pub fn is_dirty(&self) -> Result<bool, GitError> {
+        Ok(!self.dirty_paths()?.is_empty())
+    }
+
+    /// Returns the tracked files of the root that differ from its commit.
+    pub fn dirty_paths(&self) -> Result<Vec<String>, GitError> {
+        let attempt = format!("look for changes in {}", self.root().display());
+        let call = self.place().call(attempt.as_str()).settings(&self.place().guard()?);
+        // Looking into a submodule would run git there, under a configuration that is not guarded.
+        let call = call.args(["status", "--porcelain=v1", "-z", "--untracked-files=no"]);
+        let output = call.args(["--no-renames", "--ignore-submodules=dirty"]).run()?;
+        let path = |record: &[u8]| match record.get(3..) {
+            Some(path) => path_text(path),
+            None => Err(GitError::unexpected(&attempt, String::from_utf8_lossy(record))),
+        };
+        output.fields().map(path).collect()
+    }
+
+    /// Tells whether a branch contains a commit; a branch that does not exist contains none.
+    pub fn contains(&self, branch: &str, commit: &CommitId) -> Result<bool, GitError> {
+        match self.branch_tip(branch)? {
+            Some(tip) => self.is_ancestor(commit, &tip),
+            None => Ok(false),
+        }
+    }
+
+    /// Tells whether the repository has this commit.
+    pub fn commit_exists(&self, commit: &CommitId) -> Result<bool, GitError> {
+        let attempt = format!("look for commit {commit}");
+        let call =
+            self.call(attempt.as_str()).args(["cat-file", "--batch-check=%(objectname) %(objecttype)"]);
+        let answer = call.stdin(format!("{commit}\n").into_bytes()).run()?.text(&attempt)?;
+        match answer.trim_end().split_once(' ') {
+            Some((_, "commit")) => Ok(true),
+            Some((_, "missing" | "tree" | "blob" | "tag")) => Ok(false),
+            _ => Err(GitError::unexpected(&attempt, answer)),
+        }
+    }
+
+    /// Returns the tree of a commit.
+    pub fn tree_of(&self, commit: &CommitId) -> Result<TreeId, GitError> {
+        let attempt = format!("read the tree of {commit}");
+        let call = self.call(attempt.as_str()).args(["rev-parse", "--verify"]);
+        let answer = call.arg(format!("{commit}^{{tree}}")).run()?.text(&attempt)?;
+        answer.trim_end().parse().map_err(|_| GitError::unexpected(&attempt, answer))
+    }
+
+    /// Tells whether one commit is another or one of its ancestors.
+    pub fn is_ancestor(&self, old: &CommitId, new: &CommitId) -> Result<bool, GitError> {
+        is_ancestor(self.place(), old, new)
+    }
+
+    /// Reads a full ref.
+    pub(crate) fn ref_read(&self, name: &str) -> Result<Option<CommitId>, GitError> {
+        commit_at(self.place(), name)
+    }
+
+    pub(crate) fn place(&self) -> &Place {
+        &self.inner.place
+    }
+
+    /// Starts a call about objects and refs, for which no files matter.
+    pub(crate) fn call(&self, attempt: impl Into<String>) -> Call {
+        self.place().call_without_files(attempt)
+    }
+
+    pub(crate) fn lock(&self, attempt: &str) -> Result<RepositoryLock<'_>, GitError> {
+        RepositoryLock::take(&self.inner.turns, self.common_dir(), attempt)
+    }
+
+    fn has_commits(&self) -> Result<Commits, GitError> {
+        if self.ref_read("HEAD")?.is_some() {
+            return Ok(Commits::Some);
+        }
+        // HEAD may name a branch that is yet to be born while others have commits.
+        let call = self.call("look for commits").args(["for-each-ref", "--count=1", "refs/heads"]);
+        Ok(if call.run()?.stdout.is_empty() { Commits::None } else { Commits::Some })
+    }
+}
+
+enum Commits {
+    Some,
+    None,
+}
+
+pub(crate) fn head_branch(place: &Place) -> Result<Option<String>, GitError> {
+    let attempt = "read which branch is checked out";
+    let call = place.call_without_files(attempt).args(["symbolic-ref", "--quiet", "HEAD"]);
+    let output = call.accept(&[0, 1]).run()?;
+    if output.code == 1 {
+        return Ok(None);
+    }
+    let text = output.text(attempt)?;
+    match text.trim_end().strip_prefix("refs/heads/") {
+        Some(branch) => Ok(Some(branch.to_owned())),
+        None => Err(GitError::unexpected(attempt, text)),
+    }
+}
+
+pub(crate) fn commit_at(place: &Place, name: &str) -> Result<Option<CommitId>, GitError> {
+    let attempt = format!("read {name}");
+    let call = place.call_without_files(attempt.as_str()).args(["rev-parse", "--quiet", "--verify"]);
+    let output = call.arg(format!("{name}^{{commit}}")).accept(&[0, 1]).run()?;
+    if output.code == 1 {
+        return Ok(None);
+    }
+    let text = output.text(&attempt)?;
+    text.trim_end().parse().map(Some).map_err(|_| GitError::unexpected(&attempt, text))
+}
+
+pub(crate) fn is_ancestor(place: &Place, old: &CommitId, new: &CommitId) -> Result<bool, GitError> {
+    let call = place.call_without_files(format!("compare {old} with {new}"));
+    let call = call.args(["merge-base", "--is-ancestor", old.as_str(), new.as_str()]);
+    Ok(call.accept(&[0, 1]).run()?.code == 0)
+}
+
+struct Seen {
+    bare: bool,
+    shallow: bool,
+    in_work_tree: bool,
+    git_dir: PathBuf,
+    common_dir: PathBuf,
+}
+
+fn look(git: &Git, folder: &Path) -> Result<Seen, GitError> {
+    let attempt = "look at the repository";
+    let call = Call::new(git, folder, attempt).args(["rev-parse", "--path-format=absolute"]);
+    let call = call.args(["--is-bare-repository", "--is-shallow-repository", "--is-inside-work-tree"]);
+    let lines = call.args(["--git-dir", "--git-common-dir"]).run()?.rev_parse(attempt)?;
+    let [bare, shallow, inside, git_dir, common_dir] = lines.as_slice() else {
+        return Err(GitError::unexpected(
+            attempt,
+            format!("{} lines, a path may contain a line break", lines.len()),
+        ));
+    };
+    let truth = |line: &[u8]| match line {
+        b"true" => Ok(true),
+        b"false" => Ok(false),
+        other => Err(GitError::unexpected(attempt, String::from_utf8_lossy(other))),
+    };
+    let folder_at = |line: &[u8]| {
+        let path = PathBuf::from(OsStr::from_bytes(line));
+        path.canonicalize().map_err(|source| GitError::file(attempt, &path, source))
+    };
+    Ok(Seen {
+        bare: truth(bare)?,
+        shallow: truth(shallow)?,
+        in_work_tree: truth(inside)?,
+        git_dir: folder_at(git_dir)?,
+        common_dir: folder_at(common_dir)?,
+    })
+}
+
+/// Finds the main worktree, from wherever in the repository we stand.
+fn find_root(git: &Git, folder: &Path, seen: &Seen) -> Result<Place, GitError> {
+    let attempt = "find the main worktree";
+    let place = |git_dir: &Path, work_tree: PathBuf| Place {
+        git: git.clone(),
+        git_dir: git_dir.to_owned(),
+        common_dir: seen.common_dir.clone(),
+        work_tree,
+    };
+    let here = seen.in_work_tree && seen.git_dir == seen.common_dir;
+    if !here {
+        let call = Call::new(git, folder, attempt).args(["worktree", "list", "--porcelain", "-z"]);
+        let output = call.run()?;
+        let mut main = output.fields().take_while(|field| !field.is_empty());
+        let path = main.next().and_then(|field| field.strip_prefix(b"worktree "));
+        let path = path.ok_or_else(|| GitError::unexpected(attempt, "an empty list"))?;
+        if !main.any(|field| field == b"bare") {
+            return Ok(place(&seen.common_dir, PathBuf::from(OsStr::from_bytes(path))));
+        }
+    }
+    let call =
+        Call::new(git, folder, attempt).args(["rev-parse", "--path-format=absolute", "--show-toplevel"]);
+    let output = call.run()?;
+    let path = output.stdout.strip_suffix(b"\n").unwrap_or(&output.stdout);
+    Ok(place(&seen.git_dir, PathBuf::from(OsStr::from_bytes(path))))
+}

@@ -1,0 +1,103 @@
+//! The list of a repository's worktrees, and which git directory belongs to which.
+//!
+//! A worktree's git directory is found from the repository's side (`worktrees/<id>/gitdir`), never
+//! from the `.git` file in the worktree, which an agent can rewrite.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use crate::error::GitError;
+use crate::repository::Repository;
+use crate::run::Place;
+
+/// One worktree, the main one included.
+#[derive(Debug, Clone)]
+pub(crate) struct Worktree {
+    pub(crate) path: PathBuf,
+    pub(crate) git_dir: PathBuf,
+    pub(crate) branch: Option<String>,
+    /// Its directory is gone and nobody asked for it to be kept.
+    pub(crate) prunable: bool,
+}
+
+impl Repository {
+    pub(crate) fn worktrees(&self) -> Result<Vec<Worktree>, GitError> {
+        let attempt = "list the worktrees";
+        let call = self.place().call_without_files(attempt).args(["worktree", "list", "--porcelain", "-z"]);
+        let output = call.run()?;
+        let linked = linked(self.common_dir());
+        let mut found: Vec<Worktree> = Vec::new();
+        for field in output.fields() {
+            let (word, value) = match field.iter().position(|b| *b == b' ') {
+                Some(space) => (&field[..space], &field[space + 1..]),
+                None => (field, &field[..0]),
+            };
+            match (word, found.last_mut()) {
+                (b"worktree", _) => {
+                    let path = PathBuf::from(OsStr::from_bytes(value));
+                    let own = linked.iter().find(|(_, tree)| same(tree, &path));
+                    let main = || (self.common_dir().to_owned(), self.main_path(&path));
+                    let (git_dir, path) =
+                        own.map_or_else(main, |(git_dir, _)| (git_dir.clone(), path.clone()));
+                    found.push(Worktree { path, git_dir, branch: None, prunable: false });
+                }
+                (b"branch", Some(last)) => last.branch = Some(String::from_utf8_lossy(value).into_owned()),
+                (b"prunable", Some(last)) => last.prunable = true,
+                // The main entry of a bare repository is no worktree.
+                (b"bare", Some(_)) => drop(found.pop()),
+                // HEAD, detached, locked, and the empty field between two entries.
+                (_, _) => {}
+            }
+        }
+        Ok(found)
+    }
+
+    /// Git derives the main worktree from the git directory's name, which fails when the git
+    /// directory lies apart; we know better when we were opened there.
+    fn main_path(&self, listed: &Path) -> PathBuf {
+        let place = self.place();
+        if place.git_dir == place.common_dir { place.work_tree.clone() } else { listed.to_owned() }
+    }
+
+    /// Finds the git directory of a linked worktree, whether or not its directory is there.
+    pub(crate) fn linked_git_dir(&self, path: &Path) -> Option<PathBuf> {
+        linked(self.common_dir()).into_iter().find(|(_, tree)| same(tree, path)).map(|(git_dir, _)| git_dir)
+    }
+
+    pub(crate) fn place_of(&self, worktree: &Worktree) -> Place {
+        let Place { git, common_dir, .. } = self.place().clone();
+        Place { git, common_dir, git_dir: worktree.git_dir.clone(), work_tree: worktree.path.clone() }
+    }
+}
+
+/// Pairs of git directory and worktree. An unreadable entry is one that git does not see either.
+fn linked(common_dir: &Path) -> Vec<(PathBuf, PathBuf)> {
+    let Ok(entries) = fs::read_dir(common_dir.join("worktrees")) else { return Vec::new() };
+    let read = |git_dir: PathBuf| {
+        let mut link = fs::read(git_dir.join("gitdir")).ok()?;
+        while link.last().is_some_and(|b| matches!(b, b'\n' | b'\r')) {
+            link.pop();
+        }
+        let dot_git = git_dir.join(OsStr::from_bytes(&link));
+        let tree = dot_git.parent()?.to_owned();
+        Some((git_dir, tree))
+    };
+    entries.filter_map(|entry| read(entry.ok()?.path())).collect()
+}
+
+/// Compares paths of which either may be written another way, or be gone.
+fn same(one: &Path, other: &Path) -> bool {
+    one == other || resolved(one) == resolved(other)
+}
+
+/// Resolves links in a path whose last part need not exist.
+pub(crate) fn resolved(path: &Path) -> PathBuf {
+    let parent_resolved = || {
+        let parent = fs::canonicalize(path.parent()?).ok()?;
+        Some(parent.join(path.file_name()?))
+    };
+    // The last part itself is not followed: an agent could have put a link in its place.
+    parent_resolved().unwrap_or_else(|| path.to_owned())
+}
