@@ -1,0 +1,299 @@
+//! Single promises of the state machine.
+
+use super::say::{Say, advance, divergence, failure, intent, nothing, start, violated};
+use super::world::{Seen, World, spec};
+use crate::{
+    Advance, Answer, Approval, Changes, Check, Command, Completion, Decided, DecisionChange, Enforcement,
+    ErrorClass, Event, Next, OnDivergence, Phase, Question, REVERSIONS_MAX, Refusal, State, Validation,
+    ValidationRun,
+};
+
+fn walk(world: &mut World, says: &[Say]) {
+    for say in says {
+        let command = say.to(world);
+        let seen = world.give(command);
+        assert!(matches!(seen, Seen::Now(..)), "{say:?} is {seen:?}");
+    }
+}
+
+fn reach(says: &[Say]) -> World {
+    let mut world = World::under("auto");
+    walk(&mut world, says);
+    world
+}
+
+const EXECUTING: &[Say] = &[Say::Start, Say::Strategized, Say::Execute, Say::Start];
+const APPLYING: &[Say] =
+    &[Say::Start, Say::Strategized, Say::Execute, Say::Start, Say::Executed, Say::Apply, Say::Start];
+
+/// Breaks when a violated rule, or one that could not be checked, lets a phase begin (S0.5).
+#[test]
+fn an_invariant_that_is_not_known_to_hold_blocks_and_changes_nothing() {
+    let unknown = |at| {
+        let mut seen = violated(at);
+        seen.findings[0].check = Check::Unknown("no such field".into());
+        seen
+    };
+    let kinds: [fn(Phase) -> Enforcement; 2] = [violated, unknown];
+    let advance = |to: Next, enforcement| {
+        let approval = Approval::Person { note: None };
+        Command::Advance(Advance { to, enforcement, approval, changes: Changes::Something })
+    };
+    for seen in kinds {
+        let mut fresh = reach(&[]);
+        let run = fresh.fresh_run();
+        assert_eq!(fresh.give(start(run, seen(Phase::Strategize))), Seen::Blocked);
+        assert_eq!((fresh.plan().revision, &fresh.plan().run), (1, &None));
+
+        let mut strategized = reach(&[Say::Start, Say::Strategized]);
+        assert_eq!(strategized.give(advance(Next::Execute, seen(Phase::Execute))), Seen::Blocked);
+        assert_eq!(strategized.plan().stage.state(), State::Complete);
+
+        let mut executed = reach(&[Say::Start, Say::Strategized, Say::Execute, Say::Start, Say::Executed]);
+        assert_eq!(executed.give(advance(Next::Apply, seen(Phase::Apply))), Seen::Blocked);
+        assert_eq!(executed.plan().stage.phase(), Phase::Execute);
+    }
+    let kept = Refusal::Blocked(violated(Phase::Apply)).events();
+    assert!(matches!(kept.as_slice(), [Event::InvariantBlocked(_)]), "{kept:?}");
+}
+
+/// Breaks when an empty result goes on to Apply unasked.
+#[test]
+fn nothing_is_applied_only_where_the_spec_allows_it() {
+    for (allow_empty, seen) in [(false, Seen::NothingChanged), (true, Seen::Now(Phase::Apply, State::Queued))]
+    {
+        let mut world = World::of(crate::Spec { allow_empty, ..spec("auto") });
+        walk(&mut world, &[Say::Start, Say::Strategized, Say::Execute, Say::Start, Say::Executed]);
+        let Command::Advance(facts) = advance(Next::Apply, Approval::Profile) else { unreachable!() };
+        assert_eq!(world.give(Command::Advance(Advance { changes: Changes::Nothing, ..facts })), seen);
+    }
+}
+
+/// Breaks when Execute completes on a required validation that failed or that nobody ran.
+#[test]
+fn execute_completes_only_when_every_required_validation_passed() {
+    let asked = |name: &str, required| Validation {
+        name: name.parse().unwrap(),
+        command: "true".into(),
+        required,
+        timeout_s: None,
+    };
+    let ran = |name: &str, required, passed| ValidationRun {
+        name: name.parse().unwrap(),
+        required,
+        passed,
+        text: String::new(),
+    };
+    let complete = Seen::Now(Phase::Execute, State::Complete);
+    for (validations, seen) in [
+        (vec![ran("tests", true, true), ran("style", false, true)], complete),
+        (vec![ran("tests", true, true), ran("style", false, false)], complete),
+        (vec![ran("tests", true, true)], complete),
+        (vec![ran("tests", true, false), ran("style", false, true)], Seen::Unvalidated),
+        (vec![ran("tests", false, false)], Seen::Unvalidated),
+        (vec![ran("style", false, true)], Seen::Unvalidated),
+        (vec![], Seen::Unvalidated),
+    ] {
+        let asked = vec![asked("tests", true), asked("style", false)];
+        let mut world = World::of(crate::Spec { validations: asked, ..spec("auto") });
+        walk(&mut world, EXECUTING);
+        let run = world.run();
+        let done = Completion::Executed { head: "head".into(), validations: validations.clone() };
+        assert_eq!(world.give(Command::Complete(run, done)), seen, "{validations:?}");
+    }
+}
+
+/// Breaks when an answer that is not offered, or comes too late, closes or moves anything, or passes
+/// without an alert (S4.8).
+#[test]
+fn an_unknown_or_stale_answer_changes_nothing_and_raises_an_alert() {
+    let mut world = reach(&[Say::Start, Say::Recover]);
+    let decision = world.pending().id.clone();
+    let answer = |option: &str| {
+        Command::Resolve(Answer { decision: decision.clone(), option: option.into(), note: None })
+    };
+    let before = world.snapshot.clone();
+    let unknown = world.judge(answer("restore_local")).expect_err("it is not offered");
+    assert!(matches!(&unknown, Refusal::UnknownOption { offered, .. } if offered == &["continue", "abort"]));
+    assert_eq!(world.snapshot, before);
+    world.give(answer("continue"));
+    let stale = world.judge(answer("continue")).expect_err("it was answered before");
+    for refusal in [unknown, stale] {
+        let kept = refusal.events();
+        assert!(matches!(kept.as_slice(), [Event::Alert { .. }]), "{refusal}: {kept:?}");
+    }
+}
+
+/// Breaks when a reader could see the failure without its question, or the question without the failure
+/// (S4.5): both are in one transition, for every way to fail with a question.
+#[test]
+fn a_failure_and_its_question_are_one_transition() {
+    for (path, say) in [
+        (&[][..], Say::Recover),
+        (EXECUTING, Say::Recover),
+        (&[Say::Start, Say::Strategized], Say::Recover),
+        (EXECUTING, Say::FailAsking),
+        (EXECUTING, Say::Ask),
+        (EXECUTING, Say::Pause),
+    ] {
+        let mut world = reach(path);
+        let command = say.to(&world);
+        let Ok(Decided::Change(transition)) = world.judge(command) else { panic!("{say:?}") };
+        let awaited = transition.plan().stage.decision().expect("the stage names its decision");
+        let [DecisionChange::Open(opened)] = transition.decisions() else { panic!("{transition:?}") };
+        assert_eq!(&opened.id, awaited);
+        assert!(transition.events().iter().any(|event| match event {
+            Event::Errored(_, named) => named.as_ref() == Some(awaited),
+            Event::Waiting(named) => named == awaited,
+            _ => false,
+        }));
+    }
+}
+
+/// Breaks when a report of the run before a "go on" counts for the run after it (S4.9).
+#[test]
+fn going_on_starts_a_run_that_no_older_report_can_touch() {
+    let mut world = reach(EXECUTING);
+    let old = world.run();
+    walk(&mut world, &[Say::Recover, Say::AnswerFirst]);
+    assert_eq!(world.plan().feedback, ["The branch diverged. — continue"]);
+    assert_eq!(world.give(start(old.clone(), nothing(&world))), Seen::StaleRun, "a run id is used once");
+    walk(&mut world, &[Say::Start]);
+    for say in [Say::Executed, Say::Fail, Say::FailAsking, Say::Ask] {
+        assert_eq!(world.give(say.of_run(&world, old.clone())), Seen::StaleRun, "{say:?}");
+    }
+}
+
+/// Breaks when a phase that never started gets a completion time or the run of another phase (S4.10).
+#[test]
+fn a_phase_that_never_started_has_no_times_and_no_run() {
+    let mut world = reach(&[Say::Start, Say::Strategized, Say::Execute, Say::Recover]);
+    let plan = world.plan();
+    assert_eq!((plan.phase_started_at, plan.phase_completed_at), (None, None));
+    assert_eq!((world.pending().phase, &world.pending().run), (Phase::Execute, &None));
+    walk(&mut world, &[Say::AnswerLast]);
+    assert_eq!(world.plan().phase_completed_at, None);
+}
+
+/// Breaks when a divergence after the end of a phase leaves the phase complete or its gate open.
+#[test]
+fn a_divergence_undoes_the_end_of_a_phase_and_its_gate() {
+    let mut world = World::under("supervised");
+    walk(&mut world, &[Say::Start, Say::Strategized]);
+    let gate = world.pending().id.clone();
+    walk(&mut world, &[Say::Recover]);
+    assert_ne!(world.pending().id, gate);
+    assert_eq!((&world.plan().gate, world.plan().phase_completed_at), (&None, None));
+    walk(&mut world, &[Say::AnswerFirst, Say::Start]);
+    assert_eq!(world.plan().choices, [], "the choices of the run before are not the new run's");
+    walk(&mut world, &[Say::Strategized]);
+    assert!(world.plan().gate.is_some(), "the new end asks anew");
+}
+
+/// Breaks when a second loss of commits hides behind the question about the first, or one asks twice.
+#[test]
+fn each_divergence_asks_once() {
+    let mut world = reach(EXECUTING);
+    let recovered =
+        |pin| Command::Diverge(OnDivergence::Recover, failure(ErrorClass::Diverged), divergence(pin));
+    let errored = Seen::Now(Phase::Execute, State::Errored);
+    assert_eq!(world.give(recovered("refs/drydock/pin/a/1")), errored);
+    assert_eq!(world.give(recovered("refs/drydock/pin/a/1")), Seen::Already);
+    assert_eq!(world.give(recovered("refs/drydock/pin/a/9")), errored);
+    assert_eq!(world.pending().question, divergence("refs/drydock/pin/a/9"));
+}
+
+/// Breaks when a run is told that its question was asked while another one is open.
+#[test]
+fn another_question_of_the_same_run_does_not_pass_for_asked() {
+    let mut world = reach(&[Say::Start, Say::Ask]);
+    let another = Question::from_agent("Spaces?".into(), Vec::new());
+    assert_eq!(world.give(Command::Ask(world.run(), another)), Seen::Undecided);
+}
+
+/// Breaks when a plan can go back for ever, or forgets why it did.
+#[test]
+fn a_plan_goes_back_at_most_so_often_and_remembers_why() {
+    let mut world = reach(&[]);
+    for _ in 0..REVERSIONS_MAX {
+        walk(&mut world, &[Say::Start, Say::Strategized, Say::Execute, Say::Revert]);
+        assert_eq!((&world.plan().head_commit, world.plan().choices.len()), (&None, 0));
+    }
+    walk(&mut world, &[Say::Start, Say::Strategized, Say::Execute]);
+    let once_more = Say::Revert.to(&world);
+    assert_eq!(world.give(once_more), Seen::TooManyReversions);
+    assert_eq!(world.plan().feedback, vec!["another way"; REVERSIONS_MAX as usize]);
+}
+
+/// Breaks when something lands that was not announced, or is announced over another landing.
+#[test]
+fn only_the_intended_commit_lands() {
+    let mut world = reach(APPLYING);
+    walk(&mut world, &[Say::Intend]);
+    let run = world.run();
+    assert_eq!(world.give(Command::Intend(run.clone(), intent("other"))), Seen::IntentOpen);
+    assert_eq!(world.give(Command::Land(run.clone(), "other".into())), Seen::WrongStage);
+    walk(&mut world, &[Say::Land]);
+    assert_eq!((world.plan().landed_commit.as_deref(), &world.plan().intent), (Some("merged"), &None));
+    assert_eq!(world.give(Command::Land(run, "other".into())), Seen::WrongStage);
+}
+
+/// Breaks when a landing that was begun is forgotten by whatever ends its run: the next run, which looks at
+/// the target, must find it.
+#[test]
+fn an_intent_outlives_its_run() {
+    for ends in [&[Say::TakeOver][..], &[Say::Fail, Say::Retry], &[Say::Recover, Say::AnswerFirst]] {
+        let mut world = reach(APPLYING);
+        walk(&mut world, &[Say::Intend]);
+        walk(&mut world, ends);
+        walk(&mut world, &[Say::Start]);
+        assert_eq!(world.plan().intent, Some(intent("merged")), "{ends:?}");
+        walk(&mut world, &[Say::Land]);
+    }
+}
+
+/// Breaks when a person is asked how a landing ended and the answer leaves it open, or is refused for it.
+#[test]
+fn the_answer_to_a_lost_landing_ends_its_intent() {
+    for (say, state) in [(Say::AnswerFirst, State::Queued), (Say::AnswerLast, State::Cancelled)] {
+        let mut world = reach(APPLYING);
+        walk(&mut world, &[Say::Intend, Say::FailAsking, say]);
+        assert_eq!((&world.plan().intent, world.plan().stage.state()), (&None, state));
+    }
+}
+
+/// Breaks when the target is moved, or found not to have been, without the project's lock (S1.2).
+#[test]
+fn what_touches_the_target_needs_the_lock_of_the_project() {
+    let mut world = reach(APPLYING);
+    for (say, needs) in [(Say::Constrain, false), (Say::Intend, true), (Say::Forgo, true), (Say::Land, true)]
+    {
+        let command = say.to(&world);
+        let Ok(Decided::Change(transition)) = world.judge(command) else { panic!("{say:?}") };
+        assert_eq!(transition.needs_project(), needs, "{say:?}");
+        if say == Say::Intend {
+            walk(&mut world, &[Say::Intend]);
+        }
+    }
+}
+
+/// Breaks when a new attempt at Execute shows the result of the one before.
+#[test]
+fn a_new_run_of_execute_has_no_head_yet() {
+    let mut world = reach(EXECUTING);
+    walk(&mut world, &[Say::Executed, Say::Recover, Say::AnswerFirst, Say::Start]);
+    assert_eq!(world.plan().head_commit, None);
+    walk(&mut world, &[Say::Executed, Say::Apply, Say::Start]);
+    assert_eq!(world.plan().head_commit.as_deref(), Some("head"), "Apply lands what Execute made");
+}
+
+/// Breaks when work that was cancelled, or its reason, is dropped with the plan.
+#[test]
+fn a_cancelled_plan_keeps_its_work_and_its_reason() {
+    let mut world = reach(&[Say::Start, Say::Strategized, Say::Execute, Say::Start, Say::Executed]);
+    let command = Say::Cancel.to(&world);
+    let Ok(Decided::Change(transition)) = world.judge(command) else { panic!("it can be cancelled") };
+    assert_eq!(transition.plan().head_commit.as_deref(), Some("head"));
+    assert_eq!(transition.events(), [Event::Cancelled("enough".into())]);
+    assert_eq!(transition.effect(), None);
+}

@@ -1,0 +1,98 @@
+//! Gates: before which phases each profile asks, and what the answers do.
+
+use super::say::{Say, advance};
+use super::world::{Seen, World};
+use crate::{Approval, Command, DecisionKind, Effect, Event, Next, Phase, Profile, State, due};
+
+/// Goes as far as the profile lets it without a person and returns the phase it asks before, then lets it
+/// pass; over and over until the plan waits in Apply.
+fn asked_before(profile: &str) -> Vec<Phase> {
+    let mut world = World::under(profile);
+    let mut asked = Vec::new();
+    while world.plan().stage.phase() != Phase::Apply || world.plan().stage.state() != State::Processing {
+        if let Some(gate) = &world.snapshot.pending {
+            assert_eq!(gate.question.kind, DecisionKind::Gate);
+            asked.push(serde_json::from_value(gate.question.details["before"].clone()).unwrap());
+        }
+        let say = match (due(world.plan()), world.plan().stage.phase(), world.plan().stage.state()) {
+            (Some(Effect::AdvanceToExecute), ..) => Say::ExecuteAlone,
+            (Some(Effect::AdvanceToApply), ..) => Say::ApplyAlone,
+            (Some(Effect::DrivePhase(_)), _, State::Queued) => Say::Start,
+            (Some(Effect::DrivePhase(_)), Phase::Strategize, _) => Say::Strategized,
+            (Some(Effect::DrivePhase(_)), _, _) => Say::Executed,
+            (None, _, State::Queued) => Say::Approve,
+            (None, Phase::Strategize, _) => Say::Execute,
+            (None, _, _) => Say::Apply,
+        };
+        let command = say.to(&world);
+        assert!(matches!(world.give(command), Seen::Now(..)), "{say:?}");
+    }
+    asked
+}
+
+/// Breaks when a profile passes a person by, or asks where it must not.
+#[test]
+fn each_profile_asks_before_its_own_phases_and_no_other() {
+    assert_eq!(asked_before("manual"), Phase::ALL);
+    assert_eq!(asked_before("supervised"), [Phase::Execute, Phase::Apply]);
+    assert_eq!(asked_before("trusted"), [Phase::Apply]);
+    assert_eq!(asked_before("auto"), []);
+    assert_eq!(Profile::DEFAULT, "supervised");
+}
+
+fn strategized(profile: &str) -> World {
+    let mut world = World::under(profile);
+    for say in [Say::Start, Say::Strategized] {
+        let command = say.to(&world);
+        world.give(command);
+    }
+    world
+}
+
+/// Breaks when a gate is answered without a record of who did.
+#[test]
+fn a_person_who_goes_on_is_the_one_who_answered_the_gate() {
+    let mut world = strategized("supervised");
+    let gate = world.pending().id.clone();
+    let answer =
+        world.judge(advance(Next::Execute, Approval::Person { note: Some("mind the tests".into()) }));
+    let Ok(crate::Decided::Change(transition)) = answer else { panic!("{answer:?}") };
+    let resolved = transition.events().iter().find_map(|event| match event {
+        Event::DecisionResolved(id, resolution) => Some((id.clone(), resolution.clone())),
+        _ => None,
+    });
+    let (id, resolution) = resolved.expect("the gate is answered");
+    assert_eq!((id, resolution.option.as_str(), resolution.by.as_str()), (gate, "approve", "ada"));
+    assert_eq!(transition.plan().feedback, ["mind the tests"], "the words reach the agents");
+}
+
+/// Breaks when words that a person adds are dropped because no gate asked for them.
+#[test]
+fn the_words_of_an_approval_are_kept_where_no_gate_asked() {
+    let mut world = strategized("auto");
+    world.give(advance(Next::Execute, Approval::Person { note: Some("mind the tests".into()) }));
+    assert_eq!(world.plan().feedback, ["mind the tests"]);
+}
+
+/// Breaks when a decision that was not read with its plan counts as no decision.
+#[test]
+fn a_gate_whose_decision_is_missing_stays_shut() {
+    for approval in [Approval::Profile, Approval::Person { note: None }] {
+        let mut world = strategized("supervised");
+        world.snapshot.pending = None;
+        assert_eq!(world.give(advance(Next::Execute, approval)), Seen::Undecided);
+    }
+    let mut world = World::under("manual");
+    world.snapshot.pending = None;
+    assert_eq!(world.give(Command::Approve { note: None }), Seen::Undecided);
+}
+
+/// Breaks when a rejected plan can still be moved on by the gate's other answer.
+#[test]
+fn a_rejected_gate_ends_the_plan() {
+    let mut world = strategized("supervised");
+    let (reject, approve) = (Say::AnswerLast.to(&world), Say::AnswerFirst.to(&world));
+    assert_eq!(world.give(reject), Seen::Now(Phase::Strategize, State::Cancelled));
+    assert_eq!(world.give(approve), Seen::DecisionClosed);
+    assert_eq!(world.plan().gate, None);
+}

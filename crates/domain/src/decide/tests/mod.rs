@@ -1,0 +1,9 @@
+//! Tests of the state machine: every stage against every command, random histories against a model, and
+//! single promises.
+
+mod claims;
+mod gates;
+mod random;
+mod say;
+mod table;
+mod world;

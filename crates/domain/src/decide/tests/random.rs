@@ -1,0 +1,291 @@
+//! Random histories against a small model of the lifecycle, and what holds after every step of them.
+
+use std::collections::BTreeSet;
+
+use proptest::prelude::{Just, ProptestConfig, Strategy, any, prop};
+use proptest::strategy::ValueTree;
+use proptest::test_runner::TestRunner;
+use proptest::{prop_assert_eq, prop_oneof, proptest};
+
+use super::say::{Say, choice, start, violated};
+use super::world::{Seen, World, spec};
+use crate::{
+    Advance, Choice, Command, DecisionStatus, Phase, Plan, Profile, REVERSIONS_MAX, RunId, State, Timestamp,
+    due,
+};
+
+/// How a step deviates from what is due.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Twist {
+    Plain,
+    OldRun,
+    Blocked,
+}
+
+/// What the model knows of a plan.
+#[derive(Debug, Clone, Copy)]
+struct Model {
+    phase: Phase,
+    state: State,
+    asks: Option<Open>,
+    intent: bool,
+    ran: bool,
+    reversions: u32,
+    revision: i64,
+}
+
+/// Which question is open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Open {
+    Gate,
+    Agent,
+    Recovered,
+    Paused,
+    LostTrack,
+}
+
+impl Model {
+    fn of(profile: &Profile) -> Model {
+        Model {
+            phase: Phase::Strategize,
+            state: State::Queued,
+            asks: profile.asks_before(Phase::Strategize).then_some(Open::Gate),
+            intent: false,
+            ran: false,
+            reversions: 0,
+            revision: 1,
+        }
+    }
+
+    /// Returns what the step changes the plan to, or nothing when it must change nothing.
+    fn after(self, say: Say, twist: Twist, profile: &Profile) -> Option<Model> {
+        let terminal = matches!(self.state, State::Applied | State::Cancelled);
+        let allowed =
+            !terminal && (!reports(say) || (self.state == State::Processing && twist != Twist::OldRun));
+        let gate = |next| profile.asks_before(next).then_some(Open::Gate);
+        let mut to = Model { revision: self.revision + 1, ..self };
+        let done = match say {
+            Say::Start | Say::StartAgain => self.starts(&mut to, say, twist),
+            Say::Strategized => {
+                (to.state, to.asks) = (State::Complete, gate(Phase::Execute));
+                self.phase == Phase::Strategize
+            }
+            Say::Executed => {
+                (to.state, to.asks) = (State::Complete, gate(Phase::Apply));
+                self.phase == Phase::Execute
+            }
+            Say::Fail => to.becomes(State::Errored, None),
+            Say::FailAsking => to.becomes(State::Errored, Some(Open::LostTrack)),
+            Say::Ask => to.becomes(State::Waiting, Some(Open::Agent)),
+            Say::Recover => {
+                to.becomes(State::Errored, Some(Open::Recovered)) && self.asks != Some(Open::Recovered)
+            }
+            Say::Pause => to.becomes(State::Waiting, Some(Open::Paused)) && self.asks != Some(Open::Paused),
+            Say::TakeOver => to.becomes(State::Queued, None) && self.state == State::Processing,
+            Say::Approve => {
+                to.becomes(State::Queued, None) && self.state == State::Queued && self.asks.is_some()
+            }
+            Say::Execute => self.advances(&mut to, Phase::Strategize, Phase::Execute, twist),
+            Say::ExecuteAlone => {
+                self.asks.is_none() && self.advances(&mut to, Phase::Strategize, Phase::Execute, twist)
+            }
+            Say::Apply => self.advances(&mut to, Phase::Execute, Phase::Apply, twist),
+            Say::ApplyAlone => {
+                self.asks.is_none() && self.advances(&mut to, Phase::Execute, Phase::Apply, twist)
+            }
+            Say::Intend => {
+                to.intent = true;
+                self.phase == Phase::Apply && !self.intent
+            }
+            Say::Forgo => {
+                to.intent = false;
+                self.intent
+            }
+            Say::Land => {
+                to.intent = false;
+                to.becomes(State::Applied, None) && self.phase == Phase::Apply && self.intent
+            }
+            Say::Constrain => {
+                to.becomes(State::Constrained, None) && self.phase == Phase::Apply && !self.intent
+            }
+            Say::AnswerFirst => {
+                to.intent &= self.asks != Some(Open::LostTrack);
+                let advances = self.asks == Some(Open::Gate) && self.state == State::Complete;
+                to.becomes(State::Queued, None) && self.asks.is_some() && !advances
+            }
+            Say::AnswerLast => {
+                to.intent &= self.asks != Some(Open::LostTrack);
+                to.becomes(State::Cancelled, None) && self.asks.is_some() && !to.intent
+            }
+            Say::Retry => to.becomes(State::Queued, None) && self.failed() && self.asks.is_none(),
+            Say::Revert => self.reverts(&mut to),
+            Say::Cancel => to.becomes(State::Cancelled, None) && !self.intent,
+            Say::Prompt => true,
+        };
+        (allowed && done).then_some(to)
+    }
+
+    fn starts(self, to: &mut Model, say: Say, twist: Twist) -> bool {
+        (to.state, to.ran) = (State::Processing, true);
+        let blocked = twist == Twist::Blocked && self.phase == Phase::Strategize;
+        let fresh = say == Say::Start || !self.ran;
+        self.state == State::Queued && self.asks.is_none() && !blocked && fresh
+    }
+
+    fn advances(self, to: &mut Model, from: Phase, next: Phase, twist: Twist) -> bool {
+        to.phase = next;
+        to.becomes(State::Queued, None)
+            && (self.phase, self.state) == (from, State::Complete)
+            && twist != Twist::Blocked
+    }
+
+    fn reverts(self, to: &mut Model) -> bool {
+        to.phase = Phase::Strategize;
+        to.reversions += 1;
+        let from = self.phase == Phase::Execute || (self.phase == Phase::Apply && self.failed());
+        to.becomes(State::Queued, None) && from && !self.intent && self.reversions < REVERSIONS_MAX
+    }
+
+    fn failed(self) -> bool {
+        matches!(self.state, State::Errored | State::Constrained)
+    }
+
+    fn becomes(&mut self, state: State, asks: Option<Open>) -> bool {
+        (self.state, self.asks) = (state, asks);
+        true
+    }
+}
+
+/// Says whether it is a report of a run.
+fn reports(say: Say) -> bool {
+    use Say::{Ask, Constrain, Executed, Fail, FailAsking, Intend, Land, Strategized};
+    matches!(say, Strategized | Executed | Fail | FailAsking | Ask | Intend | Land | Constrain)
+}
+
+fn command(say: Say, twist: Twist, world: &World) -> Command {
+    let blocked = |command| match command {
+        Command::Advance(one) => Command::Advance(Advance { enforcement: violated(one.to.phase()), ..one }),
+        Command::Start(one) => start(one.run, violated(world.plan().stage.phase())),
+        other => other,
+    };
+    match twist {
+        Twist::OldRun if reports(say) => say.of_run(world, RunId::from_random(8)),
+        Twist::Plain | Twist::OldRun => say.to(world),
+        Twist::Blocked => blocked(say.to(world)),
+    }
+}
+
+fn steps() -> impl Strategy<Value = Vec<(Say, Twist)>> {
+    use Say::{Apply, Constrain, Execute, Executed, Intend, Land, Start, Strategized};
+    let onward = vec![Start, Strategized, Execute, Start, Executed, Apply, Start, Intend, Land, Constrain];
+    let ends = [Say::Cancel, Say::AnswerLast];
+    let other: Vec<_> = Say::ALL.into_iter().filter(|say| !ends.contains(say)).collect();
+    let say = prop_oneof![
+        60 => prop::sample::select(onward),
+        40 => prop::sample::select(other),
+        1 => prop::sample::select(ends.to_vec()),
+    ];
+    let twist = prop_oneof![8 => Just(Twist::Plain), 1 => Just(Twist::OldRun), 1 => Just(Twist::Blocked)];
+    prop::collection::vec((say, twist), 0..120)
+}
+
+fn profiles() -> impl Strategy<Value = Profile> {
+    prop::sample::select(Profile::built_in())
+}
+
+/// Breaks when times contradict the stage or each other (S4.10).
+fn check_times(plan: &Plan, now: Timestamp) {
+    assert_eq!(plan.updated_at, now, "a change says when");
+    if let Some(completed) = plan.phase_completed_at {
+        let started = plan.phase_started_at.expect("what completed had started");
+        assert!(plan.created_at <= started && started <= completed && completed <= now);
+    }
+    match plan.stage.state() {
+        State::Complete | State::Applied => assert!(plan.phase_completed_at.is_some()),
+        State::Queued | State::Waiting | State::Errored => assert_eq!(plan.phase_completed_at, None),
+        State::Processing | State::Constrained => {
+            assert!(plan.phase_started_at.is_some() && plan.phase_completed_at.is_none());
+        }
+        State::Cancelled => {}
+    }
+}
+
+/// Breaks when a decision is not where the stage says, belongs elsewhere, or work is due in spite of it.
+fn check_decision(world: &World) {
+    let plan = world.plan();
+    assert_eq!(plan.pending_decision(), world.snapshot.pending.as_ref().map(|open| &open.id));
+    assert!(plan.gate.is_none() || plan.stage.decision().is_none(), "two decisions at once");
+    assert!(plan.stage.state() != State::Waiting || plan.stage.decision().is_some());
+    let Some(open) = &world.snapshot.pending else { return };
+    assert_eq!((&open.plan, open.phase, &open.status), (&plan.id, plan.stage.phase(), &DecisionStatus::Open));
+    assert_eq!(open.run, plan.phase_started_at.and(plan.run.clone()));
+    assert_eq!(due(plan), None, "work is due though a person must decide");
+}
+
+fn check_stored(plan: &Plan) {
+    let text = serde_json::to_string(plan).expect("a plan is JSON");
+    assert_eq!(serde_json::from_str::<Plan>(&text).expect("a plan reads back"), *plan);
+}
+
+fn settings() -> ProptestConfig {
+    ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() }
+}
+
+proptest! {
+    #![proptest_config(settings())]
+
+    /// Breaks when any history leads elsewhere than the model, changes a plan without a revision or the
+    /// other way round, or leaves a step with times, decisions or due work that contradict each other.
+    #[test]
+    fn any_history_goes_where_the_model_goes(profile in profiles(), steps in steps()) {
+        let mut world = World::under(&profile.name);
+        let mut model = Model::of(&profile);
+        for (say, twist) in steps {
+            let before = world.snapshot.clone();
+            let given = command(say, twist, &world);
+            let seen = world.give(given);
+            match model.after(say, twist, &profile) {
+                Some(next) => {
+                    prop_assert_eq!(seen, Seen::Now(next.phase, next.state), "{:?} {:?} of {:?}", twist, say, model);
+                    model = next;
+                    check_times(world.plan(), world.now());
+                }
+                None => {
+                    prop_assert_eq!(&world.snapshot, &before, "{:?} {:?} of {:?} changed it", twist, say, model);
+                }
+            }
+            let plan = world.plan();
+            prop_assert_eq!(plan.revision, model.revision);
+            prop_assert_eq!(plan.reversions, model.reversions);
+            prop_assert_eq!(plan.intent.is_some(), model.intent);
+            prop_assert_eq!(world.snapshot.pending.is_some(), model.asks.is_some());
+            check_decision(&world);
+            check_stored(plan);
+        }
+    }
+
+    /// Breaks when a number of an agent is not the same after it was stored.
+    #[test]
+    fn any_confidence_reads_back_as_it_was_written(confidence in any::<f64>().prop_filter("finite", |one| one.is_finite())) {
+        let mut plan = World::of(spec("auto")).plan().clone();
+        plan.choices = vec![Choice { confidence: Some(confidence), ..choice() }];
+        check_stored(&plan);
+    }
+}
+
+/// Breaks when the histories above become too shallow to mean anything.
+#[test]
+fn the_random_histories_reach_every_stage() {
+    let mut runner = TestRunner::deterministic();
+    let mut reached = BTreeSet::new();
+    for _ in 0..400 {
+        let steps = steps().new_tree(&mut runner).expect("steps can be drawn").current();
+        let mut world = World::under("trusted");
+        for (say, twist) in steps {
+            let given = command(say, twist, &world);
+            world.give(given);
+            reached.insert((world.plan().stage.phase(), world.plan().stage.state().name()));
+        }
+    }
+    assert_eq!(reached.len(), 19, "{reached:?}");
+}

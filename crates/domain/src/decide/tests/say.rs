@@ -1,0 +1,205 @@
+//! Sample commands, one for each way a command can be meant, made to fit the plan they are given to.
+
+use super::world::World;
+use crate::{
+    Advance, Answer, Approval, Changes, Check, Choice, Command, Completion, DecisionId, DecisionKind,
+    DecisionOption, Enforcement, ErrorClass, Failure, Finding, Intent, InvariantScope, Next, OnDivergence,
+    OptionEffect, Phase, Question, RunId, Start, TakeOverCause,
+};
+
+/// A way to mean a command. The order is the order of the columns in `table.rs`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Say {
+    Start,
+    StartAgain,
+    Strategized,
+    Executed,
+    Fail,
+    FailAsking,
+    Ask,
+    Recover,
+    Pause,
+    TakeOver,
+    Approve,
+    Execute,
+    ExecuteAlone,
+    Apply,
+    ApplyAlone,
+    Intend,
+    Forgo,
+    Land,
+    Constrain,
+    AnswerFirst,
+    AnswerLast,
+    Retry,
+    Revert,
+    Cancel,
+    Prompt,
+}
+
+impl Say {
+    pub(super) const ALL: [Say; 25] = [
+        Say::Start,
+        Say::StartAgain,
+        Say::Strategized,
+        Say::Executed,
+        Say::Fail,
+        Say::FailAsking,
+        Say::Ask,
+        Say::Recover,
+        Say::Pause,
+        Say::TakeOver,
+        Say::Approve,
+        Say::Execute,
+        Say::ExecuteAlone,
+        Say::Apply,
+        Say::ApplyAlone,
+        Say::Intend,
+        Say::Forgo,
+        Say::Land,
+        Say::Constrain,
+        Say::AnswerFirst,
+        Say::AnswerLast,
+        Say::Retry,
+        Say::Revert,
+        Say::Cancel,
+        Say::Prompt,
+    ];
+
+    /// Returns the samples of a command. A new command does not compile here until it has one.
+    pub(super) fn samples(command: &Command) -> &'static [Say] {
+        match command {
+            Command::Start(_) => &[Say::Start, Say::StartAgain],
+            Command::Complete(_, Completion::Strategized { .. }) => &[Say::Strategized],
+            Command::Complete(_, Completion::Executed { .. }) => &[Say::Executed],
+            Command::Fail(_, _, None) => &[Say::Fail],
+            Command::Fail(_, _, Some(_)) => &[Say::FailAsking],
+            Command::Ask(..) => &[Say::Ask],
+            Command::Diverge(OnDivergence::Recover, ..) => &[Say::Recover],
+            Command::Diverge(OnDivergence::Pause, ..) => &[Say::Pause],
+            Command::TakeOver(_) => &[Say::TakeOver],
+            Command::Approve { .. } => &[Say::Approve],
+            Command::Advance(Advance { to: Next::Execute, .. }) => &[Say::Execute, Say::ExecuteAlone],
+            Command::Advance(Advance { to: Next::Apply, .. }) => &[Say::Apply, Say::ApplyAlone],
+            Command::Intend(..) => &[Say::Intend],
+            Command::Forgo => &[Say::Forgo],
+            Command::Land(..) => &[Say::Land],
+            Command::Constrain(..) => &[Say::Constrain],
+            Command::Resolve(_) => &[Say::AnswerFirst, Say::AnswerLast],
+            Command::Retry => &[Say::Retry],
+            Command::Revert { .. } => &[Say::Revert],
+            Command::Cancel { .. } => &[Say::Cancel],
+            Command::Prompt { .. } => &[Say::Prompt],
+        }
+    }
+
+    /// Returns the command, as the plan's current run or a person who looks at the plan would give it.
+    pub(super) fn to(self, world: &World) -> Command {
+        self.of_run(world, world.run())
+    }
+
+    /// Returns the command with reports made in the name of `run`.
+    pub(super) fn of_run(self, world: &World, run: RunId) -> Command {
+        match self {
+            Say::Start => start(world.fresh_run(), nothing(world)),
+            Say::StartAgain => start(run, nothing(world)),
+            Say::Strategized => Command::Complete(run, Completion::Strategized { choices: vec![choice()] }),
+            Say::Executed => {
+                Command::Complete(run, Completion::Executed { head: "head".into(), validations: Vec::new() })
+            }
+            Say::Fail => Command::Fail(run, failure(ErrorClass::AgentFailed), None),
+            Say::FailAsking => Command::Fail(run, failure(ErrorClass::Inconsistent), Some(lost_track())),
+            Say::Ask => Command::Ask(run, Question::from_agent("Tabs?".into(), Vec::new())),
+            Say::Recover => diverge(OnDivergence::Recover),
+            Say::Pause => diverge(OnDivergence::Pause),
+            Say::TakeOver => Command::TakeOver(TakeOverCause::OwnerGone),
+            Say::Approve => Command::Approve { note: None },
+            Say::Execute => advance(Next::Execute, Approval::Person { note: None }),
+            Say::ExecuteAlone => advance(Next::Execute, Approval::Profile),
+            Say::Apply => advance(Next::Apply, Approval::Person { note: None }),
+            Say::ApplyAlone => advance(Next::Apply, Approval::Profile),
+            Say::Intend => Command::Intend(run, intent("merged")),
+            Say::Forgo => Command::Forgo,
+            Say::Land => Command::Land(run, "merged".into()),
+            Say::Constrain => Command::Constrain(run, vec!["conflict in a.txt".into()]),
+            Say::AnswerFirst => answer(world, <[DecisionOption]>::first),
+            Say::AnswerLast => answer(world, <[DecisionOption]>::last),
+            Say::Retry => Command::Retry,
+            Say::Revert => Command::Revert { reason: "another way".into() },
+            Say::Cancel => Command::Cancel { reason: "enough".into() },
+            Say::Prompt => Command::Prompt { text: "mind the tests".into() },
+        }
+    }
+}
+
+pub(super) fn start(run: RunId, enforcement: Enforcement) -> Command {
+    Command::Start(Start { run, base: "tip".to_owned(), enforcement })
+}
+
+pub(super) fn advance(to: Next, approval: Approval) -> Command {
+    let enforcement = Enforcement::nothing(to.phase());
+    Command::Advance(Advance { to, enforcement, approval, changes: Changes::Something })
+}
+
+/// Returns an enforcement with one rule that does not hold.
+pub(super) fn violated(at: Phase) -> Enforcement {
+    let check = Check::Violated("too long".into());
+    let finding = Finding { invariant: "small".parse().unwrap(), scope: InvariantScope::Global, check };
+    Enforcement { at, findings: vec![finding] }
+}
+
+pub(super) fn nothing(world: &World) -> Enforcement {
+    Enforcement::nothing(world.plan().stage.phase())
+}
+
+pub(super) fn intent(to: &str) -> Intent {
+    Intent { target: "main".into(), from: "base".into(), to: to.into() }
+}
+
+pub(super) fn failure(class: ErrorClass) -> Failure {
+    Failure { class, text: "it broke".into() }
+}
+
+/// Returns the question whether a landing happened.
+pub(super) fn lost_track() -> Question {
+    Question::apply_outcome("main", "base", "merged")
+}
+
+pub(super) fn diverge(policy: OnDivergence) -> Command {
+    let pin = match policy {
+        OnDivergence::Recover => "refs/drydock/pin/a/1",
+        OnDivergence::Pause => "refs/drydock/pin/a/2",
+    };
+    Command::Diverge(policy, failure(ErrorClass::Diverged), divergence(pin))
+}
+
+/// Returns the question that follows a divergence whose commits are kept under `pin`.
+pub(super) fn divergence(pin: &str) -> Question {
+    let option = |id: &str, effect| DecisionOption { id: id.into(), label: id.into(), effect };
+    Question {
+        kind: DecisionKind::Divergence,
+        text: "The branch diverged.".into(),
+        options: vec![option("continue", OptionEffect::Requeue), option("abort", OptionEffect::Cancel)],
+        details: serde_json::json!({ "backup_ref": pin }),
+    }
+}
+
+pub(super) fn choice() -> Choice {
+    Choice {
+        question: "how".into(),
+        chosen: "plainly".into(),
+        alternatives: vec!["cleverly".into()],
+        rationale: None,
+        confidence: Some(0.3),
+    }
+}
+
+fn answer(world: &World, pick: fn(&[DecisionOption]) -> Option<&DecisionOption>) -> Command {
+    let (decision, option) = match &world.snapshot.pending {
+        Some(open) => {
+            (open.id.clone(), pick(&open.question.options).expect("a question has options").id.clone())
+        }
+        None => (DecisionId::from_random(0), "approve".to_owned()),
+    };
+    Command::Resolve(Answer { decision, option, note: None })
+}

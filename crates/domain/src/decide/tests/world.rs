@@ -1,0 +1,159 @@
+//! One plan with its decisions, moved by real commands and committed as a store would: it objects to a
+//! decision that is opened twice, closed while closed, or left open with nobody waiting for it.
+
+use std::collections::BTreeMap;
+
+use crate::{
+    AgentRoles, Command, Context, Decided, Decision, DecisionChange, DecisionId, NewPlan, Phase, Plan,
+    PlanId, Profile, Refusal, RunId, Snapshot, Spec, State, Timestamp, Transition, create, decide,
+};
+
+/// A plan, and the records of all its decisions.
+pub(super) struct World {
+    pub(super) snapshot: Snapshot,
+    open: BTreeMap<DecisionId, Decision>,
+    closed: Vec<DecisionId>,
+    ticks: i64,
+}
+
+/// What a command came to, without its data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Seen {
+    Now(Phase, State),
+    Already,
+    WrongStage,
+    Blocked,
+    Undecided,
+    StaleRun,
+    DecisionClosed,
+    UnknownOption,
+    NothingChanged,
+    Unvalidated,
+    TooManyReversions,
+    IntentOpen,
+}
+
+impl World {
+    /// Makes a plan under a built-in profile.
+    pub(super) fn under(profile: &str) -> World {
+        World::of(spec(profile))
+    }
+
+    /// Makes a plan of this spec.
+    pub(super) fn of(spec: Spec) -> World {
+        let new = NewPlan { id: PlanId::from_random(1), spec, base_commit: "base".to_owned() };
+        let made = create(new, &context(1));
+        let snapshot = Snapshot { plan: made.plan().clone(), pending: None };
+        let mut world = World { snapshot, open: BTreeMap::new(), closed: Vec::new(), ticks: 1 };
+        world.commit(made);
+        world
+    }
+
+    pub(super) fn plan(&self) -> &Plan {
+        &self.snapshot.plan
+    }
+
+    pub(super) fn pending(&self) -> &Decision {
+        self.snapshot.pending.as_ref().expect("a decision is open")
+    }
+
+    /// Returns the time of the latest command.
+    pub(super) fn now(&self) -> Timestamp {
+        Timestamp::from_micros(self.ticks)
+    }
+
+    /// Returns a run id that no run had.
+    pub(super) fn fresh_run(&self) -> RunId {
+        RunId::from_random(1000 + self.ticks as u128)
+    }
+
+    /// Returns the plan's run, or one that nobody started.
+    pub(super) fn run(&self) -> RunId {
+        self.plan().run.clone().unwrap_or_else(|| RunId::from_random(7))
+    }
+
+    /// Gives a command and commits what it decides.
+    pub(super) fn give(&mut self, command: Command) -> Seen {
+        match self.judge(command) {
+            Ok(Decided::Change(transition)) => {
+                self.commit(*transition);
+                Seen::Now(self.plan().stage.phase(), self.plan().stage.state())
+            }
+            Ok(Decided::Already) => Seen::Already,
+            Err(refusal) => Seen::from(&refusal),
+        }
+    }
+
+    /// Gives a command and commits nothing.
+    pub(super) fn judge(&mut self, command: Command) -> Result<Decided, Refusal> {
+        self.ticks += 1;
+        let context = context(self.ticks);
+        let answer = decide(&self.snapshot, command.clone(), &context);
+        assert_eq!(answer, decide(&self.snapshot, command, &context), "the same question, another answer");
+        answer
+    }
+
+    fn commit(&mut self, transition: Transition) {
+        for change in transition.decisions() {
+            match change {
+                DecisionChange::Open(decision) => {
+                    assert!(!self.closed.contains(&decision.id), "{} is used twice", decision.id);
+                    assert_eq!(self.open.insert(decision.id.clone(), decision.clone()), None);
+                }
+                DecisionChange::Resolve(id, _) | DecisionChange::Withdraw { id, .. } => {
+                    assert!(self.open.remove(id).is_some(), "{id} is closed and was not open");
+                    self.closed.push(id.clone());
+                }
+            }
+        }
+        let plan = transition.into_plan();
+        let waits_for: Vec<_> = plan.pending_decision().into_iter().collect();
+        assert_eq!(
+            self.open.keys().collect::<Vec<_>>(),
+            waits_for,
+            "open decisions, and what the plan awaits"
+        );
+        self.snapshot = Snapshot { pending: self.open.values().next().cloned(), plan };
+    }
+}
+
+impl From<&Refusal> for Seen {
+    fn from(refusal: &Refusal) -> Seen {
+        match refusal {
+            Refusal::WrongStage { .. } => Seen::WrongStage,
+            Refusal::Blocked(_) => Seen::Blocked,
+            Refusal::Undecided { .. } => Seen::Undecided,
+            Refusal::StaleRun { .. } => Seen::StaleRun,
+            Refusal::DecisionClosed(_) => Seen::DecisionClosed,
+            Refusal::UnknownOption { .. } => Seen::UnknownOption,
+            Refusal::NothingChanged => Seen::NothingChanged,
+            Refusal::Unvalidated(_) => Seen::Unvalidated,
+            Refusal::TooManyReversions { .. } => Seen::TooManyReversions,
+            Refusal::IntentOpen => Seen::IntentOpen,
+        }
+    }
+}
+
+/// Returns a plain spec under a built-in profile.
+pub(super) fn spec(profile: &str) -> Spec {
+    Spec {
+        action: "fix".parse().unwrap(),
+        project: "site".parse().unwrap(),
+        task: "fix it".to_owned(),
+        definition_of_done: None,
+        arguments: BTreeMap::new(),
+        profile: Profile::built_in().into_iter().find(|known| known.name == profile).unwrap(),
+        agents: AgentRoles::default(),
+        validations: Vec::new(),
+        invariants: Vec::new(),
+        allow_empty: false,
+    }
+}
+
+fn context(ticks: i64) -> Context {
+    Context {
+        now: Timestamp::from_micros(ticks),
+        by: "ada".to_owned(),
+        fresh_decision: DecisionId::from_random(ticks as u128),
+    }
+}
