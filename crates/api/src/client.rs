@@ -165,3 +165,9 @@ impl From<ClientError> for Problem {
         }
     }
 }
+
+impl From<ClientError> for Box<Problem> {
+    fn from(error: ClientError) -> Self {
+        Box::new(error.into())
+    }
+}

@@ -1,1 +1,6 @@
+//! The drydock program.
+
+mod config;
+mod render;
+
 fn main() {}

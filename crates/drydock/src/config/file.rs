@@ -1,0 +1,206 @@
+//! The configuration file: read once, checked as a whole. Whatever does not make sense is refused with the file, the
+//! line and the reason; nothing is guessed or skipped.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use drydock_agent::AgentSpec;
+use drydock_api::{Code, Problem};
+use drydock_domain::Profile;
+use serde::Deserialize;
+
+use super::duration::{TTL_DEFAULT, lock_ttl};
+use super::key::{explain, line_of};
+use super::profile;
+
+/// What is configured, defaults filled in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Config {
+    /// The agents by name.
+    pub(crate) agents: BTreeMap<String, AgentSpec>,
+    /// The profiles: the built-in ones and the configured ones.
+    pub(crate) profiles: Vec<Profile>,
+    /// The agent of a plan that names none.
+    pub(crate) default_agent: Option<String>,
+    /// The profile of a plan that names none.
+    pub(crate) default_profile: String,
+    /// How long a lock lives without renewal.
+    pub(crate) lock_ttl: Duration,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            agents: BTreeMap::new(),
+            profiles: Profile::built_in(),
+            default_agent: None,
+            default_profile: Profile::DEFAULT.to_owned(),
+            lock_ttl: TTL_DEFAULT,
+        }
+    }
+}
+
+/// The file as it is written.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    #[serde(default)]
+    agents: BTreeMap<String, AgentSpec>,
+    #[serde(default)]
+    profiles: BTreeMap<String, profile::Written>,
+    #[serde(default)]
+    defaults: Defaults,
+    #[serde(default)]
+    locks: Locks,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Defaults {
+    agent: Option<String>,
+    profile: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Locks {
+    ttl: Option<String>,
+}
+
+/// Reads the named file, or the default one if it is there.
+pub(crate) fn load(named: Option<&Path>, default: Option<&Path>) -> Result<Config, Box<Problem>> {
+    let Some(path) = named.or(default) else { return Ok(Config::default()) };
+    let text = match fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(error) if named.is_none() && error.kind() == io::ErrorKind::NotFound => {
+            return Ok(Config::default());
+        }
+        Err(error) => {
+            let text = format!("could not read the configuration {}: {error}", path.display());
+            return Err(Box::new(
+                Problem::new(Code::ConfigInvalid, text).hint("name another with --config FILE"),
+            ));
+        }
+    };
+    parse(&text, path.parent().unwrap_or(Path::new("."))).map_err(|refusal| {
+        let place = match refusal.line {
+            Some(line) => format!("{}:{line}", path.display()),
+            None => path.display().to_string(),
+        };
+        let problem = Problem::new(Code::ConfigInvalid, format!("{place}: {}", refusal.reason))
+            .hint("correct the file, or name another with --config FILE")
+            .with("file", path.display().to_string());
+        Box::new(match refusal.line {
+            Some(line) => problem.with("line", line),
+            None => problem,
+        })
+    })
+}
+
+#[derive(Debug)]
+struct Refusal {
+    line: Option<usize>,
+    reason: String,
+}
+
+impl From<String> for Refusal {
+    fn from(reason: String) -> Self {
+        Self { line: None, reason }
+    }
+}
+
+fn parse(text: &str, directory: &Path) -> Result<Config, Refusal> {
+    let written: Written = toml::from_str(text).map_err(|error| Refusal {
+        line: error.span().map(|span| line_of(text, span.start)),
+        reason: explain(error.message()),
+    })?;
+    let profiles = profile::resolve(&written.profiles)?;
+    let default_profile = written.defaults.profile.unwrap_or_else(|| Profile::DEFAULT.to_owned());
+    if !profiles.iter().any(|profile| profile.name == default_profile) {
+        let known: Vec<_> = profiles.iter().map(|profile| profile.name.as_str()).collect();
+        let known = known.join(", ");
+        return Err(format!("[defaults] profile = {default_profile:?} is not one of {known}").into());
+    }
+    if let Some(agent) = &written.defaults.agent
+        && !written.agents.contains_key(agent)
+    {
+        return Err(format!("[defaults] agent = {agent:?} is not configured; add [agents.{agent}]").into());
+    }
+    let lock_ttl = match &written.locks.ttl {
+        Some(text) => lock_ttl(text).map_err(|reason| format!("[locks] {reason}"))?,
+        None => TTL_DEFAULT,
+    };
+    let agents = written.agents.into_iter().map(|(name, spec)| (name, spec.resolved_from(directory)));
+    Ok(Config {
+        agents: agents.collect(),
+        profiles,
+        default_agent: written.defaults.agent,
+        default_profile,
+        lock_ttl,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(text: &str) -> String {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("config.toml");
+        fs::write(&path, text).unwrap();
+        load(Some(&path), None).expect_err(text).to_string()
+    }
+
+    #[test]
+    fn the_example_of_the_contract_is_read() {
+        let text = "[agents.writer]\nprotocol = 'command'\ncommand = ['sh', '-c', 'true']\ntimeout = '20m'\n\
+                    [profiles.mine]\nextends = 'trusted'\non_divergence = 'pause'\n\
+                    [defaults]\nagent = 'writer'\nprofile = 'mine'\n[locks]\nttl = '90s'\n";
+        let config = parse(text, Path::new("/")).unwrap();
+        assert_eq!(config.agents["writer"].timeout(), Duration::from_secs(1200));
+        assert_eq!(
+            (config.default_agent.as_deref(), config.default_profile.as_str()),
+            (Some("writer"), "mine")
+        );
+        assert_eq!(config.lock_ttl, Duration::from_secs(90));
+        assert_eq!(config.profiles.len(), 5);
+    }
+
+    #[test]
+    fn an_unknown_key_is_named_with_its_line_and_what_was_meant() {
+        for (text, said) in [
+            ("[defaults]\n\nagnet = 'x'\n", "config.toml:3: unknown key `agnet`; did you mean `agent`?"),
+            ("\n[agent.x]\n", "config.toml:2: unknown key `agent`; did you mean `agents`?"),
+            ("[agents.w]\nprotocol = 'command'\ncommand = ['a']\ntmeout = '1s'\n", "did you mean `timeout`?"),
+            ("[profiles.p]\ncolour = 1\n", "config.toml:2: unknown key `colour`; known here: extends"),
+            ("[locks]\nttl = 5\n", "config.toml:2: "),
+            ("[locks\n", "config.toml:1: "),
+        ] {
+            let refusal = refusal(text);
+            assert!(refusal.contains(said), "{text}: {refusal}");
+        }
+    }
+
+    #[test]
+    fn what_points_nowhere_is_refused() {
+        for (text, said) in [
+            ("[defaults]\nagent = 'x'", "add [agents.x]"),
+            ("[defaults]\nprofile = 'x'", "is not one of manual, supervised, trusted, auto"),
+            ("[locks]\nttl = '1s'", "5s to 1h"),
+        ] {
+            let refusal = refusal(text);
+            assert!(refusal.contains(said), "{text}: {refusal}");
+        }
+    }
+
+    #[test]
+    fn a_missing_file_is_an_error_only_when_it_was_named() {
+        let path = Path::new("/nowhere/at/all.toml");
+        assert_eq!(load(None, Some(path)).unwrap(), Config::default());
+        assert_eq!(load(None, None).unwrap(), Config::default());
+        assert!(load(Some(path), None).unwrap_err().to_string().contains("/nowhere/at/all.toml"));
+    }
+}

@@ -1,0 +1,69 @@
+//! What to say about a key that nobody knows: where it stands, and which known one was probably meant.
+
+/// Returns the reader's complaint, with the nearest known key when one is close.
+///
+/// The keys come out of serde's own message, so that this cannot name another set than the one that was compared.
+pub(crate) fn explain(message: &str) -> String {
+    let mut quoted = message.split('`').skip(1).step_by(2);
+    let unknown = message.starts_with("unknown field").then(|| quoted.next()).flatten();
+    let Some(unknown) = unknown else { return message.to_owned() };
+    let known: Vec<&str> = quoted.collect();
+    match nearest(unknown, &known) {
+        Some(near) => format!("unknown key `{unknown}`; did you mean `{near}`?"),
+        None => format!("unknown key `{unknown}`; known here: {}", known.join(", ")),
+    }
+}
+
+/// Returns the known word that is at most two edits away, and less than half the word.
+pub(crate) fn nearest<'a>(given: &str, known: &[&'a str]) -> Option<&'a str> {
+    let allowed = 2.min(given.chars().count() / 2);
+    let near = known.iter().map(|word| (edits(given, word), *word)).min()?;
+    (near.0 <= allowed).then_some(near.1)
+}
+
+/// Returns the line, from 1, that a place in a text is on.
+pub(crate) fn line_of(text: &str, at: usize) -> usize {
+    1 + text.bytes().take(at).filter(|byte| *byte == b'\n').count()
+}
+
+/// Returns how many letters must be added, removed or replaced to make one word of the other.
+fn edits(one: &str, other: &str) -> usize {
+    let other: Vec<char> = other.chars().collect();
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (line, letter) in one.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = line + 1;
+        for (place, goal) in other.iter().enumerate() {
+            let replaced = diagonal + usize::from(letter != *goal);
+            diagonal = row[place + 1];
+            row[place + 1] = replaced.min(row[place] + 1).min(diagonal + 1);
+        }
+    }
+    row[other.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slip_of_the_finger_is_recognised_and_another_word_is_not() {
+        let known = ["protocol", "command", "timeout"];
+        assert_eq!(nearest("tmeout", &known), Some("timeout"));
+        assert_eq!(nearest("protocoll", &known), Some("protocol"));
+        assert_eq!(nearest("colour", &known), None);
+        assert_eq!(nearest("x", &["y"]), None);
+    }
+
+    #[test]
+    fn edits_are_counted() {
+        for (one, other, count) in [("", "abc", 3), ("abc", "abc", 0), ("kitten", "sitting", 3)] {
+            assert_eq!((edits(one, other), edits(other, one)), (count, count));
+        }
+    }
+
+    #[test]
+    fn other_complaints_are_left_as_they_are() {
+        assert_eq!(explain("invalid type: integer `5`"), "invalid type: integer `5`");
+    }
+}

@@ -1,0 +1,60 @@
+//! Where the configuration and the store are found when nobody says: the directories of the XDG specification.
+
+use std::env;
+use std::path::{Path, PathBuf};
+
+use drydock_api::{Code, Problem};
+
+/// Which store is meant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum StorePlace {
+    /// Named by a person: a path or `postgres://…`. A missing one is an error.
+    Named(String),
+    /// The default path. It and its directories are made when they are missing.
+    Default(PathBuf),
+}
+
+/// Returns the store that `--store` or `DRYDOCK_STORE` names, or the default one.
+pub(crate) fn store_place(named: Option<&str>) -> Result<StorePlace, Box<Problem>> {
+    match named {
+        Some(named) => Ok(StorePlace::Named(named.to_owned())),
+        None => base("XDG_DATA_HOME", ".local/share")
+            .map(|base| StorePlace::Default(base.join("drydock/drydock.db")))
+            .ok_or_else(|| homeless("the store", "--store FILE")),
+    }
+}
+
+/// Returns the default path of the configuration file, if there can be one.
+pub(crate) fn config_path() -> Option<PathBuf> {
+    base("XDG_CONFIG_HOME", ".config").map(|base| base.join("drydock/config.toml"))
+}
+
+fn base(variable: &str, below_home: &str) -> Option<PathBuf> {
+    base_of(env::var_os(variable).map(PathBuf::from), env::home_dir(), below_home)
+}
+
+/// The specification has relative paths ignored.
+fn base_of(named: Option<PathBuf>, home: Option<PathBuf>, below_home: &str) -> Option<PathBuf> {
+    let absolute = |path: &PathBuf| Path::is_absolute(path);
+    named.filter(absolute).or_else(|| home.filter(absolute).map(|home| home.join(below_home)))
+}
+
+fn homeless(what: &str, option: &str) -> Box<Problem> {
+    let text = format!("cannot tell where {what} is: neither HOME nor an XDG directory is set");
+    Box::new(Problem::new(Code::Usage, text).hint(format!("set HOME, or name it with {option}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_relative_directory_in_the_environment_is_ignored() {
+        let home = || Some(PathBuf::from("/h"));
+        let found = |named: &str, home| base_of(Some(PathBuf::from(named)), home, ".config");
+        assert_eq!(found("/x", home()), Some(PathBuf::from("/x")));
+        assert_eq!(found("x", home()), Some(PathBuf::from("/h/.config")));
+        assert_eq!(found("", home()), Some(PathBuf::from("/h/.config")));
+        assert_eq!(found("", None), None);
+    }
+}

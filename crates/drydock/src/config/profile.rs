@@ -1,0 +1,93 @@
+//! Profiles as configured: each extends another, and what it does not say it takes from there.
+
+use std::collections::BTreeMap;
+
+use drydock_domain::{OnDivergence, Phase, Profile};
+use serde::Deserialize;
+
+/// One `[profiles.NAME]`, as it stands in the file.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Written {
+    extends: Option<String>,
+    on_divergence: Option<OnDivergence>,
+    asks_before: Option<Vec<Phase>>,
+}
+
+/// Returns the built-in profiles and the configured ones, each with what it extends filled in.
+pub(crate) fn resolve(written: &BTreeMap<String, Written>) -> Result<Vec<Profile>, String> {
+    let mut all = Profile::built_in();
+    if let Some(name) = written.keys().find(|name| all.iter().any(|known| known.name == **name)) {
+        return Err(format!(
+            "profile {name:?} is built in; give yours another name and `extends = {name:?}`"
+        ));
+    }
+    let built_in = all.clone();
+    for name in written.keys() {
+        all.push(one(name, written, &built_in)?);
+    }
+    Ok(all)
+}
+
+fn one(name: &str, written: &BTreeMap<String, Written>, built_in: &[Profile]) -> Result<Profile, String> {
+    // Walks down to a built-in one, nearest first; the first to say something decides it.
+    let mut chain: Vec<&str> = Vec::new();
+    let (mut asks_before, mut on_divergence) = (None, None);
+    let mut at = name;
+    let base = loop {
+        if let Some(base) = built_in.iter().find(|known| known.name == at) {
+            break base;
+        }
+        let Some(layer) = written.get(at) else {
+            let by = chain.last().unwrap_or(&name);
+            return Err(format!("profile {by:?} extends {at:?}, and there is no profile of that name"));
+        };
+        if chain.contains(&at) {
+            return Err(format!("profile {name:?} extends itself: {} -> {at}", chain.join(" -> ")));
+        }
+        chain.push(at);
+        asks_before = asks_before.or_else(|| layer.asks_before.clone());
+        on_divergence = on_divergence.or(layer.on_divergence);
+        at = layer.extends.as_deref().unwrap_or(Profile::DEFAULT);
+    };
+    Ok(Profile {
+        name: name.to_owned(),
+        asks_before: asks_before.unwrap_or_else(|| base.asks_before.clone()),
+        on_divergence: on_divergence.unwrap_or(base.on_divergence),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn resolved(text: &str) -> Result<Vec<Profile>, String> {
+        resolve(&toml::from_str(text).unwrap())
+    }
+
+    fn named(text: &str, name: &str) -> Profile {
+        resolved(text).unwrap().into_iter().find(|profile| profile.name == name).unwrap()
+    }
+
+    #[test]
+    fn a_profile_takes_what_it_does_not_say_from_what_it_extends() {
+        let text = "[a]\nextends = 'b'\non_divergence = 'pause'\n[b]\nextends = 'auto'\nasks_before = ['apply']\n[c]";
+        let a = named(text, "a");
+        assert_eq!((a.asks_before, a.on_divergence), (vec![Phase::Apply], OnDivergence::Pause));
+        assert_eq!(named(text, "b").on_divergence, OnDivergence::Recover);
+        assert_eq!(named(text, "c").asks_before, [Phase::Execute, Phase::Apply], "the default is extended");
+    }
+
+    #[test]
+    fn a_circle_an_unknown_base_and_a_built_in_name_are_refused() {
+        for (text, reason) in [
+            ("[a]\nextends = 'b'\n[b]\nextends = 'a'", "a -> b -> a"),
+            ("[a]\nextends = 'a'", "itself"),
+            ("[a]\nextends = 'b'\n[b]\nextends = 'nobody'", "profile \"b\" extends \"nobody\""),
+            ("[auto]\nasks_before = []", "built in"),
+        ] {
+            let refusal = resolved(text).expect_err(text);
+            assert!(refusal.contains(reason), "{text}: {refusal}");
+        }
+    }
+}

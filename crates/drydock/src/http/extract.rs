@@ -1,0 +1,116 @@
+//! Reading requests and writing answers: bodies and queries that cannot be read become problems, not bare texts.
+
+use axum::body::Bytes;
+use axum::extract::{FromRequest, FromRequestParts, Request};
+use axum::http::header::{CONTENT_TYPE, IF_MATCH};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use drydock_api::{Code, Problem};
+use drydock_engine::EngineError;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::problem::problem;
+
+/// A request that was not carried out.
+pub(super) struct Refused(pub(super) Box<Problem>);
+
+/// What a handler answers with.
+pub(super) type Answer<T> = Result<Sent<T>, Refused>;
+
+/// A value as JSON.
+pub(super) struct Sent<T>(pub(super) T);
+
+/// A JSON body.
+pub(super) struct Body<T>(pub(super) T);
+
+/// The query of the address.
+pub(super) struct Query<T>(pub(super) T);
+
+/// The revision that the caller saw.
+pub(super) struct IfMatch(pub(super) Option<i64>);
+
+impl IntoResponse for Refused {
+    fn into_response(self) -> Response {
+        let status = StatusCode::from_u16(self.0.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let mut response = (status, [(CONTENT_TYPE, Problem::MEDIA_TYPE)], json(&self.0)).into_response();
+        if status == StatusCode::SERVICE_UNAVAILABLE {
+            response.headers_mut().insert("retry-after", axum::http::HeaderValue::from_static("1"));
+        }
+        response
+    }
+}
+
+impl From<EngineError> for Refused {
+    fn from(error: EngineError) -> Self {
+        Refused(Box::new(problem(&error)))
+    }
+}
+
+impl From<drydock_store::StoreError> for Refused {
+    fn from(error: drydock_store::StoreError) -> Self {
+        EngineError::from(error).into()
+    }
+}
+
+impl<T: Serialize> IntoResponse for Sent<T> {
+    fn into_response(self) -> Response {
+        ([(CONTENT_TYPE, "application/json")], json(&self.0)).into_response()
+    }
+}
+
+fn json(value: &impl Serialize) -> Vec<u8> {
+    serde_json::to_vec(value).expect("wire types have text keys and finite numbers")
+}
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
+    type Rejection = Refused;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Refused> {
+        let bytes = Bytes::from_request(request, state)
+            .await
+            .map_err(|error| unreadable(Code::Unparsable, format!("the body could not be read: {error}")))?;
+        let bytes = if bytes.is_empty() { Bytes::from_static(b"{}") } else { bytes };
+        serde_json::from_slice(&bytes).map(Body).map_err(|error| {
+            let code = if error.is_data() { Code::Invalid } else { Code::Unparsable };
+            unreadable(code, format!("the body: {error}"))
+        })
+    }
+}
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
+    type Rejection = Refused;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refused> {
+        let read = axum::extract::Query::<T>::from_request_parts(parts, state).await;
+        read.map(|axum::extract::Query(query)| Query(query))
+            .map_err(|error| unreadable(Code::Invalid, error.body_text()))
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for IfMatch {
+    type Rejection = Refused;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Refused> {
+        expected(&parts.headers).map(IfMatch)
+    }
+}
+
+fn expected(headers: &HeaderMap) -> Result<Option<i64>, Refused> {
+    let Some(value) = headers.get(IF_MATCH) else { return Ok(None) };
+    let text = value.to_str().unwrap_or_default().trim_matches('"');
+    let revision = text.parse().map_err(|_| {
+        unreadable(Code::Unparsable, format!("If-Match is {text:?}, and a revision is a number"))
+    })?;
+    Ok(Some(revision))
+}
+
+fn unreadable(code: Code, text: String) -> Refused {
+    Refused(Box::new(Problem::new(code, text)))
+}
+
+/// Refuses a value that is not valid.
+pub(super) fn invalid(text: impl Into<String>) -> Refused {
+    unreadable(Code::Invalid, text.into())
+}

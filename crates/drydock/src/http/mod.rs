@@ -1,0 +1,16 @@
+//! The HTTP side: one router, served over TCP by `serve` and called in this process by the command line.
+
+mod decisions;
+mod events;
+mod extract;
+mod local;
+mod plans;
+mod problem;
+mod registry;
+mod router;
+mod upkeep;
+mod view;
+
+pub(crate) use local::Local;
+pub(crate) use problem::problem;
+pub(crate) use router::router;

@@ -1,0 +1,108 @@
+//! How an engine's error travels: its code, the thing and the reason, the next step, and the details of that code.
+
+use drydock_api::{Code, Problem};
+use drydock_domain::{Lock, Refusal};
+use drydock_engine::EngineError;
+use serde_json::json;
+
+use super::view::time;
+
+/// Returns the problem that tells an error.
+pub(crate) fn problem(error: &EngineError) -> Problem {
+    let text = chain(error);
+    match error {
+        EngineError::Refused(refusal) => refused(refusal, text),
+        EngineError::LockHeld { lock } => held(lock, text),
+        EngineError::LeaseLost { .. } => Problem::new(Code::LeaseLost, text)
+            .hint("another process may have it now; `drydock plan why` tells, and the same command goes on"),
+        EngineError::StaleRevision { expected, found } => Problem::new(Code::StaleRevision, text)
+            .hint("read the plan again and decide anew")
+            .with("expected", *expected)
+            .with("found", *found),
+        EngineError::Absent(absent) => Problem::new(Code::NotFound, text)
+            .hint(listing(absent.kind))
+            .with("kind", absent.kind)
+            .with("name", absent.name.clone()),
+        EngineError::Ambiguous { candidates, .. } => {
+            Problem::new(Code::AmbiguousId, text).hint("type more of it").with("candidates", candidates.clone())
+        }
+        EngineError::Exists { .. } => Problem::new(Code::Exists, text).hint("choose another name, or remove it first"),
+        EngineError::InUse { by, .. } => {
+            Problem::new(Code::InUse, text).hint("finish or cancel those first").with("by", by.clone())
+        }
+        EngineError::Invalid { hint, .. } => Problem::new(Code::Invalid, text).hint(hint.clone()),
+        EngineError::Repository(error) => Problem::new(Code::RepositoryUnusable, text).hint(error.hint()),
+        EngineError::Git(_) => Problem::new(Code::GitFailed, text).hint("`drydock doctor` looks at git itself"),
+        EngineError::Store(error) => Problem::new(Code::from(error.code().to_owned()), text).hint(error.hint()),
+        EngineError::File { .. } => Problem::new(Code::Internal, text).hint("check the directory's permissions"),
+    }
+}
+
+/// Returns the text of an error with its causes, each once.
+fn chain(error: &EngineError) -> String {
+    let mut text = error.to_string();
+    let mut source = std::error::Error::source(error);
+    while let Some(cause) = source {
+        let cause_text = cause.to_string();
+        if !text.contains(&cause_text) {
+            text = format!("{text}: {cause_text}");
+        }
+        source = cause.source();
+    }
+    text
+}
+
+fn refused(refusal: &Refusal, text: String) -> Problem {
+    match refusal {
+        Refusal::WrongStage { phase, state, .. } => Problem::new(Code::WrongState, text)
+            .hint("`drydock plan why ID` says what can be done now")
+            .with("phase", phase.name())
+            .with("state", state.name()),
+        Refusal::Blocked(enforcement) => Problem::new(Code::InvariantBlocked, text)
+            .hint("the plan is as it was; change what the invariant names, or the invariant, and try again")
+            .with("findings", json!(enforcement.findings)),
+        Refusal::Undecided { decision, .. } => Problem::new(Code::DecisionOpen, text)
+            .hint(format!("`drydock decision show {decision}` asks the question"))
+            .with("decision_id", decision.as_str()),
+        Refusal::StaleRun { .. } => Problem::new(Code::WrongState, text),
+        Refusal::DecisionClosed(decision) => Problem::new(Code::DecisionClosed, text)
+            .hint("`drydock decision list --open` shows those that wait")
+            .with("decision_id", decision.as_str()),
+        Refusal::UnknownOption { decision, offered, .. } => Problem::new(Code::UnknownOption, text)
+            .hint(format!("choose one of: {}", offered.join(", ")))
+            .with("decision_id", decision.as_str())
+            .with("offered", offered.clone()),
+        Refusal::NothingChanged => Problem::new(Code::NothingToApply, text)
+            .hint("`drydock plan revert ID` tries another strategy; an action with allow_empty lands nothing"),
+        Refusal::Unvalidated(_) => Problem::new(Code::ValidationFailed, text).hint("`drydock plan why ID` says more"),
+        Refusal::TooManyReversions { .. } => {
+            Problem::new(Code::TooManyReversions, text).hint("cancel it and make a new plan")
+        }
+        Refusal::IntentOpen => Problem::new(Code::IntentOpen, text)
+            .hint("`drydock plan retry ID` and `drydock plan apply ID` find out how it ended"),
+    }
+}
+
+fn held(lock: &Lock, text: String) -> Problem {
+    Problem::new(Code::LockHeld, text)
+        .hint(format!("wait for it, or until its lock runs out at {}", time(lock.expires_at)))
+        .with("owner", lock.holder.owner.clone())
+        .with("host", lock.holder.host.clone())
+        .with("pid", lock.holder.pid)
+        .with("purpose", lock.holder.purpose.clone())
+        .with("expires_at", time(lock.expires_at))
+}
+
+fn listing(kind: &str) -> String {
+    match kind {
+        "plan" => "`drydock plan list` shows all plans".to_owned(),
+        "project" => "`drydock project list` shows all projects; `drydock project add` adds one".to_owned(),
+        "action" => "`drydock action list` shows all actions; `drydock action create --file F` adds one".to_owned(),
+        "agent" => "add [agents.NAME] to the configuration; `drydock agent list` shows those it has".to_owned(),
+        "profile" => "use manual, supervised, trusted, auto, or one of [profiles.NAME] in the configuration".to_owned(),
+        "decision" => "`drydock decision list` shows all decisions".to_owned(),
+        "branch" => "`git branch` lists the branches of the repository".to_owned(),
+        "remote" => "`git remote` lists the remotes of the repository".to_owned(),
+        other => format!("check the name of the {other}"),
+    }
+}

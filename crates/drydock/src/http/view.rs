@@ -1,0 +1,279 @@
+//! From domain values to wire types. The words are the same; times become text.
+
+use drydock_api as api;
+use drydock_domain as domain;
+use drydock_domain::{Progress, Settled, Stage, Timestamp};
+
+/// Returns a time as RFC 3339 UTC text with microseconds.
+pub(crate) fn time(at: Timestamp) -> String {
+    jiff::Timestamp::from_microsecond(at.as_micros()).unwrap_or(jiff::Timestamp::MAX).to_string()
+}
+
+pub(super) fn phase(phase: domain::Phase) -> api::Phase {
+    match phase {
+        domain::Phase::Strategize => api::Phase::Strategize,
+        domain::Phase::Execute => api::Phase::Execute,
+        domain::Phase::Apply => api::Phase::Apply,
+    }
+}
+
+pub(super) fn phase_asked(phase: &api::Phase) -> domain::Phase {
+    match phase {
+        api::Phase::Strategize => domain::Phase::Strategize,
+        api::Phase::Execute => domain::Phase::Execute,
+        api::Phase::Apply => domain::Phase::Apply,
+    }
+}
+
+fn state(state: domain::State) -> api::State {
+    match state {
+        domain::State::Queued => api::State::Queued,
+        domain::State::Processing => api::State::Processing,
+        domain::State::Waiting => api::State::Waiting,
+        domain::State::Complete => api::State::Complete,
+        domain::State::Errored => api::State::Errored,
+        domain::State::Cancelled => api::State::Cancelled,
+        domain::State::Applied => api::State::Applied,
+        domain::State::Constrained => api::State::Constrained,
+    }
+}
+
+pub(super) fn state_asked(state: &api::State) -> domain::State {
+    match state {
+        api::State::Queued => domain::State::Queued,
+        api::State::Processing => domain::State::Processing,
+        api::State::Waiting => domain::State::Waiting,
+        api::State::Complete => domain::State::Complete,
+        api::State::Errored => domain::State::Errored,
+        api::State::Cancelled => domain::State::Cancelled,
+        api::State::Applied => domain::State::Applied,
+        api::State::Constrained => domain::State::Constrained,
+    }
+}
+
+pub(super) fn plan(plan: domain::Plan) -> api::Plan {
+    let error = plan.stage.failure().map(failure);
+    let pending_decision = plan.pending_decision().map(ToString::to_string);
+    let (constrained_by, cancel_reason) = ended(&plan.stage);
+    api::Plan {
+        action: Some(plan.spec.action.to_string()),
+        project: plan.spec.project.to_string(),
+        phase: phase(plan.stage.phase()),
+        state: state(plan.stage.state()),
+        revision: plan.revision,
+        run: plan.run.as_ref().map(ToString::to_string),
+        parent: plan.parent.as_ref().map(ToString::to_string),
+        root: plan.root.to_string(),
+        profile: plan.spec.profile.name.clone(),
+        branch: plan.branch(),
+        id: plan.id.to_string(),
+        base_commit: plan.base_commit,
+        head_commit: plan.head_commit,
+        landed_commit: plan.landed_commit,
+        error,
+        pending_decision,
+        reversions: plan.reversions,
+        created_at: time(plan.created_at),
+        updated_at: time(plan.updated_at),
+        phase_started_at: plan.phase_started_at.map(time),
+        phase_completed_at: plan.phase_completed_at.map(time),
+        task: plan.spec.task,
+        definition_of_done: plan.spec.definition_of_done,
+        arguments: plan.spec.arguments,
+        agents: roles(plan.spec.agents),
+        runs: plan.runs,
+        gate: plan.gate.map(|gate| gate.to_string()),
+        constrained_by,
+        cancel_reason,
+        feedback: plan.feedback,
+    }
+}
+
+fn ended(stage: &Stage) -> (Vec<String>, Option<String>) {
+    let cancelled = |reason: &String| (Vec::new(), Some(reason.clone()));
+    match stage {
+        Stage::Apply(Progress::Reached(Settled::Constrained { reasons })) => (reasons.clone(), None),
+        Stage::Strategize(Progress::Cancelled { reason }) | Stage::Execute(Progress::Cancelled { reason }) => {
+            cancelled(reason)
+        }
+        Stage::Apply(Progress::Cancelled { reason }) => cancelled(reason),
+        Stage::Strategize(_) | Stage::Execute(_) | Stage::Apply(_) => (Vec::new(), None),
+    }
+}
+
+pub(super) fn failure(failure: &domain::Failure) -> api::PlanError {
+    api::PlanError { class: failure.class.name().to_owned(), text: failure.text.clone() }
+}
+
+fn roles(roles: domain::AgentRoles) -> api::Roles {
+    let reviewer = |one: domain::Reviewer| api::Reviewer { agent: one.agent, critical: one.critical };
+    api::Roles {
+        strategize: roles.strategize,
+        execute: roles.execute,
+        reviewers: roles.reviewers.into_iter().map(reviewer).collect(),
+    }
+}
+
+pub(super) fn tree(plan: domain::Plan) -> api::Tree {
+    let choice = |one: domain::Choice| api::Choice {
+        question: one.question,
+        chosen: one.chosen,
+        alternatives: one.alternatives,
+        rationale: one.rationale,
+        confidence: one.confidence,
+    };
+    api::Tree {
+        plan: plan.id.to_string(),
+        phase: phase(plan.stage.phase()),
+        state: state(plan.stage.state()),
+        task: plan.spec.task,
+        choices: plan.choices.into_iter().map(choice).collect(),
+        subplans: Vec::new(),
+    }
+}
+
+pub(super) fn decision(decision: domain::Decision) -> api::Decision {
+    let option = |one: domain::DecisionOption| api::DecisionOption {
+        id: one.id,
+        label: one.label,
+        effect: one.effect.name().to_owned(),
+    };
+    let (status, resolution) = match decision.status {
+        domain::DecisionStatus::Open => (api::DecisionStatus::Open, None),
+        domain::DecisionStatus::Withdrawn { .. } => (api::DecisionStatus::Withdrawn, None),
+        domain::DecisionStatus::Resolved(answer) => (
+            api::DecisionStatus::Resolved,
+            Some(api::Resolution { option: answer.option, note: answer.note, by: answer.by, at: time(answer.at) }),
+        ),
+    };
+    api::Decision {
+        id: decision.id.to_string(),
+        plan: decision.plan.to_string(),
+        phase: phase(decision.phase),
+        run: decision.run.map(|run| run.to_string()),
+        kind: decision.question.kind.name().to_owned(),
+        question: decision.question.text,
+        options: decision.question.options.into_iter().map(option).collect(),
+        status,
+        resolution,
+        details: decision.question.details,
+        created_at: time(decision.created_at),
+    }
+}
+
+pub(super) fn lock(lock: domain::Lock) -> api::Lock {
+    api::Lock {
+        id: lock.id.to_string(),
+        scope: match lock.scope {
+            domain::LockScope::Plan => api::LockScope::Plan,
+            domain::LockScope::Project => api::LockScope::Project,
+        },
+        key: lock.key,
+        owner: lock.holder.owner,
+        host: lock.holder.host,
+        pid: lock.holder.pid,
+        purpose: lock.holder.purpose,
+        fence: lock.fence.0,
+        acquired_at: time(lock.acquired_at),
+        expires_at: time(lock.expires_at),
+        stale: lock.stale,
+    }
+}
+
+pub(super) fn event(event: domain::Recorded) -> api::Event {
+    api::Event {
+        seq: event.seq,
+        at: time(event.at),
+        kind: event.kind,
+        plan: event.plan.map(|plan| plan.to_string()),
+        run: event.run.map(|run| run.to_string()),
+        revision: event.revision,
+        data: event.details,
+    }
+}
+
+pub(super) fn changeset(changeset: domain::Changeset) -> api::Changeset {
+    api::Changeset {
+        id: changeset.id.to_string(),
+        plan: changeset.plan.to_string(),
+        run: changeset.run.to_string(),
+        writer: changeset.writer,
+        state: match changeset.state {
+            domain::ChangesetState::Open => api::ChangesetState::Open,
+            domain::ChangesetState::Sealed => api::ChangesetState::Sealed,
+        },
+        entries: changeset.entries.into_iter().map(entry).collect(),
+        opened_at: Some(time(changeset.opened_at)),
+    }
+}
+
+fn entry(entry: domain::Entry) -> api::Entry {
+    api::Entry {
+        seq: entry.seq,
+        path: entry.change.path,
+        op: match entry.change.op {
+            domain::ChangeOp::Create => api::ChangeOp::Create,
+            domain::ChangeOp::Modify => api::ChangeOp::Modify,
+            domain::ChangeOp::Delete => api::ChangeOp::Delete,
+            domain::ChangeOp::Rename => api::ChangeOp::Rename,
+        },
+        from: entry.change.from,
+        before: entry.change.before,
+        after: entry.change.after,
+        at: time(entry.at),
+    }
+}
+
+fn validation(one: domain::Validation) -> api::Validation {
+    api::Validation {
+        name: one.name.to_string(),
+        command: one.command,
+        required: one.required,
+        timeout_s: one.timeout_s,
+    }
+}
+
+pub(super) fn project(project: domain::Project) -> api::Project {
+    api::Project {
+        name: project.name.to_string(),
+        repo: project.repo,
+        target: project.target,
+        remote: project.remote,
+        validations: project.validations.into_iter().map(validation).collect(),
+        created_at: time(project.created_at),
+    }
+}
+
+pub(super) fn invariant(invariant: domain::Invariant) -> api::Invariant {
+    api::Invariant {
+        name: invariant.name.to_string(),
+        scope: invariant.scope.to_string(),
+        rule: match invariant.rule {
+            domain::Rule::Cel(source) => api::Rule::Cel(source),
+            domain::Rule::Command(command) => api::Rule::Command(command),
+            domain::Rule::Text(text) => api::Rule::Text(text),
+        },
+        at: invariant.at.into_iter().map(phase).collect(),
+        locked: invariant.locked,
+    }
+}
+
+pub(super) fn action(action: domain::Action) -> api::Action {
+    let argument = |one: domain::Argument| api::Argument {
+        required: one.required,
+        default: one.default,
+        description: one.description,
+    };
+    api::Action {
+        name: action.name.to_string(),
+        description: action.description,
+        definition_of_done: action.definition_of_done,
+        profile: action.profile,
+        arguments: action.arguments.into_iter().map(|(name, one)| (name.to_string(), argument(one))).collect(),
+        agents: roles(action.agents),
+        validations: action.validations.into_iter().map(validation).collect(),
+        invariants: action.invariants.into_iter().map(invariant).collect(),
+        allow_empty: action.allow_empty,
+        created_at: time(action.created_at),
+    }
+}

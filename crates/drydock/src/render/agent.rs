@@ -1,0 +1,63 @@
+//! Configured agents in a table, and what a check of one showed.
+
+use drydock_api::{AgentCheck, AgentEntry, CheckStatus};
+
+use super::columns::{Cell, table};
+use super::style::{BAD, CAUTION, GOOD, STRONG, paint, plain};
+use super::time::span;
+
+/// Returns a table of agents.
+pub(crate) fn list(agents: &[AgentEntry]) -> String {
+    let rows = agents.iter().map(|agent| {
+        let mark = if agent.default { "default" } else { "" };
+        [
+            Cell::styled(STRONG, &agent.name),
+            Cell::new(mark),
+            Cell::new(&agent.protocol),
+            Cell::new(span(i64::try_from(agent.timeout_s).unwrap_or(i64::MAX))),
+            Cell::new(&agent.summary),
+        ]
+    });
+    table(["NAME", "", "PROTOCOL", "TIME LIMIT", "RUNS"], rows.collect())
+}
+
+/// Returns what a check showed.
+pub(crate) fn check(check: &AgentCheck) -> String {
+    let status = match check.status {
+        CheckStatus::Ok => paint(GOOD, "ok"),
+        CheckStatus::Warn => paint(CAUTION, "warn"),
+        CheckStatus::Error => paint(BAD, "error"),
+    };
+    let agent = paint(STRONG, &check.agent);
+    let mut text = format!("{agent}  {status}  {} ({} ms)\n", plain(&check.text), check.duration_ms);
+    if let Some(hint) = &check.hint {
+        text.push_str(&format!("{}\n", plain(hint)));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::render::columns::bare;
+
+    #[test]
+    fn the_default_agent_is_marked_and_a_check_says_how_it_went() {
+        let entry = AgentEntry {
+            name: "writer".into(),
+            protocol: "command".into(),
+            summary: "sh -c true".into(),
+            timeout_s: 1200,
+            default: true,
+        };
+        assert!(bare(&list(&[entry])).ends_with("writer  default  command   20 min      sh -c true\n"));
+        let failed = AgentCheck {
+            agent: "writer".into(),
+            status: CheckStatus::Error,
+            text: "not found".into(),
+            hint: Some("install it".into()),
+            duration_ms: 3,
+        };
+        assert_eq!(bare(&check(&failed)), "writer  error  not found (3 ms)\ninstall it\n");
+    }
+}

@@ -1,0 +1,103 @@
+//! Decisions: one with all its options and what each does, many in a table.
+
+use drydock_api::{Decision, DecisionStatus};
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::columns::{Block, Cell, table};
+use super::style::{BUSY, CAUTION, FAINT, STRONG, paint, short};
+use super::time::ago;
+
+const QUESTION_CHARS_MAX: usize = 70;
+
+/// Returns a table of decisions.
+pub(crate) fn list(decisions: &[Decision], now: Timestamp) -> String {
+    let rows = decisions.iter().map(|decision| {
+        [
+            Cell::styled(STRONG, &decision.id),
+            Cell::styled(colour(decision.status), decision.status.name()),
+            Cell::new(&decision.plan),
+            Cell::new(&decision.kind),
+            Cell::new(ago(&decision.created_at, now)),
+            Cell::new(short(&decision.question, QUESTION_CHARS_MAX)),
+        ]
+    });
+    table(["ID", "STATUS", "PLAN", "KIND", "ASKED", "QUESTION"], rows.collect())
+}
+
+/// Returns a decision with its options.
+pub(crate) fn show(decision: &Decision, now: Timestamp) -> String {
+    let head = paint(STRONG, &decision.id);
+    let status = paint(colour(decision.status), decision.status.name());
+    let mut block = Block::default()
+        .line(format!("{head}  {status}"))
+        .field("question", &decision.question)
+        .field("kind", &decision.kind)
+        .field("plan", format!("{} ({})", decision.plan, decision.phase))
+        .field("asked", ago(&decision.created_at, now));
+    if let Value::Object(details) = &decision.details {
+        for (name, value) in details {
+            let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            block = block.field(name, value);
+        }
+    }
+    for option in &decision.options {
+        block = block.field("option", format!("{}: {}", option.id, option.label));
+    }
+    if let Some(answer) = &decision.resolution {
+        let when = ago(&answer.at, now);
+        block = block
+            .field("answered", format!("{} by {} {when}", answer.option, answer.by))
+            .maybe("note", answer.note.as_ref());
+    }
+    if decision.status == DecisionStatus::Open {
+        let options: Vec<_> = decision.options.iter().map(|option| option.id.as_str()).collect();
+        let answer = format!("drydock decision resolve {} --option {}", decision.id, options.join("|"));
+        block = block.field("answer", answer);
+    }
+    block.done()
+}
+
+fn colour(status: DecisionStatus) -> anstyle::Style {
+    match status {
+        DecisionStatus::Open => CAUTION,
+        DecisionStatus::Resolved => BUSY,
+        DecisionStatus::Withdrawn => FAINT,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::render::columns::bare;
+    use drydock_api::{DecisionOption, Phase};
+
+    #[test]
+    fn an_open_decision_says_how_to_answer_it() {
+        let option =
+            |id: &str| DecisionOption { id: id.into(), label: format!("do {id}"), effect: id.into() };
+        let decision = Decision {
+            id: "dec-1".into(),
+            plan: "pln-1".into(),
+            phase: Phase::Execute,
+            run: None,
+            kind: "gate".into(),
+            question: "May it?".into(),
+            options: vec![option("approve"), option("reject")],
+            status: DecisionStatus::Open,
+            resolution: None,
+            details: serde_json::json!({"before": "apply", "n": 2}),
+            created_at: "2026-03-10T11:57:00Z".into(),
+        };
+        let text = bare(&show(&decision, "2026-03-10T12:00:00Z".parse().unwrap()));
+        for said in [
+            "dec-1  open\n",
+            "  question    May it?\n",
+            "  before      apply\n",
+            "  option      reject: do reject\n",
+            "  answer      drydock decision resolve dec-1 --option approve|reject\n",
+        ] {
+            assert!(text.contains(said), "{said:?} is missing in\n{text}");
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! Diffs with their lines coloured; the signs at their beginning say the same without colour.
+
+use anstyle::Style;
+use drydock_api::Diff;
+
+use super::style::{BAD, BUSY, GOOD, STRONG, paint};
+
+/// Returns the diff as git writes it, so that without colour it can be applied. Control characters stay then, because
+/// a changed byte would make the patch a different one; see [`shown`] for the terminal.
+pub(crate) fn raw(diff: &Diff) -> &str {
+    &diff.text
+}
+
+/// Returns the diff for a terminal.
+pub(crate) fn shown(diff: &Diff) -> String {
+    let mut in_hunk = false;
+    let mut text = String::with_capacity(diff.text.len() * 2);
+    for line in diff.text.lines() {
+        in_hunk = line.starts_with("@@") || (in_hunk && !line.starts_with("diff "));
+        text.push_str(&paint(style(line, in_hunk), line));
+        text.push('\n');
+    }
+    text
+}
+
+fn style(line: &str, in_hunk: bool) -> Style {
+    match line.as_bytes().first() {
+        Some(b'@') => BUSY,
+        Some(b'+') if in_hunk => GOOD,
+        Some(b'-') if in_hunk => BAD,
+        Some(b' ' | b'\\') | None if in_hunk => Style::new(),
+        Some(_) | None => STRONG,
+    }
+}
+
+/// Returns the size of a diff in words.
+pub(crate) fn size(diff: &Diff) -> String {
+    let files = if diff.files == 1 { "file" } else { "files" };
+    format!(
+        "{} {files} changed, {} lines added, {} deleted",
+        diff.files, diff.lines_added, diff.lines_deleted
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::render::columns::bare;
+
+    #[test]
+    fn a_diff_without_its_colours_is_the_same_text() {
+        let text = "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1,2 @@\n-old\n+new\n same\n".to_owned();
+        let diff = Diff { text: text.clone(), files: 1, lines_added: 1, lines_deleted: 1 };
+        assert_eq!(bare(&shown(&diff)), text);
+        assert!(shown(&diff).contains(&paint(GOOD, "+new")));
+        assert!(shown(&diff).contains(&paint(STRONG, "+++ b/x")), "the file's name is no added line");
+        assert_eq!(size(&diff), "1 file changed, 1 lines added, 1 deleted");
+    }
+}

@@ -1,0 +1,189 @@
+//! Events: each as a sentence a person can follow, and as a line of the feed.
+
+use drydock_api::Event;
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::style::{FAINT, paint, plain, short};
+
+const SENTENCE_CHARS_MAX: usize = 160;
+
+/// Returns a line of the feed.
+pub(crate) fn line(event: &Event) -> String {
+    let at = event
+        .at
+        .parse::<Timestamp>()
+        .map_or_else(|_| event.at.clone(), |at| at.strftime("%Y-%m-%d %H:%M:%S").to_string());
+    let plan = event.plan.as_deref().unwrap_or("-");
+    let head = paint(FAINT, &format!("{:>6}  {at}  {plan}", event.seq));
+    format!("{head}  {}  {}\n", plain(&event.kind), plain(&sentence(event)))
+}
+
+/// Returns what happened, in a sentence without its plan.
+pub(crate) fn sentence(event: &Event) -> String {
+    let said = match event.kind.split_once('.') {
+        Some(("plan", what)) => of_plan(what, &event.data),
+        Some(("agent", what)) => of_agent(what, &event.data),
+        Some(("decision", what)) => of_decision(what, &event.data),
+        Some(("invariant", what)) => of_invariant(what, &event.data),
+        Some(("validation", what)) => {
+            let name = text(&event.data, "name");
+            match what {
+                "passed" => format!("validation {name} passed"),
+                _ => format!("validation {name} failed: {}", text(&event.data, "text")),
+            }
+        }
+        Some(("changeset", "opened")) => format!("{} begins to write", text(&event.data, "writer")),
+        Some(("changeset", "sealed")) => format!("{} changed paths recorded", text(&event.data, "entries")),
+        Some(("apply", "intended")) => {
+            format!("moving {} to {}", text(&event.data, "target"), text(&event.data, "to"))
+        }
+        Some(("apply", "forgone")) => format!("{} was not moved", text(&event.data, "target")),
+        Some(("lock", "broken")) => {
+            format!("lock of {} broken: {}", text(&event.data, "owner"), text(&event.data, "reason"))
+        }
+        None if event.kind == "alert" => format!("attention: {}", text(&event.data, "text")),
+        Some((_, _)) | None => unknown(&event.kind, &event.data),
+    };
+    short(&said, SENTENCE_CHARS_MAX)
+}
+
+fn of_plan(what: &str, data: &Value) -> String {
+    match what {
+        "created" => format!("made: {}", text(data, "task")),
+        "started" => format!("{} started", text(data, "phase")),
+        "completed" => format!("{} complete", text(data, "phase")),
+        "advanced" => format!("{} queued", text(data, "to")),
+        "errored" => format!("failed: {}", text(&data["error"], "text")),
+        "waiting" => format!("waits for decision {}", text(data, "decision")),
+        "resumed" => "goes on".to_owned(),
+        "retried" => "queued again".to_owned(),
+        "cancelled" => format!("cancelled: {}", text(data, "reason")),
+        "reverted" => format!("back to strategize: {}", text(data, "reason")),
+        "taken_over" => format!("taken over ({})", text(data, "cause")),
+        "applied" => format!("landed as {}", text(data, "commit")),
+        "constrained" => format!("not acceptable: {}", texts(&data["reasons"]).join("; ")),
+        "prompted" => format!("guidance: {}", text(data, "text")),
+        _ => unknown(&format!("plan.{what}"), data),
+    }
+}
+
+fn of_agent(what: &str, data: &Value) -> String {
+    // Whatever an agent event is about, these are the keys that say it, most telling first.
+    let said = ["text", "label", "message", "reason"]
+        .iter()
+        .map(|key| text(data, key))
+        .find(|said| !said.is_empty());
+    let agent = text(data, "agent");
+    let who = if agent.is_empty() { "agent" } else { agent.as_str() };
+    match (what, said) {
+        ("choice", _) => format!("chose {}: {}", text(data, "chosen"), text(data, "question")),
+        ("progress" | "said" | "output", Some(said)) => said,
+        ("checkpoint", Some(said)) => format!("checkpoint: {said}"),
+        (_, Some(said)) => format!("{who} {what}: {said}"),
+        (_, None) => format!("{who} {what}"),
+    }
+}
+
+fn of_decision(what: &str, data: &Value) -> String {
+    match what {
+        "opened" => format!("asks: {}", text(data, "question")),
+        "resolved" => format!("answered {} by {}", text(data, "option"), text(data, "by")),
+        "withdrawn" => format!("question withdrawn: {}", text(data, "reason")),
+        _ => unknown(&format!("decision.{what}"), data),
+    }
+}
+
+fn of_invariant(what: &str, data: &Value) -> String {
+    let at = text(data, "at");
+    let findings = data["findings"].as_array().map(Vec::as_slice).unwrap_or_default();
+    match what {
+        "enforced" => format!("{} invariants hold before {at}", findings.len()),
+        "blocked" => {
+            let reasons: Vec<_> = findings.iter().filter_map(blocking).collect();
+            format!("{at} is blocked: {}", reasons.join("; "))
+        }
+        _ => unknown(&format!("invariant.{what}"), data),
+    }
+}
+
+fn blocking(finding: &Value) -> Option<String> {
+    let check = &finding["check"];
+    let reason = check.get("violated").or_else(|| check.get("unknown"))?;
+    Some(format!("{} ({})", text(finding, "invariant"), reason.as_str().unwrap_or_default()))
+}
+
+/// Kinds that are added later are shown as they are rather than hidden.
+fn unknown(kind: &str, data: &Value) -> String {
+    match data {
+        Value::Null => kind.to_owned(),
+        Value::Object(fields) if fields.is_empty() => kind.to_owned(),
+        _ => format!("{kind} {data}"),
+    }
+}
+
+fn text(data: &Value, key: &str) -> String {
+    match &data[key] {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+fn texts(list: &Value) -> Vec<&str> {
+    list.as_array().into_iter().flatten().filter_map(Value::as_str).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::render::columns::bare;
+    use serde_json::json;
+
+    fn event(kind: &str, data: Value) -> Event {
+        Event {
+            seq: 12,
+            at: "2026-03-10T12:00:00.123456Z".into(),
+            kind: kind.into(),
+            plan: Some("pln-1".into()),
+            run: None,
+            revision: Some(1),
+            data,
+        }
+    }
+
+    #[test]
+    fn each_kind_reads_as_a_sentence() {
+        for (kind, data, said) in [
+            ("plan.started", json!({"phase": "execute"}), "execute started"),
+            ("plan.errored", json!({"error": {"class": "git", "text": "no disk"}}), "failed: no disk"),
+            ("plan.constrained", json!({"reasons": ["a", "b"]}), "not acceptable: a; b"),
+            (
+                "validation.failed",
+                json!({"name": "tests", "text": "exit 1"}),
+                "validation tests failed: exit 1",
+            ),
+            ("agent.progress", json!({"text": "reading"}), "reading"),
+            ("agent.started", json!({"agent": "writer"}), "writer started"),
+            ("agent.choice", json!({"question": "Which?", "chosen": "a"}), "chose a: Which?"),
+            ("changeset.sealed", json!({"entries": 3}), "3 changed paths recorded"),
+            ("moon.risen", json!({"full": true}), "moon.risen {\"full\":true}"),
+            ("moon.risen", json!({}), "moon.risen"),
+            (
+                "invariant.blocked",
+                json!({"at": "apply", "findings": [
+                    {"invariant": "ok", "check": "held"}, {"invariant": "small", "check": {"violated": "900 lines"}}
+                ]}),
+                "apply is blocked: small (900 lines)",
+            ),
+        ] {
+            assert_eq!(sentence(&event(kind, data)), said, "{kind}");
+        }
+    }
+
+    #[test]
+    fn a_line_of_the_feed_has_its_number_time_and_plan() {
+        let text = line(&event("plan.retried", json!({})));
+        assert_eq!(bare(&text), "    12  2026-03-10 12:00:00  pln-1  plan.retried  queued again\n");
+    }
+}
