@@ -175,18 +175,33 @@ fn command(say: Say, twist: Twist, world: &World) -> Command {
     }
 }
 
-fn steps() -> impl Strategy<Value = Vec<(Say, Twist)>> {
-    use Say::{Apply, Constrain, Execute, Executed, Intend, Land, Start, Strategized};
-    let onward = vec![Start, Strategized, Execute, Start, Executed, Apply, Start, Intend, Land, Constrain];
+/// Draws steps; one without a word is whatever brings the plan nearer to its end.
+fn steps() -> impl Strategy<Value = Vec<(Option<Say>, Twist)>> {
     let ends = [Say::Cancel, Say::AnswerLast];
     let other: Vec<_> = Say::ALL.into_iter().filter(|say| !ends.contains(say)).collect();
     let say = prop_oneof![
-        60 => prop::sample::select(onward),
-        40 => prop::sample::select(other),
-        1 => prop::sample::select(ends.to_vec()),
+        50 => Just(None),
+        50 => prop::sample::select(other).prop_map(Some),
+        16 => Just(Some(Say::Revert)),
+        1 => prop::sample::select(ends.to_vec()).prop_map(Some),
     ];
     let twist = prop_oneof![8 => Just(Twist::Plain), 1 => Just(Twist::OldRun), 1 => Just(Twist::Blocked)];
     prop::collection::vec((say, twist), 0..120)
+}
+
+fn onward(plan: &Plan) -> Say {
+    match (plan.stage.phase(), plan.stage.state(), plan.pending_decision()) {
+        (_, State::Queued, None) => Say::Start,
+        (Phase::Strategize, State::Processing, _) => Say::Strategized,
+        (Phase::Execute, State::Processing, _) => Say::Executed,
+        (Phase::Apply, State::Processing, _) if plan.intent.is_none() => Say::Intend,
+        (Phase::Apply, State::Processing, _) => Say::Land,
+        (Phase::Strategize, State::Complete, _) => Say::Execute,
+        (_, State::Complete, _) => Say::Apply,
+        (_, State::Queued | State::Waiting | State::Errored, Some(_)) => Say::AnswerFirst,
+        (_, State::Waiting | State::Errored | State::Constrained, _) => Say::Retry,
+        (_, State::Applied | State::Cancelled, _) => Say::Prompt,
+    }
 }
 
 fn profiles() -> impl Strategy<Value = Profile> {
@@ -228,7 +243,7 @@ fn check_stored(plan: &Plan) {
 }
 
 fn settings() -> ProptestConfig {
-    ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() }
+    ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() }
 }
 
 proptest! {
@@ -241,6 +256,7 @@ proptest! {
         let mut world = World::under(&profile.name);
         let mut model = Model::of(&profile);
         for (say, twist) in steps {
+            let say = say.unwrap_or_else(|| onward(world.plan()));
             let before = world.snapshot.clone();
             let given = command(say, twist, &world);
             let seen = world.give(given);
@@ -275,17 +291,22 @@ proptest! {
 
 /// Breaks when the histories above become too shallow to mean anything.
 #[test]
-fn the_random_histories_reach_every_stage() {
+fn the_random_histories_reach_every_stage_and_the_limit_of_reversions() {
     let mut runner = TestRunner::deterministic();
     let mut reached = BTreeSet::new();
+    let (mut applied, mut exhausted) = (0, 0);
     for _ in 0..400 {
         let steps = steps().new_tree(&mut runner).expect("steps can be drawn").current();
         let mut world = World::under("trusted");
         for (say, twist) in steps {
+            let say = say.unwrap_or_else(|| onward(world.plan()));
             let given = command(say, twist, &world);
             world.give(given);
             reached.insert((world.plan().stage.phase(), world.plan().stage.state().name()));
         }
+        applied += u32::from(world.plan().stage.state() == State::Applied);
+        exhausted += u32::from(world.plan().reversions == REVERSIONS_MAX);
     }
     assert_eq!(reached.len(), 19, "{reached:?}");
+    assert!(applied >= 40 && exhausted >= 40, "of 400, {applied} landed and {exhausted} went back too often");
 }
