@@ -4,8 +4,6 @@
 //! and a lock that a killed agent left does not matter. Ignored files stay out. So does `.drydock/`,
 //! which is for drydock and its agents to talk through: the capture has of it what the parent has.
 
-use std::io::Write;
-
 use crate::checkout::Checkout;
 use crate::diff::{RawChange, raw_changes};
 use crate::error::GitError;
@@ -87,11 +85,13 @@ impl Checkout {
         let call = self.place.call(attempt).index(&index.path()).settings(&guard).settings(&sparse);
         let call = call.args(["add", "--all", "--pathspec-from-file=-", "--pathspec-file-nul"]);
         call.stdin(pathspecs).limit(LIMIT_FILES).run().map_err(name_nested)?;
-        let mut tree = self.write_tree(&index, attempt)?;
+        let mut tree = index.write_tree(&self.place, attempt)?;
         let mut changes = raw_changes(&self.place, parent, &tree)?;
         if own == OwnFolder::AsInParent && changes.iter().any(is_own) {
-            self.restore_own_folder(&index, &changes, attempt)?;
-            tree = self.write_tree(&index, attempt)?;
+            let own = changes.iter().filter(|change| is_own(change));
+            let before: Vec<_> = own.map(|c| (c.mode_before, c.before.as_str(), c.path.as_slice())).collect();
+            index.put(&self.place, &before, attempt)?;
+            tree = index.write_tree(&self.place, attempt)?;
             changes = raw_changes(&self.place, parent, &tree)?;
         }
         // A link to a commit that is in no repository but the agent's would lose the agent's work.
@@ -129,34 +129,6 @@ impl Checkout {
             exclude(&link.path);
         }
         Ok(pathspecs)
-    }
-
-    fn restore_own_folder(
-        &self,
-        index: &PrivateIndex,
-        changes: &[RawChange],
-        attempt: &str,
-    ) -> Result<(), GitError> {
-        let mut records = Vec::new();
-        let own = || changes.iter().filter(|change| is_own(change));
-        // What is to go goes first, so that a file can make room for a directory and the reverse.
-        let gone = own().filter(|change| change.mode_before == 0);
-        let kept = own().filter(|change| change.mode_before != 0);
-        for change in gone.chain(kept) {
-            // Writing into a vector cannot fail.
-            write!(records, "{:o} {}\t", change.mode_before, change.before).ok();
-            records.extend_from_slice(&change.path);
-            records.push(0);
-        }
-        let call = self.place.call(attempt).index(&index.path()).args(["update-index", "--replace"]);
-        call.args(["-z", "--index-info"]).stdin(records).run()?;
-        Ok(())
-    }
-
-    fn write_tree(&self, index: &PrivateIndex, attempt: &str) -> Result<TreeId, GitError> {
-        let output = self.place.call(attempt).index(&index.path()).arg("write-tree").run()?;
-        let text = output.text(attempt)?;
-        text.trim_end().parse().map_err(|_| GitError::unexpected(attempt, text))
     }
 }
 

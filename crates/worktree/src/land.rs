@@ -15,8 +15,8 @@
 //!
 //! A crash before 5 left nothing but the marked lock. In 5, it left some files as they are to be while
 //! index and ref are old: step 3 knows such files by their content and takes them as done. After 6, files
-//! and index are new and the ref is old, which `read-tree` accepts as it stands. The ref moves last, so a
-//! branch that contains the commit has its files as well, and `Already` is the truth.
+//! and index are new and the ref is old: all is taken as done. The ref moves last, so a branch that
+//! contains the commit has its files as well, and `Already` is the truth.
 //! A ref lock that a power cut leaves is git's own and reported as `RefLocked`; a killed process leaves none.
 
 use std::path::{Path, PathBuf};
@@ -135,19 +135,19 @@ fn land_files(
     let guard = place.guard()?;
     let index_lock = IndexLock::take(&place.git_dir, attempt)?;
     let (Copied::Index(index) | Copied::Nothing(index)) = PrivateIndex::copy_of(place, attempt)?;
-    match check(place, &index, &guard, from, to, attempt)? {
-        Checked::Free => {}
+    let start = match check(place, &index, &guard, from, to, attempt)? {
+        Checked::Free { start } => start,
         Checked::Dirty(paths) => return Ok(Landing::Dirty { worktree: worktree(), paths }),
         Checked::Unmerged => {
             return Ok(Landing::Occupied { worktree: worktree(), operation: "merge" });
         }
-    }
+    };
     let prepared = match PreparedMove::prepare(place, full, from, to)? {
         Prepared::Ready(prepared) => prepared,
         Prepared::Elsewhere(found) => return Ok(Landing::Stale { found }),
     };
     let call = place.call(attempt).index(&index.path()).settings(&guard).limit(LIMIT_FILES);
-    match call.args(["read-tree", "-m", "-u", from.as_str(), to.as_str()]).run() {
+    match call.args(["read-tree", "-m", "-u", start.as_str(), to.as_str()]).run() {
         Ok(_) => {}
         // Written to between our look and git's own, which comes before its first write.
         Err(GitError::Failed { detail, .. }) if in_the_way(&detail) => {

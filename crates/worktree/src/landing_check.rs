@@ -19,7 +19,10 @@ use crate::run::{LIMIT_FILES, Place};
 
 /// What was found.
 pub(crate) enum Checked {
-    Free,
+    /// Nothing is in the way; this is what the files are at, as far as the landing changes them.
+    Free {
+        start: String,
+    },
     Dirty(Vec<String>),
     Unmerged,
 }
@@ -73,7 +76,9 @@ pub(crate) fn check(
         }
     }
     if dirty.is_empty() {
-        return Ok(Checked::Free);
+        let is_done = |change: &&RawChange| side_of(found.get(&change.path)) == after(change);
+        let done: Vec<&RawChange> = changes.iter().filter(is_done).collect();
+        return Ok(Checked::Free { start: start(place, from, &done, attempt)? });
     }
     let mut paths: Vec<String> =
         dirty.iter().map(|path| String::from_utf8_lossy(path).into_owned()).collect();
@@ -82,19 +87,43 @@ pub(crate) fn check(
 }
 
 fn is_free(change: &RawChange, staged: Option<&Entry>, found: Option<&Entry>, work_tree: &Path) -> bool {
-    let side = |mode: u32, id: &str| -> Side { (mode != 0).then(|| (mode, id.to_owned())) };
-    let of = |entry: Option<&Entry>| -> Side { entry.map(|entry| (entry.mode, entry.id.clone())) };
-    let (before, after) = (side(change.mode_before, &change.before), side(change.mode_after, &change.after));
     // These flags say that git is not to look, so what it found means nothing.
     match staged.map_or(Mark::None, |entry| entry.mark) {
         Mark::AssumeUnchanged => return false,
         Mark::SkipWorktree if exists(work_tree, &change.path) => return false,
         Mark::SkipWorktree | Mark::None => {}
     }
-    let (staged, found) = (of(staged), of(found));
+    let (staged, found) = (side_of(staged), side_of(found));
+    let (before, after) = (before(change), after(change));
     let untouched = staged == before && found == before;
     let done = found == after && (staged == before || staged == after);
     untouched || done
+}
+
+/// Returns `from`, or a tree that is `from` but for the paths that are done.
+///
+/// Given `from` itself, `read-tree` would take a done file for an untracked one where a directory was.
+fn start(place: &Place, from: &CommitId, done: &[&RawChange], attempt: &str) -> Result<String, GitError> {
+    if done.is_empty() {
+        return Ok(from.to_string());
+    }
+    let index = PrivateIndex::empty(place, attempt)?;
+    place.call(attempt).index(&index.path()).args(["read-tree", from.as_str()]).run()?;
+    let sides: Vec<_> = done.iter().map(|c| (c.mode_after, c.after.as_str(), c.path.as_slice())).collect();
+    index.put(place, &sides, attempt)?;
+    Ok(index.write_tree(place, attempt)?.to_string())
+}
+
+fn before(change: &RawChange) -> Side {
+    (change.mode_before != 0).then(|| (change.mode_before, change.before.clone()))
+}
+
+fn after(change: &RawChange) -> Side {
+    (change.mode_after != 0).then(|| (change.mode_after, change.after.clone()))
+}
+
+fn side_of(entry: Option<&Entry>) -> Side {
+    entry.map(|entry| (entry.mode, entry.id.clone()))
 }
 
 /// Finds files where the landing needs a directory, and directories where it needs a file.
@@ -117,15 +146,20 @@ fn obstructions(work_tree: &Path, changes: &[RawChange]) -> HashSet<Vec<u8>> {
         if !fs::symlink_metadata(&full).is_ok_and(|meta| meta.is_dir()) {
             continue;
         }
-        if change.mode_before != 0 {
-            // The user made a directory of what the branch has as a file.
-            found.insert(change.path.clone());
-        } else {
-            let inside = files_in(&full);
-            let names = inside.iter().filter_map(|path| path.strip_prefix(work_tree).ok());
-            let names = names.map(|path| path.as_os_str().as_bytes());
-            found.extend(names.filter(|name| !leaving.contains(name)).map(<[u8]>::to_vec));
-        }
+        // A directory may stand for a file that leaves, or give way to one that comes, as far as all that
+        // is in it comes or leaves by this landing.
+        let expected = match (change.mode_before, change.mode_after) {
+            (_, 0) => &coming,
+            (0, _) => &leaving,
+            (_, _) => {
+                found.insert(change.path.clone());
+                continue;
+            }
+        };
+        let inside = files_in(&full);
+        let names = inside.iter().filter_map(|path| path.strip_prefix(work_tree).ok());
+        let names = names.map(|path| path.as_os_str().as_bytes());
+        found.extend(names.filter(|name| !expected.contains(name)).map(<[u8]>::to_vec));
     }
     found
 }

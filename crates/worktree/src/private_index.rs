@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 use crate::error::GitError;
+use crate::id::TreeId;
 use crate::run::{Output, Place};
 
 /// An index file of our own, beside the worktree's.
@@ -44,12 +45,16 @@ pub(crate) enum Mark {
 pub(crate) const GITLINK: u32 = 0o160_000;
 
 impl PrivateIndex {
-    pub(crate) fn copy_of(place: &Place, attempt: &str) -> Result<Copied, GitError> {
+    pub(crate) fn empty(place: &Place, attempt: &str) -> Result<PrivateIndex, GitError> {
         let git_dir = &place.git_dir;
         let folder = tempfile::Builder::new().prefix("drydock-index-").tempdir_in(git_dir);
         let folder = folder.map_err(|source| GitError::file(attempt, git_dir, source))?;
-        let index = PrivateIndex { folder };
-        let original = git_dir.join("index");
+        Ok(PrivateIndex { folder })
+    }
+
+    pub(crate) fn copy_of(place: &Place, attempt: &str) -> Result<Copied, GitError> {
+        let index = PrivateIndex::empty(place, attempt)?;
+        let original = place.git_dir.join("index");
         // Git replaces an index by a rename, so a copy is always of one whole version.
         match fs::copy(&original, index.path()) {
             Ok(_) => Ok(Copied::Index(index)),
@@ -60,6 +65,30 @@ impl PrivateIndex {
 
     pub(crate) fn path(&self) -> PathBuf {
         self.folder.path().join("index")
+    }
+
+    /// Gives paths the mode and content that are named; mode 0 takes a path out.
+    pub(crate) fn put(
+        &self,
+        place: &Place,
+        sides: &[(u32, &str, &[u8])],
+        attempt: &str,
+    ) -> Result<(), GitError> {
+        // What is to go goes first, so that a file can make room for a directory and the reverse.
+        let (gone, kept): (Vec<_>, Vec<_>) = sides.iter().partition(|(mode, _, _)| *mode == 0);
+        let mut records = Vec::new();
+        for (mode, id, path) in gone.into_iter().chain(kept) {
+            records.extend_from_slice(format!("{mode:o} {id}\t").as_bytes());
+            records.extend_from_slice(path);
+            records.push(0);
+        }
+        let call = place.call(attempt).index(&self.path()).args(["update-index", "--replace"]);
+        call.args(["-z", "--index-info"]).stdin(records).run().map(drop)
+    }
+
+    pub(crate) fn write_tree(&self, place: &Place, attempt: &str) -> Result<TreeId, GitError> {
+        let text = place.call(attempt).index(&self.path()).arg("write-tree").run()?.text(attempt)?;
+        text.trim_end().parse().map_err(|_| GitError::unexpected(attempt, text))
     }
 
     /// Puts this index in place of the worktree's own.

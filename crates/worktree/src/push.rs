@@ -26,7 +26,8 @@ impl Repository {
     pub fn push(&self, remote: &str, branch: &str, commit: &CommitId) -> Result<Push, GitError> {
         let attempt = format!("push {branch} to {remote}");
         let full = name::branch_ref(branch)?;
-        let call = self.call(attempt.as_str()).remote().settings(&self.place().guard()?).limit(LIMIT);
+        // In the root, to which an address such as `../other` is relative.
+        let call = self.place().call(attempt.as_str()).remote().settings(&self.place().guard()?).limit(LIMIT);
         let call = call.args(["push", "--porcelain", "--no-verify", "--no-follow-tags", "--no-progress"]);
         // The program at the other end is not for this repository's configuration to choose.
         let call = call.args(["--recurse-submodules=no", "--receive-pack=git-receive-pack", "--"]);

@@ -295,30 +295,56 @@ mod tests {
     use crate::error::GitError;
     use crate::git::Git;
 
-    fn call(args: &[&str]) -> Call {
+    fn call(folder: &Path, args: &[&str]) -> Call {
         let git = Git::find().unwrap();
-        args.iter().fold(Call::new(&git, Path::new("/"), "test"), |call, arg| call.arg(arg))
+        args.iter().fold(Call::new(&git, folder, "test"), |call, arg| call.arg(arg))
+    }
+
+    fn repository() -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        call(folder.path(), &["init", "-q"]).run().unwrap();
+        folder
     }
 
     #[test]
-    fn an_option_unknown_to_git_is_an_error() {
-        for args in [["config", "--no-such-option"], ["for-each-ref", "--no-such-option"]] {
-            let error = call(&args).run().unwrap_err();
-            assert!(matches!(error, GitError::UnknownOption { .. }), "{error:?}");
-            assert!(error.to_string().contains("no-such-option"), "{error}");
+    fn an_option_unknown_to_git_is_an_error_of_every_command_we_call() {
+        let folder = repository();
+        let commands = [
+            "add",
+            "cat-file",
+            "commit-tree",
+            "config",
+            "diff-files",
+            "diff-tree",
+            "for-each-ref",
+            "ls-files",
+            "merge-base",
+            "merge-tree",
+            "push",
+            "read-tree",
+            "status",
+            "symbolic-ref",
+            "update-index",
+            "update-ref",
+            "worktree",
+            "write-tree",
+        ];
+        for command in commands {
+            let error = call(folder.path(), &[command, "--no-such-option"]).run().unwrap_err();
+            match command {
+                "commit-tree" | "update-index" => assert!(!error.is_transient(), "{command}: {error:?}"),
+                _ => assert!(matches!(error, GitError::UnknownOption { .. }), "{command}: {error:?}"),
+            }
         }
-        let error = call(&["--no-such-option", "version"]).run().unwrap_err();
+        let error = call(folder.path(), &["--no-such-option", "version"]).run().unwrap_err();
         assert!(matches!(error, GitError::UnknownOption { .. }), "{error:?}");
+        assert!(error.to_string().contains("no-such-option"), "{error}");
     }
 
     #[test]
     fn an_option_that_rev_parse_prints_back_is_an_error() {
-        let folder = tempfile::tempdir().unwrap();
-        call(&["init", "-q"]).arg(folder.path()).run().unwrap();
-        let output = Call::new(&Git::find().unwrap(), folder.path(), "test")
-            .args(["rev-parse", "--no-such-option"])
-            .run()
-            .unwrap();
+        let folder = repository();
+        let output = call(folder.path(), &["rev-parse", "--no-such-option"]).run().unwrap();
         assert!(matches!(output.rev_parse("test"), Err(GitError::UnknownOption { .. })), "{output:?}");
     }
 
@@ -326,7 +352,8 @@ mod tests {
     fn a_call_that_takes_too_long_is_ended_with_its_children() {
         let started = Instant::now();
         let alias = "alias.wait=!sleep 60";
-        let error = call(&["-c", alias, "wait"]).limit(Duration::from_millis(100)).run().unwrap_err();
+        let error =
+            call(Path::new("/"), &["-c", alias, "wait"]).limit(Duration::from_millis(100)).run().unwrap_err();
         assert!(matches!(error, GitError::TimedOut { .. }) && error.is_transient(), "{error:?}");
         assert!(started.elapsed() < Duration::from_secs(30));
     }

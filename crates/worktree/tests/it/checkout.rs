@@ -1,0 +1,178 @@
+//! Making and removing worktrees, also on top of what a crash left.
+
+use std::fs;
+use std::thread;
+
+use drydock_worktree::{GitError, Verified};
+
+use crate::fixture::{Fixture, read, write};
+
+const BRANCH: &str = "drydock/p/work";
+
+#[test]
+fn a_checkout_has_the_files_of_its_base_on_its_branch() {
+    let fixture = Fixture::new();
+    let (repository, base) = (fixture.open(), fixture.tip("main"));
+    let checkout = repository.checkout_add(&fixture.tree("p"), BRANCH, &base).unwrap();
+    assert_eq!(read(&checkout.path().join("dir/c.txt")), "c\n");
+    assert_eq!(fixture.user(&["branch", "--show-current"], checkout.path()), BRANCH);
+    assert_eq!(fixture.status(checkout.path()), "");
+    assert_eq!(checkout.verify(&base).unwrap(), Verified::Sound { head: base.clone() });
+    let again = repository.checkout_open(&fixture.tree("p")).unwrap().unwrap();
+    assert_eq!(again.verify(&base).unwrap(), Verified::Sound { head: base });
+    assert_eq!(again.branch(), Some(BRANCH));
+    assert!(repository.checkout_open(&fixture.tree("q")).unwrap().is_none());
+}
+
+#[test]
+fn making_it_twice_starts_it_anew() {
+    let fixture = Fixture::new();
+    let (repository, base) = (fixture.open(), fixture.tip("main"));
+    let checkout = repository.checkout_add(&fixture.tree("p"), BRANCH, &base).unwrap();
+    write(&checkout.path().join("left.txt"), "left\n");
+    fixture.commit_in(checkout.path(), "left");
+    let checkout = repository.checkout_add(&fixture.tree("p"), BRANCH, &base).unwrap();
+    assert!(!checkout.path().join("left.txt").exists());
+    assert_eq!(checkout.verify(&base).unwrap(), Verified::Sound { head: base });
+}
+
+#[test]
+fn whatever_a_crash_left_at_the_path_is_replaced() {
+    let fixture = Fixture::new();
+    let (repository, base) = (fixture.open(), fixture.tip("main"));
+    let path = fixture.tree("p");
+    let admin = fixture.repo().join(".git/worktrees/1");
+    type Crash<'a> = (&'a str, &'a dyn Fn());
+    let crashes: &[Crash<'_>] = &[
+        ("the directory is gone", &|| fs::remove_dir_all(&path).unwrap()),
+        ("the directory lost its link", &|| fs::remove_file(path.join(".git")).unwrap()),
+        ("git's record is gone", &|| fs::remove_dir_all(&admin).unwrap()),
+        ("git's record is incomplete", &|| fs::remove_file(admin.join("HEAD")).unwrap()),
+        ("it was being made", &|| fs::write(admin.join("locked"), "initializing\n").unwrap()),
+        ("gone and locked", &|| {
+            fs::write(admin.join("locked"), "initializing\n").unwrap();
+            fs::remove_dir_all(&path).unwrap();
+        }),
+        ("an index lock is left", &|| fs::write(admin.join("index.lock"), "").unwrap()),
+        ("only an empty directory", &|| {
+            fs::remove_dir_all(&admin).unwrap();
+            fs::remove_dir_all(&path).unwrap();
+            fs::create_dir(&path).unwrap();
+        }),
+    ];
+    repository.checkout_add(&path, BRANCH, &base).unwrap();
+    for (name, crash) in crashes {
+        crash();
+        let checkout =
+            repository.checkout_add(&path, BRANCH, &base).unwrap_or_else(|e| panic!("{name}: {e:?}"));
+        assert_eq!(checkout.verify(&base).unwrap(), Verified::Sound { head: base.clone() }, "{name}");
+        assert_eq!(fixture.status(&path), "", "{name}");
+    }
+}
+
+#[test]
+fn a_branch_held_by_an_older_checkout_of_drydock_is_taken_over() {
+    let fixture = Fixture::new();
+    let (repository, base) = (fixture.open(), fixture.tip("main"));
+    let old = fixture.path("store/worktrees/p/1");
+    let new = fixture.path("store/worktrees/p/2");
+    repository.checkout_add(&old, BRANCH, &base).unwrap();
+    let checkout = repository.checkout_add(&new, BRANCH, &base).unwrap();
+    assert!(!old.exists());
+    assert_eq!(checkout.verify(&base).unwrap(), Verified::Sound { head: base });
+}
+
+#[test]
+fn a_worktree_of_the_user_is_never_taken() {
+    let fixture = Fixture::new();
+    let (repository, base) = (fixture.open(), fixture.tip("main"));
+    let users = fixture.path("mine");
+    fixture.user(&["worktree", "add", "-q", "-b", BRANCH, users.to_str().unwrap()], &fixture.repo());
+    write(&users.join("precious.txt"), "p\n");
+    for branch in [BRANCH, "main"] {
+        let error = repository.checkout_add(&fixture.tree("p"), branch, &base).unwrap_err();
+        assert!(matches!(error, GitError::BranchInUse { .. }), "{error:?}");
+    }
+    assert_eq!(read(&users.join("precious.txt")), "p\n");
+    let files = fixture.path("store/worktrees/q/1");
+    write(&files.join("notes.txt"), "n\n");
+    let error = repository.checkout_add(&files, "drydock/q/work", &base).unwrap_err();
+    assert!(matches!(error, GitError::Occupied { .. }), "{error:?}");
+    assert!(matches!(repository.checkout_remove(&files), Err(GitError::Occupied { .. })));
+    assert_eq!(read(&files.join("notes.txt")), "n\n");
+    assert!(matches!(repository.checkout_remove(&fixture.repo()), Err(GitError::Occupied { .. })));
+    assert_eq!(read(&fixture.repo().join("a.txt")), "a\n");
+}
+
+#[test]
+fn eight_at_once_all_succeed() {
+    let fixture = Fixture::new();
+    let base = fixture.tip("main");
+    thread::scope(|scope| {
+        for number in 0..8 {
+            let (fixture, base) = (&fixture, &base);
+            scope.spawn(move || {
+                // Each opens the repository by itself, as separate workers do.
+                let repository = fixture.open();
+                let path = fixture.tree(&format!("p{number}"));
+                let checkout =
+                    repository.checkout_add(&path, &format!("drydock/p{number}/work"), base).unwrap();
+                assert_eq!(checkout.verify(base).unwrap(), Verified::Sound { head: base.clone() });
+                assert_eq!(fixture.status(&path), "");
+                repository.checkout_remove(&path).unwrap();
+            });
+        }
+    });
+    assert_eq!(fixture.user(&["worktree", "list"], &fixture.repo()).lines().count(), 1);
+}
+
+#[test]
+fn removing_leaves_the_branch_and_may_be_repeated() {
+    let fixture = Fixture::new();
+    let (repository, base) = (fixture.open(), fixture.tip("main"));
+    let checkout = repository.checkout_add(&fixture.tree("p"), BRANCH, &base).unwrap();
+    write(&checkout.path().join("new.txt"), "n\n");
+    repository.checkout_remove(checkout.path()).unwrap();
+    repository.checkout_remove(checkout.path()).unwrap();
+    assert!(!checkout.path().exists());
+    assert_eq!(repository.branch_tip(BRANCH).unwrap(), Some(base.clone()));
+    assert_eq!(checkout.verify(&base).unwrap(), Verified::Missing);
+    assert!(repository.checkout_open(checkout.path()).unwrap().is_none());
+}
+
+#[test]
+fn verifying_tells_what_an_agent_did_to_the_branch() {
+    let fixture = Fixture::new();
+    let (repository, base) = (fixture.open(), fixture.tip("main"));
+    let checkout = repository.checkout_add(&fixture.tree("p"), BRANCH, &base).unwrap();
+    write(&checkout.path().join("new.txt"), "n\n");
+    let head = fixture.commit_in(checkout.path(), "its own");
+    assert_eq!(checkout.verify(&base).unwrap(), Verified::Sound { head: head.clone() });
+    assert_eq!(checkout.verify(&head).unwrap(), Verified::Sound { head: head.clone() });
+    fixture.user(&["checkout", "-q", "--detach"], checkout.path());
+    assert_eq!(checkout.verify(&base).unwrap(), Verified::Detached { head: head.clone() });
+    fixture.user(&["checkout", "-q", "-b", "side"], checkout.path());
+    let switched = Verified::Switched { branch: "side".to_owned(), head: Some(head) };
+    assert_eq!(checkout.verify(&base).unwrap(), switched);
+    let reopened = repository.checkout_open(checkout.path()).unwrap().unwrap();
+    assert_eq!(reopened.verify(&base).unwrap(), switched, "also for one who did not make it");
+    fixture.user(&["branch", "-q", "-D", BRANCH], checkout.path());
+    fixture.user(&["checkout", "-q", "--orphan", BRANCH], checkout.path());
+    let other = fixture.commit_in(checkout.path(), "unrelated");
+    assert_eq!(checkout.verify(&base).unwrap(), Verified::Moved { head: other });
+    fs::write(checkout.path().join(".git"), "gitdir: /nowhere\n").unwrap();
+    assert_eq!(checkout.verify(&base).unwrap(), Verified::Unlinked);
+}
+
+#[test]
+fn a_detached_checkout_is_sound_on_no_branch() {
+    let fixture = Fixture::new();
+    let (repository, base) = (fixture.open(), fixture.tip("main"));
+    let checkout = repository.checkout_detached(&fixture.tree("v"), &base).unwrap();
+    assert_eq!(checkout.branch(), None);
+    assert_eq!(checkout.verify(&base).unwrap(), Verified::Sound { head: base.clone() });
+    let checkout = repository.checkout_detached(&fixture.tree("v"), &base).unwrap();
+    assert_eq!(fixture.status(checkout.path()), "");
+    let reopened = repository.checkout_open(checkout.path()).unwrap().unwrap();
+    assert_eq!(reopened.verify(&base).unwrap(), Verified::Sound { head: base });
+}
