@@ -7,6 +7,8 @@
 mod capture;
 mod checkout;
 mod child;
+mod create;
+mod describe;
 mod diff;
 mod error;
 mod git;
@@ -27,6 +29,7 @@ mod worktrees;
 
 pub use capture::Captured;
 pub use checkout::{Checkout, Verified};
+pub use describe::CommitHead;
 pub use diff::{Change, ChangeOp, DiffStat};
 pub use error::{GitError, OpenError};
 pub use git::Git;
