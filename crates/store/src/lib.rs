@@ -1,1 +1,43 @@
-//! Placeholder until the first commit of this crate.
+//! The only SQL of the product: SQLite and PostgreSQL behind one interface, with one contract suite for both.
+//!
+//! A plan is written only under a lease that this crate minted and checks again inside the commit; a transition is
+//! all or nothing; nothing here caches anything that can change.
+
+mod catalog;
+mod changeset;
+mod crash;
+mod decision;
+mod error;
+mod event;
+mod find;
+mod health;
+mod lease;
+mod lock;
+mod outbox;
+mod plan;
+mod postgres;
+mod request;
+mod sqlite;
+mod store;
+mod task;
+mod tx;
+mod url;
+mod value;
+mod wake;
+
+pub use catalog::{Added, Removed};
+pub use changeset::ChangesetHandle;
+pub use crash::{CrashPoint, UnknownPoint};
+pub use decision::DecisionFilter;
+pub use error::{Cause, CommitError, RecordError, StoreError};
+pub use event::EventFilter;
+pub use find::{Found, Page};
+pub use health::Counts;
+pub use lease::{Acquired, PlanLease, ProjectLease, Renewed, Warrant};
+pub use outbox::Claim;
+pub use plan::{Change, Committed, Decide, PlanFilter};
+pub use request::{Request, RequestKind};
+pub use store::{Options, Store};
+pub use tx::BoxFuture;
+pub use url::StoreUrl;
+pub use wake::Watch;

@@ -1,0 +1,136 @@
+//! The feed. Events are written in the transaction of what they tell, never apart from it, and are numbered without
+//! a gap in the order of commits; how differs between the databases, see `postgres::sequencer`.
+
+use drydock_domain::{Event, Plan, PlanId, Recorded, RunId};
+use serde_json::Value as Json;
+
+use crate::find::page_size;
+use crate::store::Engine;
+use crate::tx::{BoxFuture, Tx};
+use crate::value::{Row, Statement, Value};
+use crate::{Store, StoreError};
+
+/// Which events to read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EventFilter {
+    /// Only those behind this number.
+    pub after: i64,
+    /// Only those of this plan.
+    pub plan: Option<PlanId>,
+    /// At most so many.
+    pub limit: i64,
+}
+
+/// What an event is about.
+pub(crate) struct About {
+    plan: Option<String>,
+    run: Option<RunId>,
+    revision: Option<i64>,
+}
+
+impl About {
+    pub(crate) fn nothing() -> Self {
+        Self { plan: None, run: None, revision: None }
+    }
+
+    pub(crate) fn plan(plan: &Plan) -> Self {
+        Self { plan: Some(plan.id.as_str().to_owned()), run: plan.run.clone(), revision: Some(plan.revision) }
+    }
+
+    /// Makes one of the plan as it is stored, and keeps others from writing it meanwhile. A lock may be of a plan
+    /// that was never made.
+    pub(crate) async fn of_stored(tx: &mut Tx<'_>, id: &str) -> Result<Self, StoreError> {
+        match crate::plan::row::hold(tx, id).await? {
+            Some(plan) => Ok(Self::plan(&plan)),
+            None => Ok(Self { plan: Some(id.to_owned()), run: None, revision: None }),
+        }
+    }
+}
+
+const APPEND: &str = "INSERT INTO events (at, kind, plan, run, revision, details)
+    VALUES (drydock_now(), $1, $2, $3, $4, $5)";
+
+/// Returns the statement that appends an event.
+pub(crate) fn append(about: &About, event: &Event) -> Statement {
+    append_with(about, event, [])
+}
+
+/// Returns the statement that appends an event with more details than its type has.
+pub(crate) fn append_with<const N: usize>(
+    about: &About,
+    event: &Event,
+    more: [(&'static str, Json); N],
+) -> Statement {
+    let mut details = event.details();
+    if let Json::Object(fields) = &mut details {
+        fields.extend(more.map(|(name, value)| (name.to_owned(), value)));
+    }
+    let params = [
+        event.kind().into(),
+        about.plan.clone().into(),
+        about.run.as_ref().map(RunId::as_str).into(),
+        about.revision.into(),
+        details.to_string().into(),
+    ];
+    Statement::new(APPEND, params)
+}
+
+impl Store {
+    /// Returns events in order. None that was committed before the call is missing, and none ever appears before
+    /// one that was already returned.
+    pub fn event_list(&self, filter: &EventFilter) -> BoxFuture<'_, Result<Vec<Recorded>, StoreError>> {
+        let filter = filter.clone();
+        Box::pin(async move {
+            self.number_events().await?;
+            self.read(move |tx| Box::pin(list(tx, filter))).await
+        })
+    }
+
+    /// Returns the number of the last event, 0 when there is none.
+    pub fn event_last(&self) -> BoxFuture<'_, Result<i64, StoreError>> {
+        Box::pin(async move {
+            self.number_events().await?;
+            self.read(|tx| {
+                Box::pin(async move {
+                    let sql = "SELECT seq FROM events WHERE seq IS NOT NULL ORDER BY seq DESC LIMIT 1";
+                    let rows = tx.last(Statement::new(sql, [])).await?;
+                    rows.first().map_or(Ok(0), |row| row.int(0))
+                })
+            })
+            .await
+        })
+    }
+
+    async fn number_events(&self) -> Result<(), StoreError> {
+        match self.engine() {
+            Engine::Sqlite(_) => Ok(()),
+            Engine::Postgres(postgres) => postgres.number_pending().await,
+        }
+    }
+}
+
+async fn list(tx: &mut Tx<'_>, filter: EventFilter) -> Result<Vec<Recorded>, StoreError> {
+    let of_plan = if filter.plan.is_some() { "AND plan = $3 " } else { "" };
+    let sql = format!(
+        "SELECT seq, at, kind, plan, run, revision, details FROM events WHERE seq > $1 {of_plan}ORDER BY seq LIMIT $2"
+    );
+    let mut params: Vec<Value> = vec![filter.after.into(), page_size(filter.limit).into()];
+    params.extend(filter.plan.iter().map(|plan| plan.as_str().into()));
+    tx.last(Statement::composed(sql, params)).await?.iter().map(recorded).collect()
+}
+
+fn recorded(row: &Row) -> Result<Recorded, StoreError> {
+    let seq = row.int(0)?;
+    let damaged = |reason: String| StoreError::damaged("events", seq.to_string(), reason);
+    let plan = row.text_or_null(3)?.map(str::parse).transpose();
+    let run = row.text_or_null(4)?.map(str::parse).transpose();
+    Ok(Recorded {
+        seq,
+        at: row.time(1)?,
+        kind: row.text(2)?.to_owned(),
+        plan: plan.map_err(|error| damaged(format!("{error}")))?,
+        run: run.map_err(|error| damaged(format!("{error}")))?,
+        revision: row.int_or_null(5)?,
+        details: serde_json::from_str(row.text(6)?).map_err(|error| damaged(error.to_string()))?,
+    })
+}

@@ -1,0 +1,102 @@
+//! The first step of every write under a lease: hold the lock rows and the plan's row, compare owner, fence and
+//! expiry, and read what the lease is about. On PostgreSQL all of it is one round trip.
+
+use drydock_domain::{ChangesetId, PlanId, Snapshot};
+
+use super::row::{PLAN_COLUMNS, decision_from, plan_from};
+use crate::StoreError;
+use crate::lease::Grip;
+use crate::tx::{Dialect, Tx};
+use crate::value::{Row, Statement};
+
+/// What a valid lease gives access to.
+pub(crate) struct Claimed {
+    pub(crate) snapshot: Option<Snapshot>,
+    /// The open changesets of the plan, with the number of their entries.
+    pub(crate) open: Vec<(ChangesetId, i64)>,
+}
+
+/// Whether others may use the same lease at the same time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sharing {
+    /// No: the plan is about to change.
+    Alone,
+    /// Yes: several writers record changes under one lease.
+    Shared,
+}
+
+const CURRENT: &str = "SELECT fence FROM locks
+    WHERE scope = $1 AND key = $2 AND owner = $3 AND fence = $4 AND expires_at > drydock_now()";
+const DECISION: &str = "SELECT id, plan, status, body FROM decisions WHERE plan = $1 AND status = 'open'";
+const CHANGESETS: &str = "SELECT id, entries FROM changesets WHERE plan = $1 AND state = 'open' ORDER BY n";
+
+/// Holds the locks of a lease and reads its plan; nothing when one of the locks is not held by that lease.
+///
+/// The rows are held by statements of their own: a row that another transaction changed while we waited for it is read
+/// afresh only by the next statement, and so is the clock.
+pub(crate) async fn claim(
+    tx: &mut Tx<'_>,
+    plan: &PlanId,
+    grips: &[Grip],
+    sharing: Sharing,
+) -> Result<Option<Claimed>, StoreError> {
+    let mut statements = match tx.dialect() {
+        Dialect::Sqlite => Vec::new(),
+        Dialect::Postgres => holding(plan, grips, sharing),
+    };
+    let held = statements.len();
+    statements.extend(grips.iter().map(|grip| {
+        let Grip { scope, key, owner, fence, .. } = grip;
+        let params = [scope.name().into(), key.as_str().into(), owner.as_str().into(), fence.0.into()];
+        Statement::new(CURRENT, params)
+    }));
+    let sql = format!("SELECT {PLAN_COLUMNS} FROM plans WHERE id = $1");
+    statements.push(Statement::composed(sql, vec![plan.as_str().into()]));
+    statements.push(Statement::new(DECISION, [plan.as_str().into()]));
+    statements.push(Statement::new(CHANGESETS, [plan.as_str().into()]));
+    let mut answers = tx.pipeline(statements).await?.into_iter().skip(held);
+    if answers.by_ref().take(grips.len()).any(|rows| rows.is_empty()) {
+        return Ok(None);
+    }
+    let mut next = || answers.next().unwrap_or_default();
+    let (plans, decisions, changesets) = (next(), next(), next());
+    let open = changesets.iter().map(open_changeset).collect::<Result<_, _>>()?;
+    Ok(Some(Claimed { snapshot: snapshot_from(&plans, &decisions)?, open }))
+}
+
+fn holding(plan: &PlanId, grips: &[Grip], sharing: Sharing) -> Vec<Statement> {
+    let lock = match sharing {
+        Sharing::Alone => "SELECT 1 FROM locks WHERE scope = $1 AND key = $2 FOR UPDATE",
+        Sharing::Shared => "SELECT 1 FROM locks WHERE scope = $1 AND key = $2 FOR SHARE",
+    };
+    let locks =
+        grips.iter().map(|grip| Statement::new(lock, [grip.scope.name().into(), grip.key.as_str().into()]));
+    let row = "SELECT 1 FROM plans WHERE id = $1 FOR UPDATE";
+    let plan = Statement::new(row, [plan.as_str().into()]);
+    match sharing {
+        Sharing::Alone => locks.chain([plan]).collect(),
+        Sharing::Shared => locks.collect(),
+    }
+}
+
+fn open_changeset(row: &Row) -> Result<(ChangesetId, i64), StoreError> {
+    let id = row.text(0)?;
+    let parsed = id.parse().map_err(|error| StoreError::damaged("changesets", id, format!("{error}")))?;
+    Ok((parsed, row.int(1)?))
+}
+
+/// Makes a snapshot of what was read, and objects to a plan that asks without a question or the reverse (S4.5).
+pub(crate) fn snapshot_from(plans: &[Row], decisions: &[Row]) -> Result<Option<Snapshot>, StoreError> {
+    let Some(row) = plans.first() else { return Ok(None) };
+    let plan = plan_from(row, 0)?;
+    let pending = decisions.first().map(|row| decision_from(row, 0)).transpose()?;
+    if plan.pending_decision() != pending.as_ref().map(|decision| &decision.id) {
+        let reason = format!(
+            "it waits for {}, and the open decision is {}",
+            plan.pending_decision().map_or("nothing", |id| id.as_str()),
+            pending.as_ref().map_or("none", |decision| decision.id.as_str()),
+        );
+        return Err(StoreError::damaged("plans", plan.id.as_str(), reason));
+    }
+    Ok(Some(Snapshot { plan, pending }))
+}

@@ -1,0 +1,148 @@
+//! The commit of a transition: one transaction that compares the fence, reads the plan, decides, and writes all of
+//! it or nothing (S0.1, S1.3, S2.1).
+
+use drydock_domain::{Decided, Event, Plan, PlanId, Refusal, Snapshot, Transition};
+
+use super::claim::{Claimed, Sharing, claim};
+use super::write::steps;
+use crate::crash::CrashPoint;
+use crate::event::{About, append};
+use crate::lease::Grip;
+use crate::tx::{BoxFuture, Tx, Verdict};
+use crate::{CommitError, PlanLease, Store, StoreError, Warrant};
+
+/// Judges a stored plan inside the transaction that will write the answer.
+pub type Decide = Box<dyn FnOnce(&Snapshot) -> Result<Decided, Refusal> + Send>;
+
+/// What a transition came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Committed {
+    /// The plan as it is stored now.
+    pub plan: Plan,
+    /// Whether this made it so.
+    pub change: Change,
+}
+
+/// Whether a command changed the plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Change {
+    /// It did.
+    Changed,
+    /// It had taken effect before.
+    Already,
+}
+
+type Outcome<T> = Result<Verdict<Result<T, CommitError>>, StoreError>;
+
+impl Store {
+    /// Commits the transition that makes a plan, under the lease of its id.
+    pub fn plan_create(
+        &self,
+        lease: &PlanLease,
+        transition: Transition,
+    ) -> BoxFuture<'_, Result<Plan, CommitError>> {
+        let (plan, grip) = (lease.plan().clone(), lease.grip().clone());
+        Box::pin(async move { self.write(move |tx| Box::pin(create(tx, plan, grip, transition))).await? })
+    }
+
+    /// Decides on the stored plan and commits the answer, under the locks of the warrant.
+    pub fn plan_transact(
+        &self,
+        warrant: Warrant<'_>,
+        decide: Decide,
+    ) -> BoxFuture<'_, Result<Committed, CommitError>> {
+        let (lease, project) = match warrant {
+            Warrant::Plan(plan) => (plan, None),
+            Warrant::Landing { plan, project } => (plan, Some(project)),
+        };
+        let order = Order {
+            plan: lease.plan().clone(),
+            grip: lease.grip().clone(),
+            project: project.map(|project| project.grip().clone()),
+            decide,
+        };
+        Box::pin(async move { self.write(move |tx| Box::pin(transact(tx, order))).await? })
+    }
+
+    /// Appends events about a plan that does not change, under its lease.
+    pub fn plan_note(&self, lease: &PlanLease, events: Vec<Event>) -> BoxFuture<'_, Result<(), CommitError>> {
+        let (plan, grip) = (lease.plan().clone(), lease.grip().clone());
+        Box::pin(async move { self.write(move |tx| Box::pin(note(tx, plan, grip, events))).await? })
+    }
+}
+
+/// A transition that is asked for.
+struct Order {
+    plan: PlanId,
+    grip: Grip,
+    project: Option<Grip>,
+    decide: Decide,
+}
+
+async fn create(tx: &mut Tx<'_>, plan: PlanId, grip: Grip, transition: Transition) -> Outcome<Plan> {
+    tx.begin_transition().await?;
+    let claimed = claim(tx, &plan, std::slice::from_ref(&grip), Sharing::Alone).await?;
+    let Some(claimed) = claimed else { return lost(plan, &grip) };
+    tx.point(CrashPoint::AfterLockCheck)?;
+    if claimed.snapshot.is_some() {
+        return Ok(Verdict::Undo(Err(CommitError::PlanExists(plan))));
+    }
+    if transition.plan().id != plan {
+        // The lease is of another plan, so of this one there is none.
+        return lost(transition.into_plan().id, &grip);
+    }
+    tx.finish_steps(steps(&claimed, &transition)?).await?;
+    Ok(Verdict::Keep(Ok(transition.into_plan())))
+}
+
+async fn transact(tx: &mut Tx<'_>, order: Order) -> Outcome<Committed> {
+    let Order { plan, grip, project, decide } = order;
+    tx.begin_transition().await?;
+    let mut grips = vec![grip.clone()];
+    grips.extend(project.clone());
+    let Some(claimed) = claim(tx, &plan, &grips, Sharing::Alone).await? else { return lost(plan, &grip) };
+    tx.point(CrashPoint::AfterLockCheck)?;
+    let Claimed { snapshot: Some(snapshot), .. } = &claimed else {
+        return Ok(Verdict::Undo(Err(CommitError::PlanMissing(plan))));
+    };
+    let transition = match decide(snapshot) {
+        Ok(Decided::Change(transition)) => transition,
+        Ok(Decided::Already) => {
+            let plan = snapshot.plan.clone();
+            return Ok(Verdict::Undo(Ok(Committed { plan, change: Change::Already })));
+        }
+        Err(refusal) => return refused(tx, &snapshot.plan, refusal).await,
+    };
+    let landing = project.is_some_and(|grip| grip.key == snapshot.plan.spec.project.as_str());
+    if transition.needs_project() && !landing {
+        return Ok(Verdict::Undo(Err(CommitError::ProjectLockMissing)));
+    }
+    tx.finish_steps(steps(&claimed, &transition)?).await?;
+    Ok(Verdict::Keep(Ok(Committed { plan: transition.into_plan(), change: Change::Changed })))
+}
+
+/// The feed keeps some refusals; the plan itself is not touched.
+async fn refused(tx: &mut Tx<'_>, plan: &Plan, refusal: Refusal) -> Outcome<Committed> {
+    let about = About::plan(plan);
+    let events: Vec<_> = refusal.events().iter().map(|event| append(&about, event)).collect();
+    if events.is_empty() {
+        return Ok(Verdict::Undo(Err(CommitError::Refused(refusal))));
+    }
+    tx.finish(events).await?;
+    Ok(Verdict::Keep(Err(CommitError::Refused(refusal))))
+}
+
+async fn note(tx: &mut Tx<'_>, plan: PlanId, grip: Grip, events: Vec<Event>) -> Outcome<()> {
+    let claimed = claim(tx, &plan, std::slice::from_ref(&grip), Sharing::Alone).await?;
+    let Some(claimed) = claimed else { return lost(plan, &grip) };
+    let Some(snapshot) = claimed.snapshot else {
+        return Ok(Verdict::Undo(Err(CommitError::PlanMissing(plan))));
+    };
+    let about = About::plan(&snapshot.plan);
+    tx.finish(events.iter().map(|event| append(&about, event)).collect()).await?;
+    Ok(Verdict::Keep(Ok(())))
+}
+
+fn lost<T>(plan: PlanId, grip: &Grip) -> Outcome<T> {
+    Ok(Verdict::Undo(Err(CommitError::LeaseLost { plan, fence: grip.fence })))
+}

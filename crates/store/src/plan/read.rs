@@ -1,0 +1,111 @@
+//! Reading plans. Nothing is kept: what another process committed is what the next read sees (S2.1).
+
+use drydock_domain::{IdPrefix, Name, Phase, Plan, PlanId, Snapshot, State};
+
+use super::claim::snapshot_from;
+use super::row::{PLAN_COLUMNS, plan_from};
+use crate::find::{Found, Page, by_prefix, page_size};
+use crate::tx::{BoxFuture, Tx};
+use crate::value::{Statement, Value};
+use crate::{Store, StoreError};
+
+/// Which plans to list, newest first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlanFilter {
+    /// Only those in this phase.
+    pub phase: Option<Phase>,
+    /// Only those in this state.
+    pub state: Option<State>,
+    /// Only those of this project.
+    pub project: Option<Name>,
+    /// Only those of this action.
+    pub action: Option<Name>,
+    /// At most so many; 50 by default, 1000 at most.
+    pub limit: i64,
+    /// Only those behind this cursor, which a page gave.
+    pub after: Option<i64>,
+}
+
+impl Default for PlanFilter {
+    fn default() -> Self {
+        Self { phase: None, state: None, project: None, action: None, limit: 50, after: None }
+    }
+}
+
+impl PlanFilter {
+    /// Returns the statement of this list; one row more than the page shows whether there is a next.
+    pub(crate) fn statement(&self) -> Statement {
+        let filters = [
+            ("phase =", self.phase.map(|phase| phase.name().into())),
+            ("state =", self.state.map(|state| state.name().into())),
+            ("project =", self.project.as_ref().map(|project| project.as_str().into())),
+            ("action =", self.action.as_ref().map(|action| action.as_str().into())),
+            ("n <", self.after.map(Value::from)),
+        ];
+        let mut sql = format!("SELECT n, {PLAN_COLUMNS} FROM plans");
+        let mut params: Vec<Value> = Vec::new();
+        for (condition, value) in filters {
+            let Some(value) = value else { continue };
+            params.push(value);
+            let word = if params.len() == 1 { "WHERE" } else { "AND" };
+            sql.push_str(&format!(" {word} {condition} ${}", params.len()));
+        }
+        params.push((page_size(self.limit) + 1).into());
+        sql.push_str(&format!(" ORDER BY n DESC LIMIT ${}", params.len()));
+        Statement::composed(sql, params)
+    }
+}
+
+const FIND: &str = "SELECT id, phase, state, revision, project, action, body FROM plans
+    WHERE id >= $1 AND id < $2 ORDER BY id LIMIT 6";
+
+impl Store {
+    /// Returns a plan.
+    pub fn plan_fetch(&self, id: &PlanId) -> BoxFuture<'_, Result<Option<Plan>, StoreError>> {
+        let id = id.clone();
+        Box::pin(self.read(move |tx| {
+            Box::pin(async move {
+                let sql = format!("SELECT {PLAN_COLUMNS} FROM plans WHERE id = $1");
+                let rows = tx.last(Statement::composed(sql, vec![id.as_str().into()])).await?;
+                rows.first().map(|row| plan_from(row, 0)).transpose()
+            })
+        }))
+    }
+
+    /// Returns a plan and its open decision, read at one point in time.
+    pub fn plan_snapshot(&self, id: &PlanId) -> BoxFuture<'_, Result<Option<Snapshot>, StoreError>> {
+        let id = id.clone();
+        Box::pin(self.read(move |tx| Box::pin(async move { snapshot(tx, id).await })))
+    }
+
+    /// Returns the plan whose id begins like this.
+    pub fn plan_find(&self, prefix: &IdPrefix) -> BoxFuture<'_, Result<Found<Plan>, StoreError>> {
+        let prefix = prefix.clone();
+        Box::pin(self.read(move |tx| {
+            Box::pin(async move { by_prefix(tx, &prefix, FIND, |row| plan_from(row, 0)).await })
+        }))
+    }
+
+    /// Returns plans, newest first. A damaged row fails the list and is named.
+    pub fn plan_list(&self, filter: &PlanFilter) -> BoxFuture<'_, Result<Page<Plan>, StoreError>> {
+        let (statement, limit) = (filter.statement(), page_size(filter.limit));
+        Box::pin(self.read(move |tx| {
+            Box::pin(async move {
+                let rows = tx.last(statement).await?;
+                Page::of(&rows, limit, |row| plan_from(row, 1))
+            })
+        }))
+    }
+}
+
+async fn snapshot(tx: &mut Tx<'_>, id: PlanId) -> Result<Option<Snapshot>, StoreError> {
+    let plan = format!("SELECT {PLAN_COLUMNS} FROM plans WHERE id = $1");
+    let decision = "SELECT id, plan, status, body FROM decisions WHERE plan = $1 AND status = 'open'";
+    let id = || Value::from(id.as_str());
+    let answers =
+        tx.finish(vec![Statement::composed(plan, vec![id()]), Statement::new(decision, [id()])]).await?;
+    match answers.as_slice() {
+        [plans, decisions] => snapshot_from(plans, decisions),
+        _ => Ok(None),
+    }
+}

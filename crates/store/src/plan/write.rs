@@ -1,0 +1,198 @@
+//! What a transition writes, as steps between which a test can let the process die. All of them are one commit.
+
+use drydock_domain::{
+    ChangesetId, Decision, DecisionChange, DecisionStatus, Event, Plan, Snapshot, State, Transition,
+};
+
+use super::claim::Claimed;
+use super::row::body;
+use crate::StoreError;
+use crate::crash::CrashPoint;
+use crate::event::{About, append};
+use crate::tx::Step;
+use crate::value::{Statement, Value};
+
+/// Returns the steps that write a transition; `before` is nothing for a new plan.
+pub(super) fn steps(before: &Claimed, transition: &Transition) -> Result<Vec<Step>, StoreError> {
+    let plan = transition.plan();
+    let snapshot = before.snapshot.as_ref();
+    check(snapshot, transition)?;
+    let about = About::plan(plan);
+    let step = |then, statements| Step { statements, then };
+    let row = match snapshot {
+        None => insert(plan)?,
+        Some(_) => update(plan)?,
+    };
+    let events = transition.events().iter().map(|event| append(&about, event)).collect();
+    let decisions = decisions(snapshot, transition)?;
+    let sealed = match plan.stage.state() {
+        State::Processing => Vec::new(),
+        _ => seal(plan, &before.open, &about),
+    };
+    let mut rest = vec![outbox(transition)?];
+    rest.extend(requests(snapshot, plan));
+    Ok(vec![
+        step(CrashPoint::AfterPlan, vec![row]),
+        step(CrashPoint::AfterEvents, events),
+        step(CrashPoint::AfterDecisions, decisions),
+        step(CrashPoint::AfterChangesets, sealed),
+        step(CrashPoint::AfterOutbox, rest),
+    ])
+}
+
+/// Refuses to write what could not be read back: a skipped revision, or a plan that waits for a question nobody asks.
+fn check(snapshot: Option<&Snapshot>, transition: &Transition) -> Result<(), StoreError> {
+    let plan = transition.plan();
+    let wrong = |reason: String| Err(StoreError::damaged("plans", plan.id.as_str(), reason));
+    let expected = snapshot.map_or(1, |snapshot| snapshot.plan.revision + 1);
+    if plan.revision != expected {
+        return wrong(format!("revision {} cannot be written, {expected} comes next", plan.revision));
+    }
+    if snapshot.is_some_and(|snapshot| snapshot.plan.id != plan.id || snapshot.plan.spec != plan.spec) {
+        return wrong("a transition must not change what the plan is".to_owned());
+    }
+    let mut open = snapshot.and_then(|snapshot| snapshot.pending.as_ref()).map(|decision| &decision.id);
+    for change in closing_first(transition) {
+        match change {
+            DecisionChange::Open(decision) if open.is_none() => open = Some(&decision.id),
+            DecisionChange::Resolve(id, _) | DecisionChange::Withdraw { id, .. } if open == Some(id) => {
+                open = None
+            }
+            DecisionChange::Open(_) | DecisionChange::Resolve(..) | DecisionChange::Withdraw { .. } => {
+                return wrong(format!("{change:?} does not fit the open decision {open:?}"));
+            }
+        }
+    }
+    if open != plan.pending_decision() {
+        return wrong(format!("it would wait for {:?} while {open:?} is open", plan.pending_decision()));
+    }
+    Ok(())
+}
+
+/// A plan asks one thing at a time, so the old question closes before the new one opens.
+fn closing_first(transition: &Transition) -> Vec<&DecisionChange> {
+    let mut changes: Vec<_> = transition.decisions().iter().collect();
+    changes.sort_by_key(|change| matches!(change, DecisionChange::Open(_)));
+    changes
+}
+
+fn insert(plan: &Plan) -> Result<Statement, StoreError> {
+    let sql = "INSERT INTO plans
+        (id, phase, state, project, action, parent, root, revision, created_at, updated_at, body)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)";
+    let params: [Value; 11] = [
+        plan.id.as_str().into(),
+        plan.stage.phase().name().into(),
+        plan.stage.state().name().into(),
+        plan.spec.project.as_str().into(),
+        plan.spec.action.as_str().into(),
+        plan.parent.as_ref().map(|parent| parent.as_str()).into(),
+        plan.root.as_str().into(),
+        plan.revision.into(),
+        plan.created_at.into(),
+        plan.updated_at.into(),
+        body("plans", plan.id.as_str(), plan)?.into(),
+    ];
+    Ok(Statement::new(sql, params))
+}
+
+fn update(plan: &Plan) -> Result<Statement, StoreError> {
+    let sql =
+        "UPDATE plans SET phase = $2, state = $3, revision = $4, updated_at = $5, body = $6 WHERE id = $1";
+    let params: [Value; 6] = [
+        plan.id.as_str().into(),
+        plan.stage.phase().name().into(),
+        plan.stage.state().name().into(),
+        plan.revision.into(),
+        plan.updated_at.into(),
+        body("plans", plan.id.as_str(), plan)?.into(),
+    ];
+    Ok(Statement::new(sql, params))
+}
+
+fn decisions(snapshot: Option<&Snapshot>, transition: &Transition) -> Result<Vec<Statement>, StoreError> {
+    let pending = snapshot.and_then(|snapshot| snapshot.pending.as_ref());
+    let mut statements = Vec::new();
+    for change in closing_first(transition) {
+        let status = match change {
+            DecisionChange::Open(decision) => {
+                statements.push(open(decision)?);
+                continue;
+            }
+            DecisionChange::Resolve(_, resolution) => DecisionStatus::Resolved(resolution.clone()),
+            DecisionChange::Withdraw { reason, at, .. } => {
+                DecisionStatus::Withdrawn { reason: reason.clone(), at: *at }
+            }
+        };
+        // `check` saw that the open decision is the one that is closed.
+        if let Some(pending) = pending {
+            statements.push(close(Decision { status, ..pending.clone() })?);
+        }
+    }
+    Ok(statements)
+}
+
+fn open(decision: &Decision) -> Result<Statement, StoreError> {
+    let sql =
+        "INSERT INTO decisions (id, plan, kind, status, created_at, body) VALUES ($1, $2, $3, $4, $5, $6)";
+    let params: [Value; 6] = [
+        decision.id.as_str().into(),
+        decision.plan.as_str().into(),
+        decision.question.kind.name().into(),
+        decision.status.name().into(),
+        decision.created_at.into(),
+        body("decisions", decision.id.as_str(), decision)?.into(),
+    ];
+    Ok(Statement::new(sql, params))
+}
+
+fn close(decision: Decision) -> Result<Statement, StoreError> {
+    let sql = "UPDATE decisions SET status = $2, body = $3 WHERE id = $1 AND status = 'open'";
+    let (id, status) = (decision.id.as_str(), decision.status.name());
+    Ok(Statement::new(sql, [id.into(), status.into(), body("decisions", id, &decision)?.into()]))
+}
+
+fn seal(plan: &Plan, open: &[(ChangesetId, i64)], about: &About) -> Vec<Statement> {
+    if open.is_empty() {
+        return Vec::new();
+    }
+    let sql = "UPDATE changesets SET state = 'sealed' WHERE plan = $1 AND state = 'open'";
+    let mut statements = vec![Statement::new(sql, [plan.id.as_str().into()])];
+    statements.extend(
+        open.iter().map(|(id, entries)| {
+            append(about, &Event::ChangesetSealed { id: id.clone(), entries: *entries })
+        }),
+    );
+    statements
+}
+
+const ENQUEUE: &str = "INSERT INTO outbox (plan, effect, attempts, ready_at, claimed_by)
+    VALUES ($1, $2, 0, drydock_now(), NULL)
+    ON CONFLICT (plan) DO UPDATE SET effect = excluded.effect, attempts = 0, ready_at = drydock_now(),
+        claimed_by = NULL";
+/// Whoever claimed the effect is the one that began the phase, and keeps its claim while it works.
+const ENQUEUE_UNLESS_SAME: &str = "INSERT INTO outbox (plan, effect, attempts, ready_at, claimed_by)
+    VALUES ($1, $2, 0, drydock_now(), NULL)
+    ON CONFLICT (plan) DO UPDATE SET effect = excluded.effect, attempts = 0, ready_at = drydock_now(),
+        claimed_by = NULL
+    WHERE outbox.effect <> excluded.effect";
+
+fn outbox(transition: &Transition) -> Result<Statement, StoreError> {
+    let plan = transition.plan();
+    let id = plan.id.as_str();
+    let Some(effect) = transition.effect() else {
+        return Ok(Statement::new("DELETE FROM outbox WHERE plan = $1", [id.into()]));
+    };
+    let sql = match plan.stage.state() {
+        State::Processing => ENQUEUE_UNLESS_SAME,
+        _ => ENQUEUE,
+    };
+    Ok(Statement::new(sql, [id.into(), body("outbox", id, &effect)?.into()]))
+}
+
+/// What was asked of the holder ends with its work.
+fn requests(snapshot: Option<&Snapshot>, plan: &Plan) -> Option<Statement> {
+    let was = snapshot.map(|snapshot| snapshot.plan.stage.state());
+    let ended = was == Some(State::Processing) && plan.stage.state() != State::Processing;
+    ended.then(|| Statement::new("DELETE FROM requests WHERE plan = $1", [plan.id.as_str().into()]))
+}

@@ -1,0 +1,111 @@
+//! Where the server is and how to reach it. Without `sslmode` the connection is plain; with `prefer`, `require` or
+//! `verify-full` it is TLS, and the certificate is always verified: encryption to a stranger protects nothing.
+
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use rustls::{ClientConfig, RootCertStore};
+use tokio_postgres::config::{Config, Host, SslMode};
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+use crate::StoreError;
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+const PORT: u16 = 5432;
+
+/// A parsed address.
+#[derive(Clone)]
+pub(crate) struct Address {
+    pub(crate) config: Config,
+    pub(crate) tls: Option<MakeRustlsConnect>,
+    /// Host and port, for people; never a password.
+    pub(crate) shown: String,
+}
+
+impl Address {
+    pub(crate) fn parse(url: &str) -> Result<Self, StoreError> {
+        let (address, options) = url.split_once('?').unwrap_or((url, ""));
+        let (mut mode, mut roots, mut rest) = (None, None, Vec::new());
+        for option in options.split('&').filter(|option| !option.is_empty()) {
+            match option.split_once('=') {
+                Some(("sslmode", value)) => mode = Some(value),
+                Some(("sslrootcert", value)) => roots = Some(value),
+                Some(_) | None => rest.push(option),
+            }
+        }
+        let plain = format!("{address}?{}", rest.join("&"));
+        let parsed = Config::from_str(plain.trim_end_matches('?'));
+        // The parser's message never repeats the address, only what it does not understand.
+        let mut config = parsed.map_err(|error| unreachable("the given address", chain(&error)))?;
+        let shown = place(&config);
+        let ssl = match mode {
+            None | Some("disable") => SslMode::Disable,
+            Some("prefer") => SslMode::Prefer,
+            Some("require" | "verify-ca" | "verify-full") => SslMode::Require,
+            Some(other) => return Err(unreachable(&shown, format!("sslmode {other:?} is not known"))),
+        };
+        config.ssl_mode(ssl);
+        if config.get_connect_timeout().is_none() {
+            config.connect_timeout(CONNECT_TIMEOUT);
+        }
+        if config.get_application_name().is_none() {
+            config.application_name("drydock");
+        }
+        let tls = match ssl {
+            SslMode::Disable => None,
+            _ => Some(tls(roots).map_err(|reason| unreachable(&shown, reason))?),
+        };
+        Ok(Self { config, tls, shown })
+    }
+}
+
+/// Returns an error with all its causes on one line.
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        text.push_str(&format!(": {inner}"));
+        cause = inner.source();
+    }
+    text
+}
+
+fn unreachable(place: &str, reason: String) -> StoreError {
+    StoreError::Unavailable { place: place.to_owned(), reason }
+}
+
+fn place(config: &Config) -> String {
+    let host = match config.get_hosts().first() {
+        Some(Host::Tcp(host)) => host.clone(),
+        #[cfg(unix)]
+        Some(Host::Unix(path)) => path.display().to_string(),
+        None => "localhost".to_owned(),
+    };
+    format!("{host}:{}", config.get_ports().first().copied().unwrap_or(PORT))
+}
+
+fn tls(roots: Option<&str>) -> Result<MakeRustlsConnect, String> {
+    let mut trusted = RootCertStore::empty();
+    match roots {
+        Some(path) => {
+            let failed = |error| format!("could not read the certificates in {path}: {error}");
+            for certificate in CertificateDer::pem_file_iter(path).map_err(failed)? {
+                trusted.add(certificate.map_err(failed)?).map_err(|error| format!("{path}: {error}"))?;
+            }
+        }
+        None => {
+            // A certificate of the system that cannot be read is skipped, as every other program does.
+            trusted.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        }
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| error.to_string())?
+        .with_root_certificates(trusted)
+        .with_no_client_auth();
+    Ok(MakeRustlsConnect::new(config))
+}

@@ -1,0 +1,166 @@
+//! A PostgreSQL store as the rest of the crate sees it: write, read, listen, number the feed.
+
+use std::fmt;
+use std::sync::{Arc, Once};
+use std::time::Duration;
+
+use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime};
+use tokio::sync::Notify;
+use tokio_postgres::NoTls;
+
+use super::address::Address;
+use super::fault::no_connection;
+use super::session::{Begin, OnSession, Session};
+use super::{listener, schema, sequencer};
+use crate::crash::{CrashPoint, Faults};
+use crate::tx::{Look, Noise, Tx, Verdict, Work};
+use crate::wake::Bell;
+use crate::{Options, StoreError, task};
+
+const CONNECTIONS_MAX: usize = 16;
+const CONNECTION_WAIT_MAX: Duration = Duration::from_secs(10);
+
+#[derive(Debug)]
+pub(crate) struct Postgres {
+    server: Arc<Server>,
+    listening: Once,
+}
+
+/// What the tasks of a store share.
+pub(crate) struct Server {
+    pub(crate) address: Address,
+    pub(crate) bell: Bell,
+    pub(crate) nudge: Arc<Notify>,
+    pool: Pool,
+    faults: Faults,
+    numbering: Once,
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Server").field(&self.address.shown).finish()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // The numbering task looks whether there is still a store.
+        self.nudge.notify_one();
+    }
+}
+
+impl Postgres {
+    pub(crate) async fn open(url: &str, options: &Options, bell: Bell) -> Result<Self, StoreError> {
+        let address = Address::parse(url)?;
+        let server = Server {
+            pool: pool(&address)?,
+            address,
+            bell,
+            nudge: Arc::new(Notify::new()),
+            faults: Faults::new(options.crash_at, options.fail_at),
+            numbering: Once::new(),
+        };
+        let client = server.client().await?;
+        if let Err(error) = schema::settle(&server.address.shown, &client).await {
+            // A migration that failed half way must not leave its transaction in the pool.
+            drop(Object::take(client));
+            return Err(error);
+        }
+        drop(client);
+        Ok(Self { server: Arc::new(server), listening: Once::new() })
+    }
+
+    /// Runs a job in a task of its own, which nobody can cancel half way.
+    pub(crate) async fn write<T: Send + 'static>(&self, work: impl Work<T>) -> Result<T, StoreError> {
+        let server = Arc::clone(&self.server);
+        let job = task::start(async move { server.transact(work).await });
+        job.await.unwrap_or_else(|stopped| Err(StoreError::database("write", stopped)))
+    }
+
+    pub(crate) async fn read<T>(&self, look: impl Look<T>) -> Result<T, StoreError> {
+        let client = self.server.client().await?;
+        let mut session = Session::new(client, Begin::Look, &self.server.address.shown);
+        let seen = {
+            let mut tx = Tx::new(Box::new(OnSession { session: &mut session }), Faults::default());
+            look(&mut tx).await
+        };
+        session.roll_back().await?;
+        seen
+    }
+
+    /// Numbers the events that were committed before this call.
+    pub(crate) async fn number_pending(&self) -> Result<(), StoreError> {
+        if sequencer::is_pending(&self.server).await? {
+            sequencer::number(&self.server).await?;
+        }
+        Ok(())
+    }
+
+    /// Starts to listen for commits of other processes.
+    pub(crate) fn listen(&self) {
+        self.listening.call_once(|| listener::start(&self.server));
+    }
+}
+
+impl Server {
+    pub(crate) async fn client(&self) -> Result<Object, StoreError> {
+        self.pool.get().await.map_err(|error| no_connection(&self.address.shown, error))
+    }
+
+    async fn transact<T>(self: Arc<Self>, work: impl Work<T>) -> Result<T, StoreError> {
+        let client = self.client().await?;
+        let mut session = Session::new(client, Begin::Write, &self.address.shown);
+        let (done, noise, armed) = {
+            let mut tx = Tx::new(Box::new(OnSession { session: &mut session }), self.faults);
+            let done = match work(&mut tx).await {
+                Ok(Verdict::Keep(value)) => tx.point(CrashPoint::BeforeCommit).map(|()| Verdict::Keep(value)),
+                other => other,
+            };
+            (done, tx.noise(), tx.is_armed())
+        };
+        match done {
+            Ok(Verdict::Keep(value)) => {
+                session.commit().await?;
+                drop(session);
+                if armed {
+                    self.faults.hit(CrashPoint::AfterCommit)?;
+                }
+                self.announce(noise);
+                Ok(value)
+            }
+            Ok(Verdict::Undo(value)) => session.roll_back().await.map(|()| value),
+            Err(error) => {
+                // The error is what the caller asked about; a connection that cannot roll back is closed.
+                session.roll_back().await.ok();
+                Err(error)
+            }
+        }
+    }
+
+    fn announce(self: &Arc<Self>, noise: Noise) {
+        match noise {
+            Noise::Quiet => {}
+            Noise::Loud => {
+                self.numbering.call_once(|| sequencer::start(self));
+                self.nudge.notify_one();
+                self.bell.ring();
+            }
+        }
+    }
+}
+
+fn pool(address: &Address) -> Result<Pool, StoreError> {
+    let how = ManagerConfig { recycling_method: RecyclingMethod::Fast };
+    let manager = match &address.tls {
+        Some(tls) => Manager::from_config(address.config.clone(), tls.clone(), how),
+        None => Manager::from_config(address.config.clone(), NoTls, how),
+    };
+    Pool::builder(manager)
+        .max_size(CONNECTIONS_MAX)
+        .runtime(Runtime::Tokio1)
+        .wait_timeout(Some(CONNECTION_WAIT_MAX))
+        .create_timeout(Some(CONNECTION_WAIT_MAX))
+        .recycle_timeout(Some(CONNECTION_WAIT_MAX))
+        .build()
+        .map_err(|error| StoreError::database("make a pool of connections", error))
+}

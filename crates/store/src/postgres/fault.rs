@@ -1,0 +1,49 @@
+//! What an error of PostgreSQL means to a caller.
+
+use std::sync::Arc;
+
+use deadpool_postgres::PoolError;
+use tokio_postgres::Error;
+use tokio_postgres::error::SqlState;
+
+use super::address::chain;
+use crate::StoreError;
+
+/// Says what an error of the server or of the way to it means.
+pub(crate) fn classify(place: &str, attempt: &'static str, error: Error) -> StoreError {
+    let here = || place.to_owned();
+    let Some(code) = error.code() else {
+        // Not from the server, so from the way to it; or from us, when a value does not fit its column.
+        return StoreError::Unavailable { place: here(), reason: chain(&error) };
+    };
+    match code {
+        &SqlState::T_R_DEADLOCK_DETECTED
+        | &SqlState::T_R_SERIALIZATION_FAILURE
+        | &SqlState::LOCK_NOT_AVAILABLE => StoreError::Busy { place: here(), attempt },
+        &SqlState::DISK_FULL => StoreError::Full { place: here(), source: Arc::new(error) },
+        &SqlState::READ_ONLY_SQL_TRANSACTION | &SqlState::INSUFFICIENT_PRIVILEGE => {
+            StoreError::ReadOnly { place: here(), source: Arc::new(error) }
+        }
+        &SqlState::DATA_CORRUPTED | &SqlState::INDEX_CORRUPTED => {
+            StoreError::Corrupt { place: here(), source: Arc::new(error) }
+        }
+        &SqlState::INVALID_CATALOG_NAME => StoreError::Missing { place: here(), reason: chain(&error) },
+        &SqlState::ADMIN_SHUTDOWN
+        | &SqlState::CRASH_SHUTDOWN
+        | &SqlState::CANNOT_CONNECT_NOW
+        | &SqlState::TOO_MANY_CONNECTIONS
+        | &SqlState::INVALID_PASSWORD
+        | &SqlState::INVALID_AUTHORIZATION_SPECIFICATION => {
+            StoreError::Unavailable { place: here(), reason: chain(&error) }
+        }
+        _ => StoreError::database(attempt, error),
+    }
+}
+
+/// Says why no connection could be had.
+pub(crate) fn no_connection(place: &str, error: PoolError) -> StoreError {
+    match error {
+        PoolError::Backend(error) => classify(place, "connect", error),
+        other => StoreError::Unavailable { place: place.to_owned(), reason: chain(&other) },
+    }
+}

@@ -1,0 +1,82 @@
+//! Hearing of commits of other processes: one connection that listens, made again when it breaks. Its notices carry
+//! nothing and may be missed when their sender dies, so everybody who waits is also woken now and then.
+
+use std::future::poll_fn;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::timeout;
+use tokio_postgres::{AsyncMessage, Client, Connection, Error, NoTls};
+
+use super::engine::Server;
+use super::sequencer::CHANNEL;
+use crate::task;
+use crate::wake::Bell;
+
+/// How long a missed notice can go unnoticed.
+const WAKE_EVERY: Duration = Duration::from_secs(2);
+const RECONNECT_AFTER: Duration = Duration::from_secs(1);
+
+/// Starts the task that listens; it ends with the store.
+pub(crate) fn start(server: &Arc<Server>) {
+    let (bell, server) = (server.bell.clone(), Arc::downgrade(server));
+    task::start(async move {
+        while let Some(address) = Weak::upgrade(&server).map(|server| server.address.clone()) {
+            let alive = || Weak::strong_count(&server) > 0;
+            let ended = match address.tls {
+                None => match address.config.connect(NoTls).await {
+                    Ok((client, connection)) => listen(client, connection, &bell, alive).await,
+                    Err(error) => Err(error),
+                },
+                Some(tls) => match address.config.connect(tls).await {
+                    Ok((client, connection)) => listen(client, connection, &bell, alive).await,
+                    Err(error) => Err(error),
+                },
+            };
+            if let Err(error) = ended {
+                tracing::debug!(%error, "not listening for commits of other processes");
+            }
+            bell.ring();
+            tokio::time::sleep(RECONNECT_AFTER).await;
+        }
+    });
+}
+
+async fn listen<S, T>(
+    client: Client,
+    mut connection: Connection<S, T>,
+    bell: &Bell,
+    alive: impl Fn() -> bool,
+) -> Result<(), Error>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+    T: AsyncRead + AsyncWrite + Unpin,
+{
+    let asked = format!("LISTEN {CHANNEL}");
+    let mut asking = Box::pin(async move { client.batch_execute(&asked).await.map(|()| client) });
+    // The connection has to be driven for the answer to arrive.
+    let client = loop {
+        tokio::select! {
+            asked = &mut asking => break asked?,
+            message = poll_fn(|context| connection.poll_message(context)) => match message {
+                Some(message) => drop(message?),
+                None => return Ok(()),
+            },
+        }
+    };
+    // What was committed before the server listened for us counts as heard now.
+    bell.ring();
+    while alive() {
+        match timeout(WAKE_EVERY, poll_fn(|context| connection.poll_message(context))).await {
+            Ok(Some(Ok(AsyncMessage::Notification(_)))) => bell.ring(),
+            Ok(Some(Ok(_))) => {}
+            Ok(Some(Err(error))) => return Err(error),
+            Ok(None) => return Ok(()),
+            Err(_) if bell.is_heard() => bell.ring(),
+            Err(_) => {}
+        }
+    }
+    drop(client);
+    Ok(())
+}

@@ -1,0 +1,13 @@
+//! A store in a PostgreSQL database that many machines share. Locks are judged by the server's clock, transitions by
+//! row locks, and the feed is numbered after the commits.
+
+mod address;
+mod engine;
+mod fault;
+mod listener;
+mod schema;
+mod sequencer;
+mod session;
+
+pub(crate) use engine::Postgres;
+pub(crate) use schema::known as schema_known;

@@ -1,0 +1,78 @@
+//! The tables on PostgreSQL, in numbered steps that are never edited once released. One transaction under an advisory
+//! lock takes a database from any older version to the newest.
+
+use deadpool_postgres::Object;
+use tokio_postgres::Error;
+use tokio_postgres::error::SqlState;
+
+use super::fault::classify;
+use crate::StoreError;
+
+/// "drydock" in the key space of advisory locks, which is per database; the last digit says what for.
+pub(crate) const MIGRATION_KEY: i64 = 0x6472_7964_6f63_0001;
+
+/// Each entry takes the schema one version further.
+const STEPS: &[&str] = &[include_str!("schema_1.sql")];
+
+/// The schema that this program writes.
+pub(crate) fn known() -> i64 {
+    STEPS.len() as i64
+}
+
+/// Makes sure that the database has the schema that this program knows.
+pub(crate) async fn settle(place: &str, client: &Object) -> Result<(), StoreError> {
+    let failed = |error| classify(place, "migrate the store", error);
+    if compare(place, version(client).await.map_err(failed)?)? {
+        return Ok(());
+    }
+    let begin = format!("BEGIN; SELECT pg_advisory_xact_lock({MIGRATION_KEY})");
+    client.batch_execute(&begin).await.map_err(failed)?;
+    let migrated = migrate(place, client).await;
+    let end = if migrated.is_ok() { "COMMIT" } else { "ROLLBACK" };
+    client.batch_execute(end).await.map_err(failed)?;
+    migrated
+}
+
+/// Says whether the schema is the newest; refuses one that is newer than that.
+fn compare(place: &str, found: i64) -> Result<bool, StoreError> {
+    if found > known() {
+        return Err(StoreError::Newer { place: place.to_owned(), found, known: known() });
+    }
+    Ok(found == known())
+}
+
+/// Returns the schema's version, 0 when there is none.
+async fn version(client: &Object) -> Result<i64, Error> {
+    let exists = "SELECT 1 WHERE to_regclass('drydock_schema') IS NOT NULL";
+    if client.query_opt(exists, &[]).await?.is_none() {
+        return Ok(0);
+    }
+    let row = client.query_opt("SELECT max(version) FROM drydock_schema", &[]).await?;
+    Ok(row.and_then(|row| row.get::<_, Option<i64>>(0)).unwrap_or(0))
+}
+
+async fn migrate(place: &str, client: &Object) -> Result<(), StoreError> {
+    let failed = |error: Error| match error.code() {
+        Some(&SqlState::DUPLICATE_TABLE | &SqlState::DUPLICATE_FUNCTION) => StoreError::NotDrydock {
+            place: place.to_owned(),
+            reason: "the database has tables of the same name that Drydock did not make".to_owned(),
+        },
+        _ => classify(place, "migrate the store", error),
+    };
+    // Another process may have done it while we waited for the lock.
+    let found = version(client).await.map_err(failed)?;
+    if compare(place, found)? {
+        return Ok(());
+    }
+    if found == 0 {
+        client
+            .batch_execute("CREATE TABLE drydock_schema (version BIGINT NOT NULL)")
+            .await
+            .map_err(failed)?;
+    }
+    for step in STEPS.iter().skip(usize::try_from(found).unwrap_or(0)) {
+        client.batch_execute(step).await.map_err(failed)?;
+    }
+    let record = "INSERT INTO drydock_schema (version) VALUES ($1)";
+    client.execute(record, &[&known()]).await.map(drop).map_err(failed)
+}

@@ -1,0 +1,59 @@
+//! Numbers for the feed. A sequence gives numbers before the commit, so they become visible out of order; one counter
+//! row would make every commit wait for the one before it to reach the disk. So events are committed without a number,
+//! and numbered just after: by one task per process, and by any reader that finds some unnumbered, so that nothing is
+//! missed when a process dies in between. Within a plan the ids are in order, because the plan's row is held while
+//! they are drawn.
+
+use std::sync::{Arc, Weak};
+
+use super::engine::Server;
+use super::fault::classify;
+use crate::{StoreError, task};
+
+pub(crate) const CHANNEL: &str = "drydock";
+const NUMBERING_KEY: i64 = 0x6472_7964_6f63_0002;
+
+/// The lock is a statement of its own: the next one sees everything that was numbered before the lock was had.
+fn numbering() -> String {
+    format!(
+        "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SELECT pg_advisory_xact_lock({NUMBERING_KEY});
+         UPDATE events SET seq = pending.seq FROM (
+             SELECT id, (SELECT coalesce(max(seq), 0) FROM events) + row_number() OVER (ORDER BY id) AS seq
+             FROM events WHERE seq IS NULL) AS pending
+         WHERE events.id = pending.id;
+         SELECT pg_notify('{CHANNEL}', ''); COMMIT"
+    )
+}
+
+/// Numbers what is committed and unnumbered, and wakes every listening process once.
+pub(crate) async fn number(server: &Server) -> Result<(), StoreError> {
+    let client = server.client().await?;
+    let Err(error) = client.batch_execute(&numbering()).await else { return Ok(()) };
+    // The transaction may be open still, so the connection does not go back to the pool.
+    drop(deadpool_postgres::Object::take(client));
+    Err(classify(&server.address.shown, "number the events", error))
+}
+
+/// Says whether some events are unnumbered.
+pub(crate) async fn is_pending(server: &Server) -> Result<bool, StoreError> {
+    let client = server.client().await?;
+    let failed = |error| classify(&server.address.shown, "look for unnumbered events", error);
+    let asked =
+        client.prepare_cached("SELECT 1 FROM events WHERE seq IS NULL LIMIT 1").await.map_err(failed)?;
+    Ok(client.query_opt(&asked, &[]).await.map_err(failed)?.is_some())
+}
+
+/// Starts the task that numbers after commits; it ends with the store.
+pub(crate) fn start(server: &Arc<Server>) {
+    let (nudge, server) = (Arc::clone(&server.nudge), Arc::downgrade(server));
+    task::start(async move {
+        loop {
+            // Commits that come while it works are one more nudge, however many they are.
+            nudge.notified().await;
+            let Some(server) = Weak::upgrade(&server) else { return };
+            if let Err(error) = number(&server).await {
+                tracing::warn!(%error, "events stay unnumbered until somebody reads them");
+            }
+        }
+    });
+}

@@ -1,0 +1,218 @@
+//! A transaction on one connection. It begins with its first statement, in the same round trip, and its last
+//! statements take the commit along; so a transition is two round trips however much it writes.
+
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::task::Poll;
+
+use deadpool_postgres::Object;
+use futures_util::future::{maybe_done, try_join_all};
+use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
+use tokio_postgres::{Error, Row as PgRow};
+
+use super::fault::classify;
+use crate::StoreError;
+use crate::tx::{Answers, BoxFuture, Dialect, Ending, Sql};
+use crate::value::{Row, Statement, Value};
+
+/// How many statements are on the way at once.
+const FLIGHT_MAX: usize = 64;
+
+/// How a transaction begins.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Begin {
+    /// Each statement sees what is committed when it starts; rows that matter are locked.
+    Write,
+    /// Every statement sees the same point in time.
+    Look,
+}
+
+impl Begin {
+    fn sql(self) -> &'static str {
+        match self {
+            Begin::Write => "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE",
+            Begin::Look => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
+        }
+    }
+}
+
+/// A connection and whether a transaction is open on it.
+pub(crate) struct Session<'p> {
+    client: Option<Object>,
+    open: bool,
+    begin: Begin,
+    place: &'p str,
+}
+
+impl<'p> Session<'p> {
+    pub(crate) fn new(client: Object, begin: Begin, place: &'p str) -> Self {
+        Self { client: Some(client), open: false, begin, place }
+    }
+
+    /// Commits what is open.
+    pub(crate) async fn commit(&mut self) -> Result<(), StoreError> {
+        self.end("COMMIT").await
+    }
+
+    /// Undoes what is open.
+    pub(crate) async fn roll_back(&mut self) -> Result<(), StoreError> {
+        self.end("ROLLBACK").await
+    }
+
+    async fn end(&mut self, sql: &str) -> Result<(), StoreError> {
+        if !self.open {
+            return Ok(());
+        }
+        let ended = self.client().batch_execute(sql).await;
+        ended.map_err(|error| classify(self.place, "end a transaction", error))?;
+        self.open = false;
+        Ok(())
+    }
+
+    fn client(&self) -> &Object {
+        self.client.as_ref().expect("only dropping takes the connection away")
+    }
+
+    async fn run(&mut self, statements: Vec<Statement>, ending: Ending) -> Result<Answers, StoreError> {
+        // One statement that is all there is needs no transaction of its own.
+        let alone = !self.open && statements.len() == 1 && ending == Ending::Commit;
+        let begins = !self.open && !alone;
+        let commits = ending == Ending::Commit && !alone;
+        self.open |= begins;
+        let answers = self.fly(&statements, begins, commits).await;
+        if commits {
+            // Whatever went wrong, the server has ended the transaction, or the connection is broken.
+            self.open = false;
+        }
+        answers.map_err(|error| classify(self.place, "run a statement", error))
+    }
+
+    async fn fly(&self, statements: &[Statement], begins: bool, commits: bool) -> Result<Answers, Error> {
+        let client = self.client();
+        let prepared = try_join_all(statements.iter().map(|one| client.prepare_cached(&one.sql))).await?;
+        let mut flight: Vec<BoxFuture<'_, Result<Option<Vec<PgRow>>, Error>>> = Vec::new();
+        if begins {
+            let begin = self.begin.sql();
+            flight.push(Box::pin(async move { client.batch_execute(begin).await.map(|()| None) }));
+        }
+        let mut answers = Vec::with_capacity(statements.len());
+        for (statement, prepared) in statements.iter().zip(&prepared) {
+            flight.push(Box::pin(async move {
+                let params: Vec<_> =
+                    statement.params.iter().map(|value| value as &(dyn ToSql + Sync)).collect();
+                client.query(prepared, &params).await.map(Some)
+            }));
+            if flight.len() >= FLIGHT_MAX {
+                land(std::mem::take(&mut flight), &mut answers).await?;
+            }
+        }
+        if commits {
+            flight.push(Box::pin(async move { client.batch_execute("COMMIT").await.map(|()| None) }));
+        }
+        land(flight, &mut answers).await?;
+        Ok(answers)
+    }
+}
+
+impl Drop for Session<'_> {
+    fn drop(&mut self) {
+        if self.open
+            && let Some(client) = self.client.take()
+        {
+            // Dropped in the middle: the connection must not go back to the pool with a transaction on it.
+            drop(Object::take(client));
+        }
+    }
+}
+
+/// Sends everything in order, waits for all of it, and returns the first error.
+async fn land(
+    flight: Vec<BoxFuture<'_, Result<Option<Vec<PgRow>>, Error>>>,
+    answers: &mut Answers,
+) -> Result<(), Error> {
+    let mut flight: Vec<_> = flight.into_iter().map(maybe_done).collect();
+    // A future sends when it is first polled, so polling in order is what keeps the statements in order.
+    poll_fn(|context| {
+        let mut landed = true;
+        for one in &mut flight {
+            landed &= Pin::new(one).poll(context).is_ready();
+        }
+        if landed { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
+    for mut one in flight {
+        match Pin::new(&mut one).take_output() {
+            Some(Ok(Some(rows))) => answers.push(rows.iter().map(row_from).collect::<Result<_, _>>()?),
+            Some(Ok(None)) | None => {}
+            Some(Err(error)) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// A session lent to a job.
+pub(crate) struct OnSession<'s, 'p> {
+    pub(crate) session: &'s mut Session<'p>,
+}
+
+impl Sql for OnSession<'_, '_> {
+    fn pipeline(
+        &mut self,
+        statements: Vec<Statement>,
+        ending: Ending,
+    ) -> BoxFuture<'_, Result<Answers, StoreError>> {
+        Box::pin(self.session.run(statements, ending))
+    }
+
+    fn dialect(&self) -> Dialect {
+        Dialect::Postgres
+    }
+}
+
+fn row_from(row: &PgRow) -> Result<Row, Error> {
+    (0..row.len()).map(|column| row.try_get::<_, Value>(column)).collect::<Result<_, _>>().map(Row)
+}
+
+type BoxError = Box<dyn std::error::Error + Sync + Send>;
+
+impl<'a> FromSql<'a> for Value {
+    fn from_sql(kind: &Type, raw: &'a [u8]) -> Result<Self, BoxError> {
+        match *kind {
+            Type::INT8 => i64::from_sql(kind, raw).map(Value::Int),
+            Type::INT4 => i32::from_sql(kind, raw).map(|value| Value::Int(value.into())),
+            Type::BYTEA => Ok(Value::Blob(raw.to_vec())),
+            _ => String::from_sql(kind, raw).map(Value::Text),
+        }
+    }
+
+    fn from_sql_null(_: &Type) -> Result<Self, BoxError> {
+        Ok(Value::Null)
+    }
+
+    fn accepts(kind: &Type) -> bool {
+        matches!(*kind, Type::INT8 | Type::INT4 | Type::BYTEA | Type::TEXT | Type::VARCHAR | Type::NAME)
+    }
+}
+
+impl ToSql for Value {
+    fn to_sql(
+        &self,
+        kind: &Type,
+        out: &mut tokio_postgres::types::private::BytesMut,
+    ) -> Result<IsNull, BoxError> {
+        match self {
+            Value::Null => Ok(IsNull::Yes),
+            Value::Int(value) if *kind == Type::INT4 => i32::try_from(*value)?.to_sql(kind, out),
+            Value::Int(value) if *kind == Type::INT8 => value.to_sql(kind, out),
+            Value::Text(value) if *kind == Type::TEXT => value.to_sql(kind, out),
+            Value::Blob(value) if *kind == Type::BYTEA => value.to_sql(kind, out),
+            other => Err(format!("{other:?} does not fit a parameter of type {kind}").into()),
+        }
+    }
+
+    fn accepts(_: &Type) -> bool {
+        true
+    }
+
+    to_sql_checked!();
+}

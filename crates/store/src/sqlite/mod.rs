@@ -1,0 +1,12 @@
+//! A store in one file: readers that never wait, and one writer thread that commits what is waiting together.
+
+mod connection;
+mod engine;
+mod gate;
+mod schema;
+mod writer;
+
+pub(crate) use engine::Sqlite;
+pub(crate) use schema::known as schema_known;
+
+pub(crate) use rusqlite::version as engine_version;

@@ -1,0 +1,111 @@
+//! The tables on SQLite, in numbered steps that are never edited once released, and the rules for opening a file
+//! that may be empty, older, newer, or somebody else's.
+
+use std::io;
+use std::time::{Duration, Instant};
+
+use rusqlite::{Connection, TransactionBehavior};
+
+use super::connection::Place;
+use super::gate::Gate;
+use crate::StoreError;
+
+/// Marks our files: "DRYD".
+const APPLICATION_ID: i64 = 0x4452_5944;
+const GATE_WAIT_MAX: Duration = Duration::from_secs(10);
+
+/// Each entry takes the schema one version further.
+pub(crate) const STEPS: &[&str] = &[include_str!("schema_1.sql")];
+
+/// The schema that this program writes.
+pub(crate) fn known() -> i64 {
+    STEPS.len() as i64
+}
+
+/// What a file turns out to be.
+enum Found {
+    Empty,
+    Ours(i64),
+}
+
+/// Makes sure that the file is ours and has the schema that this program knows.
+pub(crate) fn settle(place: &Place, connection: &mut Connection) -> Result<(), StoreError> {
+    match inspect(place, connection)? {
+        Found::Ours(version) if version == known() => return Ok(()),
+        Found::Ours(_) | Found::Empty => {}
+    }
+    let gate = Gate::open(&place.path).map_err(|error| gate_error(place, error))?;
+    let pass = gate.pass_within(GATE_WAIT_MAX).map_err(|error| gate_error(place, error))?;
+    let Some(_pass) = pass else {
+        return Err(StoreError::Busy { place: place.shown(), attempt: "migrate the store" });
+    };
+    match inspect(place, connection)? {
+        Found::Ours(version) if version == known() => Ok(()),
+        Found::Ours(version) => migrate(place, connection, version),
+        Found::Empty => migrate(place, connection, 0),
+    }
+}
+
+pub(crate) fn gate_error(place: &Place, error: io::Error) -> StoreError {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => place.read_only(error.into()),
+        io::ErrorKind::StorageFull => {
+            StoreError::Full { place: place.shown(), source: std::sync::Arc::new(error) }
+        }
+        _ => StoreError::database("lock the gate of the store", error),
+    }
+}
+
+fn inspect(place: &Place, connection: &mut Connection) -> Result<Found, StoreError> {
+    let seen = look(connection).map_err(|error| place.classify("read the store's schema", error))?;
+    match seen {
+        (APPLICATION_ID, version, _) if version > known() => {
+            Err(StoreError::Newer { place: place.shown(), found: version, known: known() })
+        }
+        (APPLICATION_ID, version, _) => Ok(Found::Ours(version)),
+        (0, 0, 0) => Ok(Found::Empty),
+        (mark, ..) => {
+            let reason = format!("it is a database of another program (application id {mark})");
+            Err(StoreError::NotDrydock { place: place.shown(), reason })
+        }
+    }
+}
+
+/// Reads mark, version and number of tables at one point in time.
+fn look(connection: &mut Connection) -> rusqlite::Result<(i64, i64, i64)> {
+    let tx = connection.transaction_with_behavior(TransactionBehavior::Deferred)?;
+    let number = |sql: &str| tx.query_row(sql, [], |row| row.get::<_, i64>(0));
+    Ok((
+        number("PRAGMA application_id")?,
+        number("PRAGMA user_version")?,
+        number("SELECT count(*) FROM sqlite_schema")?,
+    ))
+}
+
+fn migrate(place: &Place, connection: &mut Connection, from: i64) -> Result<(), StoreError> {
+    let failed = |error| place.classify("migrate the store", error);
+    write_ahead(connection).map_err(failed)?;
+    let tx = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failed)?;
+    for step in STEPS.iter().skip(usize::try_from(from).unwrap_or(0)) {
+        tx.execute_batch(step).map_err(failed)?;
+    }
+    tx.pragma_update(None, "application_id", APPLICATION_ID).map_err(failed)?;
+    tx.pragma_update(None, "user_version", known()).map_err(failed)?;
+    tx.commit().map_err(failed)
+}
+
+/// Switches to the write-ahead log, which a reader that happens to look can delay.
+fn write_ahead(connection: &Connection) -> rusqlite::Result<()> {
+    let started = Instant::now();
+    loop {
+        let switched = connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get::<_, String>(0));
+        match switched {
+            Ok(mode) if mode == "wal" => return Ok(()),
+            Err(error) if started.elapsed() >= GATE_WAIT_MAX => return Err(error),
+            Ok(mode) if started.elapsed() >= GATE_WAIT_MAX => {
+                return Err(rusqlite::Error::InvalidParameterName(format!("journal mode stays {mode}")));
+            }
+            Ok(_) | Err(_) => std::thread::sleep(Duration::from_millis(5)),
+        }
+    }
+}

@@ -1,0 +1,317 @@
+//! The one thread that writes. It takes what is waiting, runs each job in a savepoint, commits once, answers all:
+//! a durable commit costs one wait for the disk however many jobs share it, and a lone job waits for no company.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use rusqlite::Connection;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::{Instant, timeout_at};
+
+use super::connection::{OnConnection, Place};
+use super::gate::Gate;
+use super::schema::gate_error;
+use crate::StoreError;
+use crate::crash::{CrashPoint, Faults};
+use crate::tx::{Tx, Verdict, Work};
+use crate::wake::Bell;
+
+const BATCH_MAX: usize = 256;
+const QUEUE_MAX: usize = 1024;
+/// How long a job waits for its turn before its caller is told that the store is busy.
+const TURN_WAIT_MAX: Duration = Duration::from_secs(10);
+
+/// The way to the writer thread, which starts with the first job.
+#[derive(Debug)]
+pub(crate) struct Writer {
+    place: Place,
+    faults: Faults,
+    bell: Bell,
+    queue: Mutex<Option<mpsc::Sender<Box<dyn Job>>>>,
+}
+
+impl Writer {
+    pub(crate) fn new(place: Place, faults: Faults, bell: Bell) -> Self {
+        Self { place, faults, bell, queue: Mutex::new(None) }
+    }
+
+    /// Runs a job in a transaction and returns its answer after the commit. Once queued, a job runs whether or not
+    /// its caller is still there.
+    pub(crate) async fn submit<T: Send + 'static>(&self, work: impl Work<T>) -> Result<T, StoreError> {
+        let queue = self.queue()?;
+        let deadline = Instant::now() + TURN_WAIT_MAX;
+        let busy = || StoreError::Busy { place: self.place.shown(), attempt: "write" };
+        let (reply, mut answer) = oneshot::channel();
+        let turn = Arc::new(Turn::default());
+        let job = Box::new(Queued { work, reply, turn: Arc::clone(&turn) });
+        match timeout_at(deadline, queue.send(job)).await {
+            Ok(Ok(())) => {}
+            Ok(Err(_)) => return Err(stopped()),
+            Err(_) => return Err(busy()),
+        }
+        let answered = match timeout_at(deadline, &mut answer).await {
+            Ok(answered) => answered,
+            Err(_) if turn.give_up() => return Err(busy()),
+            // It runs already, so what it does is about to be known.
+            Err(_) => answer.await,
+        };
+        answered.unwrap_or_else(|_| Err(stopped()))
+    }
+
+    fn queue(&self) -> Result<mpsc::Sender<Box<dyn Job>>, StoreError> {
+        let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(running) = queue.as_ref() {
+            return Ok(running.clone());
+        }
+        let (sender, receiver) = mpsc::channel(QUEUE_MAX);
+        let worker = Worker {
+            place: self.place.clone(),
+            faults: self.faults,
+            bell: self.bell.clone(),
+            opened: None,
+            receiver,
+        };
+        let thread = thread::Builder::new().name("drydock-writer".to_owned()).spawn(move || worker.run());
+        thread.map_err(|error| StoreError::database("start the writer thread", error))?;
+        Ok(queue.insert(sender).clone())
+    }
+}
+
+fn stopped() -> StoreError {
+    StoreError::database("write", "the job stopped before it was committed")
+}
+
+/// Who decides whether a waiting job still runs: the writer by taking it, or its caller by giving up; never both.
+#[derive(Debug, Default)]
+struct Turn(AtomicU8);
+
+impl Turn {
+    const WAITING: u8 = 0;
+    const TAKEN: u8 = 1;
+    const GIVEN_UP: u8 = 2;
+
+    fn take(&self) -> bool {
+        self.change(Self::TAKEN)
+    }
+
+    fn give_up(&self) -> bool {
+        self.change(Self::GIVEN_UP)
+    }
+
+    fn change(&self, to: u8) -> bool {
+        self.0.compare_exchange(Self::WAITING, to, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    }
+}
+
+/// A job whose answer type only its caller knows.
+trait Job: Send {
+    fn turn(&self) -> &Turn;
+    fn run(self: Box<Self>, tx: &mut Tx<'_>) -> Ran;
+    fn refuse(self: Box<Self>, error: StoreError);
+}
+
+/// What a job did, and how to tell its caller once the commit is known.
+struct Ran {
+    writes: Writes,
+    answer: Answer,
+    /// Whether a test asked for a fault in this very job.
+    faulty: bool,
+}
+
+enum Writes {
+    Keep,
+    Undo,
+    /// The database failed, and may have ended the whole transaction.
+    Failed(StoreError),
+}
+
+struct Queued<T, W> {
+    work: W,
+    reply: oneshot::Sender<Result<T, StoreError>>,
+    turn: Arc<Turn>,
+}
+
+impl<T: Send + 'static, W: Work<T>> Job for Queued<T, W> {
+    fn turn(&self) -> &Turn {
+        &self.turn
+    }
+
+    fn run(self: Box<Self>, tx: &mut Tx<'_>) -> Ran {
+        let Queued { work, reply, .. } = *self;
+        // A caller's panic must not take the writer, and with it everybody else's jobs, along.
+        let done = catch_unwind(AssertUnwindSafe(|| (work)(tx).now_or_never()));
+        let done = match done {
+            Ok(Some(Ok(Verdict::Keep(value)))) => {
+                tx.point(CrashPoint::BeforeCommit).map(|()| Verdict::Keep(value))
+            }
+            Ok(Some(done)) => done,
+            Ok(None) => Err(StoreError::database("write", "the job waited for something outside")),
+            Err(_) => Err(StoreError::database("write", "the job panicked")),
+        };
+        let (writes, result) = match done {
+            Ok(Verdict::Keep(value)) => (Writes::Keep, Ok(value)),
+            Ok(Verdict::Undo(value)) => (Writes::Undo, Ok(value)),
+            Err(error) => (Writes::Failed(error.clone()), Err(error)),
+        };
+        let answer = move |committed: Result<(), StoreError>| {
+            // A caller that is gone does not want to know.
+            reply.send(committed.and(result)).ok();
+        };
+        Ran { writes, answer: Box::new(answer), faulty: tx.is_armed() }
+    }
+
+    fn refuse(self: Box<Self>, error: StoreError) {
+        self.reply.send(Err(error)).ok();
+    }
+}
+
+/// The thread's own side.
+struct Worker {
+    place: Place,
+    faults: Faults,
+    bell: Bell,
+    opened: Option<(Gate, Connection)>,
+    receiver: mpsc::Receiver<Box<dyn Job>>,
+}
+
+impl Worker {
+    fn run(mut self) {
+        while let Some(first) = self.receiver.blocking_recv() {
+            if let Err((job, error)) = self.serve(first) {
+                job.refuse(error);
+            }
+        }
+    }
+
+    /// Runs one batch; the first job comes back when not even the gate could be passed.
+    fn serve(&mut self, first: Box<dyn Job>) -> Result<(), (Box<dyn Job>, StoreError)> {
+        if self.opened.is_none() {
+            match open(&self.place) {
+                Ok(opened) => self.opened = Some(opened),
+                Err(error) => return Err((first, error)),
+            }
+        }
+        let (gate, connection) = self.opened.as_mut().expect("it was opened above");
+        let pass = match gate.pass() {
+            Ok(pass) => pass,
+            Err(error) => return Err((first, gate_error(&self.place, error))),
+        };
+        // Those that came while the gate was closed share the commit.
+        let mut jobs = vec![first];
+        while jobs.len() < BATCH_MAX {
+            match self.receiver.try_recv() {
+                Ok(job) => jobs.push(job),
+                Err(_) => break,
+            }
+        }
+        jobs.retain(|job| job.turn().take());
+        let mut batch = Batch { place: &self.place, connection, faults: self.faults };
+        let answers = batch.run(jobs);
+        drop(pass);
+        for answer in answers.commit {
+            answer(Ok(()));
+        }
+        if answers.wrote {
+            self.bell.ring();
+        }
+        Ok(())
+    }
+}
+
+fn open(place: &Place) -> Result<(Gate, Connection), StoreError> {
+    let gate = Gate::open(&place.path).map_err(|error| gate_error(place, error))?;
+    Ok((gate, place.connect()?))
+}
+
+type Answer = Box<dyn FnOnce(Result<(), StoreError>)>;
+
+/// The callers to tell that all is well; those with bad news were told before.
+#[derive(Default)]
+struct Answers {
+    commit: Vec<Answer>,
+    wrote: bool,
+}
+
+struct Batch<'a> {
+    place: &'a Place,
+    connection: &'a mut Connection,
+    faults: Faults,
+}
+
+impl Batch<'_> {
+    fn run(&mut self, jobs: Vec<Box<dyn Job>>) -> Answers {
+        if jobs.is_empty() {
+            return Answers::default();
+        }
+        if let Err(error) = self.execute("BEGIN IMMEDIATE") {
+            jobs.into_iter().for_each(|job| job.refuse(error.clone()));
+            return Answers::default();
+        }
+        let (mut answers, mut armed) = (Answers::default(), false);
+        let mut jobs = jobs.into_iter();
+        for job in jobs.by_ref() {
+            let Ran { writes, answer, faulty } = self.in_savepoint(job);
+            armed |= faulty;
+            answers.commit.push(answer);
+            answers.wrote |= matches!(writes, Writes::Keep);
+            if let (Writes::Failed(error), true) = (&writes, self.connection.is_autocommit()) {
+                // SQLite gave up the whole transaction, and with it the jobs before this one.
+                answers.commit.drain(..).for_each(|answer| answer(Err(error.clone())));
+                jobs.for_each(|job| job.refuse(error.clone()));
+                return Answers::default();
+            }
+        }
+        let committed = self
+            .execute("COMMIT")
+            .and_then(|()| if armed { self.faults.hit(CrashPoint::AfterCommit) } else { Ok(()) });
+        if let Err(error) = committed {
+            self.roll_back();
+            answers.commit.drain(..).for_each(|answer| answer(Err(error.clone())));
+            answers.wrote = false;
+        }
+        answers
+    }
+
+    /// Runs a job so that its failure undoes its own writes only.
+    fn in_savepoint(&mut self, job: Box<dyn Job>) -> Ran {
+        if let Err(error) = self.execute("SAVEPOINT job") {
+            let told = error.clone();
+            let answer = Box::new(move |_| job.refuse(told));
+            return Ran { writes: Writes::Failed(error), answer, faulty: false };
+        }
+        let ran = {
+            let sql = OnConnection { connection: self.connection, place: self.place };
+            job.run(&mut Tx::new(Box::new(sql), self.faults))
+        };
+        let closed = match &ran.writes {
+            Writes::Keep => self.execute("RELEASE job"),
+            Writes::Failed(_) if self.connection.is_autocommit() => Ok(()),
+            Writes::Undo | Writes::Failed(_) => self.execute("ROLLBACK TO job; RELEASE job"),
+        };
+        match closed {
+            Ok(()) => ran,
+            Err(error) => {
+                // What the savepoint holds is unknown now, so the whole batch goes.
+                self.roll_back();
+                Ran { writes: Writes::Failed(error), ..ran }
+            }
+        }
+    }
+
+    fn roll_back(&self) {
+        if self.connection.is_autocommit() {
+            return;
+        }
+        if let Err(error) = self.execute("ROLLBACK") {
+            tracing::error!(%error, "could not roll back a failed batch");
+        }
+    }
+
+    fn execute(&self, sql: &str) -> Result<(), StoreError> {
+        self.connection.execute_batch(sql).map_err(|error| self.place.classify("commit", error))
+    }
+}

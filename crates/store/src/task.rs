@@ -1,0 +1,14 @@
+//! The only place that starts tasks. What runs here must not be cancelled with the request that asked for it.
+
+use std::future::Future;
+
+use tokio::task::JoinHandle;
+
+/// Starts a task on the current runtime.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "this is the store's one home of tasks; each is joined or ends with its store"
+)]
+pub(crate) fn start<T: Send + 'static>(work: impl Future<Output = T> + Send + 'static) -> JoinHandle<T> {
+    tokio::spawn(work)
+}

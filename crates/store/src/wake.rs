@@ -1,0 +1,82 @@
+//! Waking those who wait for a change. A wake carries nothing: whoever wakes reads the feed.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until, timeout_at};
+
+use crate::store::{Inner, Reach};
+
+/// How often a waiter looks for commits of other processes on SQLite; one look costs about a microsecond.
+const POLL_EVERY: Duration = Duration::from_millis(20);
+
+/// Rung after every commit that was noticed.
+#[derive(Debug, Clone)]
+pub(crate) struct Bell {
+    rung: Arc<watch::Sender<u64>>,
+}
+
+impl Bell {
+    pub(crate) fn new() -> Self {
+        Self { rung: Arc::new(watch::Sender::new(0)) }
+    }
+
+    pub(crate) fn ring(&self) {
+        self.rung.send_modify(|count| *count = count.wrapping_add(1));
+    }
+
+    pub(crate) fn listen(&self) -> watch::Receiver<u64> {
+        self.rung.subscribe()
+    }
+
+    /// Says whether anybody would hear it.
+    pub(crate) fn is_heard(&self) -> bool {
+        self.rung.receiver_count() > 0
+    }
+}
+
+/// Waits for commits, of this process or of any other.
+#[derive(Debug)]
+pub struct Watch {
+    store: Arc<Inner>,
+    heard: watch::Receiver<u64>,
+}
+
+impl Watch {
+    pub(crate) fn new(store: Arc<Inner>) -> Self {
+        // What others committed before this moment is noticed now, so that it does not count as a change later.
+        notice(&store);
+        let heard = store.bell().listen();
+        Self { store, heard }
+    }
+
+    /// Returns when something was committed since the last return, or when `limit` has passed. May return early.
+    pub async fn changed(&mut self, limit: Duration) {
+        let deadline = Instant::now() + limit;
+        match self.store.reach() {
+            Reach::Told => {
+                timeout_at(deadline, self.heard.changed()).await.ok();
+            }
+            Reach::Polled => loop {
+                let next = deadline.min(Instant::now() + POLL_EVERY);
+                tokio::select! {
+                    biased;
+                    _ = self.heard.changed() => return,
+                    () = sleep_until(next) => notice(&self.store),
+                }
+                if Instant::now() >= deadline {
+                    // The last look may have found something, which then has been told by this return.
+                    self.heard.mark_unchanged();
+                    return;
+                }
+            },
+        }
+    }
+}
+
+fn notice(store: &Inner) {
+    if let Err(error) = store.notice() {
+        tracing::warn!(%error, "could not look for changes of other processes");
+    }
+}
