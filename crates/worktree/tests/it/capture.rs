@@ -239,6 +239,7 @@ fn setting_the_branch_leaves_files_alone_and_the_status_clean() {
     for _ in 0..2 {
         scene.checkout.branch_set(&captured.commit).unwrap();
         assert_eq!(scene.fixture.tip(BRANCH), captured.commit);
+        assert_eq!(scene.agent(&["diff-files", "--name-only"]), "", "before anything refreshes the index");
         assert_eq!(scene.agent(&["status", "--porcelain"]), "");
         assert_eq!(read(&scene.path().join("new.txt")), "new\n");
         assert!(!scene.path().join("b.txt").exists());
