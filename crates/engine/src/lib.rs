@@ -1,1 +1,36 @@
-//! Placeholder until the first commit of this crate.
+//! Takes plans through their phases: the only committer of transitions, the only keeper of held locks, and the
+//! place where slow looks outside (git, agents, rules) become facts for the pure state machine.
+
+mod action_file;
+mod clock;
+mod engine;
+mod error;
+mod hold;
+mod identity;
+mod look;
+mod make;
+mod phase;
+mod registry;
+mod rule;
+mod settings;
+mod steer;
+mod task;
+mod transition;
+mod tree;
+mod upkeep;
+mod why;
+mod worker;
+
+pub use action_file::{ActionFileError, parse as parse_action_file};
+pub use clock::now;
+pub use engine::Engine;
+pub use error::{Absent, EngineError};
+pub use look::{AgentCheckup, AgentEntry, Checkpoint, PlanDiff};
+pub use make::{Asked, NewInvariant, Request};
+pub use registry::{Lockable, NewProject};
+pub use settings::Settings;
+pub use steer::Caller;
+pub use task::shield;
+pub use tree::{StrategyDraft, SubplanDraft};
+pub use upkeep::{Checkup, Collected, Grade, Kept, Removed, Sweep};
+pub use why::{CanAct, Why};

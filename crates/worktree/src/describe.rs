@@ -17,11 +17,13 @@ impl Repository {
     /// Reads the first line of a commit and when it was written.
     pub fn commit_head(&self, commit: &CommitId) -> Result<CommitHead, GitError> {
         let attempt = format!("read {commit}");
-        let call = self.call(attempt.as_str()).args(["show", "--no-patch", "--format=%ct %s", commit.as_str()]);
-        let answer = call.run()?.text(&attempt)?;
-        let read = answer.trim_end().split_once(' ').and_then(|(at, subject)| {
+        let call =
+            self.call(attempt.as_str()).args(["show", "--no-patch", "--format=%ct %s", commit.as_str()]);
+        let output = call.run()?;
+        let answer = String::from_utf8_lossy(&output.stdout);
+        let read = answer.trim_end_matches('\n').split_once(' ').and_then(|(at, subject)| {
             Some(CommitHead { subject: subject.to_owned(), at_seconds: at.parse().ok()? })
         });
-        read.ok_or_else(|| GitError::unexpected(&attempt, answer))
+        read.ok_or_else(|| GitError::unexpected(&attempt, answer.as_ref()))
     }
 }

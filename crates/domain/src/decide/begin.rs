@@ -71,7 +71,10 @@ pub(super) fn start(snapshot: &Snapshot, start: Start, context: &Context) -> Res
             draft.plan.choices = Vec::new();
             draft = draft.event(Event::InvariantEnforced(start.enforcement));
         }
-        Phase::Execute => draft.plan.head_commit = None,
+        Phase::Execute => {
+            draft.plan.head_commit = None;
+            draft.plan.head_run = None;
+        }
         Phase::Apply => {}
     }
     draft.plan.run = Some(start.run);

@@ -1,0 +1,163 @@
+//! Action files: TOML in, an action out. Unknown keys are errors that name their line.
+
+use std::collections::BTreeMap;
+
+use drydock_domain::{
+    Action, AgentRoles, Argument, Invariant, InvariantScope, Name, Phase, Reviewer, Rule, Timestamp,
+    Validation,
+};
+use serde::Deserialize;
+
+use crate::rule::refuse_unusable;
+
+/// Why an action file was refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct ActionFileError(String);
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    name: Name,
+    description: String,
+    #[serde(default)]
+    definition_of_done: Option<String>,
+    #[serde(default)]
+    profile: Option<String>,
+    #[serde(default)]
+    allow_empty: bool,
+    #[serde(default)]
+    arguments: BTreeMap<Name, Argument>,
+    #[serde(default)]
+    agents: AgentRoles,
+    #[serde(default)]
+    reviewers: Vec<Reviewer>,
+    #[serde(default)]
+    validations: Vec<Validation>,
+    #[serde(default)]
+    invariants: Vec<RuleFile>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RuleFile {
+    name: Name,
+    #[serde(default)]
+    cel: Option<String>,
+    #[serde(default)]
+    command: Option<String>,
+    #[serde(default)]
+    text: Option<String>,
+    #[serde(default)]
+    at: Option<Vec<Phase>>,
+}
+
+/// Reads an action file.
+pub fn parse(text: &str, now: Timestamp) -> Result<Action, ActionFileError> {
+    let refuse = |text: String| ActionFileError(text);
+    let file: File = toml::from_str(text).map_err(|error| refuse(error.to_string().trim_end().to_owned()))?;
+    let mut agents = file.agents;
+    agents.reviewers.extend(file.reviewers);
+    let scope = InvariantScope::Action(file.name.clone());
+    let mut invariants = Vec::new();
+    for rule in file.invariants {
+        if invariants.iter().any(|known: &Invariant| known.name == rule.name) {
+            return Err(refuse(format!("invariant {} stands twice in the file", rule.name)));
+        }
+        invariants.push(invariant(rule, scope.clone()).map_err(refuse)?);
+    }
+    render_check(&file.description, "description").map_err(refuse)?;
+    if let Some(done) = &file.definition_of_done {
+        render_check(done, "definition_of_done").map_err(refuse)?;
+    }
+    Ok(Action {
+        name: file.name,
+        description: file.description,
+        definition_of_done: file.definition_of_done,
+        profile: file.profile,
+        arguments: file.arguments,
+        agents,
+        validations: file.validations,
+        invariants,
+        allow_empty: file.allow_empty,
+        created_at: now,
+    })
+}
+
+fn invariant(rule: RuleFile, scope: InvariantScope) -> Result<Invariant, String> {
+    let name = rule.name;
+    let parsed = rule_of(&name, rule.cel, rule.command, rule.text)?;
+    Ok(Invariant {
+        name,
+        scope,
+        rule: parsed,
+        at: rule.at.unwrap_or_else(|| Phase::ALL.to_vec()),
+        locked: false,
+    })
+}
+
+/// Returns the one rule that is given, or says what is wrong.
+pub(crate) fn rule_of(
+    name: &Name,
+    cel: Option<String>,
+    command: Option<String>,
+    text: Option<String>,
+) -> Result<Rule, String> {
+    match (cel, command, text) {
+        (Some(source), None, None) => match refuse_unusable(&source) {
+            Ok(()) => Ok(Rule::Cel(source)),
+            Err(reason) => Err(format!("invariant {name}: {reason}")),
+        },
+        (None, Some(command), None) if !command.trim().is_empty() => Ok(Rule::Command(command)),
+        (None, None, Some(text)) if !text.trim().is_empty() => Ok(Rule::Text(text)),
+        (_, _, _) => {
+            Err(format!("invariant {name} needs exactly one of cel, command and text, and not an empty one"))
+        }
+    }
+}
+
+fn render_check(template: &str, key: &str) -> Result<(), String> {
+    minijinja::Environment::new()
+        .template_from_str(template)
+        .map(|_| ())
+        .map_err(|error| format!("{key} is not a valid template: {error}"))
+}
+
+/// Renders a template over arguments; a name that no argument has is an error, not an empty text.
+pub(crate) fn render(template: &str, arguments: &BTreeMap<String, String>) -> Result<String, String> {
+    let mut environment = minijinja::Environment::new();
+    environment.set_undefined_behavior(minijinja::UndefinedBehavior::Strict);
+    environment.render_str(template, arguments).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const AT: Timestamp = Timestamp::from_micros(1);
+
+    #[test]
+    fn an_unknown_key_is_named_with_its_line() {
+        let error =
+            parse("name = \"fix\"\ndescription = \"x\"\ndefinition_of_dome = \"y\"\n", AT).unwrap_err();
+        let text = error.to_string();
+        assert!(text.contains("definition_of_dome") && text.contains("line 3"), "{text}");
+    }
+
+    #[test]
+    fn a_rule_is_exactly_one_of_three() {
+        let with =
+            |rule: &str| parse(&format!("name='a'\ndescription='b'\n[[invariants]]\nname='r'\n{rule}"), AT);
+        assert!(with("cel = 'true'").is_ok());
+        assert!(with("").is_err());
+        assert!(with("cel = 'true'\ntext = 'x'").is_err());
+        assert!(with("cel = '1 +'").is_err());
+    }
+
+    #[test]
+    fn a_template_with_an_unknown_name_is_refused_when_rendered() {
+        let arguments = BTreeMap::from([("what".to_owned(), "it".to_owned())]);
+        assert_eq!(render("Fix {{ what }}", &arguments), Ok("Fix it".to_owned()));
+        assert!(render("Fix {{ whom }}", &arguments).is_err());
+    }
+}

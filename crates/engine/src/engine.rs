@@ -1,0 +1,169 @@
+//! The engine as a value: what it is made of, and the looks at projects and repositories that all of it shares.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use drydock_agent::Runner;
+use drydock_domain::{
+    ChangesetId, Context, Decision, DecisionId, Event, IdPrefix, Name, Plan, PlanId, Project, Recorded, RunId,
+};
+use drydock_store::{Found, Store};
+use drydock_worktree::{Git, Repository};
+use tokio_util::sync::CancellationToken;
+
+use crate::error::EngineError;
+use crate::identity::Identity;
+use crate::settings::Settings;
+use crate::{clock, task};
+
+/// Takes plans through their phases. Cheap to clone; all clones are one.
+#[derive(Clone)]
+pub struct Engine {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    store: Store,
+    settings: Settings,
+    identity: Identity,
+    runner: Runner,
+    stopping: CancellationToken,
+}
+
+impl Engine {
+    /// Returns an engine on this store. Looks at nothing yet: git is found when first needed.
+    pub fn new(store: Store, settings: Settings) -> Engine {
+        let runner = Runner::new(settings.launcher.clone());
+        let identity = Identity::of_this_process();
+        let stopping = CancellationToken::new();
+        Engine { inner: Arc::new(Inner { store, settings, identity, runner, stopping }) }
+    }
+
+    /// Returns the store.
+    pub fn store(&self) -> &Store {
+        &self.inner.store
+    }
+
+    /// Returns the configuration.
+    pub fn settings(&self) -> &Settings {
+        &self.inner.settings
+    }
+
+    pub(crate) fn identity(&self) -> &Identity {
+        &self.inner.identity
+    }
+
+    pub(crate) fn runner(&self) -> &Runner {
+        &self.inner.runner
+    }
+
+    /// Returns the token that is cancelled when this process is asked to stop.
+    pub fn stopping(&self) -> &CancellationToken {
+        &self.inner.stopping
+    }
+
+    /// Asks everything that runs here to stop, and lets go of every lock that is still held (S1.5). Call it last:
+    /// runs under way hand their plans back by themselves once [`Engine::stopping`] is cancelled.
+    pub async fn release_all(&self) -> Result<(), EngineError> {
+        self.inner.stopping.cancel();
+        self.store().leases_release_all(self.identity().prefix()).await?;
+        Ok(())
+    }
+
+    pub(crate) fn context(&self, by: &str) -> Context {
+        Context {
+            now: clock::now(),
+            by: by.to_owned(),
+            fresh_decision: DecisionId::from_random(clock::random()),
+        }
+    }
+
+    pub(crate) fn fresh_plan(&self) -> PlanId {
+        PlanId::from_random(clock::random())
+    }
+
+    pub(crate) fn fresh_run(&self) -> RunId {
+        RunId::from_random(clock::random())
+    }
+
+    pub(crate) fn fresh_changeset(&self) -> ChangesetId {
+        ChangesetId::from_random(clock::random())
+    }
+
+    /// Returns the plan that this beginning of an id names.
+    pub async fn plan(&self, given: &str) -> Result<Plan, EngineError> {
+        let prefix = prefix(given, PlanId::PREFIX, "plan")?;
+        one(self.store().plan_find(&prefix).await?, "plan", given)
+    }
+
+    /// Returns the decision that this beginning of an id names.
+    pub async fn decision(&self, given: &str) -> Result<Decision, EngineError> {
+        let prefix = prefix(given, DecisionId::PREFIX, "decision")?;
+        one(self.store().decision_find(&prefix).await?, "decision", given)
+    }
+
+    /// Returns the stored plan of this id.
+    pub(crate) async fn plan_stored(&self, id: &PlanId) -> Result<Plan, EngineError> {
+        self.store().plan_fetch(id).await?.ok_or_else(|| EngineError::absent("plan", id))
+    }
+
+    /// Returns the project of this name.
+    pub async fn project(&self, name: &str) -> Result<Project, EngineError> {
+        let absent = || EngineError::absent("project", name);
+        let name: Name = name.parse().map_err(|_| absent())?;
+        self.store().project_fetch(&name).await?.ok_or_else(absent)
+    }
+
+    /// Opens the repository of a project.
+    pub(crate) async fn repository(&self, project: &Project) -> Result<Repository, EngineError> {
+        self.repository_at(PathBuf::from(&project.repo)).await
+    }
+
+    /// Opens the repository at a path.
+    pub(crate) async fn repository_at(&self, path: PathBuf) -> Result<Repository, EngineError> {
+        task::blocking(move || {
+            let git = Git::find()?;
+            Ok(Repository::open(&git, &path)?)
+        })
+        .await
+    }
+
+    /// Returns the events of a plan, or of all, after a place in the feed. Waits for one up to `limit`.
+    pub async fn events_after(
+        &self,
+        filter: &drydock_store::EventFilter,
+        limit: std::time::Duration,
+    ) -> Result<Vec<Recorded>, EngineError> {
+        let deadline = tokio::time::Instant::now() + limit;
+        // Watching before looking: what is committed in between wakes us.
+        let mut watch = self.store().watch();
+        loop {
+            let events = self.store().event_list(filter).await?;
+            let left = deadline.saturating_duration_since(tokio::time::Instant::now());
+            if !events.is_empty() || left.is_zero() || self.stopping().is_cancelled() {
+                return Ok(events);
+            }
+            tokio::select! {
+                () = watch.changed(left) => {}
+                () = self.stopping().cancelled() => {}
+            }
+        }
+    }
+
+    /// Logs an event that could not be written instead of dropping it unseen.
+    pub(crate) async fn note(&self, hold: &crate::hold::Hold, events: Vec<Event>) -> Result<(), EngineError> {
+        Ok(self.store().plan_note(hold.lease(), events).await?)
+    }
+}
+
+pub(crate) fn prefix(given: &str, prefix: &'static str, kind: &'static str) -> Result<IdPrefix, EngineError> {
+    IdPrefix::parse(given, prefix, kind).map_err(|_| EngineError::absent(kind, given))
+}
+
+pub(crate) fn one<T>(found: Found<T>, kind: &'static str, given: &str) -> Result<T, EngineError> {
+    match found {
+        Found::One(thing) => Ok(thing),
+        Found::None => Err(EngineError::absent(kind, given)),
+        Found::Many(candidates) => Err(EngineError::Ambiguous { kind, given: given.to_owned(), candidates }),
+    }
+}

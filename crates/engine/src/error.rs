@@ -1,0 +1,155 @@
+//! What an engine call can end with other than its answer. A refusal says that the world said no; the others say
+//! that we could not find out or could not do it.
+
+use drydock_domain::{Lock, Refusal};
+use drydock_store::{CommitError, RecordError, StoreError};
+use drydock_worktree::{GitError, OpenError};
+
+/// Why an engine call has no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    /// The state machine refused.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// Another process works on it.
+    #[error("{} {} is held by {} (process {} on {}, {})", lock.scope.name(), lock.key, lock.holder.owner, lock.holder.pid, lock.holder.host, lock.holder.purpose)]
+    LockHeld {
+        /// The lock in the way.
+        lock: Box<Lock>,
+    },
+    /// The lock ran out or was broken while we worked; nothing more was committed.
+    #[error("the lock on {key} was lost; nothing more was committed")]
+    LeaseLost {
+        /// The plan or project.
+        key: String,
+    },
+    /// The plan is at another revision than the caller expected.
+    #[error("the plan is at revision {found}, not at {expected}")]
+    StaleRevision {
+        /// What the caller expected.
+        expected: i64,
+        /// What is stored.
+        found: i64,
+    },
+    /// There is no such thing.
+    #[error("there is no {} {:?}", .0.kind, .0.name)]
+    Absent(Absent),
+    /// The beginning of an id fits several.
+    #[error("{given:?} fits more than one {kind}: {}", candidates.join(", "))]
+    Ambiguous {
+        /// The kind of thing.
+        kind: &'static str,
+        /// What was typed.
+        given: String,
+        /// What it fits.
+        candidates: Vec<String>,
+    },
+    /// The name is taken.
+    #[error("{kind} {name:?} exists already")]
+    Exists {
+        /// The kind of thing.
+        kind: &'static str,
+        /// Its name.
+        name: String,
+    },
+    /// Something still needs it.
+    #[error("{kind} {name:?} is still used by {}", by.join(", "))]
+    InUse {
+        /// The kind of thing.
+        kind: &'static str,
+        /// Its name.
+        name: String,
+        /// Who needs it.
+        by: Vec<String>,
+    },
+    /// What was asked for makes no sense.
+    #[error("{text}")]
+    Invalid {
+        /// What is wrong.
+        text: String,
+        /// What to do.
+        hint: String,
+    },
+    /// The repository cannot be used.
+    #[error(transparent)]
+    Repository(#[from] OpenError),
+    /// Git failed.
+    #[error(transparent)]
+    Git(#[from] GitError),
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A file of our own could not be handled.
+    #[error("could not {attempt}")]
+    File {
+        /// What was tried.
+        attempt: String,
+        /// What the system said.
+        source: std::io::Error,
+    },
+}
+
+/// Something that was named and is not there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Absent {
+    /// The kind of thing.
+    pub kind: &'static str,
+    /// What it was called.
+    pub name: String,
+}
+
+impl EngineError {
+    /// Says that there is no such thing.
+    pub fn absent(kind: &'static str, name: impl ToString) -> Self {
+        Self::Absent(Absent { kind, name: name.to_string() })
+    }
+
+    pub(crate) fn invalid(text: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self::Invalid { text: text.into(), hint: hint.into() }
+    }
+
+    /// Says whether the same call may pass later without anybody changing anything.
+    pub fn is_transient(&self) -> bool {
+        match self {
+            EngineError::LockHeld { .. }
+            | EngineError::LeaseLost { .. }
+            | EngineError::StaleRevision { .. } => true,
+            EngineError::Git(failure) => failure.is_transient(),
+            EngineError::Store(failure) => failure.is_transient(),
+            EngineError::Refused(_)
+            | EngineError::Absent(_)
+            | EngineError::Ambiguous { .. }
+            | EngineError::Exists { .. }
+            | EngineError::InUse { .. }
+            | EngineError::Invalid { .. }
+            | EngineError::Repository(_)
+            | EngineError::File { .. } => false,
+        }
+    }
+}
+
+impl From<CommitError> for EngineError {
+    fn from(error: CommitError) -> Self {
+        match error {
+            CommitError::Refused(refusal) => Self::Refused(refusal),
+            CommitError::LeaseLost { plan, .. } => Self::LeaseLost { key: plan.to_string() },
+            CommitError::PlanMissing(plan) => Self::absent("plan", plan),
+            CommitError::PlanExists(plan) => Self::Exists { kind: "plan", name: plan.to_string() },
+            CommitError::ProjectLockMissing => Self::LeaseLost { key: "the project".to_owned() },
+            CommitError::Store(error) => Self::Store(error),
+        }
+    }
+}
+
+impl From<RecordError> for EngineError {
+    fn from(error: RecordError) -> Self {
+        match error {
+            RecordError::NotOpen { id } => Self::invalid(
+                format!("changeset {id} is not open"),
+                "open a changeset and record into its handle",
+            ),
+            RecordError::LeaseLost { id, .. } => Self::LeaseLost { key: id.to_string() },
+            RecordError::Store(error) => Self::Store(error),
+        }
+    }
+}

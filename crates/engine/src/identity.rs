@@ -1,0 +1,42 @@
+//! Who this process is to others: the owner strings of its locks, and the name behind a person's commands.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use drydock_domain::Holder;
+
+use crate::clock;
+
+/// One process. Owners of locks are numbered within it, so that no two of them are the same invocation.
+#[derive(Debug)]
+pub(crate) struct Identity {
+    host: String,
+    pid: u32,
+    prefix: String,
+    next: AtomicU64,
+}
+
+impl Identity {
+    pub(crate) fn of_this_process() -> Self {
+        let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+        let pid = std::process::id();
+        // The random part tells this process from an earlier one with the same pid.
+        let prefix = format!("{host}/{pid}/{:08x}/", clock::random() as u32);
+        Self { host, pid, prefix, next: AtomicU64::new(1) }
+    }
+
+    /// Returns a holder that no other acquisition shares.
+    pub(crate) fn holder(&self, purpose: &str) -> Holder {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        Holder {
+            owner: format!("{}{number}", self.prefix),
+            host: self.host.clone(),
+            pid: self.pid,
+            purpose: purpose.to_owned(),
+        }
+    }
+
+    /// Returns what all owner strings of this process begin with.
+    pub(crate) fn prefix(&self) -> &str {
+        &self.prefix
+    }
+}

@@ -1,0 +1,178 @@
+//! Looks at a plan that change nothing: its diff, its snapshots, the configured agents.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use drydock_agent::{AgentSpec, Ending, RunDirs, Task};
+use drydock_domain::{Lock, LockId, Plan, Timestamp};
+use tokio::sync::mpsc;
+
+use crate::engine::{Engine, one, prefix};
+use crate::error::EngineError;
+use crate::rule::Subject;
+use crate::task;
+use crate::upkeep::Grade;
+
+/// How long an agent that is only checked may take.
+const CHECK_MAX: Duration = Duration::from_secs(30);
+/// How much of what it says is listened to.
+const CHECK_SIGNALS: usize = 64;
+
+/// What a plan changes.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PlanDiff {
+    /// The patch.
+    pub text: String,
+    /// How many files it touches.
+    pub files: u64,
+    /// How many lines it adds.
+    pub lines_added: u64,
+    /// How many lines it deletes.
+    pub lines_deleted: u64,
+}
+
+/// A snapshot of a plan's work.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Checkpoint {
+    /// The ref that keeps it.
+    pub reference: String,
+    /// Its commit.
+    pub commit: String,
+    /// What it was kept for.
+    pub label: String,
+    /// When it was made.
+    pub created_at: Timestamp,
+}
+
+/// A configured agent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AgentEntry {
+    /// Its name.
+    pub name: String,
+    /// How it is spoken to.
+    pub protocol: String,
+    /// What is started.
+    pub summary: String,
+    /// How long one run may take.
+    pub timeout: Duration,
+}
+
+/// What starting an agent for real showed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AgentCheckup {
+    /// How it is.
+    pub grade: Grade,
+    /// What was seen.
+    pub text: String,
+    /// What to do about it.
+    pub hint: Option<String>,
+    /// How long it took.
+    pub took: Duration,
+}
+
+impl Engine {
+    /// Returns what a plan changes: nothing before Execute completed.
+    pub async fn plan_diff(&self, plan: &Plan) -> Result<PlanDiff, EngineError> {
+        let Subject { from, to } = Subject::of(plan)?;
+        if from == to {
+            return Ok(PlanDiff::default());
+        }
+        let project = self.project(plan.spec.project.as_str()).await?;
+        let repository = self.repository(&project).await?;
+        task::blocking(move || {
+            let stat = repository.stat(&from, &to)?;
+            let patch = repository.patch(&from, &to)?;
+            Ok(PlanDiff {
+                text: String::from_utf8_lossy(&patch).into_owned(),
+                files: stat.files,
+                lines_added: stat.lines_added,
+                lines_deleted: stat.lines_deleted,
+            })
+        })
+        .await
+    }
+
+    /// Returns the snapshots of a plan, oldest first.
+    pub async fn checkpoints(&self, plan: &Plan) -> Result<Vec<Checkpoint>, EngineError> {
+        let project = self.project(plan.spec.project.as_str()).await?;
+        let repository = self.repository(&project).await?;
+        let prefix = format!("refs/drydock/snap/{}/", plan.id);
+        task::blocking(move || {
+            let mut refs = repository.refs(&prefix)?;
+            refs.sort_by_key(|(name, _)| {
+                name.rsplit('/').next().and_then(|number| number.parse::<u64>().ok())
+            });
+            let checkpoint = |(reference, commit): (String, _)| {
+                let head = repository.commit_head(&commit)?;
+                let created_at = Timestamp::from_micros(head.at_seconds.saturating_mul(1_000_000));
+                Ok(Checkpoint { reference, commit: commit.to_string(), label: head.subject, created_at })
+            };
+            refs.into_iter().map(checkpoint).collect()
+        })
+        .await
+    }
+
+    /// Starts an agent for real, in an empty directory and with a task that asks for nothing.
+    pub async fn agent_check(&self, name: &str) -> Result<AgentCheckup, EngineError> {
+        let spec = self.settings().agents.get(name).ok_or_else(|| EngineError::absent("agent", name))?;
+        let spec = spec.clone().with_timeout(CHECK_MAX.min(spec.timeout()));
+        let run = self.fresh_run();
+        let root = self.settings().worktrees.join("checks").join(run.as_str());
+        let dirs = RunDirs { worktree: root.join("tree"), temp: root.join("temp") };
+        let (tree, made) = (dirs.worktree.clone(), root.clone());
+        let file = |attempt: &str, source| EngineError::File { attempt: attempt.to_owned(), source };
+        let prepared = task::blocking(move || std::fs::create_dir_all(&tree)).await;
+        prepared.map_err(|source| file("make a directory for the check", source))?;
+        let job = Task {
+            plan: String::new(),
+            run: run.to_string(),
+            phase: "check".to_owned(),
+            role: "check".to_owned(),
+            task: "Change nothing; this only checks that you can be started.".to_owned(),
+            definition_of_done: None,
+            arguments: BTreeMap::new(),
+            invariants: Vec::new(),
+            choices: Vec::new(),
+            feedback: Vec::new(),
+            worktree: dirs.worktree.to_string_lossy().into_owned(),
+            base: String::new(),
+        };
+        let began = tokio::time::Instant::now();
+        let (signals, mut heard) = mpsc::channel(CHECK_SIGNALS);
+        let stop = self.stopping().clone();
+        let (ended, ()) = tokio::join!(self.runner().agent(&spec, &job, &dirs, signals, stop), async {
+            while heard.recv().await.is_some() {}
+        });
+        let took = began.elapsed();
+        let removed = task::blocking(move || std::fs::remove_dir_all(made)).await;
+        removed.map_err(|source| file("remove the directory of the check", source))?;
+        let (grade, text, hint) = match ended {
+            Ok(Ending::Finished) => (Grade::Good, "it started and finished".to_owned(), None),
+            Ok(ending) => {
+                let text = format!("it started, and then {}", crate::phase::wording(&ending));
+                (Grade::Doubtful, text, Some("run it by hand with the same words".to_owned()))
+            }
+            Err(error) => (Grade::Bad, error.to_string(), Some(error.hint())),
+        };
+        Ok(AgentCheckup { grade, text, hint, took })
+    }
+
+    /// Breaks a lock, with a reason that is recorded. Whoever held it can commit nothing more.
+    pub async fn lock_break(&self, given: &str, reason: &str, by: &str) -> Result<Lock, EngineError> {
+        let lock =
+            one(self.store().lock_find(&prefix(given, LockId::PREFIX, "lock")?).await?, "lock", given)?;
+        let broken = self.store().lock_break(&lock.id, reason, by).await?;
+        broken.ok_or_else(|| EngineError::absent("lock", given))
+    }
+
+    /// Returns the configured agents.
+    pub fn agents(&self) -> Vec<AgentEntry> {
+        let entry = |(name, spec): (&String, &AgentSpec)| AgentEntry {
+            name: name.clone(),
+            protocol: spec.protocol().to_owned(),
+            summary: spec.summary(),
+            timeout: spec.timeout(),
+        };
+        self.settings().agents.iter().map(entry).collect()
+    }
+}

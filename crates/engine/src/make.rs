@@ -1,0 +1,232 @@
+//! Making plans: an action or a plain task, its arguments, profile and agents become one stored plan.
+
+use std::collections::BTreeMap;
+
+use drydock_domain::{
+    Action, AgentRoles, Argument, Invariant, InvariantScope, Name, NewPlan, Phase, Plan, PlanId, Profile,
+    Project, Spec, Validation, create,
+};
+
+use crate::action_file::{render, rule_of};
+use crate::engine::Engine;
+use crate::error::EngineError;
+use crate::task;
+
+/// The action's name of a plan that was made from a plain task.
+const PLAIN_TASK: &str = "run";
+
+/// A request for a plan.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// What is to be done.
+    pub asked: Asked,
+    /// On which project.
+    pub project: String,
+    /// With which profile; else the action's, else the configured default.
+    pub profile: Option<String>,
+    /// With which agent, instead of the action's.
+    pub agent: Option<String>,
+    /// Rules for this plan alone.
+    pub invariants: Vec<NewInvariant>,
+}
+
+/// What is to be done.
+#[derive(Debug, Clone)]
+pub enum Asked {
+    /// An action with arguments.
+    Action {
+        /// Its name.
+        name: String,
+        /// Its arguments.
+        arguments: BTreeMap<String, String>,
+    },
+    /// A task in words.
+    Task(String),
+}
+
+/// A rule as a person gives it.
+#[derive(Debug, Clone, Default)]
+pub struct NewInvariant {
+    /// Its name.
+    pub name: String,
+    /// A CEL expression, or
+    pub cel: Option<String>,
+    /// a command, or
+    pub command: Option<String>,
+    /// words.
+    pub text: Option<String>,
+    /// Before which phases; all when none is named.
+    pub at: Vec<Phase>,
+}
+
+impl NewInvariant {
+    /// Returns the invariant at a scope, or says what is wrong with it.
+    pub(crate) fn at_scope(self, scope: InvariantScope) -> Result<Invariant, EngineError> {
+        let refuse = |text: String| EngineError::invalid(text, "see `drydock invariant add --help`");
+        let name: Name =
+            self.name.parse().map_err(|error: drydock_domain::NameError| refuse(error.to_string()))?;
+        let rule = rule_of(&name, self.cel, self.command, self.text).map_err(refuse)?;
+        let at = if self.at.is_empty() { Phase::ALL.to_vec() } else { self.at };
+        Ok(Invariant { name, scope, rule, at, locked: false })
+    }
+}
+
+impl Engine {
+    /// Makes a plan: `strategize/queued`, its base pinned to the tip of the project's target.
+    pub async fn use_action(&self, request: Request, by: &str) -> Result<Plan, EngineError> {
+        let project = self.project(&request.project).await?;
+        let id = self.fresh_plan();
+        let spec = self.spec(&project, request, &id).await?;
+        let base_commit = self.target_tip(&project).await?;
+        let hold = self.hold(&id, "make the plan").await?;
+        let new = NewPlan { id, spec, base_commit };
+        let made = self.store().plan_create(hold.lease(), create(new, &self.context(by))).await;
+        hold.release().await;
+        Ok(made?)
+    }
+
+    async fn spec(&self, project: &Project, request: Request, id: &PlanId) -> Result<Spec, EngineError> {
+        let mut invariants = Vec::new();
+        for rule in request.invariants {
+            let rule = rule.at_scope(InvariantScope::Plan(id.clone()))?;
+            self.refuse_locked(&rule).await?;
+            invariants.push(rule);
+        }
+        let mut spec = match request.asked {
+            Asked::Task(task) => self.plain_spec(project, task, request.profile)?,
+            Asked::Action { name, arguments } => {
+                let action = self.action(&name).await?;
+                self.action_spec(project, action, arguments, request.profile)?
+            }
+        };
+        spec.invariants.extend(invariants);
+        if let Some(agent) = request.agent {
+            self.known_agent(&agent)?;
+            spec.agents.execute = Some(agent);
+        }
+        Ok(spec)
+    }
+
+    fn plain_spec(
+        &self,
+        project: &Project,
+        task: String,
+        profile: Option<String>,
+    ) -> Result<Spec, EngineError> {
+        if task.trim().is_empty() {
+            return Err(EngineError::invalid("the task is empty", "say in a sentence what is to be done"));
+        }
+        Ok(Spec {
+            action: PLAIN_TASK.parse().expect("the constant is a valid name"),
+            project: project.name.clone(),
+            task,
+            definition_of_done: None,
+            arguments: BTreeMap::new(),
+            profile: self.profile(profile.as_deref())?,
+            agents: AgentRoles::default(),
+            validations: project.validations.clone(),
+            invariants: Vec::new(),
+            allow_empty: false,
+        })
+    }
+
+    fn action_spec(
+        &self,
+        project: &Project,
+        action: Action,
+        given: BTreeMap<String, String>,
+        profile: Option<String>,
+    ) -> Result<Spec, EngineError> {
+        let arguments = complete(&action.arguments, given, &action.name)?;
+        let rendered = |template: &str| {
+            render(template, &arguments).map_err(|error| {
+                let text = format!("the task of action {} could not be written: {error}", action.name);
+                EngineError::invalid(text, "declare the name under [arguments] in the action's file")
+            })
+        };
+        let task = rendered(&action.description)?;
+        let definition_of_done = action.definition_of_done.as_deref().map(rendered).transpose()?;
+        Ok(Spec {
+            project: project.name.clone(),
+            task,
+            definition_of_done,
+            profile: self.profile(profile.or(action.profile).as_deref())?,
+            agents: action.agents,
+            validations: merged(action.validations, &project.validations),
+            invariants: action.invariants,
+            allow_empty: action.allow_empty,
+            action: action.name,
+            arguments,
+        })
+    }
+
+    fn profile(&self, name: Option<&str>) -> Result<Profile, EngineError> {
+        let name = name.unwrap_or(&self.settings().default_profile);
+        let known = &self.settings().profiles;
+        known
+            .iter()
+            .find(|profile| profile.name == name)
+            .cloned()
+            .ok_or_else(|| EngineError::absent("profile", name))
+    }
+
+    /// Refuses the name of an agent that this process is not configured with.
+    pub(crate) fn known_agent(&self, name: &str) -> Result<(), EngineError> {
+        if self.settings().agents.contains_key(name) {
+            Ok(())
+        } else {
+            Err(EngineError::absent("agent", name))
+        }
+    }
+
+    /// Returns the commit that the project's target points to.
+    pub(crate) async fn target_tip(&self, project: &Project) -> Result<String, EngineError> {
+        let repository = self.repository(project).await?;
+        let target = project.target.clone();
+        let tip = task::blocking(move || repository.branch_tip(&target)).await?;
+        tip.map(|commit| commit.to_string()).ok_or_else(|| EngineError::absent("branch", &project.target))
+    }
+}
+
+/// Returns the arguments with defaults filled in; unknown and missing ones are errors that name all there are.
+fn complete(
+    declared: &BTreeMap<Name, Argument>,
+    given: BTreeMap<String, String>,
+    action: &Name,
+) -> Result<BTreeMap<String, String>, EngineError> {
+    let known = || match declared.keys().map(Name::as_str).collect::<Vec<_>>() {
+        names if names.is_empty() => format!("action {action} takes no arguments"),
+        names => format!("action {action} takes: {}", names.join(", ")),
+    };
+    if let Some(unknown) = given.keys().find(|name| declared.keys().all(|key| key.as_str() != name.as_str()))
+    {
+        return Err(EngineError::invalid(format!("action {action} has no argument {unknown:?}"), known()));
+    }
+    let mut arguments = given;
+    for (name, argument) in declared {
+        match (arguments.contains_key(name.as_str()), &argument.default, argument.required) {
+            (true, _, _) => {}
+            (false, Some(default), _) => {
+                arguments.insert(name.to_string(), default.clone());
+            }
+            (false, None, true) => {
+                let text = format!("action {action} needs the argument {name:?}", name = name.as_str());
+                return Err(EngineError::invalid(text, format!("add --arg {name}=VALUE; {}", known())));
+            }
+            (false, None, false) => {
+                arguments.insert(name.to_string(), String::new());
+            }
+        }
+    }
+    Ok(arguments)
+}
+
+/// Returns the action's validations and those of the project that it does not name itself.
+fn merged(mut validations: Vec<Validation>, project: &[Validation]) -> Vec<Validation> {
+    for validation in project {
+        if validations.iter().all(|own| own.name != validation.name) {
+            validations.push(validation.clone());
+        }
+    }
+    validations
+}

@@ -1,0 +1,278 @@
+//! Running an agent in a worktree and listening to it: what it says becomes events, choices, snapshots and
+//! questions; how it ends becomes the end of the run.
+
+use std::time::Duration;
+
+use drydock_agent::{Ending, Message, RunDirs, Signal, StartError, Task};
+use drydock_domain::{Choice, Command, ErrorClass, Event, Invariant, Question, Rule};
+use drydock_worktree::Checkout;
+use serde_json::json;
+use tokio::sync::mpsc;
+
+use super::scope::{End, Scope, signature, snapshot};
+use crate::error::EngineError;
+use crate::rule::effective_for;
+use crate::task;
+
+/// How many signals may wait before the agent is slowed down.
+const SIGNALS_MAX: usize = 256;
+/// How often what the agent wrote becomes an event.
+const FLUSH: Duration = Duration::from_millis(300);
+/// How many lines one event carries at the most; what is beyond is counted.
+const LINES_PER_EVENT_MAX: usize = 40;
+/// How many events one run's output makes at the most.
+const OUTPUT_EVENTS_MAX: usize = 200;
+/// How long a line in an event is at the most.
+const LINE_MAX: usize = 500;
+
+/// What an agent is asked to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Role {
+    Strategist,
+    Writer,
+}
+
+impl Role {
+    fn name(self) -> &'static str {
+        match self {
+            Role::Strategist => "strategist",
+            Role::Writer => "writer",
+        }
+    }
+}
+
+/// How an agent's work ended.
+pub(super) enum AgentEnd {
+    /// It did its work and recorded these choices.
+    Finished { choices: Vec<Choice> },
+    /// The run is over.
+    Ended(End),
+}
+
+impl Scope<'_> {
+    /// Runs an agent to its end. Whatever it wrote is kept, however it ended.
+    pub(super) async fn agent(
+        &self,
+        name: &str,
+        role: Role,
+        checkout: &Checkout,
+    ) -> Result<AgentEnd, EngineError> {
+        let Some(spec) = self.engine.settings().agents.get(name).cloned() else {
+            let text = format!("there is no agent {name:?} in the configuration");
+            return Ok(AgentEnd::Ended(self.failed(ErrorClass::AgentMissing, text)));
+        };
+        let invariants = effective_for(self.engine, &self.plan).await?;
+        let job = self.job(role, &invariants);
+        let dirs = RunDirs { worktree: self.tree(), temp: self.temp() };
+        self.note(Event::Agent { what: "started", details: json!({ "agent": name, "role": role.name() }) })
+            .await?;
+        let (signals, heard) = mpsc::channel(SIGNALS_MAX);
+        let stop = self.stop.child_token();
+        let running = self.engine.runner().agent(&spec, &job, &dirs, signals, stop.clone());
+        let mut listener = Listener::new(self, name, checkout);
+        let (ending, listened) = tokio::join!(running, async {
+            let listened = listener.listen(heard, &stop).await;
+            if listened.is_err() {
+                stop.cancel();
+            }
+            listened
+        });
+        listened?;
+        let (choices, question) = (listener.choices, listener.question);
+        self.agent_ended(name, checkout, ending, choices, question).await
+    }
+
+    fn job(&self, role: Role, invariants: &[Invariant]) -> Task {
+        let plan = &self.plan;
+        Task {
+            plan: plan.id.to_string(),
+            run: self.run.to_string(),
+            phase: plan.stage.phase().to_string(),
+            role: role.name().to_owned(),
+            task: plan.spec.task.clone(),
+            definition_of_done: plan.spec.definition_of_done.clone(),
+            arguments: plan.spec.arguments.clone(),
+            invariants: invariants.iter().map(describe).collect(),
+            choices: plan.choices.iter().map(|choice| json!(choice)).collect(),
+            feedback: plan.feedback.clone(),
+            worktree: self.tree().to_string_lossy().into_owned(),
+            base: plan.base_commit.clone(),
+        }
+    }
+
+    async fn agent_ended(
+        &self,
+        name: &str,
+        checkout: &Checkout,
+        ending: Result<Ending, StartError>,
+        choices: Vec<Choice>,
+        question: Option<Question>,
+    ) -> Result<AgentEnd, EngineError> {
+        let how = match &ending {
+            Ok(ending) => wording(ending),
+            Err(error) => error.to_string(),
+        };
+        self.note(Event::Agent { what: "ended", details: json!({ "agent": name, "how": how }) }).await?;
+        if let Some(question) = question {
+            self.keep(checkout, "work before the question").await?;
+            let ask = Command::Ask(self.run.clone(), question);
+            return Ok(AgentEnd::Ended(End::Report(Box::new(ask))));
+        }
+        let failed = |class, text: String| Ok(AgentEnd::Ended(self.failed(class, text)));
+        let said = |tail: &str| if tail.is_empty() { String::new() } else { format!("; it said:\n{tail}") };
+        match ending {
+            Ok(Ending::Finished) => Ok(AgentEnd::Finished { choices }),
+            Ok(Ending::Stopped) => Ok(AgentEnd::Ended(End::Stopped)),
+            Ok(Ending::Failed { tail, .. } | Ending::Killed { tail, .. }) => {
+                failed(ErrorClass::AgentFailed, format!("agent {name} {how}{}", said(&tail)))
+            }
+            Ok(Ending::TimedOut { tail, .. }) => {
+                failed(ErrorClass::AgentTimedOut, format!("agent {name} {how}{}", said(&tail)))
+            }
+            Ok(Ending::OutputExceeded { .. }) => {
+                failed(ErrorClass::AgentFailed, format!("agent {name} {how}"))
+            }
+            Err(error) => {
+                failed(ErrorClass::AgentMissing, format!("agent {name}: {error}; {}", error.hint()))
+            }
+        }
+    }
+
+    /// Keeps what is in the worktree now as a snapshot, and returns its ref.
+    pub(super) async fn keep(&self, checkout: &Checkout, label: &str) -> Result<String, EngineError> {
+        let (checkout, base, plan) = (checkout.clone(), self.base()?, self.plan.id.clone());
+        let (repository, label) = (self.repository.clone(), label.to_owned());
+        task::blocking(move || {
+            let captured = checkout.capture(&base, &label, &signature(&repository))?;
+            snapshot(&repository, plan.as_str(), &captured.commit)
+        })
+        .await
+    }
+}
+
+/// Says how an agent ended, to go on after its name.
+pub(crate) fn wording(ending: &Ending) -> String {
+    match ending {
+        Ending::Finished => "finished".to_owned(),
+        Ending::Failed { code, .. } => format!("ended with exit code {code}"),
+        Ending::Killed { signal, .. } => format!("was killed by signal {signal}"),
+        Ending::TimedOut { after, .. } => format!("took longer than {} s", after.as_secs()),
+        Ending::Stopped => "was stopped".to_owned(),
+        Ending::OutputExceeded { limit } => format!("wrote more than {limit} bytes"),
+    }
+}
+
+fn describe(invariant: &Invariant) -> String {
+    let name = &invariant.name;
+    match &invariant.rule {
+        Rule::Cel(source) => format!("{name}: {source}"),
+        Rule::Command(command) => format!("{name}: `{command}` must succeed"),
+        Rule::Text(text) => format!("{name}: {text}"),
+    }
+}
+
+/// Turns what an agent says into events while it runs.
+struct Listener<'a> {
+    scope: &'a Scope<'a>,
+    agent: &'a str,
+    checkout: &'a Checkout,
+    choices: Vec<Choice>,
+    question: Option<Question>,
+    lines: Vec<String>,
+    unsaid: usize,
+    output_events: usize,
+}
+
+impl<'a> Listener<'a> {
+    fn new(scope: &'a Scope<'a>, agent: &'a str, checkout: &'a Checkout) -> Self {
+        let (choices, lines) = (Vec::new(), Vec::new());
+        Self { scope, agent, checkout, choices, question: None, lines, unsaid: 0, output_events: 0 }
+    }
+
+    async fn listen(
+        &mut self,
+        mut heard: mpsc::Receiver<Signal>,
+        stop: &tokio_util::sync::CancellationToken,
+    ) -> Result<(), EngineError> {
+        let mut flush = tokio::time::interval(FLUSH);
+        flush.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                signal = heard.recv() => match signal {
+                    Some(signal) => self.hear(signal).await?,
+                    None => break,
+                },
+                _ = flush.tick() => self.flush().await?,
+            }
+            if self.question.is_some() {
+                stop.cancel();
+            }
+        }
+        self.flush().await
+    }
+
+    async fn hear(&mut self, signal: Signal) -> Result<(), EngineError> {
+        match signal {
+            Signal::Log { line, .. } => self.line(&line),
+            Signal::Garbled { line, reason } => {
+                self.line(&line);
+                let details = json!({ "agent": self.agent, "reason": reason });
+                self.scope.note(Event::Agent { what: "garbled", details }).await?;
+            }
+            Signal::Message(message) => self.message(message).await?,
+        }
+        Ok(())
+    }
+
+    fn line(&mut self, line: &str) {
+        if self.lines.len() < LINES_PER_EVENT_MAX && self.output_events < OUTPUT_EVENTS_MAX {
+            self.lines.push(line.chars().take(LINE_MAX).collect());
+        } else {
+            self.unsaid += 1;
+        }
+    }
+
+    async fn flush(&mut self) -> Result<(), EngineError> {
+        if self.lines.is_empty() {
+            return Ok(());
+        }
+        self.output_events += 1;
+        let lines = std::mem::take(&mut self.lines);
+        let unsaid = std::mem::take(&mut self.unsaid);
+        let details = json!({ "agent": self.agent, "lines": lines, "left_out": unsaid });
+        self.scope.note(Event::Agent { what: "output", details }).await
+    }
+
+    async fn message(&mut self, message: Message) -> Result<(), EngineError> {
+        self.flush().await?;
+        let agent = self.agent;
+        let event = match message {
+            Message::Choice { question, chosen, alternatives, rationale, confidence } => {
+                let choice = Choice { question, chosen, alternatives, rationale, confidence };
+                self.choices.push(choice.clone());
+                Event::ChoiceRecorded(choice)
+            }
+            Message::Progress { text, percent } => Event::Agent {
+                what: "progress",
+                details: json!({ "agent": agent, "text": text, "percent": percent }),
+            },
+            Message::Checkpoint { label } => {
+                let kept = self.scope.keep(self.checkout, &label).await?;
+                Event::Agent {
+                    what: "checkpoint",
+                    details: json!({ "agent": agent, "label": label, "ref": kept }),
+                }
+            }
+            Message::Ask { question, options } => {
+                let offered = options.into_iter().map(|option| (option.id, option.label)).collect();
+                self.question.get_or_insert_with(|| Question::from_agent(question.clone(), offered));
+                Event::Agent { what: "asked", details: json!({ "agent": agent, "question": question }) }
+            }
+            Message::Subplan(_) | Message::Verdict { .. } => {
+                let reason = "subplans and verdicts are not built yet";
+                Event::Agent { what: "garbled", details: json!({ "agent": agent, "reason": reason }) }
+            }
+        };
+        self.scope.note(event).await
+    }
+}

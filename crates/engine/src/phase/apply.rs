@@ -1,0 +1,285 @@
+//! Apply: merge in memory against the target as it is now, judge the merged result, record the intent, move the
+//! target by compare-and-swap, record the end. The user's files change only by a fast-forward that refuses to touch
+//! dirty ones. All of it under the project's lock.
+
+use drydock_domain::{
+    Command, Enforcement, ErrorClass, Event, Intent, NewEntry, Phase, Plan, Question, ValidationRun,
+};
+use drydock_worktree::{CommitId, Landing, Merge, Push};
+use serde_json::json;
+
+use super::execute::entry;
+use super::scope::{End, Scope, commit_id, signature};
+use crate::error::EngineError;
+use crate::hold::ProjectHold;
+use crate::rule::Subject;
+use crate::task;
+
+/// How often a landing starts over because the target moved in between.
+const ATTEMPTS_MAX: usize = 10;
+const SUBJECT_MAX: usize = 72;
+const WORKER: &str = "drydock";
+
+pub(super) async fn run(scope: &Scope<'_>) -> Result<End, EngineError> {
+    scope.prepare().await?;
+    let project = scope.engine.hold_project(&scope.project.name, &scope.stop).await?;
+    let lander = Lander { scope, project: &project };
+    let ended = tokio::select! {
+        ended = lander.run() => ended,
+        () = project.lost().cancelled() => Err(EngineError::LeaseLost { key: scope.project.name.to_string() }),
+    };
+    project.release().await;
+    ended
+}
+
+/// A landing under both locks.
+struct Lander<'a> {
+    scope: &'a Scope<'a>,
+    project: &'a ProjectHold,
+}
+
+/// What came of one attempt.
+enum Attempt {
+    Ended(End),
+    TargetMoved,
+}
+
+/// A merged result that has not landed.
+struct Merged {
+    from: CommitId,
+    commit: CommitId,
+}
+
+impl Lander<'_> {
+    async fn run(&self) -> Result<End, EngineError> {
+        if let Some(intent) = self.scope.plan.intent.clone()
+            && let Some(end) = self.settle(intent).await?
+        {
+            return Ok(end);
+        }
+        if let Some(end) = self.unrecorded().await? {
+            return Ok(end);
+        }
+        for _ in 0..ATTEMPTS_MAX {
+            match self.attempt().await? {
+                Attempt::Ended(end) => return Ok(end),
+                Attempt::TargetMoved => {}
+            }
+        }
+        let text = format!(
+            "{} moved {ATTEMPTS_MAX} times while the plan was being landed",
+            self.scope.project.target
+        );
+        Ok(self.scope.failed(ErrorClass::Git, text))
+    }
+
+    /// Finds out how a landing that was begun before ended. The repository says it: the target contains the commit,
+    /// or still stands where it stood, or was rewritten, in which case only a person can say.
+    async fn settle(&self, intent: Intent) -> Result<Option<End>, EngineError> {
+        let (from, to) = (commit_id(&intent.from)?, commit_id(&intent.to)?);
+        let (target, begun, landed) = (intent.target.clone(), from.clone(), to.clone());
+        let (has_to, has_from) = self
+            .scope
+            .git(move |repository| {
+                Ok((repository.contains(&target, &landed)?, repository.contains(&target, &begun)?))
+            })
+            .await?;
+        match (has_to, has_from) {
+            (true, _) => self.landed(&to).await.map(Some),
+            (false, true) => {
+                self.scope
+                    .engine
+                    .issue_landing(self.scope.hold, self.project, Command::Forgo, WORKER)
+                    .await?;
+                Ok(None)
+            }
+            (false, false) => {
+                let question = Question::apply_outcome(&intent.target, &intent.from, &intent.to);
+                Ok(Some(End::Report(Box::new(Command::Ask(self.scope.run.clone(), question)))))
+            }
+        }
+    }
+
+    /// Compares what Execute recorded with what the head commit holds; Apply lands exactly what was recorded (S3.3).
+    async fn unrecorded(&self) -> Result<Option<End>, EngineError> {
+        let recorded = recorded(self.scope.engine, &self.scope.plan).await?;
+        let subject = Subject::of(&self.scope.plan)?;
+        let changes =
+            self.scope.git(move |repository| repository.changes(&subject.from, &subject.to)).await?;
+        let held: Vec<_> = changes.into_iter().map(entry).collect();
+        if same(recorded, held) {
+            return Ok(None);
+        }
+        let text = "the head commit does not hold what the changesets recorded";
+        Ok(Some(self.scope.failed(ErrorClass::Inconsistent, text)))
+    }
+
+    async fn attempt(&self) -> Result<Attempt, EngineError> {
+        let scope = self.scope;
+        let merged = match self.merge().await? {
+            Ok(merged) => merged,
+            Err(reasons) => return Ok(Attempt::Ended(self.constrained(reasons))),
+        };
+        let reasons = match self.judge(&merged).await? {
+            Some(reasons) => reasons,
+            None => return Ok(Attempt::Ended(End::Stopped)),
+        };
+        if !reasons.is_empty() {
+            return Ok(Attempt::Ended(self.constrained(reasons)));
+        }
+        if scope.stop.is_cancelled() {
+            return Ok(Attempt::Ended(End::Stopped));
+        }
+        self.land(merged).await
+    }
+
+    /// Merges without touching a file. A conflict is a reason, not an error.
+    async fn merge(&self) -> Result<Result<Merged, Vec<String>>, EngineError> {
+        let scope = self.scope;
+        let (target, subject, text) =
+            (scope.project.target.clone(), Subject::of(&scope.plan)?, message(&scope.plan));
+        let repository = scope.repository.clone();
+        task::blocking(move || {
+            let Some(from) = repository.branch_tip(&target)? else {
+                return Err(EngineError::absent("branch", target));
+            };
+            match repository.merge(&subject.from, &from, &subject.to)? {
+                Merge::Conflict { paths, .. } => Ok(Err(conflicts(&target, &paths))),
+                Merge::Clean(tree) => {
+                    let author = signature(&repository);
+                    let commit = repository.commit(&tree, std::slice::from_ref(&from), &text, &author)?;
+                    Ok(Ok(Merged { from, commit }))
+                }
+            }
+        })
+        .await
+    }
+
+    /// Judges the merged result by validations and invariants. None means that the run was asked to stop.
+    async fn judge(&self, merged: &Merged) -> Result<Option<Vec<String>>, EngineError> {
+        let scope = self.scope;
+        let subject = Subject { from: merged.from.clone(), to: merged.commit.clone() };
+        let enforcement = scope.engine.enforce(&scope.plan, &scope.project, Phase::Apply, subject).await?;
+        let mut reasons: Vec<_> = enforcement.blocking().iter().map(|finding| finding.describe()).collect();
+        scope.note(enforced(enforcement)).await?;
+        if scope.plan.spec.validations.is_empty() {
+            return Ok(Some(reasons));
+        }
+        let (path, commit) = (scope.directory().join("merged"), merged.commit.clone());
+        let place = path.clone();
+        scope.git(move |repository| repository.checkout_detached(&place, &commit)).await?;
+        let validations = scope.validate(&path).await?;
+        scope.git(move |repository| repository.checkout_remove(&path)).await?;
+        let Some(validations) = validations else { return Ok(None) };
+        reasons.extend(validations.iter().filter(|run| run.required && !run.passed).map(failed));
+        Ok(Some(reasons))
+    }
+
+    /// Records the intent, moves the target, records the end. Not interrupted in between: only the repository could
+    /// tell afterwards how it ended.
+    async fn land(&self, merged: Merged) -> Result<Attempt, EngineError> {
+        let scope = self.scope;
+        let target = scope.project.target.clone();
+        let intent =
+            Intent { target: target.clone(), from: merged.from.to_string(), to: merged.commit.to_string() };
+        let intend = Command::Intend(scope.run.clone(), intent);
+        scope.engine.issue_landing(scope.hold, self.project, intend, WORKER).await?;
+        let (branch, from, to) = (target.clone(), merged.from.clone(), merged.commit.clone());
+        let landing = scope.git(move |repository| repository.land(&branch, &from, &to)).await?;
+        let end = match landing {
+            Landing::Moved | Landing::Already => {
+                return self.landed(&merged.commit).await.map(Attempt::Ended);
+            }
+            Landing::Stale { .. } => Attempt::TargetMoved,
+            Landing::Dirty { worktree, paths } => {
+                let text = format!(
+                    "{} has uncommitted changes in the way of landing on {target}: {}; commit or stash them, then \
+                     `drydock plan retry {}`",
+                    worktree.display(),
+                    paths.join(", "),
+                    scope.plan.id
+                );
+                Attempt::Ended(scope.failed(ErrorClass::TargetDirty, text))
+            }
+            Landing::Occupied { worktree, operation } => {
+                let text = format!(
+                    "{} is in the middle of a {operation}; end it, then `drydock plan retry {}`",
+                    worktree.display(),
+                    scope.plan.id
+                );
+                Attempt::Ended(scope.failed(ErrorClass::TargetDirty, text))
+            }
+        };
+        scope.engine.issue_landing(scope.hold, self.project, Command::Forgo, WORKER).await?;
+        Ok(end)
+    }
+
+    /// The target contains the commit: push it where there is a remote, and record the end.
+    async fn landed(&self, commit: &CommitId) -> Result<End, EngineError> {
+        let scope = self.scope;
+        self.push(commit).await?;
+        let land = Command::Land(scope.run.clone(), commit.to_string());
+        scope.engine.issue_landing(scope.hold, self.project, land, WORKER).await?;
+        Ok(End::Recorded)
+    }
+
+    /// Pushes what landed. A push that fails is told and does not undo the landing.
+    async fn push(&self, commit: &CommitId) -> Result<(), EngineError> {
+        let scope = self.scope;
+        let Some(remote) = scope.project.remote.clone() else { return Ok(()) };
+        let (branch, pushed, name) = (scope.project.target.clone(), commit.clone(), remote.clone());
+        let pushed = scope.git(move |repository| repository.push(&name, &branch, &pushed)).await;
+        let (outcome, text) = match pushed {
+            Ok(Push::Pushed) => ("pushed", None),
+            Ok(Push::Rejected { text }) => ("push_failed", Some(text)),
+            Err(error) => ("push_failed", Some(error.to_string())),
+        };
+        let details = json!({ "remote": remote, "commit": commit.to_string(), "text": text });
+        scope.note(Event::Synced { outcome, details }).await
+    }
+
+    fn constrained(&self, reasons: Vec<String>) -> End {
+        End::Report(Box::new(Command::Constrain(self.scope.run.clone(), reasons)))
+    }
+}
+
+fn enforced(enforcement: Enforcement) -> Event {
+    if enforcement.blocking().is_empty() {
+        Event::InvariantEnforced(enforcement)
+    } else {
+        Event::InvariantBlocked(enforcement)
+    }
+}
+
+fn failed(run: &ValidationRun) -> String {
+    format!("validation {} fails on the merged result: {}", run.name, run.text)
+}
+
+fn conflicts(target: &str, paths: &[String]) -> Vec<String> {
+    paths.iter().map(|path| format!("{path} conflicts with {target}")).collect()
+}
+
+/// Returns what the changesets of the run that made the head hold.
+pub(crate) async fn recorded(
+    engine: &crate::engine::Engine,
+    plan: &Plan,
+) -> Result<Vec<NewEntry>, EngineError> {
+    let changesets = engine.store().changeset_list(&plan.id).await?;
+    let of_head = changesets.into_iter().filter(|changeset| plan.head_run.as_ref() == Some(&changeset.run));
+    Ok(of_head.flat_map(|changeset| changeset.entries).map(|entry| entry.change).collect())
+}
+
+fn same(mut one: Vec<NewEntry>, mut other: Vec<NewEntry>) -> bool {
+    one.sort_by(|left, right| left.path.cmp(&right.path));
+    other.sort_by(|left, right| left.path.cmp(&right.path));
+    one == other
+}
+
+/// Returns the message of a plan's commits: the task's first line, the rest below, and which plan it was.
+pub(super) fn message(plan: &Plan) -> String {
+    let task = plan.spec.task.trim();
+    let first = task.lines().next().unwrap_or_default();
+    let subject: String = first.chars().take(SUBJECT_MAX).collect();
+    let body = if subject == task { String::new() } else { format!("\n{task}\n") };
+    format!("{subject}\n{body}\nDrydock-Plan: {}\n", plan.id)
+}

@@ -1,0 +1,142 @@
+//! Bringing a queued phase to its end: lock, start, run, report, let go. Whoever can take the lock can do it, so
+//! recovery is nothing else: a phase whose owner is gone is taken over and driven again.
+
+use std::pin::Pin;
+
+use drydock_domain::{
+    Command, Enforcement, ErrorClass, Failure, Phase, Plan, PlanId, Project, Start, State, TakeOverCause,
+};
+use tokio_util::sync::CancellationToken;
+
+use super::scope::{End, Scope};
+use super::{apply, execute, leftovers, strategize};
+use crate::engine::Engine;
+use crate::error::EngineError;
+use crate::hold::Hold;
+use crate::rule::Subject;
+
+/// Who reports what a run came to.
+const WORKER: &str = "drydock";
+
+/// Why a run was asked to stop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Cause {
+    Nothing,
+    LockLost,
+    Interrupted,
+    CancelAsked,
+}
+
+impl Engine {
+    /// Brings the queued phase of a plan to its end in this process. A plan that is not queued is left as it is; one
+    /// that another process holds is a conflict.
+    pub fn drive(&self, plan: PlanId) -> Pin<Box<dyn Future<Output = Result<Plan, EngineError>> + Send>> {
+        let engine = self.clone();
+        Box::pin(async move {
+            let mut hold = engine.hold(&plan, "drive a phase").await?;
+            hold.keep_alive(engine.settings().lock_ttl);
+            let driven = engine.drive_held(&hold, &plan).await;
+            hold.release().await;
+            driven
+        })
+    }
+
+    async fn drive_held(&self, hold: &Hold, id: &PlanId) -> Result<Plan, EngineError> {
+        let plan = self.plan_stored(id).await?;
+        let plan = match plan.stage.state() {
+            State::Queued => plan,
+            // We hold its lock, so whoever ran it is gone.
+            State::Processing => {
+                self.issue(hold, Command::TakeOver(TakeOverCause::OwnerGone), WORKER).await?.plan
+            }
+            State::Waiting
+            | State::Complete
+            | State::Errored
+            | State::Cancelled
+            | State::Applied
+            | State::Constrained => return Ok(plan),
+        };
+        let project = self.project(plan.spec.project.as_str()).await?;
+        let repository = self.repository(&project).await?;
+        leftovers::set_aside(self, &plan, &repository).await?;
+        let plan = self.start(hold, plan, &project).await?;
+        let run = plan.run.clone().expect("a started plan has a run");
+        let stop = CancellationToken::new();
+        let scope = Scope { engine: self, hold, plan, project, repository, run, stop };
+        self.finish(hold, scope).await
+    }
+
+    async fn start(&self, hold: &Hold, plan: Plan, project: &Project) -> Result<Plan, EngineError> {
+        let phase = plan.stage.phase();
+        let base = self.target_tip(project).await?;
+        let enforcement = match phase {
+            Phase::Strategize if plan.gate.is_none() => {
+                let mut at_base = plan.clone();
+                at_base.base_commit.clone_from(&base);
+                self.enforce(&at_base, project, phase, Subject::of(&at_base)?).await?
+            }
+            Phase::Strategize | Phase::Execute | Phase::Apply => Enforcement::nothing(phase),
+        };
+        let start = Start { run: self.fresh_run(), base, enforcement };
+        Ok(self.issue(hold, Command::Start(start), WORKER).await?.plan)
+    }
+
+    /// Runs the phase, listens for reasons to stop, and commits how it ended.
+    async fn finish(&self, hold: &Hold, scope: Scope<'_>) -> Result<Plan, EngineError> {
+        let mut cause = Cause::Nothing;
+        let ended = {
+            let body = run(&scope);
+            tokio::pin!(body);
+            loop {
+                let open = cause == Cause::Nothing;
+                tokio::select! {
+                    ended = &mut body => break ended,
+                    () = hold.lost().cancelled(), if open => cause = Cause::LockLost,
+                    () = self.stopping().cancelled(), if open => cause = Cause::Interrupted,
+                    () = hold.cancel_asked(), if open => cause = Cause::CancelAsked,
+                }
+                scope.stop.cancel();
+            }
+        };
+        let id = &scope.plan.id;
+        let command = match (ended, cause) {
+            (_, Cause::LockLost) => return Err(EngineError::LeaseLost { key: id.to_string() }),
+            (Ok(End::Recorded), _) => return self.plan_stored(id).await,
+            (Ok(End::Report(command)), _) => *command,
+            (Ok(End::Stopped), Cause::CancelAsked) => self.cancel_command(id).await?,
+            (Ok(End::Stopped), Cause::Nothing | Cause::Interrupted) => {
+                Command::TakeOver(TakeOverCause::Interrupted)
+            }
+            (Err(error @ (EngineError::LeaseLost { .. } | EngineError::Store(_))), _) => return Err(error),
+            (Err(error), _) => failure(&scope, &error),
+        };
+        Ok(self.issue(hold, command, WORKER).await?.plan)
+    }
+
+    async fn cancel_command(&self, plan: &PlanId) -> Result<Command, EngineError> {
+        let request = self.store().request_fetch(plan).await?;
+        Ok(match request {
+            Some(request) => Command::Cancel { reason: request.reason },
+            None => Command::TakeOver(TakeOverCause::Interrupted),
+        })
+    }
+}
+
+async fn run(scope: &Scope<'_>) -> Result<End, EngineError> {
+    match scope.plan.stage.phase() {
+        Phase::Strategize => strategize::run(scope).await,
+        Phase::Execute => execute::run(scope).await,
+        Phase::Apply => apply::run(scope).await,
+    }
+}
+
+/// What a run that could not do its work reports; the error's causes are part of the text.
+fn failure(scope: &Scope<'_>, error: &EngineError) -> Command {
+    let mut text = error.to_string();
+    let mut source = std::error::Error::source(error);
+    while let Some(cause) = source {
+        text.push_str(&format!(": {cause}"));
+        source = cause.source();
+    }
+    Command::Fail(scope.run.clone(), Failure { class: ErrorClass::Git, text }, None)
+}

@@ -1,0 +1,123 @@
+//! One run while it goes on: what it may touch, and how it ends.
+
+use std::path::PathBuf;
+
+use drydock_domain::{Command, ErrorClass, Event, Failure, Plan, Project, RunId, Timestamp};
+use drydock_worktree::{CommitId, GitError, RefCreated, Repository, Signature};
+use tokio_util::sync::CancellationToken;
+
+use crate::engine::Engine;
+use crate::error::EngineError;
+use crate::hold::Hold;
+use crate::{clock, task};
+
+/// How often numbering a snapshot is tried against others that number at the same time.
+const SNAPSHOT_ATTEMPTS_MAX: usize = 100;
+
+/// What one run of a phase works with.
+pub(super) struct Scope<'a> {
+    pub(super) engine: &'a Engine,
+    pub(super) hold: &'a Hold,
+    pub(super) plan: Plan,
+    pub(super) project: Project,
+    pub(super) repository: Repository,
+    pub(super) run: RunId,
+    pub(super) stop: CancellationToken,
+}
+
+/// How a run ended.
+pub(super) enum End {
+    /// This command says it; nothing of it is committed yet.
+    Report(Box<Command>),
+    /// It is committed.
+    Recorded,
+    /// The run was asked to stop and did.
+    Stopped,
+}
+
+impl Scope<'_> {
+    /// Returns the directory of this run.
+    pub(super) fn directory(&self) -> PathBuf {
+        self.engine.settings().worktrees.join(self.plan.id.as_str()).join(self.run.as_str())
+    }
+
+    pub(super) fn tree(&self) -> PathBuf {
+        self.directory().join("tree")
+    }
+
+    pub(super) fn temp(&self) -> PathBuf {
+        self.directory().join("temp")
+    }
+
+    pub(super) fn base(&self) -> Result<CommitId, EngineError> {
+        commit_id(&self.plan.base_commit)
+    }
+
+    /// Runs git work off the event loop.
+    pub(super) async fn git<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(Repository) -> Result<T, GitError> + Send + 'static,
+    ) -> Result<T, EngineError> {
+        let repository = self.repository.clone();
+        Ok(task::blocking(move || work(repository)).await?)
+    }
+
+    pub(super) async fn note(&self, event: Event) -> Result<(), EngineError> {
+        self.engine.note(self.hold, vec![event]).await
+    }
+
+    /// Returns the end of a run that failed.
+    pub(super) fn failed(&self, class: ErrorClass, text: impl Into<String>) -> End {
+        let failure = Failure { class, text: text.into() };
+        End::Report(Box::new(Command::Fail(self.run.clone(), failure, None)))
+    }
+
+    /// Makes the run's directories.
+    pub(super) async fn prepare(&self) -> Result<(), EngineError> {
+        let temp = self.temp();
+        let made = task::blocking(move || std::fs::create_dir_all(&temp)).await;
+        made.map_err(|source| EngineError::File { attempt: "make the run's directory".to_owned(), source })
+    }
+}
+
+/// Reads a commit id that the store kept.
+pub(crate) fn commit_id(text: &str) -> Result<CommitId, EngineError> {
+    text.parse().map_err(|_| {
+        EngineError::invalid(format!("{text:?} is not a commit id"), "run `drydock store check`")
+    })
+}
+
+/// Returns whose name a commit of this moment bears.
+pub(crate) fn signature(repository: &Repository) -> Signature {
+    repository.signature(seconds(clock::now()))
+}
+
+fn seconds(at: Timestamp) -> i64 {
+    at.as_micros() / 1_000_000
+}
+
+/// Keeps a commit under the next free snapshot ref of a plan, and returns the ref.
+pub(crate) fn snapshot(
+    repository: &Repository,
+    plan: &str,
+    commit: &CommitId,
+) -> Result<String, EngineError> {
+    let prefix = format!("refs/drydock/snap/{plan}/");
+    for _ in 0..SNAPSHOT_ATTEMPTS_MAX {
+        let taken = repository.refs(&prefix)?;
+        if let Some((name, _)) = taken.iter().find(|(_, kept)| kept == commit) {
+            return Ok(name.clone());
+        }
+        let number = |name: &str| name.strip_prefix(&prefix).and_then(|rest| rest.parse::<u64>().ok());
+        let next = taken.iter().filter_map(|(name, _)| number(name)).max().unwrap_or(0) + 1;
+        let name = format!("{prefix}{next}");
+        match repository.ref_create(&name, commit)? {
+            RefCreated::Created => return Ok(name),
+            RefCreated::Exists(_) => {}
+        }
+    }
+    Err(EngineError::invalid(
+        "no snapshot could be numbered",
+        "try again when fewer processes work on the plan",
+    ))
+}

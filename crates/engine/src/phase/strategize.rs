@@ -1,0 +1,49 @@
+//! Strategize: an agent reads the base and leaves a strategy draft. It may change nothing else.
+
+use drydock_domain::{Choice, Command, Completion, ErrorClass};
+
+use super::agents::{AgentEnd, Role};
+use super::scope::{End, Scope};
+use crate::error::EngineError;
+use crate::task;
+use crate::tree::{self, DRAFT};
+
+/// How many forbidden paths an error names.
+const PATHS_NAMED_MAX: usize = 10;
+
+pub(super) async fn run(scope: &Scope<'_>) -> Result<End, EngineError> {
+    let Some(agent) = scope.plan.spec.agents.strategize.clone() else {
+        return Ok(complete(scope, Vec::new()));
+    };
+    scope.prepare().await?;
+    let (path, branch, base) = (scope.tree(), scope.plan.branch(), scope.base()?);
+    let checkout = scope.git(move |repository| repository.checkout_add(&path, &branch, &base)).await?;
+    let mut choices = match scope.agent(&agent, Role::Strategist, &checkout).await? {
+        AgentEnd::Finished { choices } => choices,
+        AgentEnd::Ended(end) => return Ok(end),
+    };
+    let (seen, base) = (checkout.clone(), scope.base()?);
+    let changed = scope.git(move |_| seen.changed_paths(&base)).await?;
+    let forbidden: Vec<_> = changed.into_iter().filter(|path| path != DRAFT).collect();
+    if !forbidden.is_empty() {
+        let named = forbidden.iter().take(PATHS_NAMED_MAX).cloned().collect::<Vec<_>>().join(", ");
+        let text = format!("strategize may write only {DRAFT}, and {} changed {named}", agent);
+        return Ok(scope.failed(ErrorClass::ForbiddenChange, text));
+    }
+    let draft = scope.tree().join(DRAFT);
+    match task::blocking(move || std::fs::read_to_string(draft)).await {
+        Ok(text) => match tree::parse(&text) {
+            Ok(strategy) => choices.extend(strategy.choices),
+            Err(reason) => return Ok(scope.failed(ErrorClass::StrategyInvalid, reason)),
+        },
+        // Without a draft the messages are the strategy.
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+        Err(error) => return Ok(scope.failed(ErrorClass::StrategyInvalid, format!("{DRAFT}: {error}"))),
+    }
+    Ok(complete(scope, choices))
+}
+
+fn complete(scope: &Scope<'_>, choices: Vec<Choice>) -> End {
+    let completion = Completion::Strategized { choices };
+    End::Report(Box::new(Command::Complete(scope.run.clone(), completion)))
+}

@@ -1,0 +1,196 @@
+//! Projects, actions and rules: adding, finding and removing what plans are made from.
+
+use std::path::PathBuf;
+
+use drydock_domain::{Action, Invariant, InvariantScope, Name, NameError, Plan, Project, Validation};
+use drydock_store::{Added, Removed};
+
+use crate::action_file::parse;
+use crate::engine::Engine;
+use crate::error::EngineError;
+use crate::make::NewInvariant;
+use crate::rule::effective_for;
+use crate::{clock, task};
+
+/// A project as a person adds it.
+#[derive(Debug, Clone)]
+pub struct NewProject {
+    /// Its name.
+    pub name: String,
+    /// A path in the repository.
+    pub repo: PathBuf,
+    /// The branch to land on; else the one that is checked out.
+    pub target: Option<String>,
+    /// The remote to push to.
+    pub remote: Option<String>,
+    /// What every plan must pass.
+    pub validations: Vec<Validation>,
+}
+
+impl Engine {
+    /// Adds a project after looking at its repository.
+    pub async fn project_add(&self, new: NewProject) -> Result<Project, EngineError> {
+        let name = name(&new.name)?;
+        let repository = self.repository_at(new.repo.clone()).await?;
+        let (target, remote) = (new.target.clone(), new.remote.clone());
+        let root = repository.root().to_string_lossy().into_owned();
+        let target = task::blocking(move || -> Result<String, EngineError> {
+            let target = match target {
+                Some(target) => target,
+                None => repository.head_branch()?.ok_or_else(|| {
+                    EngineError::invalid("no branch is checked out there", "name one with --target BRANCH")
+                })?,
+            };
+            if repository.branch_tip(&target)?.is_none() {
+                return Err(EngineError::absent("branch", target));
+            }
+            match remote {
+                Some(remote) if !repository.remote_exists(&remote)? => {
+                    Err(EngineError::absent("remote", remote))
+                }
+                Some(_) | None => Ok(target),
+            }
+        })
+        .await?;
+        let project = Project {
+            name,
+            repo: root,
+            target,
+            remote: new.remote,
+            validations: new.validations,
+            created_at: clock::now(),
+        };
+        match self.store().project_add(&project).await? {
+            Added::Added => Ok(project),
+            Added::Exists => Err(exists("project", &project.name)),
+        }
+    }
+
+    /// Removes a project that no unfinished plan uses.
+    pub async fn project_remove(&self, given: &str) -> Result<(), EngineError> {
+        let project = self.project(given).await?;
+        removed(self.store().project_remove(&project.name).await?, "project", given)
+    }
+
+    /// Creates an action from the text of its file.
+    pub async fn action_create(&self, text: &str) -> Result<Action, EngineError> {
+        let action = parse(text, clock::now()).map_err(|error| {
+            EngineError::invalid(error.to_string(), "correct the file; docs/config.md lists every key")
+        })?;
+        if let Some(profile) = &action.profile
+            && self.settings().profiles.iter().all(|known| known.name != *profile)
+        {
+            return Err(EngineError::absent("profile", profile));
+        }
+        for rule in &action.invariants {
+            self.refuse_locked(rule).await?;
+        }
+        match self.store().action_add(&action).await? {
+            Added::Added => Ok(action),
+            Added::Exists => Err(exists("action", &action.name)),
+        }
+    }
+
+    /// Returns the action of this name.
+    pub async fn action(&self, given: &str) -> Result<Action, EngineError> {
+        let absent = || EngineError::absent("action", given);
+        let name: Name = given.parse().map_err(|_| absent())?;
+        self.store().action_fetch(&name).await?.ok_or_else(absent)
+    }
+
+    /// Removes an action; plans that were made from it keep their copy.
+    pub async fn action_remove(&self, given: &str) -> Result<(), EngineError> {
+        let action = self.action(given).await?;
+        removed(self.store().action_remove(&action.name).await?, "action", given)
+    }
+
+    /// Adds an invariant at a scope that exists.
+    pub async fn invariant_add(
+        &self,
+        new: NewInvariant,
+        scope: InvariantScope,
+        lock: Lockable,
+    ) -> Result<Invariant, EngineError> {
+        match &scope {
+            InvariantScope::Global => {}
+            InvariantScope::Project(name) => drop(self.project(name.as_str()).await?),
+            InvariantScope::Plan(id) => drop(self.plan_stored(id).await?),
+            InvariantScope::Action(name) => {
+                let action = self.action(name.as_str()).await?;
+                if action.invariants.iter().any(|rule| rule.name.as_str() == new.name) {
+                    return Err(EngineError::Exists { kind: "invariant", name: new.name });
+                }
+            }
+        }
+        let mut rule = new.at_scope(scope)?;
+        match (lock, &rule.scope) {
+            (Lockable::Open, _) => {}
+            (Lockable::Locked, InvariantScope::Global) => rule.locked = true,
+            (Lockable::Locked, _) => {
+                let text = "only a global invariant can be locked";
+                return Err(EngineError::invalid(text, "leave out --locked, or use --scope global"));
+            }
+        }
+        self.refuse_locked(&rule).await?;
+        match self.store().invariant_add(&rule).await? {
+            Added::Added => Ok(rule),
+            Added::Exists => Err(exists("invariant", &rule.name)),
+        }
+    }
+
+    /// Refuses a narrower rule under the name of a locked global one.
+    pub(crate) async fn refuse_locked(&self, rule: &Invariant) -> Result<(), EngineError> {
+        if rule.scope == InvariantScope::Global {
+            return Ok(());
+        }
+        let global = self.store().invariant_list(Some(&InvariantScope::Global)).await?;
+        if global.iter().any(|known| known.locked && known.name == rule.name) {
+            return Err(EngineError::Exists { kind: "locked global invariant", name: rule.name.to_string() });
+        }
+        Ok(())
+    }
+
+    /// Returns the invariants that hold for a plan.
+    pub async fn invariants_effective(&self, plan: &Plan) -> Result<Vec<Invariant>, EngineError> {
+        effective_for(self, plan).await
+    }
+
+    /// Removes an invariant.
+    pub async fn invariant_remove(&self, given: &str, scope: &InvariantScope) -> Result<(), EngineError> {
+        let absent = || EngineError::absent("invariant", format!("{given} ({scope})"));
+        let name: Name = given.parse().map_err(|_| absent())?;
+        match self.store().invariant_remove(&name, scope).await? {
+            Removed::Removed => Ok(()),
+            Removed::Missing | Removed::InUse(_) => Err(absent()),
+        }
+    }
+}
+
+/// Whether narrower scopes may replace a rule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lockable {
+    /// They may.
+    Open,
+    /// They may not.
+    Locked,
+}
+
+fn name(given: &str) -> Result<Name, EngineError> {
+    given.parse().map_err(|error: NameError| EngineError::invalid(error.to_string(), "choose another name"))
+}
+
+fn exists(kind: &'static str, name: &Name) -> EngineError {
+    EngineError::Exists { kind, name: name.to_string() }
+}
+
+fn removed(removed: Removed, kind: &'static str, given: &str) -> Result<(), EngineError> {
+    match removed {
+        Removed::Removed => Ok(()),
+        Removed::Missing => Err(EngineError::absent(kind, given)),
+        Removed::InUse(plans) => Err(EngineError::InUse {
+            kind,
+            name: given.to_owned(),
+            by: plans.iter().map(ToString::to_string).collect(),
+        }),
+    }
+}

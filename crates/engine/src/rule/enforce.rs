@@ -1,0 +1,188 @@
+//! Enforcing invariants: which ones hold for a plan, and what each says before a phase.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use drydock_agent::Ending;
+use drydock_domain::{Check, Enforcement, Finding, Invariant, Phase, Plan, Project, Rule, effective};
+use drydock_worktree::{CommitId, Repository};
+use tokio_util::sync::CancellationToken;
+
+use super::expression;
+use super::facts::{DiffFacts, Facts, gather, measure};
+use crate::engine::Engine;
+use crate::error::EngineError;
+use crate::task;
+
+/// How long the command of an invariant may take.
+const COMMAND_MAX: Duration = Duration::from_secs(300);
+
+/// What is judged: the difference between two commits, or nothing yet.
+#[derive(Debug, Clone)]
+pub(crate) struct Subject {
+    pub(crate) from: CommitId,
+    pub(crate) to: CommitId,
+}
+
+impl Subject {
+    /// Returns what Execute made of the plan's base, or the base itself before that.
+    pub(crate) fn of(plan: &Plan) -> Result<Subject, EngineError> {
+        let parse = |id: &str| {
+            id.parse::<CommitId>().map_err(|_| {
+                EngineError::invalid(format!("{id:?} is not a commit id"), "run `drydock store check`")
+            })
+        };
+        let from = parse(&plan.base_commit)?;
+        let to = plan.head_commit.as_deref().map(parse).transpose()?.unwrap_or_else(|| from.clone());
+        Ok(Subject { from, to })
+    }
+}
+
+/// Returns the invariants that hold for a plan, as they are stored now.
+pub(crate) async fn effective_for(engine: &Engine, plan: &Plan) -> Result<Vec<Invariant>, EngineError> {
+    let spec = &plan.spec;
+    let mut candidates =
+        engine.store().invariant_candidates(&spec.project, &spec.action, Some(&plan.id)).await?;
+    candidates.extend(spec.invariants.iter().cloned());
+    Ok(effective(candidates))
+}
+
+impl Engine {
+    /// Looks at every invariant that is enforced before a phase. What cannot be found out is a finding that blocks,
+    /// so the only errors are those of finding the rules themselves.
+    pub(crate) async fn enforce(
+        &self,
+        plan: &Plan,
+        project: &Project,
+        at: Phase,
+        subject: Subject,
+    ) -> Result<Enforcement, EngineError> {
+        let rules: Vec<_> =
+            effective_for(self, plan).await?.into_iter().filter(|rule| rule.at.contains(&at)).collect();
+        if rules.is_empty() {
+            return Ok(Enforcement::nothing(at));
+        }
+        let repository = self.repository(project).await?;
+        let diff = self.measured(&rules, &repository, &subject).await;
+        let place = self.command_place(&rules, plan, &repository, &subject).await;
+        let mut findings = Vec::with_capacity(rules.len());
+        for rule in rules {
+            let check = match (&rule.rule, &diff, &place) {
+                (Rule::Text(_), _, _) => Check::NotChecked,
+                (Rule::Cel(source), Ok(diff), _) => {
+                    expression::check(source.clone(), gather(plan, project, at, diff.clone())).await
+                }
+                (Rule::Cel(_), Err(reason), _) => Check::Unknown(reason.clone()),
+                (Rule::Command(_), _, Err(reason)) => Check::Unknown(reason.clone()),
+                (Rule::Command(command), _, Ok(place)) => {
+                    let facts = gather(plan, project, at, DiffFacts::default());
+                    self.command_check(command, place, &facts, &subject).await
+                }
+            };
+            findings.push(Finding { invariant: rule.name, scope: rule.scope, check });
+        }
+        if let Ok(place) = place {
+            self.command_place_remove(repository, place).await;
+        }
+        Ok(Enforcement { at, findings })
+    }
+
+    async fn measured(
+        &self,
+        rules: &[Invariant],
+        repository: &Repository,
+        subject: &Subject,
+    ) -> Result<DiffFacts, String> {
+        let wanted = rules.iter().any(|rule| matches!(rule.rule, Rule::Cel(_)));
+        if !wanted || subject.from == subject.to {
+            return Ok(DiffFacts::default());
+        }
+        let (repository, subject) = (repository.clone(), subject.clone());
+        task::blocking(move || measure(&repository, &subject.from, &subject.to))
+            .await
+            .map_err(|error| format!("the change could not be measured: {error}"))
+    }
+
+    /// Makes a checkout of its own for commands, so that a rule sees the result and can spoil nothing.
+    async fn command_place(
+        &self,
+        rules: &[Invariant],
+        plan: &Plan,
+        repository: &Repository,
+        subject: &Subject,
+    ) -> Result<CommandPlace, String> {
+        if !rules.iter().any(|rule| matches!(rule.rule, Rule::Command(_))) {
+            return Ok(CommandPlace { root: None });
+        }
+        let name = format!("rules-{}", self.fresh_run());
+        let root = self.settings().worktrees.join(plan.id.as_str()).join(name);
+        let (repository, commit, path) = (repository.clone(), subject.to.clone(), root.join("tree"));
+        let made = task::blocking(move || {
+            std::fs::create_dir_all(path.with_file_name("temp")).map_err(|error| error.to_string())?;
+            repository.checkout_detached(&path, &commit).map(|_| ()).map_err(|error| error.to_string())
+        });
+        made.await.map_err(|error| format!("no checkout could be made for it: {error}"))?;
+        Ok(CommandPlace { root: Some(root) })
+    }
+
+    async fn command_check(
+        &self,
+        command: &str,
+        place: &CommandPlace,
+        facts: &Facts,
+        subject: &Subject,
+    ) -> Check {
+        let Some(root) = &place.root else { return Check::Unknown("it had no place to run in".to_owned()) };
+        let environment = BTreeMap::from([
+            ("DRYDOCK_PLAN".to_owned(), facts.plan.id.clone()),
+            ("DRYDOCK_PROJECT".to_owned(), facts.project.name.clone()),
+            ("DRYDOCK_PHASE".to_owned(), facts.phase.to_owned()),
+            ("DRYDOCK_BASE".to_owned(), subject.from.to_string()),
+            ("DRYDOCK_HEAD".to_owned(), subject.to.to_string()),
+        ]);
+        let (tree, temp) = (root.join("tree"), root.join("temp"));
+        let stop = CancellationToken::clone(self.stopping());
+        let answer = self.runner().shell(command, &tree, &environment, &temp, COMMAND_MAX, stop).await;
+        match answer {
+            Err(error) => Check::Unknown(error.to_string()),
+            Ok(result) => judge(command, result.ending, result.output.trim_end()),
+        }
+    }
+
+    async fn command_place_remove(&self, repository: Repository, place: CommandPlace) {
+        let Some(root) = place.root else { return };
+        let removed = task::blocking(move || remove(&repository, &root)).await;
+        if let Err(error) = removed {
+            tracing::warn!(error, "a checkout for rules could not be removed; `drydock gc` will");
+        }
+    }
+}
+
+/// Where commands of rules run; none when no rule is a command.
+struct CommandPlace {
+    root: Option<PathBuf>,
+}
+
+fn remove(repository: &Repository, root: &Path) -> Result<(), String> {
+    repository.checkout_remove(&root.join("tree")).map_err(|error| error.to_string())?;
+    std::fs::remove_dir_all(root).map_err(|error| error.to_string())
+}
+
+fn judge(command: &str, ending: Ending, output: &str) -> Check {
+    let said = if output.is_empty() { String::new() } else { format!(": {output}") };
+    match ending {
+        Ending::Finished => Check::Held,
+        // The shell's own codes for "cannot be run" and "not found".
+        Ending::Failed { code: code @ (126 | 127), .. } => {
+            Check::Unknown(format!("`{command}` could not run (exit {code}){said}"))
+        }
+        Ending::Failed { code, .. } => Check::Violated(format!("`{command}` ended with {code}{said}")),
+        Ending::Killed { signal, .. } => Check::Unknown(format!("`{command}` was killed by signal {signal}")),
+        Ending::TimedOut { after, .. } => {
+            Check::Unknown(format!("`{command}` took longer than {} s", after.as_secs()))
+        }
+        Ending::Stopped => Check::Unknown(format!("`{command}` was stopped")),
+        Ending::OutputExceeded { .. } => Check::Unknown(format!("`{command}` wrote too much output")),
+    }
+}

@@ -1,0 +1,8 @@
+//! Invariants looked at from outside: facts about a plan, expressions over them, and commands.
+
+mod enforce;
+mod expression;
+mod facts;
+
+pub(crate) use enforce::{Subject, effective_for};
+pub(crate) use expression::refuse_unusable;

@@ -1,0 +1,28 @@
+//! What the engine is configured with. Reading files and flags is the binary's business.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use drydock_agent::AgentSpec;
+use drydock_domain::Profile;
+
+/// The configuration of one engine.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The agents by name.
+    pub agents: BTreeMap<String, AgentSpec>,
+    /// The profiles: the built-in ones and the configured ones.
+    pub profiles: Vec<Profile>,
+    /// The agent of a plan whose action names none.
+    pub default_agent: Option<String>,
+    /// The profile of a plan that names none.
+    pub default_profile: String,
+    /// How long a lock lives without renewal.
+    pub lock_ttl: Duration,
+    /// Where worktrees are made.
+    pub worktrees: PathBuf,
+    /// The words that start this program as the keeper of a child.
+    pub launcher: Vec<OsString>,
+}

@@ -1,0 +1,244 @@
+//! What a person asks of a plan: go on, answer, cancel, retry, revert, prompt, take over. Each takes the plan's
+//! lock, looks outside, commits once, and lets go.
+
+use std::time::Duration;
+
+use drydock_domain::{
+    Advance, Answer, Approval, Changes, Command, Decision, DecisionStatus, Enforcement, Next, OptionEffect,
+    Phase, Plan, PlanId, Progress, Refusal, Stage, State, TakeOverCause,
+};
+use drydock_store::{Request, RequestKind};
+use drydock_worktree::CommitId;
+
+use crate::engine::Engine;
+use crate::error::EngineError;
+use crate::hold::Hold;
+use crate::rule::Subject;
+use crate::task;
+
+/// How long a cancel waits for the process that runs the plan.
+const CANCEL_WAIT: Duration = Duration::from_secs(30);
+const CANCEL_POLL: Duration = Duration::from_millis(500);
+
+/// Who asks, and which revision they saw.
+#[derive(Debug, Clone)]
+pub struct Caller {
+    /// Who.
+    pub by: String,
+    /// The revision that the answer is based on, when the caller says so.
+    pub expected: Option<i64>,
+}
+
+impl Engine {
+    /// Lets a queued Strategize start: answers its gate. A worker, or `drive`, does the rest.
+    pub async fn strategize(&self, plan: &PlanId, caller: &Caller) -> Result<Plan, EngineError> {
+        let stored = self.plan_stored(plan).await?;
+        match (stored.stage.phase(), stored.stage.state()) {
+            // Already running or done: the answer is the plan as it is.
+            (Phase::Strategize, State::Processing | State::Complete) => Ok(stored),
+            (Phase::Strategize, _) => self.steer(plan, caller, Command::Approve { note: None }).await,
+            (Phase::Execute | Phase::Apply, state) => {
+                let phase = stored.stage.phase();
+                Err(Refusal::WrongStage { command: "strategize", phase, state }.into())
+            }
+        }
+    }
+
+    /// Goes on to the next phase, as a person's approval.
+    pub async fn advance(&self, plan: &PlanId, to: Next, caller: &Caller) -> Result<Plan, EngineError> {
+        let hold = self.hold(plan, "go on to the next phase").await?;
+        let done = self.advance_held(&hold, plan, to, Approval::Person { note: None }, caller).await;
+        hold.release().await;
+        done
+    }
+
+    pub(crate) async fn advance_held(
+        &self,
+        hold: &Hold,
+        id: &PlanId,
+        to: Next,
+        approval: Approval,
+        caller: &Caller,
+    ) -> Result<Plan, EngineError> {
+        let plan = self.expected(id, caller).await?;
+        let ready = matches!(
+            (&plan.stage, to),
+            (Stage::Strategize(Progress::Reached(_)), Next::Execute)
+                | (Stage::Execute(Progress::Reached(_)), Next::Apply)
+        );
+        // Looking outside is only worth it when the state machine could accept; under the lock that cannot change.
+        let (enforcement, changes) = if ready {
+            self.advance_facts(&plan, to).await?
+        } else {
+            (Enforcement::nothing(to.phase()), Changes::Something)
+        };
+        let command = Command::Advance(Advance { to, enforcement, approval, changes });
+        Ok(self.issue(hold, command, &caller.by).await?.plan)
+    }
+
+    async fn advance_facts(&self, plan: &Plan, to: Next) -> Result<(Enforcement, Changes), EngineError> {
+        let project = self.project(plan.spec.project.as_str()).await?;
+        let subject = Subject::of(plan)?;
+        let changes = match to {
+            Next::Execute => Changes::Something,
+            Next::Apply => {
+                let (repository, subject) = (self.repository(&project).await?, subject.clone());
+                let changed = task::blocking(move || repository.changes(&subject.from, &subject.to)).await?;
+                if changed.is_empty() { Changes::Nothing } else { Changes::Something }
+            }
+        };
+        Ok((self.enforce(plan, &project, to.phase(), subject).await?, changes))
+    }
+
+    /// Answers a decision. The same answer again changes nothing; another one is refused.
+    pub async fn resolve(
+        &self,
+        decision: &Decision,
+        option: &str,
+        note: Option<String>,
+        caller: &Caller,
+    ) -> Result<(Decision, Plan), EngineError> {
+        let hold = self.hold(&decision.plan, "answer a decision").await?;
+        let done = self.resolve_held(&hold, decision, option, note, caller).await;
+        hold.release().await;
+        let plan = done?;
+        let decision = self.decision(decision.id.as_str()).await?;
+        Ok((decision, plan))
+    }
+
+    async fn resolve_held(
+        &self,
+        hold: &Hold,
+        decision: &Decision,
+        option: &str,
+        note: Option<String>,
+        caller: &Caller,
+    ) -> Result<Plan, EngineError> {
+        let plan = self.expected(&decision.plan, caller).await?;
+        let stored = self.decision(decision.id.as_str()).await?;
+        match &stored.status {
+            DecisionStatus::Open => {}
+            DecisionStatus::Resolved(resolution) if resolution.option == option => return Ok(plan),
+            DecisionStatus::Resolved(_) | DecisionStatus::Withdrawn { .. } => {
+                return Err(Refusal::DecisionClosed(stored.id).into());
+            }
+        }
+        let effect = stored.question.options.iter().find(|offered| offered.id == option).map(|it| it.effect);
+        match (effect, &plan.stage) {
+            (Some(OptionEffect::Approve), Stage::Strategize(Progress::Reached(_))) => {
+                self.advance_held(hold, &plan.id, Next::Execute, Approval::Person { note }, caller).await
+            }
+            (Some(OptionEffect::Approve), Stage::Execute(Progress::Reached(_))) => {
+                self.advance_held(hold, &plan.id, Next::Apply, Approval::Person { note }, caller).await
+            }
+            (Some(OptionEffect::Approve), _) => {
+                Ok(self.issue(hold, Command::Approve { note }, &caller.by).await?.plan)
+            }
+            (Some(OptionEffect::Requeue | OptionEffect::Revert | OptionEffect::Cancel) | None, _) => {
+                let answer = Answer { decision: stored.id, option: option.to_owned(), note };
+                Ok(self.issue(hold, Command::Resolve(answer), &caller.by).await?.plan)
+            }
+        }
+    }
+
+    /// Tries the failed phase again.
+    pub async fn retry(&self, plan: &PlanId, caller: &Caller) -> Result<Plan, EngineError> {
+        self.steer(plan, caller, Command::Retry).await
+    }
+
+    /// Goes back to Strategize.
+    pub async fn revert(&self, plan: &PlanId, reason: String, caller: &Caller) -> Result<Plan, EngineError> {
+        self.steer(plan, caller, Command::Revert { reason }).await
+    }
+
+    /// Adds guidance for the runs to come.
+    pub async fn prompt(&self, plan: &PlanId, text: String, caller: &Caller) -> Result<Plan, EngineError> {
+        if text.trim().is_empty() {
+            return Err(EngineError::invalid("the guidance is empty", "say what the agent should know"));
+        }
+        self.steer(plan, caller, Command::Prompt { text }).await
+    }
+
+    /// Frees a plan whose worker is gone. While its lock is alive this is a conflict that names the holder.
+    pub async fn take_over(&self, plan: &PlanId, caller: &Caller) -> Result<Plan, EngineError> {
+        self.steer(plan, caller, Command::TakeOver(TakeOverCause::OwnerGone)).await
+    }
+
+    /// Ends a plan. When another process runs it, that process is asked to stop its agent and to record the end.
+    pub async fn cancel(&self, plan: &PlanId, reason: String, caller: &Caller) -> Result<Plan, EngineError> {
+        let deadline = tokio::time::Instant::now() + CANCEL_WAIT;
+        let mut watch = self.store().watch();
+        loop {
+            let lock = match self.steer(plan, caller, Command::Cancel { reason: reason.clone() }).await {
+                Err(EngineError::LockHeld { lock }) => lock,
+                answered => return answered,
+            };
+            let stored = self.plan_stored(plan).await?;
+            if stored.stage.is_terminal() {
+                return self.steer(plan, caller, Command::Cancel { reason }).await;
+            }
+            let request =
+                Request { kind: RequestKind::Cancel, reason: reason.clone(), by: caller.by.clone() };
+            self.store().request_put(plan, &request).await?;
+            if tokio::time::Instant::now() >= deadline {
+                return Err(EngineError::LockHeld { lock });
+            }
+            watch.changed(CANCEL_POLL).await;
+        }
+    }
+
+    async fn steer(&self, plan: &PlanId, caller: &Caller, command: Command) -> Result<Plan, EngineError> {
+        let hold = self.hold(plan, command.name()).await?;
+        let done = self.steer_held(&hold, plan, caller, command).await;
+        hold.release().await;
+        done
+    }
+
+    async fn steer_held(
+        &self,
+        hold: &Hold,
+        id: &PlanId,
+        caller: &Caller,
+        command: Command,
+    ) -> Result<Plan, EngineError> {
+        let plan = self.expected(id, caller).await?;
+        if matches!(command, Command::Cancel { .. } | Command::Revert { .. }) && plan.intent.is_some() {
+            self.forgo_unlanded(hold, &plan, &caller.by).await?;
+        }
+        Ok(self.issue(hold, command, &caller.by).await?.plan)
+    }
+
+    /// Drops the intent of a landing that is seen not to have happened. One that did happen stays, and the state
+    /// machine refuses to cancel it away.
+    async fn forgo_unlanded(&self, hold: &Hold, plan: &Plan, by: &str) -> Result<(), EngineError> {
+        let Some(intent) = plan.intent.clone() else { return Ok(()) };
+        let project = self.project(plan.spec.project.as_str()).await?;
+        let project_hold = self.hold_project(&project.name, self.stopping()).await?;
+        let done = async {
+            let repository = self.repository(&project).await?;
+            let landed = task::blocking(move || match intent.to.parse::<CommitId>() {
+                Ok(commit) => repository.contains(&intent.target, &commit),
+                Err(_) => Ok(true),
+            })
+            .await?;
+            if !landed {
+                self.issue_landing(hold, &project_hold, Command::Forgo, by).await?;
+            }
+            Ok(())
+        }
+        .await;
+        project_hold.release().await;
+        done
+    }
+
+    /// Reads the plan under its lock and compares the revision that the caller saw.
+    async fn expected(&self, id: &PlanId, caller: &Caller) -> Result<Plan, EngineError> {
+        let plan = self.plan_stored(id).await?;
+        match caller.expected {
+            Some(expected) if expected != plan.revision => {
+                Err(EngineError::StaleRevision { expected, found: plan.revision })
+            }
+            Some(_) | None => Ok(plan),
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! Tasks of our own: named, and either joined by whoever started them or ended by a token they watch.
+
+use std::future::Future;
+
+use tokio::task::JoinHandle;
+use tracing::Instrument;
+
+/// Starts a task under a name that its log lines carry. The caller keeps the handle and joins or aborts it.
+#[must_use = "a task that nobody joins can fail unseen"]
+#[allow(clippy::disallowed_methods, reason = "this is the only place that starts tasks")]
+pub(crate) fn start<F>(name: &'static str, future: F) -> JoinHandle<F::Output>
+where
+    F: Future + Send + 'static,
+    F::Output: Send + 'static,
+{
+    tokio::spawn(future.instrument(tracing::debug_span!("task", name)))
+}
+
+/// Runs blocking work (git, files) off the event loop, and passes a panic on to the caller.
+pub(crate) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(value) => value,
+        Err(failure) => match failure.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            // The runtime cancels blocking work only while it shuts down, when nobody is left to answer.
+            Err(_) => std::future::pending().await,
+        },
+    }
+}
+
+/// Runs a future to its end even when whoever waits for it goes away, so that a dropped request cannot leave a lock
+/// behind or a transition half asked for.
+pub async fn shield<F>(future: F) -> F::Output
+where
+    F: Future + Send + 'static,
+    F::Output: Send + 'static,
+{
+    match start("shielded", future).await {
+        Ok(value) => value,
+        Err(failure) => match failure.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            Err(_) => std::future::pending().await,
+        },
+    }
+}

@@ -1,0 +1,209 @@
+//! Looking after a store and its worktrees: the health check, and removing what is proven to be safe to remove.
+
+use std::path::PathBuf;
+
+use drydock_domain::{PlanId, State};
+use drydock_worktree::Git;
+
+use crate::engine::Engine;
+use crate::error::EngineError;
+use crate::phase::{Leftover, leftovers, remove_leftover};
+use crate::task;
+
+/// One check of the health of everything.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Checkup {
+    /// What was looked at.
+    pub name: &'static str,
+    /// How it is.
+    pub grade: Grade,
+    /// What was seen.
+    pub text: String,
+    /// What to do about it.
+    pub hint: Option<String>,
+}
+
+/// How something is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Grade {
+    /// As it should be.
+    Good,
+    /// Worth a look.
+    Doubtful,
+    /// Broken.
+    Bad,
+}
+
+/// Whether a sweep removes or only tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sweep {
+    /// It removes.
+    Remove,
+    /// It tells what it would remove.
+    Tell,
+}
+
+/// What a sweep found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Collected {
+    /// What was removed, or would be.
+    pub removed: Vec<Removed>,
+    /// What was kept.
+    pub kept: Vec<Kept>,
+}
+
+/// Something removed, with the proof that nothing is lost.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Removed {
+    /// What.
+    pub what: String,
+    /// Why nothing is lost.
+    pub proof: String,
+}
+
+/// Something kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Kept {
+    /// What.
+    pub what: String,
+    /// Why.
+    pub reason: String,
+}
+
+impl Engine {
+    /// Looks at everything that a plan needs. Also returns how many locks are stale (S1.7).
+    pub async fn doctor(&self) -> Result<(Vec<Checkup>, i64), EngineError> {
+        let git = match task::blocking(Git::find).await {
+            Ok(git) => good("git", format!("git {}", git.version())),
+            Err(error) => bad("git", error.to_string(), "install git 2.40 or newer"),
+        };
+        let counts = self.store().counts().await?;
+        let version = self.store().engine_version().await?;
+        let store = good("store", format!("{version}, schema {}", self.store().schema_version()));
+        let locks = match counts.stale_locks {
+            0 => good("locks", "no lock is stale".to_owned()),
+            count => Checkup {
+                name: "locks",
+                grade: Grade::Doubtful,
+                text: format!("{count} stale: their processes are gone"),
+                hint: Some(
+                    "`drydock lock list` names them; the next command on each plan takes it over".to_owned(),
+                ),
+            },
+        };
+        let worktrees = self.settings().worktrees.clone();
+        let writable = task::blocking(move || std::fs::create_dir_all(&worktrees)).await;
+        let worktrees = match writable {
+            Ok(()) => good("worktrees", self.settings().worktrees.display().to_string()),
+            Err(error) => {
+                bad("worktrees", format!("cannot be made: {error}"), "check the directory's permissions")
+            }
+        };
+        let agents = match self.settings().agents.len() {
+            0 => Checkup {
+                name: "agents",
+                grade: Grade::Doubtful,
+                text: "none is configured".to_owned(),
+                hint: Some("add [agents.NAME] to the configuration; docs/config.md shows how".to_owned()),
+            },
+            count => good("agents", format!("{count} configured; `drydock agent check NAME` starts one")),
+        };
+        Ok((vec![git, store, locks, worktrees, agents], counts.stale_locks))
+    }
+
+    /// Removes the directories of runs that are over. The work in each is kept as a snapshot first.
+    pub async fn collect(&self, sweep: Sweep) -> Result<Collected, EngineError> {
+        let worktrees = self.settings().worktrees.clone();
+        let plans = task::blocking(move || plan_directories(worktrees))
+            .await
+            .map_err(|source| EngineError::File { attempt: "list the worktrees".to_owned(), source })?;
+        let mut collected = Collected::default();
+        for id in plans {
+            self.collect_plan(&id, sweep, &mut collected).await?;
+        }
+        Ok(collected)
+    }
+
+    async fn collect_plan(
+        &self,
+        id: &PlanId,
+        sweep: Sweep,
+        collected: &mut Collected,
+    ) -> Result<(), EngineError> {
+        let keep = |what: String, reason: String| Kept { what, reason };
+        let Some(plan) = self.store().plan_fetch(id).await? else {
+            collected.kept.push(keep(id.to_string(), "its plan is not in this store".to_owned()));
+            return Ok(());
+        };
+        let state = plan.stage.state();
+        if !matches!(state, State::Applied | State::Cancelled) {
+            collected.kept.push(keep(id.to_string(), format!("the plan is {}/{state}", plan.stage.phase())));
+            return Ok(());
+        }
+        let hold = match self.hold(id, "gc").await {
+            Ok(hold) => hold,
+            Err(EngineError::LockHeld { lock }) => {
+                let reason = format!("process {} on {} holds it", lock.holder.pid, lock.holder.host);
+                collected.kept.push(keep(id.to_string(), reason));
+                return Ok(());
+            }
+            Err(error) => return Err(error),
+        };
+        let swept = self.sweep(&plan, sweep).await;
+        hold.release().await;
+        match swept {
+            Ok(removed) => collected.removed.extend(removed),
+            Err(error) => collected.kept.push(keep(id.to_string(), error.to_string())),
+        }
+        Ok(())
+    }
+
+    async fn sweep(&self, plan: &drydock_domain::Plan, sweep: Sweep) -> Result<Vec<Removed>, EngineError> {
+        let project = self.project(plan.spec.project.as_str()).await?;
+        let repository = self.repository(&project).await?;
+        let base = crate::rule::Subject::of(plan)?.from;
+        let (worktrees, id, state) = (self.settings().worktrees.clone(), plan.id.clone(), plan.stage.state());
+        task::blocking(move || {
+            let found: Vec<Leftover> = leftovers(&worktrees, &id)
+                .map_err(|source| EngineError::File { attempt: format!("list the runs of {id}"), source })?;
+            let mut removed = Vec::new();
+            for leftover in found {
+                let what = format!("{id}/{}", leftover.run);
+                let proof = match sweep {
+                    Sweep::Tell => format!("the plan is {state}; its work will be kept as a snapshot"),
+                    Sweep::Remove => match remove_leftover(&repository, &id, &base, &leftover)? {
+                        Some(reference) => format!("the plan is {state}; its work is kept as {reference}"),
+                        None => format!("the plan is {state}; it held nothing that its base does not have"),
+                    },
+                };
+                removed.push(Removed { what, proof });
+            }
+            Ok(removed)
+        })
+        .await
+    }
+}
+
+fn plan_directories(worktrees: PathBuf) -> std::io::Result<Vec<PlanId>> {
+    let entries = match std::fs::read_dir(&worktrees) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error),
+    };
+    let mut plans = Vec::new();
+    for entry in entries {
+        // A directory that is not named like a plan is not ours.
+        if let Ok(plan) = entry?.file_name().to_string_lossy().parse() {
+            plans.push(plan);
+        }
+    }
+    Ok(plans)
+}
+
+fn good(name: &'static str, text: String) -> Checkup {
+    Checkup { name, grade: Grade::Good, text, hint: None }
+}
+
+fn bad(name: &'static str, text: String, hint: &str) -> Checkup {
+    Checkup { name, grade: Grade::Bad, text, hint: Some(hint.to_owned()) }
+}

@@ -1,0 +1,160 @@
+//! Why a plan is where it is: what holds it, who can act, and with which command. The words are made from the
+//! stored stage, so they cannot disagree with it.
+
+use drydock_domain::{Complete, Decision, Lock, LockScope, Plan, Progress, Recorded, Settled, Stage};
+use drydock_store::EventFilter;
+
+use crate::engine::Engine;
+use crate::error::EngineError;
+
+/// How many events are looked through for the latest block.
+const EVENTS_MAX: i64 = 10_000;
+
+/// Why a plan is where it is.
+#[derive(Debug, Clone)]
+pub struct Why {
+    /// One sentence.
+    pub summary: String,
+    /// What holds it, a sentence each.
+    pub holds: Vec<String>,
+    /// Who can act, and how.
+    pub can_act: Vec<CanAct>,
+    /// Its lock, while somebody has it.
+    pub lock: Option<Lock>,
+    /// Its open decision.
+    pub decision: Option<Decision>,
+}
+
+/// One way to go on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CanAct {
+    /// Who.
+    pub who: &'static str,
+    /// What to type.
+    pub command: String,
+    /// What it does.
+    pub does: String,
+}
+
+impl Engine {
+    /// Says why a plan is where it is.
+    pub async fn why(&self, plan: &Plan) -> Result<Why, EngineError> {
+        let snapshot = self.store().plan_snapshot(&plan.id).await?;
+        let decision = snapshot.and_then(|snapshot| snapshot.pending);
+        let locks = self.store().lock_list().await?;
+        let lock =
+            locks.into_iter().find(|lock| lock.scope == LockScope::Plan && lock.key == plan.id.as_str());
+        let blocked = self.latest_block(plan).await?;
+        let (summary, mut holds, can_act) = explain(plan, decision.as_ref(), lock.as_ref());
+        holds.extend(blocked);
+        Ok(Why { summary, holds, can_act, lock, decision })
+    }
+
+    /// Returns what the latest enforcement said, when it blocked and nothing was enforced since.
+    async fn latest_block(&self, plan: &Plan) -> Result<Option<String>, EngineError> {
+        let filter = EventFilter { after: 0, plan: Some(plan.id.clone()), limit: EVENTS_MAX };
+        let events = self.store().event_list(&filter).await?;
+        let enforced = |event: &&Recorded| event.kind.starts_with("invariant.");
+        let Some(latest) =
+            events.iter().rev().find(enforced).filter(|event| event.kind == "invariant.blocked")
+        else {
+            return Ok(None);
+        };
+        let moved_on = events.iter().any(|event| event.seq > latest.seq && event.kind.starts_with("plan."));
+        if moved_on {
+            return Ok(None);
+        }
+        let at = latest.details["at"].as_str().unwrap_or("the next phase").to_owned();
+        let findings = latest.details["findings"].as_array().cloned().unwrap_or_default();
+        let lines: Vec<_> = findings.iter().filter_map(blocking_line).collect();
+        Ok(Some(format!("{at} is blocked: {}", lines.join("; "))))
+    }
+}
+
+fn blocking_line(finding: &serde_json::Value) -> Option<String> {
+    let name = finding["invariant"].as_str()?;
+    let check = &finding["check"];
+    let reason = check["violated"].as_str().or_else(|| check["unknown"].as_str())?;
+    Some(format!("invariant {name}: {reason}"))
+}
+
+type Explanation = (String, Vec<String>, Vec<CanAct>);
+
+fn explain(plan: &Plan, decision: Option<&Decision>, lock: Option<&Lock>) -> Explanation {
+    let (phase, state, id) = (plan.stage.phase(), plan.stage.state(), &plan.id);
+    let mut holds: Vec<_> = lock.map(describe_lock).into_iter().collect();
+    let mut can_act = Vec::new();
+    if let Some(decision) = decision {
+        holds.push(format!("decision {} is open: {}", decision.id, decision.question.text));
+        can_act.extend(decision.question.options.iter().map(|option| CanAct {
+            who: "a person",
+            command: format!("drydock decision resolve {} --option {}", decision.id, option.id),
+            does: option.label.clone(),
+        }));
+    }
+    let act = |who, verb: &str, does: &str| CanAct {
+        who,
+        command: format!("drydock plan {verb} {id}"),
+        does: does.to_owned(),
+    };
+    let summary = match &plan.stage {
+        Stage::Strategize(Progress::Queued)
+        | Stage::Execute(Progress::Queued)
+        | Stage::Apply(Progress::Queued) => {
+            can_act.push(act("anyone", phase.name(), "runs the phase here and now"));
+            format!("{phase} is queued and waits for a worker")
+        }
+        Stage::Strategize(Progress::Processing)
+        | Stage::Execute(Progress::Processing)
+        | Stage::Apply(Progress::Processing) => {
+            can_act.push(match lock {
+                Some(lock) if !lock.stale => act("a person", "cancel", "stops the run and ends the plan"),
+                Some(_) | None => act("anyone", phase.name(), "takes the phase over and runs it again"),
+            });
+            processing(phase.name(), lock)
+        }
+        Stage::Strategize(Progress::Reached(Complete)) => {
+            can_act.push(act("a person", "execute", "goes on to execute"));
+            "strategize is complete; execute has not been asked for".to_owned()
+        }
+        Stage::Execute(Progress::Reached(Complete)) => {
+            can_act.push(act("a person", "apply", "lands the result"));
+            "execute is complete; apply has not been asked for".to_owned()
+        }
+        Stage::Apply(Progress::Reached(Settled::Applied { commit })) => {
+            format!("the plan landed as {commit}")
+        }
+        Stage::Apply(Progress::Reached(Settled::Constrained { reasons })) => {
+            holds.extend(reasons.iter().cloned());
+            can_act.push(act("a person", "retry", "merges again with the target as it is then"));
+            can_act.push(act("a person", "revert", "goes back to strategize"));
+            "the merged result was not acceptable; nothing was moved".to_owned()
+        }
+        Stage::Strategize(_) | Stage::Execute(_) | Stage::Apply(_) => format!("the plan is {phase}/{state}"),
+    };
+    if let Some(failure) = plan.stage.failure() {
+        holds.push(format!("{phase} failed ({}): {}", failure.class.name(), failure.text));
+        if decision.is_none() {
+            can_act.push(act("a person", "retry", "tries the phase again"));
+        }
+    }
+    if !plan.stage.is_terminal() {
+        can_act.push(act("a person", "cancel", "ends the plan; its work is kept"));
+        can_act.dedup();
+    }
+    (summary, holds, can_act)
+}
+
+fn processing(phase: &str, lock: Option<&Lock>) -> String {
+    match lock {
+        Some(lock) if lock.stale => format!("{phase} was being run by a process that is gone"),
+        Some(lock) => format!("{phase} is being run by process {} on {}", lock.holder.pid, lock.holder.host),
+        None => format!("{phase} was being run by a process that let go of it"),
+    }
+}
+
+fn describe_lock(lock: &Lock) -> String {
+    let stale = if lock.stale { ", expired" } else { "" };
+    let Lock { holder, .. } = lock;
+    format!("its lock is held by process {} on {} ({}{stale})", holder.pid, holder.host, holder.purpose)
+}

@@ -1,0 +1,89 @@
+//! Workers: claim what is due from the outbox and do it. Recovery is the same loop: what a dead process left
+//! behind becomes due again when its lock and its claim have run out, until it is terminal or waits for a person.
+
+use std::time::Duration;
+
+use drydock_domain::{Approval, Effect, Next};
+use drydock_store::Claim;
+
+use crate::engine::Engine;
+use crate::error::EngineError;
+use crate::steer::Caller;
+use crate::task;
+
+/// How long a worker waits for news when nothing is due.
+const IDLE_MAX: Duration = Duration::from_secs(2);
+/// The first wait before something that could not be done is tried again; it doubles up to the last.
+const BACK_OFF_FIRST: Duration = Duration::from_secs(1);
+const BACK_OFF_LAST: Duration = Duration::from_secs(300);
+const WORKER: &str = "drydock";
+
+impl Engine {
+    /// Works with `count` workers until [`Engine::stopping`] is cancelled; then each ends its plan resumable.
+    pub async fn work(&self, count: usize) {
+        let workers: Vec<_> = (0..count)
+            .map(|_| {
+                let engine = self.clone();
+                task::start("worker", async move { engine.work_alone().await })
+            })
+            .collect();
+        for worker in workers {
+            if let Err(error) = worker.await {
+                tracing::error!(%error, "a worker ended badly");
+            }
+        }
+    }
+
+    async fn work_alone(&self) {
+        let mut watch = self.store().watch();
+        let owner = self.identity().holder("work").owner;
+        while !self.stopping().is_cancelled() {
+            match self.store().effect_claim(&owner, self.settings().lock_ttl).await {
+                Ok(Some(claim)) => self.perform(claim).await,
+                Ok(None) => self.idle(&mut watch).await,
+                Err(error) => {
+                    tracing::warn!(%error, "could not look for work");
+                    self.idle(&mut watch).await;
+                }
+            }
+        }
+    }
+
+    async fn idle(&self, watch: &mut drydock_store::Watch) {
+        tokio::select! {
+            () = watch.changed(IDLE_MAX) => {}
+            () = self.stopping().cancelled() => {}
+        }
+    }
+
+    /// Does what was claimed. What could not be done now is due again later; its plan says why.
+    async fn perform(&self, claim: Claim) {
+        let done = match claim.effect {
+            Effect::DrivePhase(_) => self.drive(claim.plan.clone()).await.map(drop),
+            Effect::AdvanceToExecute => self.advance_unasked(&claim, Next::Execute).await,
+            Effect::AdvanceToApply => self.advance_unasked(&claim, Next::Apply).await,
+        };
+        let Err(error) = done else { return };
+        let delay = match &error {
+            EngineError::LockHeld { .. } => BACK_OFF_FIRST,
+            _ => back_off(claim.attempts),
+        };
+        tracing::info!(plan = %claim.plan, %error, delay_s = delay.as_secs(), "not done now");
+        if let Err(error) = self.store().effect_defer(&claim, delay).await {
+            tracing::warn!(plan = %claim.plan, %error, "could not put work back; its claim runs out by itself");
+        }
+    }
+
+    async fn advance_unasked(&self, claim: &Claim, to: Next) -> Result<(), EngineError> {
+        let hold = self.hold(&claim.plan, "go on to the next phase").await?;
+        let caller = Caller { by: WORKER.to_owned(), expected: None };
+        let done = self.advance_held(&hold, &claim.plan, to, Approval::Profile, &caller).await;
+        hold.release().await;
+        done.map(drop)
+    }
+}
+
+fn back_off(attempts: i64) -> Duration {
+    let doublings = u32::try_from(attempts.clamp(0, 16)).unwrap_or(0);
+    BACK_OFF_FIRST.saturating_mul(2_u32.saturating_pow(doublings)).min(BACK_OFF_LAST)
+}
