@@ -74,6 +74,8 @@ pub(crate) struct Kept {
     pid: Option<u32>,
     orders: OwnedWriteHalf,
     reports: Lines<BufReader<OwnedReadHalf>>,
+    /// The end as it was reported, kept because whoever read it may have been cancelled before it could say so.
+    reported: Option<Exit>,
 }
 
 /// Starts the keeper and, through it, what is to be started; returns when that runs.
@@ -136,7 +138,7 @@ impl Kept {
         own.set_nonblocking(true)?;
         let (reports, orders) = UnixStream::from_std(own)?.into_split();
         let pid = keeper.id();
-        Ok(Self { keeper, pid, orders, reports: BufReader::new(reports).lines() })
+        Ok(Self { keeper, pid, orders, reports: BufReader::new(reports).lines(), reported: None })
     }
 
     /// Takes the pipes of the keeper that were asked for.

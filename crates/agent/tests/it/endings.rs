@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use drydock_agent::{Ending, Stream};
+use drydock_agent::{Ending, STOP_GRACE, Stream};
 
 use crate::world::{World, lines, sh, until};
 
@@ -56,7 +56,10 @@ async fn an_agent_that_ignores_the_request_to_stop_is_killed() {
     let world = World::new();
     let script = "trap '' TERM; echo $$ > pid; while :; do sleep 0.1; done";
     let ready = until("the agent is ready", || !world.file("pid").is_empty());
-    let (ending, _) = world.run_until(&sh(script), ready).await;
+    // Far more than the grace, far less than the patience with a keeper that does nothing.
+    let bound = STOP_GRACE + Duration::from_secs(12);
+    let run = tokio::time::timeout(bound, async { world.run_until(&sh(script), ready).await });
+    let (ending, _) = run.await.expect("the kill follows the grace");
     assert_eq!(ending.unwrap(), Ending::Stopped);
     assert!(!crate::world::alive(&world.file("pid")));
 }

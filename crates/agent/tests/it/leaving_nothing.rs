@@ -126,7 +126,7 @@ async fn an_agent_that_kills_its_keeper_does_not_escape() {
 async fn a_process_that_is_always_another_one_is_caught() {
     let world = World::new();
     let comet = world.put("comet.sh", "touch \"$1\"\nsh \"$0\" \"$1\" &\n");
-    let script = "sh \"$PWD/comet.sh\" \"$PWD/ready\" & while [ ! -e ready ]; do sleep 0.01; done";
+    let script = "setsid sh \"$PWD/comet.sh\" \"$PWD/ready\" & while [ ! -e ready ]; do sleep 0.01; done";
     let (ending, _) = world.sh(script).await;
     assert_eq!(ending, Ending::Finished);
     assert_eq!(processes_mentioning(&comet), 0);
