@@ -156,6 +156,8 @@ codes! {
     StoreBusy = "store_busy" 503 CONFLICT "the store is busy";
     /// Git could not do what was asked.
     GitFailed = "git_failed" 500 FAILED "git failed";
+    /// The doctor found something broken.
+    Unhealthy = "unhealthy" 500 FAILED "not in order";
     /// No server answers, or not as a drydock server does.
     ServerUnreachable = "server_unreachable" 503 FAILED "the server cannot be reached";
     /// Something that should not happen did.

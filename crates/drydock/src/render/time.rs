@@ -8,7 +8,7 @@ pub(crate) fn ago(at: &str, now: Timestamp) -> String {
     let seconds = now.as_second() - time.as_second();
     match seconds {
         -2..=2 => "just now".to_owned(),
-        ..0 => format!("in {}", span(-seconds)),
+        ..-2 => format!("in {}", span(-seconds)),
         2_592_000.. => at.split('T').next().unwrap_or(at).to_owned(),
         _ => format!("{} ago", span(seconds)),
     }

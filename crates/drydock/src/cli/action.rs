@@ -1,0 +1,89 @@
+//! `drydock action`: create, list, show, remove. The file is read here and understood by the server.
+
+use std::fs;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use clap::Subcommand;
+use drydock_api::{Code, NewAction, OneAction, Problem};
+use serde_json::json;
+
+use super::report::{Level, Outcome, Report};
+use super::session::Session;
+use crate::render;
+
+/// What can be done with actions.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Action {
+    /// Create one from a TOML file
+    Create {
+        /// The file; - for stdin
+        #[arg(long, value_name = "FILE")]
+        file: PathBuf,
+    },
+    /// List actions
+    List,
+    /// Show one
+    Show {
+        /// Its name
+        name: String,
+    },
+    /// Remove one; plans made from it keep their copy
+    Remove {
+        /// Its name
+        name: String,
+    },
+}
+
+impl Action {
+    pub(crate) fn verb(&self) -> &'static str {
+        match self {
+            Action::Create { .. } => "create",
+            Action::List => "list",
+            Action::Show { .. } => "show",
+            Action::Remove { .. } => "remove",
+        }
+    }
+}
+
+pub(crate) async fn run(session: &Session, command: Action) -> Outcome {
+    let client = session.client();
+    match command {
+        Action::Create { file } => {
+            let new = NewAction { toml: read(&file)?, file: Some(file.display().to_string()) };
+            let action = client.action_create(&new).await?;
+            let text = render::action::show(&action);
+            Ok(Report::new(OneAction { action }, text))
+        }
+        Action::List => {
+            let actions = client.actions().await?;
+            let text = render::action::list(&actions.actions);
+            Ok(Report::new(actions, text)
+                .or_say("no actions; create one with `drydock action create --file F`"))
+        }
+        Action::Show { name } => {
+            let action = client.action(&name).await?;
+            let text = render::action::show(&action);
+            Ok(Report::new(OneAction { action }, text))
+        }
+        Action::Remove { name } => {
+            client.action_remove(&name).await?;
+            Ok(Report::new(json!({ "removed": name }), "")
+                .note(Level::Info, format!("removed action {name}")))
+        }
+    }
+}
+
+fn read(file: &Path) -> Result<String, Box<Problem>> {
+    let text = if file == Path::new("-") {
+        let mut text = String::new();
+        io::stdin().read_to_string(&mut text).map(|_| text)
+    } else {
+        fs::read_to_string(file)
+    };
+    text.map_err(|error| {
+        let text = format!("could not read the action file {}: {error}", file.display());
+        let code = if error.kind() == io::ErrorKind::NotFound { Code::NotFound } else { Code::Unparsable };
+        Box::new(Problem::new(code, text).hint("check the path given with --file"))
+    })
+}

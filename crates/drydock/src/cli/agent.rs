@@ -1,0 +1,56 @@
+//! `drydock agent`: list what is configured, start one for real.
+
+use clap::Subcommand;
+use drydock_api::{CheckStatus, Code, OneAgentCheck, Problem};
+
+use super::report::{Ending, Outcome, Report};
+use super::session::Session;
+use crate::render;
+
+/// What can be done with agents.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Agent {
+    /// List configured agents
+    List,
+    /// Start one for real and say how it went
+    Check {
+        /// Its name
+        name: String,
+    },
+}
+
+impl Agent {
+    pub(crate) fn verb(&self) -> &'static str {
+        match self {
+            Agent::List => "list",
+            Agent::Check { .. } => "check",
+        }
+    }
+}
+
+pub(crate) async fn run(session: &Session, command: Agent) -> Outcome {
+    let client = session.client();
+    match command {
+        Agent::List => {
+            let agents = client.agents().await?;
+            let text = render::agent::list(&agents.agents);
+            Ok(Report::new(agents, text)
+                .or_say("no agents; configure one as [agents.NAME], see docs/config.md"))
+        }
+        Agent::Check { name } => {
+            let check = client.agent_check(&name).await?;
+            let text = render::agent::check(&check);
+            let ending = match check.status {
+                CheckStatus::Ok | CheckStatus::Warn => Ending::Done,
+                CheckStatus::Error => {
+                    let problem = Problem::new(
+                        Code::AgentUnusable,
+                        format!("agent {name} cannot be used: {}", check.text),
+                    );
+                    Ending::Failed(Box::new(Problem { hint: check.hint.clone(), ..problem }))
+                }
+            };
+            Ok(Report::new(OneAgentCheck { check }, text).ending(ending))
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! The definition of the command line. Help, completions and the manual are made from it.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use super::{
+    action, agent, changeset, checkpoint, decision, doctor, events, gc, invariant, lock, manual, plan,
+    project, run,
+};
+
+/// Takes coding tasks from a thought to a landed commit, with nothing torn, lost or done twice.
+#[derive(Debug, Parser)]
+#[command(name = "drydock", version, max_term_width = 100, propagate_version = false)]
+#[command(after_help = "Exit codes: 0 ok, 1 failed, 2 usage, 3 not found, 4 conflict, 5 blocked, \
+                        6 a person must decide, 130 interrupted.")]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) global: Global,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// Options that every command takes.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Global {
+    /// The store: a file, or postgres://… [default: $XDG_DATA_HOME/drydock/drydock.db]
+    #[arg(long, global = true, env = "DRYDOCK_STORE", value_name = "URL", hide_env = true)]
+    pub(crate) store: Option<String>,
+    /// A server to ask instead of opening the store here, e.g. http://127.0.0.1:7717
+    #[arg(long, global = true, env = "DRYDOCK_SERVER", value_name = "URL", hide_env = true)]
+    pub(crate) server: Option<String>,
+    /// The configuration file [default: $XDG_CONFIG_HOME/drydock/config.toml]
+    #[arg(long, global = true, env = "DRYDOCK_CONFIG", value_name = "FILE", hide_env = true)]
+    pub(crate) config: Option<PathBuf>,
+    /// How to answer on stdout
+    #[arg(long, global = true, value_enum, default_value_t = Format::Auto, hide_default_value = true)]
+    pub(crate) format: Format,
+    /// The same as --format json
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    /// Say nothing on stderr but errors
+    #[arg(short, long, global = true)]
+    pub(crate) quiet: bool,
+}
+
+/// How to answer on stdout.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// Text, at a terminal and in a pipe.
+    Auto,
+    /// Text for people.
+    Text,
+    /// One JSON object per answer.
+    Json,
+}
+
+/// What can be asked.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Do a task in the repository you stand in: plan, follow, show the diff, ask, land
+    Run(run::Run),
+    /// Git repositories that plans work on
+    #[command(subcommand)]
+    Project(project::Project),
+    /// Reusable task templates
+    #[command(subcommand)]
+    Action(action::Action),
+    /// Rules that can block a transition
+    #[command(subcommand)]
+    Invariant(invariant::Invariant),
+    /// Configured agents
+    #[command(subcommand)]
+    Agent(agent::Agent),
+    /// Make, move, look at and steer plans
+    #[command(subcommand)]
+    Plan(plan::Plan),
+    /// Questions that only a person can answer
+    #[command(subcommand)]
+    Decision(decision::Decision),
+    /// What each writer changed
+    #[command(subcommand)]
+    Changeset(changeset::Changeset),
+    /// States of a plan's worktree that were kept
+    #[command(subcommand)]
+    Checkpoint(checkpoint::Checkpoint),
+    /// Who holds what
+    #[command(subcommand)]
+    Lock(lock::Lock),
+    /// The feed of everything that happened
+    Events(events::EventsArgs),
+    /// Check the store, git, agents and locks
+    Doctor(doctor::Doctor),
+    /// Remove worktrees and refs that are proved to be needed no more
+    Gc(gc::GcArgs),
+    /// Print the completion script of a shell
+    Completions(manual::Completions),
+    /// Print the manual page
+    Man(manual::Man),
+}
+
+impl Command {
+    /// Returns the words of the command, as they stand in the envelope.
+    pub(crate) fn words(&self) -> String {
+        let (group, verb) = match self {
+            Command::Run(_) => ("run", None),
+            Command::Project(project) => ("project", Some(project.verb())),
+            Command::Action(action) => ("action", Some(action.verb())),
+            Command::Invariant(invariant) => ("invariant", Some(invariant.verb())),
+            Command::Agent(agent) => ("agent", Some(agent.verb())),
+            Command::Plan(plan) => ("plan", Some(plan.verb())),
+            Command::Decision(decision) => ("decision", Some(decision.verb())),
+            Command::Changeset(changeset) => ("changeset", Some(changeset.verb())),
+            Command::Checkpoint(checkpoint) => ("checkpoint", Some(checkpoint.verb())),
+            Command::Lock(lock) => ("lock", Some(lock.verb())),
+            Command::Events(_) => ("events", None),
+            Command::Doctor(_) => ("doctor", None),
+            Command::Gc(_) => ("gc", None),
+            Command::Completions(_) => ("completions", None),
+            Command::Man(_) => ("man", None),
+        };
+        match verb {
+            Some(verb) => format!("{group} {verb}"),
+            None => group.to_owned(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_definition_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_of_the_contract_is_understood() {
+        for line in [
+            "run 'fix it' --project p --agent a --profile auto --yes",
+            "project add p --repo . --target main --remote origin --validation 'make test' --validation x",
+            "project list",
+            "project show p",
+            "project remove p",
+            "action create --file f.toml",
+            "action show a",
+            "invariant add n --cel true --scope project:p --at strategize,execute --locked",
+            "invariant add n --command true --at apply",
+            "invariant list --effective pln-1",
+            "invariant remove n --scope global",
+            "agent check a",
+            "plan use fix --project p --arg a=b --arg c=d=e --profile auto --invariant small=true",
+            "plan strategize pln-1 --detach",
+            "plan execute pln-1",
+            "plan apply pln-1 --json",
+            "plan list --phase execute --state errored --project p --action a --limit 5 --after x",
+            "plan show x",
+            "plan tree x",
+            "plan diff x",
+            "plan events x --after 3",
+            "plan watch x",
+            "plan why x",
+            "plan cancel x --reason no",
+            "plan retry x",
+            "plan revert x --reason no",
+            "plan prompt x 'be kind'",
+            "plan takeover x",
+            "decision list --open",
+            "decision show d",
+            "decision resolve d --option approve --note ok",
+            "changeset list x",
+            "changeset show c",
+            "checkpoint list x",
+            "lock list",
+            "lock break l --reason gone",
+            "events --after 3 --follow",
+            "doctor -q",
+            "gc --dry-run --format json",
+            "completions bash",
+            "man",
+        ] {
+            let words = line.split('\'').enumerate().flat_map(|(place, part)| match place % 2 {
+                0 => part.split_whitespace().collect::<Vec<_>>(),
+                _ => vec![part],
+            });
+            let argv = std::iter::once("drydock").chain(words);
+            let cli = Cli::try_parse_from(argv).unwrap_or_else(|error| panic!("{line}: {error}"));
+            assert!(line.starts_with(&cli.command.words()), "{line} is called {:?}", cli.command.words());
+        }
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused() {
+        for line in [
+            "plan list --phase sleep",
+            "invariant add n",
+            "invariant add n --cel a --text b",
+            "plan use fix",
+            "plan use fix --project p --arg novalue",
+            "lock break l",
+            "plan rollback x",
+            "decision resolve d",
+        ] {
+            let argv = std::iter::once("drydock").chain(line.split_whitespace());
+            assert!(Cli::try_parse_from(argv).is_err(), "{line} was accepted");
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! `drydock checkpoint`: list.
+
+use clap::Subcommand;
+
+use super::report::{Outcome, Report};
+use super::session::Session;
+use crate::render;
+
+/// What can be done with checkpoints.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Checkpoint {
+    /// List the checkpoints of a plan
+    List {
+        /// The plan's id, or the beginning of it
+        plan: String,
+    },
+}
+
+impl Checkpoint {
+    pub(crate) fn verb(&self) -> &'static str {
+        match self {
+            Checkpoint::List { .. } => "list",
+        }
+    }
+}
+
+pub(crate) async fn run(session: &Session, command: Checkpoint) -> Outcome {
+    let Checkpoint::List { plan } = command;
+    let checkpoints = session.client().checkpoints(&plan).await?;
+    let text = render::checkpoint::list(&checkpoints.checkpoints, session.now());
+    Ok(Report::new(checkpoints, text).or_say("no checkpoints"))
+}

@@ -1,0 +1,56 @@
+//! Questions at the prompt, read as plain lines: they work on any terminal, and an interruption is an ordinary signal.
+
+use std::io;
+
+use drydock_api::{Code, Problem};
+
+use super::screen::Screen;
+
+/// What a person answers at a gate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Answer {
+    Yes,
+    No,
+    /// Show the diff, then ask again.
+    Diff,
+}
+
+/// Asks, and takes anything but a clear yes as a no.
+pub(crate) async fn ask(screen: &Screen, question: &str) -> Result<Answer, Box<Problem>> {
+    screen.cry(&format!("{question} "));
+    // The event loop must go on meanwhile, for signals.
+    let line = tokio::task::spawn_blocking(|| {
+        let mut line = String::new();
+        io::stdin().read_line(&mut line).map(|_| line)
+    });
+    let failed = |error: String| Problem::new(Code::Internal, format!("could not read the answer: {error}"));
+    let line = line.await.map_err(|error| failed(error.to_string()))?;
+    Ok(understood(&line.map_err(|error| failed(error.to_string()))?))
+}
+
+fn understood(line: &str) -> Answer {
+    match line.trim().to_ascii_lowercase().as_str() {
+        "y" | "yes" => Answer::Yes,
+        "d" | "diff" => Answer::Diff,
+        _ => Answer::No,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_clear_yes_is_a_yes() {
+        for (line, answer) in [
+            ("y\n", Answer::Yes),
+            ("YES\n", Answer::Yes),
+            ("d\n", Answer::Diff),
+            ("\n", Answer::No),
+            ("", Answer::No),
+            ("yo\n", Answer::No),
+        ] {
+            assert_eq!(understood(line), answer, "{line:?}");
+        }
+    }
+}

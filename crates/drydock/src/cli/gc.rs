@@ -1,0 +1,22 @@
+//! `drydock gc`.
+
+use clap::Args;
+use drydock_api::{GcRequest, OneGc};
+
+use super::report::{Outcome, Report};
+use super::session::Session;
+use crate::render;
+
+/// Removes what is proved to be needed no more.
+#[derive(Debug, Args)]
+pub(crate) struct GcArgs {
+    /// Say what would be removed, remove nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+pub(crate) async fn run(session: &Session, args: GcArgs) -> Outcome {
+    let gc = session.client().gc(&GcRequest { dry_run: args.dry_run }).await?;
+    let text = render::gc::report(&gc);
+    Ok(Report::new(OneGc { gc }, text).or_say("nothing to remove"))
+}

@@ -1,0 +1,104 @@
+//! `drydock invariant`: add, list, remove.
+
+use clap::{Args, Subcommand};
+use drydock_api::{InvariantQuery, NewInvariant, OneInvariant, Phase, ScopeQuery};
+use serde_json::json;
+
+use super::report::{Level, Outcome, Report};
+use super::session::Session;
+use crate::render;
+
+/// What can be done with invariants.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Invariant {
+    /// Add a rule
+    Add(Add),
+    /// List rules
+    List {
+        /// Only those that hold for this plan, one per name
+        #[arg(long, value_name = "PLAN")]
+        effective: Option<String>,
+    },
+    /// Remove a rule
+    Remove {
+        /// Its name
+        name: String,
+        /// Its scope [default: global]
+        #[arg(long)]
+        scope: Option<String>,
+    },
+}
+
+/// A rule to add.
+#[derive(Debug, Args)]
+pub(crate) struct Add {
+    /// Its name
+    name: String,
+    #[command(flatten)]
+    rule: RuleArgs,
+    /// Where it holds: global, project:NAME, action:NAME or plan:ID [default: global]
+    #[arg(long)]
+    scope: Option<String>,
+    /// Before which phases it is enforced [default: all]
+    #[arg(long, value_name = "PHASES", value_delimiter = ',')]
+    at: Vec<Phase>,
+    /// No narrower scope may override it
+    #[arg(long)]
+    locked: bool,
+}
+
+/// What must hold; exactly one.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+pub(crate) struct RuleArgs {
+    /// A CEL expression over the plan's facts
+    #[arg(long, value_name = "EXPR")]
+    cel: Option<String>,
+    /// A shell command; exit 0 holds
+    #[arg(long, value_name = "CMD")]
+    command: Option<String>,
+    /// Words for the agents; no machine checks them
+    #[arg(long, value_name = "TEXT")]
+    text: Option<String>,
+}
+
+impl Invariant {
+    pub(crate) fn verb(&self) -> &'static str {
+        match self {
+            Invariant::Add(_) => "add",
+            Invariant::List { .. } => "list",
+            Invariant::Remove { .. } => "remove",
+        }
+    }
+}
+
+pub(crate) async fn run(session: &Session, command: Invariant) -> Outcome {
+    let client = session.client();
+    match command {
+        Invariant::Add(add) => {
+            let RuleArgs { cel, command, text } = add.rule;
+            let new = NewInvariant {
+                name: add.name,
+                cel,
+                command,
+                text,
+                scope: add.scope,
+                at: add.at,
+                locked: add.locked,
+            };
+            let invariant = client.invariant_add(&new).await?;
+            let text = render::invariant::list(std::slice::from_ref(&invariant));
+            Ok(Report::new(OneInvariant { invariant }, text))
+        }
+        Invariant::List { effective } => {
+            let invariants = client.invariants(&InvariantQuery { effective }).await?;
+            let text = render::invariant::list(&invariants.invariants);
+            Ok(Report::new(invariants, text).or_say("no invariants"))
+        }
+        Invariant::Remove { name, scope } => {
+            client.invariant_remove(&name, &ScopeQuery { scope }).await?;
+            Ok(Report::new(json!({ "removed": name }), "")
+                .note(Level::Info, format!("removed invariant {name}")))
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! The command line: one file per group of commands. A command asks through the client of `drydock_api`, whether a
+//! server is at the other end or the router in this process, and returns a report; printing, envelopes and exit codes
+//! are the same for all and live here too.
+
+mod action;
+mod agent;
+mod args;
+mod backend;
+mod changeset;
+mod checkpoint;
+mod confirm;
+mod decision;
+mod doctor;
+mod envelope;
+mod events;
+mod follow;
+mod gc;
+mod interrupt;
+mod invariant;
+mod lock;
+mod log;
+mod manual;
+mod outcome;
+mod plan;
+mod progress;
+mod project;
+mod report;
+mod repository;
+mod run;
+mod screen;
+mod session;
+mod start;
+
+pub(crate) use backend::Backend;
+pub(crate) use start::main;

@@ -1,0 +1,112 @@
+//! What a command that moved a plan came to: the plan, and the exit code that its state means.
+
+use drydock_api::{Code, OnePlan, Phase, Plan, Problem, State, exit};
+
+use super::report::{Ending, Level, Report};
+use crate::render;
+
+/// Returns the report on a plan that was to reach the end of a phase.
+pub(crate) fn of_move(plan: Plan, asked: Phase) -> Report {
+    let ending = ending(&plan, asked);
+    let text = render::plan::line(&plan);
+    let next = render::next::command(&plan);
+    let level = match ending {
+        Ending::Attention(_) => Level::Warn,
+        Ending::Done | Ending::Failed(_) => Level::Info,
+    };
+    let report = Report::new(OnePlan { plan }, text).ending(ending);
+    match next {
+        Some(next) => report.note(level, format!("go on with: {next}")),
+        None => report,
+    }
+}
+
+/// Returns the report on a plan that was only to be queued.
+pub(crate) fn of_steering(plan: Plan) -> Report {
+    let text = render::plan::line(&plan);
+    let next = render::next::command(&plan);
+    let report = Report::new(OnePlan { plan }, text);
+    match next {
+        Some(next) => report.note(Level::Info, format!("go on with: {next}")),
+        None => report,
+    }
+}
+
+fn ending(plan: &Plan, asked: Phase) -> Ending {
+    // A later phase means that the one asked for was completed before.
+    let later = Phase::ALL.iter().position(|phase| *phase == plan.phase)
+        > Phase::ALL.iter().position(|phase| *phase == asked);
+    let failed =
+        |code, text: String| Ending::Failed(Box::new(Problem::new(code, text).with("plan", plan.id.clone())));
+    match plan.state {
+        State::Cancelled => {
+            let reason = plan.cancel_reason.as_deref().map(|reason| format!(": {reason}"));
+            failed(Code::PlanCancelled, format!("{} was cancelled{}", plan.id, reason.unwrap_or_default()))
+        }
+        _ if later => Ending::Done,
+        State::Complete | State::Applied => Ending::Done,
+        State::Waiting => Ending::Attention(exit::UNDECIDED),
+        State::Constrained => {
+            let reasons = plan.constrained_by.join("; ");
+            failed(Code::Constrained, format!("{} cannot land: {reasons}", plan.id))
+        }
+        State::Errored => {
+            let (class, text) = match &plan.error {
+                Some(error) => (error.class.as_str(), error.text.as_str()),
+                None => ("", "no reason was recorded"),
+            };
+            failed(code(class), format!("{} of {} failed: {text}", plan.phase, plan.id))
+        }
+        // Whoever drove it gave it back; it can be taken up again.
+        State::Queued | State::Processing => Ending::Attention(exit::FAILED),
+    }
+}
+
+/// Failures that are a block rather than a breakdown have the code of the block.
+fn code(class: &str) -> Code {
+    match class {
+        "validation_failed" => Code::ValidationFailed,
+        "invariant_blocked" => Code::InvariantBlocked,
+        _ => Code::PlanErrored,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::render::plan::tests::plan;
+    use drydock_api::PlanError;
+
+    fn exit_of(plan: Plan, asked: Phase) -> u8 {
+        of_move(plan, asked).exit_code()
+    }
+
+    #[test]
+    fn each_end_of_a_phase_has_its_exit_code() {
+        for (phase, state, code) in [
+            (Phase::Strategize, State::Complete, 0),
+            (Phase::Execute, State::Complete, 0),
+            (Phase::Apply, State::Applied, 0),
+            (Phase::Execute, State::Errored, 1),
+            (Phase::Execute, State::Cancelled, 1),
+            (Phase::Apply, State::Constrained, 5),
+            (Phase::Execute, State::Waiting, 6),
+        ] {
+            assert_eq!(exit_of(plan(phase, state), phase), code, "{phase}/{state}");
+        }
+    }
+
+    #[test]
+    fn a_failed_validation_is_a_block() {
+        let mut failed = plan(Phase::Execute, State::Errored);
+        failed.error = Some(PlanError { class: "validation_failed".into(), text: "tests".into() });
+        assert_eq!(exit_of(failed, Phase::Execute), 5);
+    }
+
+    #[test]
+    fn a_phase_that_was_passed_is_done_whatever_came_after() {
+        assert_eq!(exit_of(plan(Phase::Execute, State::Errored), Phase::Strategize), 0);
+        assert_eq!(exit_of(plan(Phase::Apply, State::Applied), Phase::Execute), 0);
+        assert_eq!(exit_of(plan(Phase::Execute, State::Cancelled), Phase::Strategize), 1);
+    }
+}

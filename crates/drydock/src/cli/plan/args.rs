@@ -1,0 +1,106 @@
+//! The subcommands of `drydock plan`.
+
+use clap::{Args, Subcommand};
+use drydock_api::PlanMove;
+
+use super::{look, make, moves, steer};
+use crate::cli::events::{self, EventsArgs};
+use crate::cli::report::Outcome;
+use crate::cli::session::Session;
+
+/// What can be done with plans.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Plan {
+    /// Make a plan from an action
+    Use(make::Use),
+    /// Think the task through
+    Strategize(moves::Move),
+    /// Do the task in a worktree
+    Execute(moves::Move),
+    /// Land the result on the target branch
+    Apply(moves::Move),
+    /// List plans
+    List(look::List),
+    /// Show one
+    Show(Which),
+    /// Show what its strategy chose and the plans it spawned
+    Tree(Which),
+    /// Show its changes
+    Diff(Which),
+    /// Show its part of the feed
+    Events {
+        #[command(flatten)]
+        plan: Which,
+        #[command(flatten)]
+        events: EventsArgs,
+    },
+    /// Print its events as they come, until it rests
+    Watch(Which),
+    /// Say what holds it and who can act
+    Why(Which),
+    /// End it; its work is kept until `gc` proves that safe to remove
+    Cancel(steer::Because),
+    /// Try the failed phase again
+    Retry(Which),
+    /// Go back to Strategize
+    Revert(steer::Because),
+    /// Add guidance for the runs to come
+    Prompt(steer::Guidance),
+    /// Take it from a worker whose lock ran out
+    Takeover(Which),
+}
+
+/// A plan.
+#[derive(Debug, Args)]
+pub(crate) struct Which {
+    /// The plan's id, or the beginning of it
+    pub(crate) id: String,
+}
+
+impl Plan {
+    pub(crate) fn verb(&self) -> &'static str {
+        match self {
+            Plan::Use(_) => "use",
+            Plan::Strategize(_) => "strategize",
+            Plan::Execute(_) => "execute",
+            Plan::Apply(_) => "apply",
+            Plan::List(_) => "list",
+            Plan::Show(_) => "show",
+            Plan::Tree(_) => "tree",
+            Plan::Diff(_) => "diff",
+            Plan::Events { .. } => "events",
+            Plan::Watch(_) => "watch",
+            Plan::Why(_) => "why",
+            Plan::Cancel(_) => "cancel",
+            Plan::Retry(_) => "retry",
+            Plan::Revert(_) => "revert",
+            Plan::Prompt(_) => "prompt",
+            Plan::Takeover(_) => "takeover",
+        }
+    }
+}
+
+pub(crate) async fn run(session: &Session, command: Plan) -> Outcome {
+    match command {
+        Plan::Use(args) => make::run(session, args).await,
+        Plan::Strategize(args) => moves::run(session, args, PlanMove::Strategize).await,
+        Plan::Execute(args) => moves::run(session, args, PlanMove::Execute).await,
+        Plan::Apply(args) => moves::run(session, args, PlanMove::Apply).await,
+        Plan::List(args) => look::list(session, args).await,
+        Plan::Show(plan) => look::show(session, plan).await,
+        Plan::Tree(plan) => look::tree(session, plan).await,
+        Plan::Diff(plan) => look::diff(session, plan).await,
+        Plan::Events { plan, events } => {
+            // The whole id: a prefix that is unique now may not be so while we follow.
+            let plan = session.client().plan(&plan.id).await?;
+            events::of(session, Some(plan.id), events).await
+        }
+        Plan::Watch(plan) => look::watch(session, plan).await,
+        Plan::Why(plan) => look::why(session, plan).await,
+        Plan::Cancel(args) => steer::cancel(session, args).await,
+        Plan::Retry(plan) => steer::retry(session, plan).await,
+        Plan::Revert(args) => steer::revert(session, args).await,
+        Plan::Prompt(args) => steer::prompt(session, args).await,
+        Plan::Takeover(plan) => steer::takeover(session, plan).await,
+    }
+}

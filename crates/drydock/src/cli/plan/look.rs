@@ -1,0 +1,106 @@
+//! `drydock plan list|show|tree|diff|watch|why`: looking without changing anything.
+
+use clap::Args;
+use drydock_api::{EventQuery, OneDiff, OnePlan, OneTree, OneWhy, Phase, PlanQuery, State};
+
+use super::args::Which;
+use crate::cli::events;
+use crate::cli::report::{Level, Outcome, Report};
+use crate::cli::screen::Reader;
+use crate::cli::session::Session;
+use crate::render;
+
+const WATCH_WAIT_MS: u64 = 5_000;
+const WATCH_PAGE: u32 = 200;
+
+/// Which plans to list.
+#[derive(Debug, Args)]
+pub(crate) struct List {
+    /// Only those in this phase: strategize, execute, apply
+    #[arg(long)]
+    phase: Option<Phase>,
+    /// Only those in this state: queued, processing, waiting, complete, errored, cancelled, applied, constrained
+    #[arg(long)]
+    state: Option<State>,
+    /// Only those of this project
+    #[arg(long, value_name = "NAME")]
+    project: Option<String>,
+    /// Only those of this action
+    #[arg(long, value_name = "NAME")]
+    action: Option<String>,
+    /// How many at most
+    #[arg(long, value_name = "N")]
+    limit: Option<u32>,
+    /// Go on after this cursor, the `next` of an earlier answer
+    #[arg(long, value_name = "CURSOR")]
+    after: Option<String>,
+}
+
+pub(crate) async fn list(session: &Session, args: List) -> Outcome {
+    let List { phase, state, project, action, limit, after } = args;
+    let query = PlanQuery { phase, state, project, action, limit, after };
+    let plans = session.client().plans(&query).await?;
+    let text = render::plan::list(&plans.plans, session.now());
+    let next = plans.next.clone();
+    let report = Report::new(plans, text).or_say("no plans");
+    Ok(match next {
+        Some(next) => report.note(Level::Info, format!("there are more: --after {next}")),
+        None => report,
+    })
+}
+
+pub(crate) async fn show(session: &Session, plan: Which) -> Outcome {
+    let plan = session.client().plan(&plan.id).await?;
+    let text = render::plan::show(&plan, session.now());
+    Ok(Report::new(OnePlan { plan }, text))
+}
+
+pub(crate) async fn tree(session: &Session, plan: Which) -> Outcome {
+    let tree = session.client().plan_tree(&plan.id).await?;
+    let text = render::tree::tree(&tree);
+    Ok(Report::new(OneTree { tree }, text))
+}
+
+pub(crate) async fn diff(session: &Session, plan: Which) -> Outcome {
+    let diff = session.client().plan_diff(&plan.id).await?;
+    let size = render::diff::size(&diff);
+    // In a pipe the diff must stay a patch, byte for byte; only a person's terminal needs protection.
+    let report = if session.screen().is_watched() {
+        let text = render::diff::shown(&diff);
+        Report::new(OneDiff { diff }, text)
+    } else {
+        let text = render::diff::raw(&diff).to_owned();
+        Report::new(OneDiff { diff }, text).exact()
+    };
+    Ok(if report.text.is_empty() { report.or_say("no changes") } else { report.note(Level::Info, size) })
+}
+
+pub(crate) async fn why(session: &Session, plan: Which) -> Outcome {
+    let why = session.client().plan_why(&plan.id).await?;
+    let text = render::why::why(&why);
+    Ok(Report::new(OneWhy { why }, text))
+}
+
+/// Prints the plan's events from the beginning, and goes on until the plan rests.
+pub(crate) async fn watch(session: &Session, plan: Which) -> Outcome {
+    let client = session.client();
+    let mut plan = client.plan(&plan.id).await?;
+    let mut after = 0;
+    loop {
+        let query = EventQuery {
+            after: Some(after),
+            limit: Some(WATCH_PAGE),
+            plan: Some(plan.id.clone()),
+            wait_ms: Some(if plan.is_settled() { 0 } else { WATCH_WAIT_MS }),
+        };
+        let events = client.events(&query).await?.events;
+        after = events.last().map_or(after, |event| event.seq);
+        let reader = events::print(session, &events)?;
+        // Only when the plan rested before the feed was read is nothing missing from it.
+        if reader == Reader::Gone || (events.is_empty() && plan.is_settled()) {
+            let text = render::plan::line(&plan);
+            return Ok(Report::new(OnePlan { plan }, text));
+        }
+        plan = client.plan(&plan.id).await?;
+    }
+}

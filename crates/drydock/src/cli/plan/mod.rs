@@ -1,0 +1,9 @@
+//! `drydock plan`: its definition, and one file per kind of thing done with plans.
+
+mod args;
+mod look;
+mod make;
+mod moves;
+mod steer;
+
+pub(crate) use args::{Plan, run};

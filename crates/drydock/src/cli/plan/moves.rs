@@ -1,0 +1,38 @@
+//! `drydock plan strategize|execute|apply`: moves a plan and drives it in the foreground. Safe to repeat: a plan that
+//! is there already is shown as it is.
+
+use clap::Args;
+use drydock_api::{Phase, PlanMove, Terms};
+
+use crate::cli::follow::{Until, follow};
+use crate::cli::outcome;
+use crate::cli::report::Outcome;
+use crate::cli::session::Session;
+
+/// Moves a plan.
+#[derive(Debug, Args)]
+pub(crate) struct Move {
+    /// The plan's id, or the beginning of it
+    id: String,
+    /// Queue the phase for a worker and come back at once
+    #[arg(long)]
+    detach: bool,
+}
+
+pub(crate) async fn run(session: &Session, args: Move, to: PlanMove) -> Outcome {
+    let plan = session.client().plan_move(&args.id, to, &Terms::default()).await?;
+    if args.detach {
+        return Ok(outcome::of_steering(plan));
+    }
+    let resume = format!("drydock plan {to} {}", plan.id);
+    let plan = follow(session, plan, Until::Settled, &resume).await?;
+    Ok(outcome::of_move(plan, phase(to)))
+}
+
+fn phase(to: PlanMove) -> Phase {
+    match to {
+        PlanMove::Strategize => Phase::Strategize,
+        PlanMove::Execute => Phase::Execute,
+        PlanMove::Apply => Phase::Apply,
+    }
+}

@@ -1,0 +1,53 @@
+//! `drydock plan cancel|retry|revert|prompt|takeover`: what a person asks of a plan without driving it.
+
+use clap::Args;
+use drydock_api::Terms;
+
+use super::args::Which;
+use crate::cli::outcome::of_steering;
+use crate::cli::report::Outcome;
+use crate::cli::session::Session;
+
+/// A plan and why.
+#[derive(Debug, Args)]
+pub(crate) struct Because {
+    /// The plan's id, or the beginning of it
+    id: String,
+    /// Why; it is recorded
+    #[arg(long)]
+    reason: Option<String>,
+}
+
+/// A plan and what its agents shall heed.
+#[derive(Debug, Args)]
+pub(crate) struct Guidance {
+    /// The plan's id, or the beginning of it
+    id: String,
+    /// What the agents shall heed
+    text: String,
+}
+
+pub(crate) async fn cancel(session: &Session, args: Because) -> Outcome {
+    let plan = session.client().plan_cancel(&args.id, args.reason, &Terms::default()).await?;
+    Ok(of_steering(plan))
+}
+
+pub(crate) async fn retry(session: &Session, plan: Which) -> Outcome {
+    let plan = session.client().plan_retry(&plan.id, &Terms::default()).await?;
+    Ok(of_steering(plan))
+}
+
+pub(crate) async fn revert(session: &Session, args: Because) -> Outcome {
+    let plan = session.client().plan_revert(&args.id, args.reason, &Terms::default()).await?;
+    Ok(of_steering(plan))
+}
+
+pub(crate) async fn prompt(session: &Session, args: Guidance) -> Outcome {
+    let plan = session.client().plan_prompt(&args.id, args.text, &Terms::default()).await?;
+    Ok(of_steering(plan))
+}
+
+pub(crate) async fn takeover(session: &Session, plan: Which) -> Outcome {
+    let plan = session.client().plan_takeover(&plan.id, &Terms::default()).await?;
+    Ok(of_steering(plan))
+}

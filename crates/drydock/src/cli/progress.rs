@@ -1,0 +1,68 @@
+//! Live remarks while a plan is worked on: a spinner with the time that passed, or plain lines, or nothing.
+
+use std::time::Duration;
+
+use drydock_api::{Event, Phase};
+use indicatif::{ProgressBar, ProgressStyle};
+
+use super::screen::{Remarks, Screen};
+use crate::render::event::sentence;
+use crate::render::style::{FAINT, paint, plain};
+
+const TICK: Duration = Duration::from_millis(120);
+
+/// Tells what happens while it happens.
+pub(crate) struct Progress<'s> {
+    screen: &'s Screen,
+    spinner: Option<ProgressBar>,
+}
+
+impl<'s> Progress<'s> {
+    /// Begins to tell about a phase.
+    pub(crate) fn begin(screen: &'s Screen, phase: Phase) -> Self {
+        let spinner = match screen.remarks() {
+            Remarks::Live => Some(spinner(phase)),
+            Remarks::Plain | Remarks::Silent => None,
+        };
+        Self { screen, spinner }
+    }
+
+    /// Tells one event. What agents chatter is only the spinner's text on a terminal; the rest is a line.
+    pub(crate) fn tell(&self, event: &Event) {
+        let said = sentence(event);
+        match &self.spinner {
+            Some(spinner) if is_chatter(&event.kind) => spinner.set_message(plain(&said).into_owned()),
+            Some(spinner) => spinner.suspend(|| self.screen.tell(&line(&said))),
+            None => self.screen.tell(&line(&said)),
+        }
+    }
+
+    /// Ends the live part, so that what follows has the line to itself.
+    pub(crate) fn end(&self) {
+        if let Some(spinner) = &self.spinner {
+            spinner.finish_and_clear();
+        }
+    }
+}
+
+impl Drop for Progress<'_> {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+fn line(said: &str) -> String {
+    format!("{} {}", paint(FAINT, "·"), plain(said))
+}
+
+fn is_chatter(kind: &str) -> bool {
+    matches!(kind, "agent.progress" | "agent.output" | "agent.said")
+}
+
+fn spinner(phase: Phase) -> ProgressBar {
+    let style = ProgressStyle::with_template("{spinner} {prefix} {elapsed} {wide_msg}")
+        .expect("the template is a constant that was seen to parse");
+    let spinner = ProgressBar::new_spinner().with_style(style).with_prefix(phase.name());
+    spinner.enable_steady_tick(TICK);
+    spinner
+}

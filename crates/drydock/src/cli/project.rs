@@ -1,0 +1,98 @@
+//! `drydock project`: add, list, show, remove.
+
+use std::path::PathBuf;
+
+use clap::Subcommand;
+use drydock_api::{Code, NewProject, NewValidation, OneProject, Problem};
+use serde_json::json;
+
+use super::report::{Level, Outcome, Report};
+use super::session::Session;
+use crate::render;
+
+/// What can be done with projects.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Project {
+    /// Add a git repository
+    Add {
+        /// Its name
+        name: String,
+        /// The path of the repository
+        #[arg(long, value_name = "PATH")]
+        repo: PathBuf,
+        /// The branch that plans land on [default: the branch that is checked out]
+        #[arg(long, value_name = "BRANCH")]
+        target: Option<String>,
+        /// The remote that landed work is pushed to
+        #[arg(long, value_name = "NAME")]
+        remote: Option<String>,
+        /// A shell command that every result must pass; may be given more than once
+        #[arg(long, value_name = "CMD")]
+        validation: Vec<String>,
+    },
+    /// List projects
+    List,
+    /// Show one
+    Show {
+        /// Its name
+        name: String,
+    },
+    /// Forget one; the repository is not touched
+    Remove {
+        /// Its name
+        name: String,
+    },
+}
+
+impl Project {
+    pub(crate) fn verb(&self) -> &'static str {
+        match self {
+            Project::Add { .. } => "add",
+            Project::List => "list",
+            Project::Show { .. } => "show",
+            Project::Remove { .. } => "remove",
+        }
+    }
+}
+
+pub(crate) async fn run(session: &Session, command: Project) -> Outcome {
+    let client = session.client();
+    match command {
+        Project::Add { name, repo, target, remote, validation } => {
+            let validations = validation
+                .into_iter()
+                .map(|command| NewValidation { command, ..NewValidation::default() })
+                .collect();
+            let new = NewProject { name, repo: absolute(&repo)?, target, remote, validations };
+            let project = client.project_add(&new).await?;
+            let text = render::project::show(&project, session.now());
+            Ok(Report::new(OneProject { project }, text))
+        }
+        Project::List => {
+            let projects = client.projects().await?;
+            let text = render::project::list(&projects.projects);
+            Ok(Report::new(projects, text).or_say("no projects; add one with `drydock project add`"))
+        }
+        Project::Show { name } => {
+            let project = client.project(&name).await?;
+            let text = render::project::show(&project, session.now());
+            Ok(Report::new(OneProject { project }, text))
+        }
+        Project::Remove { name } => {
+            client.project_remove(&name).await?;
+            let said = format!("removed project {name}; its repository is as it was");
+            Ok(Report::new(json!({ "removed": name }), "").note(Level::Info, said))
+        }
+    }
+}
+
+/// A server may stand in another directory, so paths are sent whole.
+pub(crate) fn absolute(path: &std::path::Path) -> Result<String, Box<Problem>> {
+    let whole = std::path::absolute(path)
+        .map_err(|error| Problem::new(Code::Usage, format!("{} is not a path: {error}", path.display())))?;
+    let text = whole.to_str().map(str::to_owned);
+    text.ok_or_else(|| {
+        let text = format!("the path {} is not valid UTF-8", whole.display());
+        Box::new(Problem::new(Code::Usage, text).hint("move the repository to a path that is"))
+    })
+}

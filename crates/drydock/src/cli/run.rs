@@ -1,0 +1,179 @@
+//! `drydock run`: a task in the repository you stand in, from the prompt to the landed commit.
+
+use clap::Args;
+use drydock_api::{Code, NewPlan, Phase, Plan, PlanMove, Problem, Project, State, Terms, exit};
+
+use super::confirm::{Answer, ask};
+use super::follow::{Until, follow};
+use super::outcome;
+use super::report::{Ending, Outcome};
+use super::repository;
+use super::session::{Driver, Session};
+use crate::render;
+
+/// Does a task.
+#[derive(Debug, Args)]
+pub(crate) struct Run {
+    /// What to do
+    task: String,
+    /// The project [default: that of the repository you stand in]
+    #[arg(long, value_name = "NAME")]
+    project: Option<String>,
+    /// The agent [default: that of the configuration]
+    #[arg(long, value_name = "NAME")]
+    agent: Option<String>,
+    /// How much goes on without asking; named here, each of its gates asks
+    #[arg(long, value_name = "NAME")]
+    profile: Option<String>,
+    /// Answer every gate with yes
+    #[arg(long, short)]
+    yes: bool,
+}
+
+/// Which gates ask a person.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Gates {
+    /// None: `--yes`.
+    Open,
+    /// That before landing. Typing the task is the approval of what comes before it.
+    BeforeLanding,
+    /// Every gate of the profile.
+    All,
+}
+
+/// What a gate answered.
+enum Passage {
+    Granted,
+    Left,
+}
+
+pub(crate) async fn run(session: &Session, args: Run) -> Outcome {
+    let client = session.client();
+    if args.task.trim().is_empty() {
+        let problem = Problem::new(Code::Usage, "the task is empty");
+        return Err(Box::new(problem.hint("say what to do, e.g. drydock run \"fix the failing test\"")));
+    }
+    if args.agent.is_none() {
+        require_default_agent(session).await?;
+    }
+    let project = repository::project(client, session.screen(), args.project.as_deref()).await?;
+    let named = args.profile.is_some();
+    let new = NewPlan {
+        task: Some(args.task),
+        project: project.name.clone(),
+        agent: args.agent,
+        profile: args.profile,
+        ..NewPlan::default()
+    };
+    let plan = client.plan_use(&new, &Terms::default()).await?;
+    session.screen().tell(&format!("plan {} on {}", plan.id, plan.project));
+    let gates = match (args.yes, named || plan.gate.is_some()) {
+        (true, _) => Gates::Open,
+        (false, true) => Gates::All,
+        (false, false) => Gates::BeforeLanding,
+    };
+    drive(session, plan, &project, gates).await
+}
+
+/// Takes the plan from phase to phase until it has landed, or something stops it.
+async fn drive(session: &Session, mut plan: Plan, project: &Project, gates: Gates) -> Outcome {
+    loop {
+        let asked = plan.phase;
+        let to = match (plan.phase, plan.state) {
+            (Phase::Strategize, State::Queued) => PlanMove::Strategize,
+            (Phase::Strategize, State::Complete) => PlanMove::Execute,
+            (Phase::Execute, State::Complete) => PlanMove::Apply,
+            _ => return Ok(outcome::of_move(plan, asked)),
+        };
+        if to == PlanMove::Apply {
+            show_diff(session, &plan).await?;
+        }
+        if let Passage::Left = gate(session, &plan, project, to, gates).await? {
+            let report = outcome::of_move(plan, asked);
+            return Ok(report.ending(Ending::Attention(exit::UNDECIDED)));
+        }
+        plan = moved(session, plan, to).await?;
+    }
+}
+
+/// Makes one move and follows it. A plan that was not settled by that is not moved again.
+async fn moved(session: &Session, plan: Plan, to: PlanMove) -> Result<Plan, Box<Problem>> {
+    let resume = format!("drydock plan {to} {}", plan.id);
+    let (plan, until) = match (session.driver(), &plan.gate) {
+        // The server goes on by itself where the profile does not ask; a move of ours would only race with it.
+        (Driver::Server, None) => (plan, Until::Resting),
+        (Driver::Server, Some(_)) => (pass(session, &plan, to).await?, Until::Resting),
+        (Driver::ThisProcess, _) => (pass(session, &plan, to).await?, Until::Settled),
+    };
+    let plan = follow(session, plan, until, &resume).await?;
+    if plan.is_settled() {
+        return Ok(plan);
+    }
+    let text = format!("{} of {} was stopped before its end", plan.phase, plan.id);
+    Err(Box::new(Problem::new(Code::LeaseLost, text).hint(format!("go on with: {resume}"))))
+}
+
+async fn pass(session: &Session, plan: &Plan, to: PlanMove) -> Result<Plan, Box<Problem>> {
+    Ok(session.client().plan_move(&plan.id, to, &Terms::default()).await?)
+}
+
+async fn gate(
+    session: &Session,
+    plan: &Plan,
+    project: &Project,
+    to: PlanMove,
+    gates: Gates,
+) -> Result<Passage, Box<Problem>> {
+    let asks = match gates {
+        Gates::Open => false,
+        Gates::BeforeLanding => plan.gate.is_some() && to == PlanMove::Apply,
+        Gates::All => plan.gate.is_some(),
+    };
+    if !asks {
+        return Ok(Passage::Granted);
+    }
+    if !session.screen().can_ask() {
+        return Ok(Passage::Left);
+    }
+    let question = match to {
+        PlanMove::Apply => format!("Land this on {}? [y/N/d=diff]", project.target),
+        PlanMove::Strategize | PlanMove::Execute => format!("Go on with {to}? [y/N]"),
+    };
+    loop {
+        match ask(session.screen(), &question).await? {
+            Answer::Yes => return Ok(Passage::Granted),
+            Answer::No => return Ok(Passage::Left),
+            Answer::Diff => show_diff(session, plan).await?,
+        }
+    }
+}
+
+/// Shows the diff to whoever decides; it is no data, so it goes to stderr.
+async fn show_diff(session: &Session, plan: &Plan) -> Result<(), Box<Problem>> {
+    let diff = session.client().plan_diff(&plan.id).await?;
+    session.screen().tell(render::diff::shown(&diff).trim_end());
+    session.screen().tell(&render::diff::size(&diff));
+    Ok(())
+}
+
+/// Refuses before anything is made when no agent could do the task.
+async fn require_default_agent(session: &Session) -> Result<(), Box<Problem>> {
+    let agents = session.client().agents().await?.agents;
+    if agents.iter().any(|agent| agent.default) {
+        return Ok(());
+    }
+    let names: Vec<_> = agents.iter().map(|agent| agent.name.as_str()).collect();
+    let problem = if names.is_empty() {
+        let path = crate::config::config_path();
+        let path = path.map_or("the configuration file".to_owned(), |path| path.display().to_string());
+        let hint = format!(
+            "put this into {path}:\n[agents.writer]\nprotocol = \"command\"\ncommand = [\"your-agent\", \"--flag\"]\n\
+             [defaults]\nagent = \"writer\""
+        );
+        Problem::new(Code::Invalid, "no agent is configured, so nobody can do the task").hint(hint)
+    } else {
+        let hint = format!("choose one with --agent ({}), or set [defaults] agent", names.join(", "));
+        Problem::new(Code::Invalid, "no agent is the default one").hint(hint)
+    };
+    Err(Box::new(problem))
+}

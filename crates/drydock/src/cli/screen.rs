@@ -1,0 +1,115 @@
+//! The two streams: stdout is data, stderr is everything else. A reader that hangs up is no error.
+
+use std::io::{self, ErrorKind, IsTerminal, Write};
+
+use drydock_api::{Code, Problem};
+
+use super::args::{Format, Global};
+
+/// Where answers and remarks go, and how.
+#[derive(Debug, Clone)]
+pub(crate) struct Screen {
+    format: Format,
+    quiet: bool,
+    ends: Ends,
+}
+
+/// Which streams are terminals.
+#[derive(Debug, Clone, Copy, Default)]
+struct Ends {
+    input: bool,
+    output: bool,
+    remarks: bool,
+}
+
+/// Whether anybody still reads stdout.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reader {
+    Listening,
+    Gone,
+}
+
+/// How remarks about progress are made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Remarks {
+    /// On a terminal.
+    Live,
+    /// Line by line.
+    Plain,
+    /// Not at all.
+    Silent,
+}
+
+impl Screen {
+    /// Returns the screen that the options and the streams make.
+    pub(crate) fn new(global: &Global) -> Self {
+        let format = if global.json { Format::Json } else { global.format };
+        let ends = Ends {
+            input: io::stdin().is_terminal(),
+            output: io::stdout().is_terminal(),
+            remarks: io::stderr().is_terminal(),
+        };
+        Self { format, quiet: global.quiet, ends }
+    }
+
+    /// Says whether answers are JSON.
+    pub(crate) fn is_json(&self) -> bool {
+        match self.format {
+            Format::Json => true,
+            Format::Auto | Format::Text => false,
+        }
+    }
+
+    /// Says whether a person can be asked here and now.
+    pub(crate) fn can_ask(&self) -> bool {
+        self.ends.input && self.ends.remarks && !self.is_json()
+    }
+
+    /// Says whether a person looks at stdout.
+    pub(crate) fn is_watched(&self) -> bool {
+        self.ends.output && !self.is_json()
+    }
+
+    /// Returns how remarks about progress are made.
+    pub(crate) fn remarks(&self) -> Remarks {
+        match (self.quiet, self.ends.remarks) {
+            (true, _) => Remarks::Silent,
+            (false, true) => Remarks::Live,
+            (false, false) => Remarks::Plain,
+        }
+    }
+
+    /// Writes data to stdout, without colour unless it is a terminal that has it.
+    pub(crate) fn print(&self, text: &str) -> Result<Reader, Box<Problem>> {
+        written(anstream::stdout().lock(), text)
+    }
+
+    /// Writes data to stdout exactly as it is.
+    pub(crate) fn print_exact(&self, text: &str) -> Result<Reader, Box<Problem>> {
+        written(io::stdout().lock(), text)
+    }
+
+    /// Writes a remark to stderr, unless nobody wants any.
+    pub(crate) fn tell(&self, text: &str) {
+        if !self.quiet {
+            self.cry(&format!("{text}\n"));
+        }
+    }
+
+    /// Writes to stderr whatever was asked for.
+    pub(crate) fn cry(&self, text: &str) {
+        // When stderr is gone too there is nobody left to tell; the exit code stays.
+        drop(anstream::stderr().lock().write_all(text.as_bytes()));
+    }
+}
+
+fn written(mut stdout: impl Write, text: &str) -> Result<Reader, Box<Problem>> {
+    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+        Ok(()) => Ok(Reader::Listening),
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(Reader::Gone),
+        Err(error) => {
+            let text = format!("could not write the answer: {error}");
+            Err(Box::new(Problem::new(Code::Internal, text)))
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! One invocation: where it looks, how it answers, and what it is driving.
+
+use std::sync::Mutex;
+
+use drydock_api::{Client, Code, Problem, Remote};
+use jiff::Timestamp;
+
+use super::args::Global;
+use super::backend::{Backend, OpenEmbedded, Server};
+use super::screen::Screen;
+use crate::config;
+
+/// One invocation of the program.
+pub(crate) struct Session {
+    backend: Box<dyn Backend>,
+    screen: Screen,
+    started: Timestamp,
+    driver: Driver,
+    driving: Mutex<Option<Driving>>,
+}
+
+/// What is being followed, for whoever interrupts it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Driving {
+    /// Where the work is done.
+    pub(crate) by: Driver,
+    /// The command that goes on with it.
+    pub(crate) resume: String,
+}
+
+/// Who does the work of a plan that is followed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Driver {
+    ThisProcess,
+    Server,
+}
+
+impl Session {
+    /// Connects to the server that is named, or opens the store in this process.
+    pub(crate) async fn open(
+        global: &Global,
+        screen: Screen,
+        started: Timestamp,
+        embedded: OpenEmbedded,
+    ) -> Result<Self, Box<Problem>> {
+        let (backend, driver): (Box<dyn Backend>, _) = match &global.server {
+            Some(url) => {
+                let remote = Remote::new(url).map_err(|error| {
+                    Problem::new(Code::Usage, error.to_string()).hint("write it as http://HOST:PORT")
+                })?;
+                (Box::new(Server(remote)), Driver::Server)
+            }
+            None => {
+                let place = config::store_place(global.store.as_deref())?;
+                let path = config::config_path();
+                let config = config::load(global.config.as_deref(), path.as_deref())?;
+                (embedded(place, config).await?, Driver::ThisProcess)
+            }
+        };
+        Ok(Self { backend, screen, started, driver, driving: Mutex::new(None) })
+    }
+
+    /// Returns the client.
+    pub(crate) fn client(&self) -> Client<'_> {
+        Client::new(self.backend.transport())
+    }
+
+    /// Returns what the session works on.
+    pub(crate) fn backend(&self) -> &dyn Backend {
+        self.backend.as_ref()
+    }
+
+    /// Returns the screen.
+    pub(crate) fn screen(&self) -> &Screen {
+        &self.screen
+    }
+
+    /// Returns the time that relative times are told against.
+    pub(crate) fn now(&self) -> Timestamp {
+        self.started
+    }
+
+    /// Returns who does the work of plans.
+    pub(crate) fn driver(&self) -> Driver {
+        self.driver
+    }
+
+    /// Remembers what is being followed; none when it is over.
+    pub(crate) fn set_driving(&self, driving: Option<Driving>) {
+        *self.driving.lock().expect("nothing panics while it holds this lock") = driving;
+    }
+
+    /// Returns what is being followed.
+    pub(crate) fn driving(&self) -> Option<Driving> {
+        self.driving.lock().expect("nothing panics while it holds this lock").clone()
+    }
+}

@@ -1,0 +1,239 @@
+//! From the words of the command line to the exit code: parse, open, run, answer. Interruptions are dealt with here,
+//! around whatever command runs.
+
+use std::ffi::OsString;
+use std::pin::pin;
+use std::process::ExitCode;
+use std::time::Instant;
+
+use clap::{CommandFactory, Parser};
+use drydock_api::{Code, Problem, exit};
+use jiff::Timestamp;
+use tokio::runtime::Builder;
+
+use super::args::{Cli, Command, Format, Global};
+use super::backend::OpenEmbedded;
+use super::envelope::{Timing, line};
+use super::interrupt::{Interrupt, Interrupts};
+use super::report::{Ending, Level, Outcome, Print};
+use super::screen::{Reader, Screen};
+use super::session::{Driver, Session};
+use super::{
+    action, agent, changeset, checkpoint, decision, doctor, events, gc, invariant, lock, log, manual, plan,
+    project, run,
+};
+use crate::render;
+
+/// Runs the command line and returns its exit code.
+pub(crate) fn main(argv: Vec<OsString>, embedded: OpenEmbedded) -> ExitCode {
+    let clock = Clock { started: Timestamp::now(), since: Instant::now() };
+    let cli = match Cli::try_parse_from(&argv) {
+        Ok(cli) => cli,
+        Err(error) => return ExitCode::from(misused(&argv, error, &clock)),
+    };
+    log::begin();
+    let screen = Screen::new(&cli.global);
+    let words = cli.command.words();
+    let outcome = match Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => {
+            let outcome = runtime.block_on(under_interrupts(cli, &screen, &clock, embedded));
+            // A thread that still waits for the keyboard must not keep the process.
+            runtime.shutdown_background();
+            outcome
+        }
+        Err(error) => {
+            Err(Box::new(Problem::new(Code::Internal, format!("could not start the runtime: {error}"))))
+        }
+    };
+    ExitCode::from(answer(&screen, &words, &outcome, &clock))
+}
+
+struct Clock {
+    started: Timestamp,
+    since: Instant,
+}
+
+impl Clock {
+    fn timing(&self) -> Timing {
+        let duration_ms = u64::try_from(self.since.elapsed().as_millis()).unwrap_or(u64::MAX);
+        Timing { started: self.started.to_string(), duration_ms }
+    }
+}
+
+async fn under_interrupts(cli: Cli, screen: &Screen, clock: &Clock, embedded: OpenEmbedded) -> Outcome {
+    // These need neither a store nor a server.
+    match &cli.command {
+        Command::Completions(args) => return manual::completions(args),
+        Command::Man(args) => return manual::man(args),
+        _ => {}
+    }
+    let mut interrupts = Interrupts::listen()
+        .map_err(|error| Problem::new(Code::Internal, format!("could not listen for signals: {error}")))?;
+    let session = tokio::select! {
+        session = Session::open(&cli.global, screen.clone(), clock.started, embedded) => session?,
+        interrupt = interrupts.next() => return Err(interrupt.problem(None)),
+    };
+    let mut work = pin!(dispatch(&session, cli.command));
+    let interrupt = tokio::select! {
+        outcome = &mut work => {
+            session.backend().shutdown().await;
+            return outcome;
+        }
+        interrupt = interrupts.next() => interrupt,
+    };
+    let driving = session.driving();
+    match driving.as_ref().map(|driving| driving.by) {
+        Some(Driver::ThisProcess) => screen.tell("stopping the agent, leaving the plan resumable"),
+        Some(Driver::Server) => screen.tell("the server goes on with the plan"),
+        None => {}
+    }
+    // The work goes on being polled: it is what brings the plan to a place from which it can be resumed.
+    let stopped = async {
+        tokio::join!(session.backend().shutdown(), async {
+            if driving.as_ref().is_some_and(|driving| driving.by == Driver::ThisProcess) {
+                // What the work comes to is the interruption.
+                drop(work.await);
+            }
+        });
+    };
+    tokio::select! {
+        () = stopped => {}
+        _ = interrupts.next() => std::process::exit(i32::from(code(interrupt))),
+    }
+    Err(interrupt.problem(driving.map(|driving| driving.resume)))
+}
+
+fn code(interrupt: Interrupt) -> u8 {
+    match interrupt {
+        Interrupt::Keyboard => exit::INTERRUPTED,
+        Interrupt::Termination => exit::TERMINATED,
+    }
+}
+
+async fn dispatch(session: &Session, command: Command) -> Outcome {
+    match command {
+        Command::Run(args) => run::run(session, args).await,
+        Command::Project(command) => project::run(session, command).await,
+        Command::Action(command) => action::run(session, command).await,
+        Command::Invariant(command) => invariant::run(session, command).await,
+        Command::Agent(command) => agent::run(session, command).await,
+        Command::Plan(command) => plan::run(session, command).await,
+        Command::Decision(command) => decision::run(session, command).await,
+        Command::Changeset(command) => changeset::run(session, command).await,
+        Command::Checkpoint(command) => checkpoint::run(session, command).await,
+        Command::Lock(command) => lock::run(session, command).await,
+        Command::Events(args) => events::run(session, args).await,
+        Command::Doctor(args) => doctor::run(session, args).await,
+        Command::Gc(args) => gc::run(session, args).await,
+        Command::Completions(args) => manual::completions(&args),
+        Command::Man(args) => manual::man(&args),
+    }
+}
+
+/// Writes the answer and returns the exit code.
+fn answer(screen: &Screen, words: &str, outcome: &Outcome, clock: &Clock) -> u8 {
+    let exit_code = match outcome {
+        Ok(report) => report.exit_code(),
+        Err(problem) => problem.exit_code(),
+    };
+    let written = if screen.is_json() {
+        screen.print_exact(&line(words, outcome, clock.timing()))
+    } else {
+        in_text(screen, outcome, clock.started)
+    };
+    match written {
+        Ok(_) => exit_code,
+        Err(problem) => {
+            screen.cry(&render::problem::lines(&problem, clock.started));
+            exit::FAILED
+        }
+    }
+}
+
+fn in_text(screen: &Screen, outcome: &Outcome, now: Timestamp) -> Result<Reader, Box<Problem>> {
+    let problem = match outcome {
+        Ok(report) => {
+            let reader = match report.print {
+                Print::Styled => screen.print(&report.text)?,
+                Print::Exact => screen.print_exact(&report.text)?,
+            };
+            for note in &report.notes {
+                match note.level {
+                    Level::Info => screen.tell(&render::style::plain(&note.text)),
+                    Level::Warn => screen.tell(&format!("warning: {}", render::style::plain(&note.text))),
+                }
+            }
+            match &report.ending {
+                Ending::Failed(problem) => problem,
+                Ending::Done | Ending::Attention(_) => return Ok(reader),
+            }
+        }
+        Err(problem) => problem,
+    };
+    screen.cry(&render::problem::lines(problem, now));
+    Ok(Reader::Listening)
+}
+
+/// Answers a command line that could not be understood, and a wish for help.
+fn misused(argv: &[OsString], error: clap::Error, clock: &Clock) -> u8 {
+    let words: Vec<_> = argv.iter().skip(1).map(|word| word.to_string_lossy()).collect();
+    let words: Vec<&str> = words.iter().map(AsRef::as_ref).take_while(|word| *word != "--").collect();
+    if !error.use_stderr() || !wants_json(&words) {
+        // Printing help into a closed pipe is as quiet as any other answer.
+        drop(error.print());
+        return u8::try_from(error.exit_code()).unwrap_or(exit::USAGE);
+    }
+    let text = error.render().to_string();
+    let text = text.trim().strip_prefix("error: ").unwrap_or(text.trim());
+    let (text, rest) = text.split_once("\n\n").unwrap_or((text, ""));
+    let mut problem = Problem::new(Code::Usage, text.trim());
+    if !rest.trim().is_empty() {
+        problem = problem.hint(rest.trim());
+    }
+    let screen = Screen::new(&Global {
+        store: None,
+        server: None,
+        config: None,
+        format: Format::Json,
+        json: true,
+        quiet: false,
+    });
+    answer(&screen, &command_words(&words), &Err(Box::new(problem)), clock)
+}
+
+fn wants_json(words: &[&str]) -> bool {
+    words.iter().any(|word| matches!(*word, "--json" | "--format=json"))
+        || words.windows(2).any(|pair| pair == ["--format", "json"])
+}
+
+/// Returns as many words as name commands that exist.
+fn command_words(words: &[&str]) -> String {
+    let mut known = Vec::new();
+    let mut at = Cli::command();
+    for word in words {
+        if let Some(found) = at.find_subcommand(word) {
+            known.push(*word);
+            at = found.clone();
+        }
+    }
+    known.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_is_named_even_when_its_options_are_wrong() {
+        assert_eq!(command_words(&["--json", "plan", "list", "--phase", "sleep"]), "plan list");
+        assert_eq!(command_words(&["nonsense"]), "");
+    }
+
+    #[test]
+    fn json_is_wanted_in_any_of_its_spellings() {
+        for words in [&["--json", "x"][..], &["x", "--format", "json"], &["--format=json"]] {
+            assert!(wants_json(words), "{words:?}");
+        }
+        assert!(!wants_json(&["--format", "text", "json"]));
+    }
+}
