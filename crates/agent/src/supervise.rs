@@ -205,8 +205,12 @@ impl Kept {
         self.sweep_marked().await;
     }
 
-    /// Waits for the agent's own end as the keeper reports it, and for the keeper's.
+    /// Waits for the agent's own end as the keeper reports it, and for the keeper's. Safe to cancel.
     async fn exit(&mut self) -> Exit {
+        if let Some(exit) = self.reported {
+            self.reaped().await;
+            return exit;
+        }
         match self.report().await {
             Ok(Some(Report::Ended { exit, survivors })) => {
                 if !survivors.is_empty() {
@@ -216,6 +220,7 @@ impl Kept {
                         "some processes of a run could not be killed"
                     );
                 }
+                self.reported = Some(exit);
                 self.reaped().await;
                 exit
             }

@@ -85,6 +85,9 @@ async fn an_agent_need_not_read_its_task() {
     assert_eq!(world.sh("exec <&-; echo closed; sleep 0.05").await.0, Ending::Finished);
     let (ending, signals) = world.sh("head -c 10; echo; echo enough").await;
     assert_eq!((ending, lines(&signals, Stream::Stdout)[1]), (Ending::Finished, "enough"));
+    let ready = until("the agent is ready", || world.worktree().join("ready").exists());
+    let (ending, _) = world.run_until(&sh("touch ready; sleep 1000"), ready).await;
+    assert_eq!(ending.unwrap(), Ending::Stopped);
 }
 
 /// Breaks when runs share anything.

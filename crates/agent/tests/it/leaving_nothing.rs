@@ -121,7 +121,7 @@ async fn an_agent_that_kills_its_keeper_does_not_escape() {
     assert!(!alive(&world.file("stay1")) && !alive(&world.file("stay2")));
 }
 
-/// Breaks when processes are only killed one by one: each lives shorter than a look at `/proc` takes.
+/// Breaks when one look at `/proc` is trusted: each of these processes lives shorter than the look takes.
 #[tokio::test]
 async fn a_process_that_is_always_another_one_is_caught() {
     let world = World::new();
