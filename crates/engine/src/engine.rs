@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use drydock_agent::Runner;
 use drydock_domain::{
@@ -16,6 +17,10 @@ use crate::identity::Identity;
 use crate::settings::Settings;
 use crate::{clock, task};
 
+/// How long a shutdown waits for runs to hand their plans back: agents have a few seconds to end by themselves.
+const SHUT_DOWN_MAX: Duration = Duration::from_secs(15);
+const SHUT_DOWN_POLL: Duration = Duration::from_millis(10);
+
 /// Takes plans through their phases. Cheap to clone; all clones are one.
 #[derive(Clone)]
 pub struct Engine {
@@ -25,7 +30,7 @@ pub struct Engine {
 struct Inner {
     store: Store,
     settings: Settings,
-    identity: Identity,
+    identity: Arc<Identity>,
     runner: Runner,
     stopping: CancellationToken,
 }
@@ -34,7 +39,7 @@ impl Engine {
     /// Returns an engine on this store. Looks at nothing yet: git is found when first needed.
     pub fn new(store: Store, settings: Settings) -> Engine {
         let runner = Runner::new(settings.launcher.clone());
-        let identity = Identity::of_this_process();
+        let identity = Arc::new(Identity::of_this_process());
         let stopping = CancellationToken::new();
         Engine { inner: Arc::new(Inner { store, settings, identity, runner, stopping }) }
     }
@@ -49,7 +54,7 @@ impl Engine {
         &self.inner.settings
     }
 
-    pub(crate) fn identity(&self) -> &Identity {
+    pub(crate) fn identity(&self) -> &Arc<Identity> {
         &self.inner.identity
     }
 
@@ -62,11 +67,17 @@ impl Engine {
         &self.inner.stopping
     }
 
-    /// Asks everything that runs here to stop, and lets go of every lock that is still held (S1.5). Call it last:
-    /// runs under way hand their plans back by themselves once [`Engine::stopping`] is cancelled.
-    pub async fn release_all(&self) -> Result<(), EngineError> {
+    /// Asks everything that runs here to stop, waits for it to hand its plans back, and lets go of every lock that
+    /// is still held (S1.5). A process that took none does not touch the store.
+    pub async fn shut_down(&self) -> Result<(), EngineError> {
         self.inner.stopping.cancel();
-        self.store().leases_release_all(self.identity().prefix()).await?;
+        let deadline = tokio::time::Instant::now() + SHUT_DOWN_MAX;
+        while self.identity().holds_any() && tokio::time::Instant::now() < deadline {
+            tokio::time::sleep(SHUT_DOWN_POLL).await;
+        }
+        if self.identity().holds_any() {
+            self.store().leases_release_all(self.identity().prefix()).await?;
+        }
         Ok(())
     }
 
@@ -132,7 +143,7 @@ impl Engine {
     pub async fn events_after(
         &self,
         filter: &drydock_store::EventFilter,
-        limit: std::time::Duration,
+        limit: Duration,
     ) -> Result<Vec<Recorded>, EngineError> {
         let deadline = tokio::time::Instant::now() + limit;
         // Watching before looking: what is committed in between wakes us.

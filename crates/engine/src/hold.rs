@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::engine::Engine;
 use crate::error::EngineError;
+use crate::identity::Identity;
 use crate::task;
 
 /// How often a lock is renewed within its lifetime.
@@ -24,6 +25,7 @@ const PROJECT_POLL: Duration = Duration::from_millis(100);
 /// A held plan lock.
 pub(crate) struct Hold {
     store: Store,
+    identity: Arc<Identity>,
     lease: Arc<PlanLease>,
     plan: PlanId,
     lost: CancellationToken,
@@ -39,6 +41,7 @@ struct Keeper {
 /// A held project lock, kept alive until it is released.
 pub(crate) struct ProjectHold {
     store: Store,
+    identity: Arc<Identity>,
     lease: Arc<ProjectLease>,
     lost: CancellationToken,
     done: CancellationToken,
@@ -50,13 +53,17 @@ impl Engine {
     pub(crate) async fn hold(&self, plan: &PlanId, purpose: &str) -> Result<Hold, EngineError> {
         let holder = self.identity().holder(purpose);
         match self.store().plan_lease_acquire(plan, &holder, self.settings().lock_ttl).await? {
-            Acquired::Held(lease) => Ok(Hold {
-                store: self.store().clone(),
-                lease: Arc::new(lease),
-                plan: plan.clone(),
-                lost: CancellationToken::new(),
-                keeper: None,
-            }),
+            Acquired::Held(lease) => {
+                self.identity().took();
+                Ok(Hold {
+                    store: self.store().clone(),
+                    identity: self.identity().clone(),
+                    lease: Arc::new(lease),
+                    plan: plan.clone(),
+                    lost: CancellationToken::new(),
+                    keeper: None,
+                })
+            }
             Acquired::Busy(lock) => Err(EngineError::LockHeld { lock }),
         }
     }
@@ -72,7 +79,7 @@ impl Engine {
         let holder = self.identity().holder("land a plan");
         loop {
             let lock: Box<Lock> = match self.store().project_lease_acquire(project, &holder, ttl).await? {
-                Acquired::Held(lease) => return Ok(ProjectHold::keep(self.store().clone(), lease, ttl)),
+                Acquired::Held(lease) => return Ok(ProjectHold::keep(self, lease)),
                 Acquired::Busy(lock) => lock,
             };
             if stop.is_cancelled() || tokio::time::Instant::now() >= deadline {
@@ -134,8 +141,11 @@ impl Hold {
             tracing::error!(plan = %self.plan, "the lock was still in use when it was released; it runs out by itself");
             return;
         };
-        if let Err(error) = self.store.plan_lease_release(lease).await {
-            tracing::warn!(plan = %self.plan, %error, "could not release the lock; it runs out by itself");
+        match self.store.plan_lease_release(lease).await {
+            Ok(()) => self.identity.let_go(),
+            Err(error) => {
+                tracing::warn!(plan = %self.plan, %error, "could not release the lock; it runs out by itself")
+            }
         }
     }
 }
@@ -197,7 +207,10 @@ where
 }
 
 impl ProjectHold {
-    fn keep(store: Store, lease: ProjectLease, ttl: Duration) -> Self {
+    fn keep(engine: &Engine, lease: ProjectLease) -> Self {
+        let (store, identity, ttl) =
+            (engine.store().clone(), engine.identity().clone(), engine.settings().lock_ttl);
+        identity.took();
         let (lost, done) = (CancellationToken::new(), CancellationToken::new());
         let lease = Arc::new(lease);
         let task = {
@@ -209,7 +222,7 @@ impl ProjectHold {
                 }
             })
         };
-        Self { store, lease, lost, done, task }
+        Self { store, identity, lease, lost, done, task }
     }
 
     pub(crate) fn lease(&self) -> &ProjectLease {
@@ -227,8 +240,9 @@ impl ProjectHold {
             tracing::error!("a project's lock was still in use when it was released; it runs out by itself");
             return;
         };
-        if let Err(error) = self.store.project_lease_release(lease).await {
-            tracing::warn!(%error, "could not release a project's lock; it runs out by itself");
+        match self.store.project_lease_release(lease).await {
+            Ok(()) => self.identity.let_go(),
+            Err(error) => tracing::warn!(%error, "could not release a project's lock; it runs out by itself"),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Who this process is to others: the owner strings of its locks, and the name behind a person's commands.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use drydock_domain::Holder;
 
@@ -13,6 +13,7 @@ pub(crate) struct Identity {
     pid: u32,
     prefix: String,
     next: AtomicU64,
+    held: AtomicI64,
 }
 
 impl Identity {
@@ -21,7 +22,7 @@ impl Identity {
         let pid = std::process::id();
         // The random part tells this process from an earlier one with the same pid.
         let prefix = format!("{host}/{pid}/{:08x}/", clock::random() as u32);
-        Self { host, pid, prefix, next: AtomicU64::new(1) }
+        Self { host, pid, prefix, next: AtomicU64::new(1), held: AtomicI64::new(0) }
     }
 
     /// Returns a holder that no other acquisition shares.
@@ -33,6 +34,21 @@ impl Identity {
             pid: self.pid,
             purpose: purpose.to_owned(),
         }
+    }
+
+    /// Counts a lock that was taken.
+    pub(crate) fn took(&self) {
+        self.held.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// Counts a lock that was let go of.
+    pub(crate) fn let_go(&self) {
+        self.held.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    /// Says whether this process took a lock that it has not let go of.
+    pub(crate) fn holds_any(&self) -> bool {
+        self.held.load(Ordering::SeqCst) > 0
     }
 
     /// Returns what all owner strings of this process begin with.

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use super::{
-    action, agent, changeset, checkpoint, decision, doctor, events, gc, invariant, lock, manual, plan,
-    project, run,
+    action, agent, changeset, checkpoint, decision, demo, doctor, events, gc, invariant, lock, manual, plan,
+    project, run, serve, store,
 };
 
 /// Takes coding tasks from a thought to a landed commit, with nothing torn, lost or done twice.
@@ -93,6 +93,15 @@ pub(crate) enum Command {
     Doctor(doctor::Doctor),
     /// Remove worktrees and refs that are proved to be needed no more
     Gc(gc::GcArgs),
+    /// Serve the HTTP interface on loopback, and work on queued plans
+    Serve(serve::Serve),
+    /// Work on queued plans until told to stop
+    Worker(serve::Worker),
+    /// Look after the store itself
+    #[command(subcommand)]
+    Store(store::Store),
+    /// Show the whole life of a plan on a throw-away repository
+    Demo(demo::Demo),
     /// Print the completion script of a shell
     Completions(manual::Completions),
     /// Print the manual page
@@ -116,6 +125,10 @@ impl Command {
             Command::Events(_) => ("events", None),
             Command::Doctor(_) => ("doctor", None),
             Command::Gc(_) => ("gc", None),
+            Command::Serve(_) => ("serve", None),
+            Command::Worker(_) => ("worker", None),
+            Command::Store(store) => ("store", Some(store.verb())),
+            Command::Demo(_) => ("demo", None),
             Command::Completions(_) => ("completions", None),
             Command::Man(_) => ("man", None),
         };
@@ -178,6 +191,11 @@ mod tests {
             "events --after 3 --follow",
             "doctor -q",
             "gc --dry-run --format json",
+            "serve --listen 127.0.0.1:0 --workers 3",
+            "worker",
+            "store check",
+            "store backup copy.db",
+            "demo",
             "completions bash",
             "man",
         ] {

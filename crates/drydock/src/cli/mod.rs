@@ -10,6 +10,7 @@ mod changeset;
 mod checkpoint;
 mod confirm;
 mod decision;
+mod demo;
 mod doctor;
 mod envelope;
 mod events;
@@ -28,8 +29,10 @@ mod report;
 mod repository;
 mod run;
 mod screen;
+mod serve;
 mod session;
 mod start;
+mod store;
 
 pub(crate) use backend::Backend;
 pub(crate) use start::main;

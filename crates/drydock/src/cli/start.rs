@@ -19,8 +19,8 @@ use super::report::{Ending, Level, Outcome, Print};
 use super::screen::{Reader, Screen};
 use super::session::{Driver, Session};
 use super::{
-    action, agent, changeset, checkpoint, decision, doctor, events, gc, invariant, lock, log, manual, plan,
-    project, run,
+    action, agent, changeset, checkpoint, decision, demo, doctor, events, gc, invariant, lock, log, manual,
+    plan, project, run, serve, store,
 };
 use crate::render;
 
@@ -34,7 +34,12 @@ pub(crate) fn main(argv: Vec<OsString>, embedded: OpenEmbedded) -> ExitCode {
     log::begin();
     let screen = Screen::new(&cli.global);
     let words = cli.command.words();
-    let outcome = match Builder::new_current_thread().enable_all().build() {
+    // A command that answers once is quicker without threads to start.
+    let mut runtime = match cli.command {
+        Command::Serve(_) | Command::Worker(_) => Builder::new_multi_thread(),
+        _ => Builder::new_current_thread(),
+    };
+    let outcome = match runtime.enable_all().build() {
         Ok(runtime) => {
             let outcome = runtime.block_on(under_interrupts(cli, &screen, &clock, embedded));
             // A thread that still waits for the keyboard must not keep the process.
@@ -61,12 +66,10 @@ impl Clock {
 }
 
 async fn under_interrupts(cli: Cli, screen: &Screen, clock: &Clock, embedded: OpenEmbedded) -> Outcome {
-    // These need neither a store nor a server.
-    match &cli.command {
-        Command::Completions(args) => return manual::completions(args),
-        Command::Man(args) => return manual::man(args),
-        _ => {}
-    }
+    let cli = match apart(cli, screen).await {
+        Apart::Done(outcome) => return outcome,
+        Apart::Asks(cli) => cli,
+    };
     let mut interrupts = Interrupts::listen()
         .map_err(|error| Problem::new(Code::Internal, format!("could not listen for signals: {error}")))?;
     let session = tokio::select! {
@@ -103,6 +106,26 @@ async fn under_interrupts(cli: Cli, screen: &Screen, clock: &Clock, embedded: Op
     Err(interrupt.problem(driving.map(|driving| driving.resume)))
 }
 
+/// Whether a command was one that no session is needed for.
+enum Apart {
+    Done(Outcome),
+    Asks(Cli),
+}
+
+/// Runs the commands that ask no server and no router: what they work on is the program or the store itself.
+async fn apart(cli: Cli, screen: &Screen) -> Apart {
+    let Cli { global, command } = cli;
+    Apart::Done(match command {
+        Command::Completions(args) => manual::completions(&args),
+        Command::Man(args) => manual::man(&args),
+        Command::Serve(args) => serve::serve(&global, screen, args).await,
+        Command::Worker(args) => serve::worker(&global, screen, args).await,
+        Command::Store(command) => store::run(&global, command).await,
+        Command::Demo(args) => demo::run(screen, args).await,
+        command => return Apart::Asks(Cli { global, command }),
+    })
+}
+
 fn code(interrupt: Interrupt) -> u8 {
     match interrupt {
         Interrupt::Keyboard => exit::INTERRUPTED,
@@ -125,8 +148,12 @@ async fn dispatch(session: &Session, command: Command) -> Outcome {
         Command::Events(args) => events::run(session, args).await,
         Command::Doctor(args) => doctor::run(session, args).await,
         Command::Gc(args) => gc::run(session, args).await,
-        Command::Completions(args) => manual::completions(&args),
-        Command::Man(args) => manual::man(&args),
+        Command::Completions(_)
+        | Command::Man(_)
+        | Command::Serve(_)
+        | Command::Worker(_)
+        | Command::Store(_)
+        | Command::Demo(_) => unreachable!("these never open a session"),
     }
 }
 

@@ -14,6 +14,7 @@ use serde::Deserialize;
 
 use super::duration::{TTL_DEFAULT, lock_ttl};
 use super::key::{explain, line_of};
+use super::place::{StorePlace, config_path, store_place};
 use super::profile;
 
 /// What is configured, defaults filled in.
@@ -68,6 +69,11 @@ struct Defaults {
 #[serde(deny_unknown_fields)]
 struct Locks {
     ttl: Option<String>,
+}
+
+/// Returns the store and the configuration that are meant.
+pub(crate) fn both(store: Option<&str>, file: Option<&Path>) -> Result<(StorePlace, Config), Box<Problem>> {
+    Ok((store_place(store)?, load(file, config_path().as_deref())?))
 }
 
 /// Reads the named file, or the default one if it is there.

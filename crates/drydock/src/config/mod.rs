@@ -6,5 +6,5 @@ mod key;
 mod place;
 mod profile;
 
-pub(crate) use file::{Config, load};
+pub(crate) use file::{Config, both, load};
 pub(crate) use place::{StorePlace, config_path, store_place};

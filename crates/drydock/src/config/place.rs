@@ -8,7 +8,7 @@ use drydock_api::{Code, Problem};
 /// Which store is meant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum StorePlace {
-    /// Named by a person: a path or `postgres://…`. A missing one is an error.
+    /// Named by a person: a path or `postgres://…`. The directory of a file must be there.
     Named(String),
     /// The default path. It and its directories are made when they are missing.
     Default(PathBuf),

@@ -23,18 +23,26 @@ pub(crate) fn problem(error: &EngineError) -> Problem {
             .hint(listing(absent.kind))
             .with("kind", absent.kind)
             .with("name", absent.name.clone()),
-        EngineError::Ambiguous { candidates, .. } => {
-            Problem::new(Code::AmbiguousId, text).hint("type more of it").with("candidates", candidates.clone())
+        EngineError::Ambiguous { candidates, .. } => Problem::new(Code::AmbiguousId, text)
+            .hint("type more of it")
+            .with("candidates", candidates.clone()),
+        EngineError::Exists { .. } => {
+            Problem::new(Code::Exists, text).hint("choose another name, or remove it first")
         }
-        EngineError::Exists { .. } => Problem::new(Code::Exists, text).hint("choose another name, or remove it first"),
         EngineError::InUse { by, .. } => {
             Problem::new(Code::InUse, text).hint("finish or cancel those first").with("by", by.clone())
         }
         EngineError::Invalid { hint, .. } => Problem::new(Code::Invalid, text).hint(hint.clone()),
         EngineError::Repository(error) => Problem::new(Code::RepositoryUnusable, text).hint(error.hint()),
-        EngineError::Git(_) => Problem::new(Code::GitFailed, text).hint("`drydock doctor` looks at git itself"),
-        EngineError::Store(error) => Problem::new(Code::from(error.code().to_owned()), text).hint(error.hint()),
-        EngineError::File { .. } => Problem::new(Code::Internal, text).hint("check the directory's permissions"),
+        EngineError::Git(_) => {
+            Problem::new(Code::GitFailed, text).hint("`drydock doctor` looks at git itself")
+        }
+        EngineError::Store(error) => {
+            Problem::new(Code::from(error.code().to_owned()), text).hint(error.hint())
+        }
+        EngineError::File { .. } => {
+            Problem::new(Code::Internal, text).hint("check the directory's permissions")
+        }
     }
 }
 
@@ -72,9 +80,12 @@ fn refused(refusal: &Refusal, text: String) -> Problem {
             .hint(format!("choose one of: {}", offered.join(", ")))
             .with("decision_id", decision.as_str())
             .with("offered", offered.clone()),
-        Refusal::NothingChanged => Problem::new(Code::NothingToApply, text)
-            .hint("`drydock plan revert ID` tries another strategy; an action with allow_empty lands nothing"),
-        Refusal::Unvalidated(_) => Problem::new(Code::ValidationFailed, text).hint("`drydock plan why ID` says more"),
+        Refusal::NothingChanged => Problem::new(Code::NothingToApply, text).hint(
+            "`drydock plan revert ID` tries another strategy; an action with allow_empty lands nothing",
+        ),
+        Refusal::Unvalidated(_) => {
+            Problem::new(Code::ValidationFailed, text).hint("`drydock plan why ID` says more")
+        }
         Refusal::TooManyReversions { .. } => {
             Problem::new(Code::TooManyReversions, text).hint("cancel it and make a new plan")
         }
@@ -97,9 +108,15 @@ fn listing(kind: &str) -> String {
     match kind {
         "plan" => "`drydock plan list` shows all plans".to_owned(),
         "project" => "`drydock project list` shows all projects; `drydock project add` adds one".to_owned(),
-        "action" => "`drydock action list` shows all actions; `drydock action create --file F` adds one".to_owned(),
-        "agent" => "add [agents.NAME] to the configuration; `drydock agent list` shows those it has".to_owned(),
-        "profile" => "use manual, supervised, trusted, auto, or one of [profiles.NAME] in the configuration".to_owned(),
+        "action" => {
+            "`drydock action list` shows all actions; `drydock action create --file F` adds one".to_owned()
+        }
+        "agent" => {
+            "add [agents.NAME] to the configuration; `drydock agent list` shows those it has".to_owned()
+        }
+        "profile" => {
+            "use manual, supervised, trusted, auto, or one of [profiles.NAME] in the configuration".to_owned()
+        }
         "decision" => "`drydock decision list` shows all decisions".to_owned(),
         "branch" => "`git branch` lists the branches of the repository".to_owned(),
         "remote" => "`git remote` lists the remotes of the repository".to_owned(),

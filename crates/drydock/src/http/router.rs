@@ -72,5 +72,7 @@ pub(crate) fn router(engine: Engine, by: &str) -> Router {
 }
 
 async fn unknown() -> Refused {
-    Refused(Box::new(Problem::new(Code::NotFound, "there is no such route").hint("routes begin with /api/v1")))
+    Refused(Box::new(
+        Problem::new(Code::NotFound, "there is no such route").hint("routes begin with /api/v1"),
+    ))
 }

@@ -93,9 +93,8 @@ fn ended(stage: &Stage) -> (Vec<String>, Option<String>) {
     let cancelled = |reason: &String| (Vec::new(), Some(reason.clone()));
     match stage {
         Stage::Apply(Progress::Reached(Settled::Constrained { reasons })) => (reasons.clone(), None),
-        Stage::Strategize(Progress::Cancelled { reason }) | Stage::Execute(Progress::Cancelled { reason }) => {
-            cancelled(reason)
-        }
+        Stage::Strategize(Progress::Cancelled { reason })
+        | Stage::Execute(Progress::Cancelled { reason }) => cancelled(reason),
         Stage::Apply(Progress::Cancelled { reason }) => cancelled(reason),
         Stage::Strategize(_) | Stage::Execute(_) | Stage::Apply(_) => (Vec::new(), None),
     }
@@ -143,7 +142,12 @@ pub(super) fn decision(decision: domain::Decision) -> api::Decision {
         domain::DecisionStatus::Withdrawn { .. } => (api::DecisionStatus::Withdrawn, None),
         domain::DecisionStatus::Resolved(answer) => (
             api::DecisionStatus::Resolved,
-            Some(api::Resolution { option: answer.option, note: answer.note, by: answer.by, at: time(answer.at) }),
+            Some(api::Resolution {
+                option: answer.option,
+                note: answer.note,
+                by: answer.by,
+                at: time(answer.at),
+            }),
         ),
     };
     api::Decision {
@@ -269,7 +273,11 @@ pub(super) fn action(action: domain::Action) -> api::Action {
         description: action.description,
         definition_of_done: action.definition_of_done,
         profile: action.profile,
-        arguments: action.arguments.into_iter().map(|(name, one)| (name.to_string(), argument(one))).collect(),
+        arguments: action
+            .arguments
+            .into_iter()
+            .map(|(name, one)| (name.to_string(), argument(one)))
+            .collect(),
         agents: roles(action.agents),
         validations: action.validations.into_iter().map(validation).collect(),
         invariants: action.invariants.into_iter().map(invariant).collect(),

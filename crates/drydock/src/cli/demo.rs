@@ -1,0 +1,25 @@
+//! `drydock demo`.
+
+use clap::Args;
+
+use super::report::{Outcome, Report};
+use super::screen::Screen;
+use crate::demo;
+
+/// Shows the whole life of a plan on a throw-away repository.
+#[derive(Debug, Args)]
+pub(crate) struct Demo {}
+
+pub(crate) async fn run(screen: &Screen, _args: Demo) -> Outcome {
+    let mut said = Ok(());
+    let mut say = |line: String| {
+        if !screen.is_json()
+            && let Err(problem) = screen.print(&format!("{line}\n"))
+        {
+            said = Err(problem);
+        }
+    };
+    let shown = demo::run(&mut say).await?;
+    said?;
+    Ok(Report::new(shown.data, ""))
+}

@@ -1,0 +1,43 @@
+//! `drydock serve` and `drydock worker`.
+
+use clap::Args;
+use serde_json::json;
+
+use super::args::Global;
+use super::report::{Outcome, Report};
+use super::screen::Screen;
+use crate::{config, serve};
+
+/// Serves the HTTP interface on loopback, and works.
+#[derive(Debug, Args)]
+pub(crate) struct Serve {
+    /// Where to listen; loopback only
+    #[arg(long, default_value = "127.0.0.1:7717", value_name = "ADDRESS")]
+    listen: String,
+    /// How many plans to run at once
+    #[arg(long, default_value_t = 2, value_name = "N")]
+    workers: usize,
+}
+
+/// Works on queued plans until told to stop.
+#[derive(Debug, Args)]
+pub(crate) struct Worker {
+    /// How many plans to run at once
+    #[arg(long, default_value_t = 2, value_name = "N")]
+    workers: usize,
+}
+
+pub(crate) async fn serve(global: &Global, screen: &Screen, args: Serve) -> Outcome {
+    let (place, config) = config::both(global.store.as_deref(), global.config.as_deref())?;
+    let say =
+        |link: &str| screen.tell(&format!("serving on {link} with {} workers; Ctrl-C stops", args.workers));
+    serve::serve(&place, config, &args.listen, args.workers, say).await?;
+    Ok(Report::new(json!({}), "").or_say("stopped; every lock is released"))
+}
+
+pub(crate) async fn worker(global: &Global, screen: &Screen, args: Worker) -> Outcome {
+    let (place, config) = config::both(global.store.as_deref(), global.config.as_deref())?;
+    screen.tell(&format!("working with {} workers; Ctrl-C stops", args.workers));
+    serve::work(&place, config, args.workers).await?;
+    Ok(Report::new(json!({}), "").or_say("stopped; every lock is released"))
+}

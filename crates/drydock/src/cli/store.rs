@@ -1,0 +1,70 @@
+//! `drydock store`: looks after the store itself, so these always work on it directly, never through a server.
+
+use std::path::PathBuf;
+
+use clap::Subcommand;
+use drydock_api::{Code, Problem};
+use drydock_engine::EngineError;
+use drydock_store::StoreError;
+use serde_json::json;
+
+use super::args::Global;
+use super::report::{Ending, Outcome, Report};
+use crate::http::problem;
+use crate::{config, embedded};
+
+/// Looks after the store itself.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Store {
+    /// Bring the store's schema up to date; every command does this when it opens one
+    Migrate,
+    /// Look for damage: the file itself, and every record in it
+    Check,
+    /// Copy a SQLite store to a new file while it is in use
+    Backup {
+        /// Where to; must not exist
+        to: PathBuf,
+    },
+}
+
+impl Store {
+    /// Returns the verb.
+    pub(crate) fn verb(&self) -> &'static str {
+        match self {
+            Store::Migrate => "migrate",
+            Store::Check => "check",
+            Store::Backup { .. } => "backup",
+        }
+    }
+}
+
+pub(crate) async fn run(global: &Global, command: Store) -> Outcome {
+    let place = config::store_place(global.store.as_deref())?;
+    let store = embedded::open_store(&place).await?;
+    let refused = |error: StoreError| Box::new(problem(&EngineError::from(error)));
+    match command {
+        Store::Migrate => {
+            let version = store.schema_version();
+            Ok(Report::new(
+                json!({ "schema_version": version }),
+                format!("the schema is at version {version}\n"),
+            ))
+        }
+        Store::Check => {
+            let problems = store.check().await.map_err(refused)?;
+            if problems.is_empty() {
+                return Ok(Report::new(json!({ "problems": problems }), "no damage found\n"));
+            }
+            let text = format!("{}\n", problems.join("\n"));
+            let hint = "restore a copy made by `drydock store backup`, or ask for help with these lines";
+            let failed =
+                Problem::new(Code::StoreDamaged, format!("{} problems found", problems.len())).hint(hint);
+            Ok(Report::new(json!({ "problems": problems }), text).ending(Ending::Failed(Box::new(failed))))
+        }
+        Store::Backup { to } => {
+            store.backup(&to).await.map_err(refused)?;
+            let path = to.display().to_string();
+            Ok(Report::new(json!({ "backup": path }), format!("copied to {path}\n")))
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! The engine in this process: opens the store, makes the router, and drives plans in the foreground. This is what
+//! every command uses when no server is named.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use drydock_api::{BoxFuture, Code, Problem, Transport};
+use drydock_engine::{Engine, EngineError, Settings};
+use drydock_store::{Options, Store, StoreError, StoreUrl};
+
+use crate::cli::Backend;
+use crate::config::{Config, StorePlace};
+use crate::http::{Local, problem, router};
+
+/// The word that makes this program the keeper of a child.
+pub(crate) const KEEP: &str = "__keep";
+
+/// The engine in this process.
+pub(crate) struct Embedded {
+    engine: Engine,
+    local: Local,
+}
+
+impl Embedded {
+    /// Opens the store and makes the engine; nothing runs yet.
+    pub(crate) async fn open(place: &StorePlace, config: Config) -> Result<Self, Box<Problem>> {
+        let engine = engine(place, config).await?;
+        let local = Local::new(router(engine.clone(), &person()));
+        Ok(Self { engine, local })
+    }
+
+    /// Returns the engine.
+    pub(crate) fn engine(&self) -> &Engine {
+        &self.engine
+    }
+}
+
+/// Opens the engine in this process, as a session does.
+pub(crate) fn open(
+    place: StorePlace,
+    config: Config,
+) -> BoxFuture<'static, Result<Box<dyn Backend>, Problem>> {
+    Box::pin(async move {
+        let embedded = Embedded::open(&place, config).await.map_err(|problem| *problem)?;
+        Ok(Box::new(embedded) as Box<dyn Backend>)
+    })
+}
+
+/// Opens the store that is meant.
+pub(crate) async fn open_store(place: &StorePlace) -> Result<Store, Box<Problem>> {
+    let refused = |error: StoreError| Box::new(problem(&EngineError::from(error)));
+    let url = match place {
+        StorePlace::Named(text) => text.parse::<StoreUrl>().map_err(|error| {
+            Box::new(
+                Problem::new(Code::Usage, error.to_string())
+                    .hint("use a path or postgres://user@host/database"),
+            )
+        })?,
+        StorePlace::Default(path) => {
+            make_parent(path)?;
+            StoreUrl::Sqlite(path.clone())
+        }
+    };
+    Store::open(&url, options()?).await.map_err(refused)
+}
+
+/// Opens the store and makes an engine on it.
+pub(crate) async fn engine(place: &StorePlace, config: Config) -> Result<Engine, Box<Problem>> {
+    let store = open_store(place).await?;
+    let settings = Settings {
+        agents: config.agents,
+        profiles: config.profiles,
+        default_agent: config.default_agent,
+        default_profile: config.default_profile,
+        lock_ttl: config.lock_ttl,
+        worktrees: worktrees(place)?,
+        launcher: launcher(),
+    };
+    Ok(Engine::new(store, settings))
+}
+
+/// The words that start this very program as a keeper, even after an upgrade replaced its file.
+fn launcher() -> Vec<OsString> {
+    ["/proc/self/exe", KEEP, "--"].map(OsString::from).to_vec()
+}
+
+/// Worktrees live beside the store's file; a PostgreSQL store has none, so they go where the default store would be.
+fn worktrees(place: &StorePlace) -> Result<PathBuf, Box<Problem>> {
+    let file = match place {
+        StorePlace::Default(path) => path.clone(),
+        StorePlace::Named(text) => match text.parse() {
+            Ok(StoreUrl::Sqlite(path)) => path,
+            Ok(StoreUrl::Postgres(_)) | Err(_) => match crate::config::store_place(None)? {
+                StorePlace::Default(path) => path,
+                StorePlace::Named(path) => PathBuf::from(path),
+            },
+        },
+    };
+    let directory = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    std::path::absolute(directory.join("worktrees")).map_err(|error| {
+        Box::new(Problem::new(
+            Code::Internal,
+            format!("could not tell where {} is: {error}", directory.display()),
+        ))
+    })
+}
+
+fn make_parent(path: &Path) -> Result<(), Box<Problem>> {
+    let Some(parent) = path.parent() else { return Ok(()) };
+    std::fs::create_dir_all(parent).map_err(|error| {
+        let text = format!("could not make {}: {error}", parent.display());
+        Box::new(Problem::new(Code::StoreMissing, text).hint("name another store with --store"))
+    })
+}
+
+/// Debug builds can be told to abort or to fail at a point of a commit, for the tests that prove it tears nothing.
+fn options() -> Result<Options, Box<Problem>> {
+    let mut options = Options { clock: drydock_engine::now, crash_at: None, fail_at: None };
+    if cfg!(debug_assertions) {
+        options.crash_at = point("DRYDOCK_CRASH_AT")?;
+        options.fail_at = point("DRYDOCK_FAIL_AT")?;
+    }
+    Ok(options)
+}
+
+fn point(variable: &str) -> Result<Option<drydock_store::CrashPoint>, Box<Problem>> {
+    let Some(text) = std::env::var_os(variable) else { return Ok(None) };
+    let text = text.to_string_lossy().into_owned();
+    text.parse()
+        .map(Some)
+        .map_err(|_| Box::new(Problem::new(Code::Usage, format!("{variable}={text} is no such point"))))
+}
+
+/// Who a person's commands count as.
+fn person() -> String {
+    std::env::var("USER").or_else(|_| std::env::var("LOGNAME")).unwrap_or_else(|_| "person".to_owned())
+}
+
+impl Backend for Embedded {
+    fn transport(&self) -> &dyn Transport {
+        &self.local
+    }
+
+    fn drive(&self, plan: &str) -> Option<BoxFuture<'static, Result<(), Problem>>> {
+        let (engine, given) = (self.engine.clone(), plan.to_owned());
+        Some(Box::pin(async move {
+            let driven = async {
+                let plan = engine.plan(&given).await?;
+                engine.drive(plan.id).await
+            };
+            driven.await.map(drop).map_err(|error| problem(&error))
+        }))
+    }
+
+    fn shutdown(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            if let Err(error) = self.engine.shut_down().await {
+                tracing::warn!(%error, "could not let go of every lock; they run out by themselves");
+            }
+        })
+    }
+}

@@ -1,0 +1,53 @@
+//! Decisions: listing, showing and answering them.
+
+use axum::extract::{Path, State};
+use drydock_api as api;
+use drydock_engine::shield;
+use drydock_store::DecisionFilter;
+
+use super::extract::{Answer, Body, IfMatch, Query, Sent};
+use super::plans::cursor;
+use super::router::Shared;
+use super::view;
+
+const LIMIT_DEFAULT: u32 = 50;
+const LIMIT_MAX: u32 = 1_000;
+
+pub(super) async fn list(
+    State(shared): State<Shared>,
+    Query(query): Query<api::DecisionQuery>,
+) -> Answer<api::Decisions> {
+    let plan = match query.plan {
+        Some(given) => Some(shared.engine.plan(&given).await?.id),
+        None => None,
+    };
+    let filter = DecisionFilter {
+        open_only: query.open.unwrap_or(false),
+        plan,
+        limit: i64::from(query.limit.unwrap_or(LIMIT_DEFAULT).clamp(1, LIMIT_MAX)),
+        after: cursor(query.after)?,
+    };
+    let page = shared.engine.store().decision_list(&filter).await?;
+    let decisions = page.items.into_iter().map(view::decision).collect();
+    Ok(Sent(api::Decisions { decisions, next: page.next.map(|next| next.to_string()) }))
+}
+
+pub(super) async fn show(State(shared): State<Shared>, Path(id): Path<String>) -> Answer<api::OneDecision> {
+    let decision = shared.engine.decision(&id).await?;
+    Ok(Sent(api::OneDecision { decision: view::decision(decision) }))
+}
+
+pub(super) async fn resolve(
+    State(shared): State<Shared>,
+    Path(id): Path<String>,
+    IfMatch(expected): IfMatch,
+    Body(answer): Body<api::Resolve>,
+) -> Answer<api::Resolved> {
+    let caller = shared.caller(expected);
+    let decision = shared.engine.decision(&id).await?;
+    let engine = shared.engine;
+    let resolved =
+        shield(async move { engine.resolve(&decision, &answer.option, answer.note, &caller).await });
+    let (decision, plan) = resolved.await?;
+    Ok(Sent(api::Resolved { decision: view::decision(decision), plan: view::plan(plan) }))
+}

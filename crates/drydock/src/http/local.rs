@@ -1,0 +1,39 @@
+//! The router called in this process: what the command line talks to when no server is named.
+
+use axum::Router;
+use axum::body::Body;
+use drydock_api::http::{Request, Response};
+use drydock_api::{BoxFuture, Bytes, Transport, TransportError};
+use http_body_util::BodyExt;
+use tower::ServiceExt;
+
+/// Carries requests to a router without a socket.
+pub(crate) struct Local {
+    router: Router,
+}
+
+impl Local {
+    /// Returns a transport to this router.
+    pub(crate) fn new(router: Router) -> Self {
+        Self { router }
+    }
+}
+
+impl Transport for Local {
+    fn send(&self, request: Request<Bytes>) -> BoxFuture<'_, Result<Response<Bytes>, TransportError>> {
+        let router = self.router.clone();
+        Box::pin(async move {
+            let answered = router.oneshot(request.map(Body::from)).await;
+            let (parts, body) = match answered {
+                Ok(response) => response.into_parts(),
+                Err(never) => match never {},
+            };
+            let body = body
+                .collect()
+                .await
+                .map_err(|error| TransportError::caused("could not read the answer", error))?
+                .to_bytes();
+            Ok(Response::from_parts(parts, body))
+        })
+    }
+}

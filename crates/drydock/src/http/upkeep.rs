@@ -1,0 +1,91 @@
+//! Agents, locks, health and cleaning up.
+
+use axum::extract::{Path, State};
+use drydock_api as api;
+use drydock_engine::{Checkup, Grade, Sweep, shield};
+
+use super::extract::{Answer, Body, Sent, invalid};
+use super::router::Shared;
+use super::view;
+
+pub(super) async fn agents(State(shared): State<Shared>) -> Answer<api::Agents> {
+    let default = shared.engine.settings().default_agent.clone();
+    let entry = |one: drydock_engine::AgentEntry| api::AgentEntry {
+        default: default.as_ref() == Some(&one.name),
+        name: one.name,
+        protocol: one.protocol,
+        summary: one.summary,
+        timeout_s: one.timeout.as_secs(),
+    };
+    Ok(Sent(api::Agents { agents: shared.engine.agents().into_iter().map(entry).collect(), next: None }))
+}
+
+pub(super) async fn agent_check(
+    State(shared): State<Shared>,
+    Path(name): Path<String>,
+) -> Answer<api::OneAgentCheck> {
+    let engine = shared.engine;
+    let agent = name.clone();
+    let found = shield(async move { engine.agent_check(&name).await }).await?;
+    let check = api::AgentCheck {
+        agent,
+        status: grade(found.grade),
+        text: found.text,
+        hint: found.hint,
+        duration_ms: u64::try_from(found.took.as_millis()).unwrap_or(u64::MAX),
+    };
+    Ok(Sent(api::OneAgentCheck { check }))
+}
+
+pub(super) async fn locks(State(shared): State<Shared>) -> Answer<api::Locks> {
+    let locks = shared.engine.store().lock_list().await?.into_iter().map(view::lock).collect();
+    Ok(Sent(api::Locks { locks, next: None }))
+}
+
+pub(super) async fn lock_break(
+    State(shared): State<Shared>,
+    Path(id): Path<String>,
+    Body(api::BreakLock { reason }): Body<api::BreakLock>,
+) -> Answer<api::OneLock> {
+    if reason.trim().is_empty() {
+        return Err(invalid("breaking a lock needs a reason, which is recorded"));
+    }
+    let by = shared.caller(None).by;
+    let lock = shared.engine.lock_break(&id, &reason, &by).await?;
+    Ok(Sent(api::OneLock { lock: view::lock(lock) }))
+}
+
+pub(super) async fn doctor(State(shared): State<Shared>) -> Answer<api::OneDoctor> {
+    let (checks, stale) = shared.engine.doctor().await?;
+    let check = |one: Checkup| api::Check {
+        name: one.name.to_owned(),
+        status: grade(one.grade),
+        text: one.text,
+        hint: one.hint,
+    };
+    let doctor = api::Doctor {
+        checks: checks.into_iter().map(check).collect(),
+        stale_locks: u64::try_from(stale).unwrap_or(0),
+    };
+    Ok(Sent(api::OneDoctor { doctor }))
+}
+
+fn grade(grade: Grade) -> api::CheckStatus {
+    match grade {
+        Grade::Good => api::CheckStatus::Ok,
+        Grade::Doubtful => api::CheckStatus::Warn,
+        Grade::Bad => api::CheckStatus::Error,
+    }
+}
+
+pub(super) async fn collect(
+    State(shared): State<Shared>,
+    Body(api::GcRequest { dry_run }): Body<api::GcRequest>,
+) -> Answer<api::OneGc> {
+    let sweep = if dry_run { Sweep::Tell } else { Sweep::Remove };
+    let engine = shared.engine;
+    let found = shield(async move { engine.collect(sweep).await }).await?;
+    let removed = found.removed.into_iter().map(|one| api::Removed { what: one.what, proof: one.proof });
+    let kept = found.kept.into_iter().map(|one| api::Kept { what: one.what, reason: one.reason });
+    Ok(Sent(api::OneGc { gc: api::Gc { removed: removed.collect(), kept: kept.collect(), dry_run } }))
+}
