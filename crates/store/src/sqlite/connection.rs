@@ -112,7 +112,8 @@ pub(crate) struct OnConnection<'c> {
 
 impl OnConnection<'_> {
     fn run(&self, statement: &Statement) -> Result<Vec<Row>, rusqlite::Error> {
-        let mut prepared = self.connection.prepare_cached(&statement.sql)?;
+        // To SQLite `$3` is a name that gets the next free place, not the third place; `?3` is.
+        let mut prepared = self.connection.prepare_cached(&statement.sql.replace('$', "?"))?;
         let columns = prepared.column_count();
         let mut rows = prepared.query(rusqlite::params_from_iter(&statement.params))?;
         let mut found = Vec::new();
