@@ -144,7 +144,7 @@ impl Scope<'_> {
         let (repository, label) = (self.repository.clone(), label.to_owned());
         task::blocking(move || {
             let captured = checkout.capture(&base, &label, &signature(&repository))?;
-            snapshot(&repository, plan.as_str(), &captured.commit)
+            snapshot(&repository, plan.as_str(), &captured)
         })
         .await
     }

@@ -101,7 +101,13 @@ impl Engine {
         let id = &scope.plan.id;
         let command = match (ended, cause) {
             (_, Cause::LockLost) => return Err(EngineError::LeaseLost { key: id.to_string() }),
-            (Ok(End::Recorded), _) => return self.plan_stored(id).await,
+            (Ok(End::Recorded), _) => {
+                // What landed needs no directories any more. Should this fail, `gc` does it later.
+                if let Err(error) = leftovers::set_aside(self, &scope.plan, &scope.repository).await {
+                    tracing::warn!(plan = %id, %error, "could not remove the directories of a landed plan");
+                }
+                return self.plan_stored(id).await;
+            }
             (Ok(End::Report(command)), _) => *command,
             (Ok(End::Stopped), Cause::CancelAsked) => self.cancel_command(id).await?,
             (Ok(End::Stopped), Cause::Nothing | Cause::Interrupted) => {

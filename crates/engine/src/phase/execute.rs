@@ -71,7 +71,7 @@ async fn capture(scope: &Scope<'_>, checkout: &Checkout) -> Result<(Captured, Ve
     let (repository, message) = (scope.repository.clone(), message(scope));
     task::blocking(move || {
         let captured = checkout.capture(&base, &message, &signature(&repository))?;
-        snapshot(&repository, plan.as_str(), &captured.commit)?;
+        snapshot(&repository, plan.as_str(), &captured)?;
         let changes = repository.changes(&base, &captured.commit)?;
         Ok((captured, changes))
     })

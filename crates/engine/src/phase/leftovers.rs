@@ -51,7 +51,7 @@ pub(crate) fn remove_leftover(
             if captured.tree == repository.tree_of(base)? {
                 None
             } else {
-                Some(snapshot(repository, plan.as_str(), &captured.commit)?)
+                Some(snapshot(repository, plan.as_str(), &captured)?)
             }
         }
     };
@@ -75,11 +75,22 @@ pub(super) async fn set_aside(
     task::blocking(move || {
         let found = leftovers(&worktrees, &id)
             .map_err(|source| EngineError::File { attempt: format!("list the runs of {id}"), source })?;
+        if found.is_empty() {
+            return Ok(());
+        }
         for leftover in found {
             let kept = remove_leftover(&repository, &id, &base, &leftover)?;
             tracing::debug!(run = leftover.run, ?kept, "set the directory of an ended run aside");
         }
-        Ok(())
+        remove_empty(&worktrees.join(id.as_str()))
     })
     .await
+}
+
+fn remove_empty(directory: &Path) -> Result<(), EngineError> {
+    match std::fs::remove_dir(directory) {
+        Ok(()) => Ok(()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        Err(source) => Err(EngineError::File { attempt: format!("remove {}", directory.display()), source }),
+    }
 }

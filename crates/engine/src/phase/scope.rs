@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use drydock_domain::{Command, ErrorClass, Event, Failure, Plan, Project, RunId, Timestamp};
-use drydock_worktree::{CommitId, GitError, RefCreated, Repository, Signature};
+use drydock_worktree::{Captured, CommitId, GitError, RefCreated, Repository, Signature};
 use tokio_util::sync::CancellationToken;
 
 use crate::engine::Engine;
@@ -96,22 +96,25 @@ fn seconds(at: Timestamp) -> i64 {
     at.as_micros() / 1_000_000
 }
 
-/// Keeps a commit under the next free snapshot ref of a plan, and returns the ref.
+/// Keeps a captured tree under the next free snapshot ref of a plan, and returns the ref. A tree that is kept already
+/// is not kept twice.
 pub(crate) fn snapshot(
     repository: &Repository,
     plan: &str,
-    commit: &CommitId,
+    captured: &Captured,
 ) -> Result<String, EngineError> {
     let prefix = format!("refs/drydock/snap/{plan}/");
     for _ in 0..SNAPSHOT_ATTEMPTS_MAX {
         let taken = repository.refs(&prefix)?;
-        if let Some((name, _)) = taken.iter().find(|(_, kept)| kept == commit) {
-            return Ok(name.clone());
+        for (name, kept) in &taken {
+            if repository.tree_of(kept)? == captured.tree {
+                return Ok(name.clone());
+            }
         }
         let number = |name: &str| name.strip_prefix(&prefix).and_then(|rest| rest.parse::<u64>().ok());
         let next = taken.iter().filter_map(|(name, _)| number(name)).max().unwrap_or(0) + 1;
         let name = format!("{prefix}{next}");
-        match repository.ref_create(&name, commit)? {
+        match repository.ref_create(&name, &captured.commit)? {
             RefCreated::Created => return Ok(name),
             RefCreated::Exists(_) => {}
         }
