@@ -3,8 +3,10 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::StoreError;
+use crate::{Options, StoreError};
 
 /// A place inside the commit of a transition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,25 +83,29 @@ impl FromStr for CrashPoint {
     }
 }
 
-/// The faults that a test asked for.
-#[derive(Debug, Clone, Copy, Default)]
+/// The faults that a test asked for. Clones share the count of transitions that pass unharmed.
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Faults {
     crash_at: Option<CrashPoint>,
     fail_at: Option<CrashPoint>,
+    spared: Arc<AtomicU32>,
 }
 
 impl Faults {
-    pub(crate) fn new(crash_at: Option<CrashPoint>, fail_at: Option<CrashPoint>) -> Self {
-        Self { crash_at, fail_at }
+    pub(crate) fn new(options: &Options) -> Self {
+        let spared = Arc::new(AtomicU32::new(options.spared));
+        Self { crash_at: options.crash_at, fail_at: options.fail_at, spared }
     }
 
-    /// Says whether the steps of a commit must be taken one at a time.
-    pub(crate) fn any(self) -> bool {
-        self.crash_at.is_some() || self.fail_at.is_some()
+    /// Says whether the steps of the transition that begins now must be taken one at a time.
+    pub(crate) fn arm(&self) -> bool {
+        let asked = self.crash_at.is_some() || self.fail_at.is_some();
+        let less = |left: u32| left.checked_sub(1);
+        asked && self.spared.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_err()
     }
 
     /// Dies or fails when a test asked for it here.
-    pub(crate) fn hit(self, point: CrashPoint) -> Result<(), StoreError> {
+    pub(crate) fn hit(&self, point: CrashPoint) -> Result<(), StoreError> {
         if self.crash_at == Some(point) {
             std::process::abort();
         }

@@ -16,16 +16,18 @@ use crate::{CrashPoint, StoreError, StoreUrl};
 pub struct Options {
     /// The clock that judges locks on SQLite; on PostgreSQL the server's does.
     pub clock: fn() -> Timestamp,
-    /// Where in the next transition the process dies.
+    /// Where in a transition the process dies.
     pub crash_at: Option<CrashPoint>,
-    /// Where in every transition the transaction fails.
+    /// Where in a transition its transaction fails.
     pub fail_at: Option<CrashPoint>,
+    /// How many transitions pass before the first with a fault.
+    pub spared: u32,
 }
 
 impl Options {
     /// Returns options without faults.
     pub fn new(clock: fn() -> Timestamp) -> Self {
-        Self { clock, crash_at: None, fail_at: None }
+        Self { clock, crash_at: None, fail_at: None, spared: 0 }
     }
 }
 
@@ -60,7 +62,7 @@ pub(crate) struct Inner {
 
 #[derive(Debug)]
 pub(crate) enum Engine {
-    Sqlite(Sqlite),
+    Sqlite(Box<Sqlite>),
     Postgres(Postgres),
 }
 
@@ -95,7 +97,9 @@ impl Store {
         Box::pin(async move {
             let bell = Bell::new();
             let engine = match &url {
-                StoreUrl::Sqlite(path) => Engine::Sqlite(Sqlite::open(path, &options, bell.clone())?),
+                StoreUrl::Sqlite(path) => {
+                    Engine::Sqlite(Box::new(Sqlite::open(path, &options, bell.clone())?))
+                }
                 StoreUrl::Postgres(address) => {
                     Engine::Postgres(Postgres::open(address, &options, bell.clone()).await?)
                 }

@@ -143,7 +143,7 @@ impl<'c> Tx<'c> {
 
     /// Marks this transaction as the commit of a transition, which is where faults are asked for.
     pub(crate) async fn begin_transition(&mut self) -> Result<(), StoreError> {
-        self.armed = self.faults.any();
+        self.armed = self.faults.arm();
         if self.armed {
             // Makes the transaction begin, so that the first point lies inside it.
             self.sql.pipeline(Vec::new(), Ending::Open).await?;

@@ -57,7 +57,7 @@ impl Postgres {
             address,
             bell,
             nudge: Arc::new(Notify::new()),
-            faults: Faults::new(options.crash_at, options.fail_at),
+            faults: Faults::new(options),
             numbering: Once::new(),
         };
         let client = server.client().await?;
@@ -111,7 +111,7 @@ impl Server {
         let client = self.client().await?;
         let mut session = Session::new(client, Begin::Write, &self.address.shown);
         let (done, noise, armed) = {
-            let mut tx = Tx::new(Box::new(OnSession { session: &mut session }), self.faults);
+            let mut tx = Tx::new(Box::new(OnSession { session: &mut session }), self.faults.clone());
             let done = match work(&mut tx).await {
                 Ok(Verdict::Keep(value)) => tx.point(CrashPoint::BeforeCommit).map(|()| Verdict::Keep(value)),
                 other => other,

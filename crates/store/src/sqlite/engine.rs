@@ -40,7 +40,7 @@ impl Sqlite {
         let place = Place { path: path.to_owned(), clock: options.clock };
         let mut connection = place.connect()?;
         schema::settle(&place, &mut connection)?;
-        let faults = Faults::new(options.crash_at, options.fail_at);
+        let faults = Faults::new(options);
         let writer = Writer::new(place.clone(), faults, bell.clone());
         let readers = Mutex::new(vec![connection]);
         Ok(Self { place, writer, readers, watcher: Mutex::new(None), bell })

@@ -70,7 +70,7 @@ impl Writer {
         let (sender, receiver) = mpsc::channel(QUEUE_MAX);
         let worker = Worker {
             place: self.place.clone(),
-            faults: self.faults,
+            faults: self.faults.clone(),
             bell: self.bell.clone(),
             opened: None,
             receiver,
@@ -209,7 +209,7 @@ impl Worker {
             }
         }
         jobs.retain(|job| job.turn().take());
-        let mut batch = Batch { place: &self.place, connection, faults: self.faults };
+        let mut batch = Batch { place: &self.place, connection, faults: self.faults.clone() };
         let answers = batch.run(jobs);
         drop(pass);
         for answer in answers.commit {
@@ -285,7 +285,7 @@ impl Batch<'_> {
         }
         let ran = {
             let sql = OnConnection { connection: self.connection, place: self.place };
-            job.run(&mut Tx::new(Box::new(sql), self.faults))
+            job.run(&mut Tx::new(Box::new(sql), self.faults.clone()))
         };
         let closed = match &ran.writes {
             Writes::Keep => self.execute("RELEASE job"),

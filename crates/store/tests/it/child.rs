@@ -1,0 +1,91 @@
+//! This same test program as another process: a parent sets the variables, and the one test here does what they say.
+
+use std::env;
+use std::process::Command;
+
+use drydock_domain::Event;
+use drydock_store::{CommitError, Options, Store, StoreUrl};
+use drydock_testkit::proc;
+
+use crate::world::{World, command, fail_and_ask, lease, now, queued};
+
+const JOB: &str = "DRYDOCK_STORE_TEST_JOB";
+const URL: &str = "DRYDOCK_STORE_TEST_URL";
+const ARGUMENT: &str = "DRYDOCK_STORE_TEST_ARGUMENT";
+
+/// Starts another process with a job on this world's store.
+pub(crate) fn spawn(world: &World, job: &str, argument: &str) -> proc::Running {
+    let url = match world.url() {
+        StoreUrl::Sqlite(path) => path.to_str().unwrap().to_owned(),
+        StoreUrl::Postgres(url) => url,
+    };
+    let mut program = Command::new(env::current_exe().unwrap());
+    program.args(["--exact", "child::works", "--nocapture"]);
+    proc::spawn(program.env(JOB, job).env(URL, url).env(ARGUMENT, argument))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn works() {
+    let Ok(job) = env::var(JOB) else { return };
+    let (url, argument) = (env::var(URL).unwrap(), env::var(ARGUMENT).unwrap());
+    let url: StoreUrl = url.parse().unwrap();
+    match job.as_str() {
+        "crash" => crash(&url, &argument).await,
+        "open" => drop(Store::open(&url, Options::new(now)).await.unwrap()),
+        "note" => note(&url, argument.parse().unwrap()).await,
+        "code" => {
+            let opened = Store::open(&url, Options::new(now)).await;
+            println!("code={}", opened.err().map_or("none", |error| error.code()));
+        }
+        "fill" => fill(&url).await,
+        other => panic!("unknown job {other}"),
+    }
+}
+
+/// Dies inside the commit, at the point of the argument `point plan run`.
+async fn crash(url: &StoreUrl, argument: &str) {
+    let words: Vec<_> = argument.split(' ').collect();
+    let options = Options { crash_at: Some(words[0].parse().unwrap()), ..Options::new(now) };
+    let store = Store::open(url, options).await.unwrap();
+    let lease = lease(&store, &words[1].parse().unwrap(), "child").await;
+    command(&store, &lease, fail_and_ask(&words[2].parse().unwrap())).await.unwrap();
+}
+
+/// Makes plans until there is no room, and then looks at what there is.
+async fn fill(url: &StoreUrl) {
+    let store = Store::open(url, Options::new(now)).await.unwrap();
+    let (lease, plan) = queued(&store, "a").await;
+    let mut notes = 0;
+    let error = loop {
+        let said = Event::Agent { what: "said", details: serde_json::json!({ "text": "x".repeat(5000) }) };
+        match store.plan_note(&lease, vec![said]).await {
+            Ok(()) => notes += 1,
+            Err(CommitError::Store(error)) => break error,
+            Err(other) => panic!("{other}"),
+        }
+    };
+    println!("code={}", error.code());
+    assert_eq!(store.event_last().await.unwrap(), notes + 1);
+    assert_eq!(store.plan_fetch(&plan.id).await.unwrap(), Some(plan));
+    assert_eq!(store.check().await.unwrap(), Vec::<String>::new());
+}
+
+/// Four writers at once, each with its own plan, tell the feed things in order.
+async fn note(url: &StoreUrl, each: i64) {
+    let store = Store::open(url, Options::new(now)).await.unwrap();
+    let writers: Vec<_> = (0..4)
+        .map(|writer| {
+            let store = store.clone();
+            tokio::task::spawn(async move {
+                let (lease, _) = queued(&store, &format!("{}-{writer}", std::process::id())).await;
+                for n in 0..each {
+                    let said = Event::Agent { what: "said", details: serde_json::json!({ "n": n }) };
+                    store.plan_note(&lease, vec![said]).await.unwrap();
+                }
+            })
+        })
+        .collect();
+    for writer in writers {
+        writer.await.unwrap();
+    }
+}

@@ -1,0 +1,82 @@
+//! The feed: numbered without a gap in the order of commits, and nobody who follows it misses anything.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use drydock_store::EventFilter;
+
+use crate::child;
+use crate::world::{LIMIT, lease, plan_id, queued, started};
+
+on_both! {
+    /// Breaks when a number becomes visible before a smaller one, or an event without a number is forgotten.
+    async fn a_follower_sees_every_event_once_and_in_order(world: World) {
+        const EACH: i64 = 60;
+        let store = world.open().await;
+        let total = 2 * 4 * (EACH + 1);
+        let writers = [child::spawn(&world, "note", &EACH.to_string()), child::spawn(&world, "note", &EACH.to_string())];
+        let (mut watch, mut seen) = (store.watch(), Vec::new());
+        let started = Instant::now();
+        while (seen.len() as i64) < total {
+            assert!(started.elapsed() < LIMIT, "{} of {total} events after {LIMIT:?}", seen.len());
+            let after = seen.len() as i64;
+            let page = store.event_list(&EventFilter { after, plan: None, limit: 50 }).await.unwrap();
+            if page.is_empty() {
+                watch.changed(Duration::from_secs(5)).await;
+            }
+            for event in page {
+                assert_eq!(event.seq, seen.len() as i64 + 1, "no gap, nothing twice");
+                seen.push(event);
+            }
+        }
+        for writer in writers {
+            writer.wait(LIMIT).expect_code(0);
+        }
+        assert_eq!(store.event_last().await.unwrap(), total);
+        let mut said: BTreeMap<_, Vec<i64>> = BTreeMap::new();
+        for event in seen.iter().filter(|event| event.kind == "agent.said") {
+            said.entry(event.plan.clone().unwrap()).or_default().push(event.details["n"].as_i64().unwrap());
+        }
+        assert_eq!(said.len(), 8);
+        for (plan, order) in said {
+            assert_eq!(order, (0..EACH).collect::<Vec<_>>(), "{plan}");
+        }
+        assert_eq!(store.check().await.unwrap(), Vec::<String>::new());
+    }
+}
+
+on_both! {
+    /// Breaks when a commit, of this process or of another, does not wake who waits; or a wake before waiting is lost.
+    async fn a_commit_wakes_those_who_wait(world: World) {
+        let (here, there) = (world.open().await, world.open().await);
+        let mut watch = here.watch();
+        // Let the listener be in place, so that what wakes below is the commit.
+        watch.changed(Duration::from_millis(500)).await;
+        for store in [&here, &there] {
+            let before = Instant::now();
+            let (_lease, _) = queued(store, "a").await;
+            watch.changed(LIMIT).await;
+            assert!(before.elapsed() < Duration::from_secs(10), "woken after {:?}", before.elapsed());
+        }
+    }
+}
+
+on_both! {
+    /// Breaks when a filter loses or adds events, or the events of one plan go back in revision.
+    async fn a_plans_events_are_its_own_and_in_order(world: World) {
+        let store = world.open().await;
+        let (lease_one, one) = queued(&store, "a").await;
+        let (_two, other) = queued(&store, "b").await;
+        started(&store, &lease_one).await;
+        let of = |plan| EventFilter { after: 0, plan: Some(plan), limit: 100 };
+        let kinds = |events: Vec<drydock_domain::Recorded>| events.into_iter().map(|event| event.kind).collect::<Vec<_>>();
+        let mine = store.event_list(&of(one.id.clone())).await.unwrap();
+        assert!(mine.windows(2).all(|pair| pair[0].seq < pair[1].seq && pair[0].revision <= pair[1].revision));
+        assert_eq!(kinds(mine), ["plan.created", "invariant.enforced", "plan.started"]);
+        assert_eq!(kinds(store.event_list(&of(other.id)).await.unwrap()), ["plan.created"]);
+        let _unmade = lease(&store, &plan_id(), "c").await;
+        assert_eq!(store.event_last().await.unwrap(), 4);
+        let page = store.event_list(&EventFilter { after: 1, plan: None, limit: 2 }).await.unwrap();
+        assert_eq!(page.iter().map(|event| event.seq).collect::<Vec<_>>(), [2, 3]);
+    }
+}

@@ -1,0 +1,186 @@
+//! Opening: what is not there is made, what is not ours is refused, and every refusal says what it is.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
+
+use drydock_store::{Options, Store, StoreError, StoreUrl};
+use drydock_testkit::proc;
+
+use crate::child;
+use crate::world::{LIMIT, World, now, queued};
+
+async fn refused(url: &StoreUrl) -> StoreError {
+    Store::open(url, Options::new(now)).await.expect_err("it must be refused")
+}
+
+on_both! {
+    /// Breaks when the migration of one opener collides with that of another.
+    async fn many_openers_of_a_fresh_store_all_succeed(world: World) {
+        let others: Vec<_> = (0..3).map(|_| child::spawn(&world, "open", "")).collect();
+        let here: Vec<_> = (0..4)
+            .map(|_| {
+                let url = world.url();
+                tokio::task::spawn(async move { Store::open(&url, Options::new(now)).await.unwrap() })
+            })
+            .collect();
+        for one in here {
+            let store = one.await.unwrap();
+            assert_eq!(store.schema_version(), 1);
+            queued(&store, "a").await;
+        }
+        for other in others {
+            other.wait(LIMIT).expect_code(0);
+        }
+        assert_eq!(world.query("SELECT count(*) FROM plans"), "4");
+    }
+}
+
+on_both! {
+    /// Breaks when an older program writes into a schema it does not know.
+    async fn a_newer_schema_is_refused_and_untouched(world: World) {
+        drop(world.open().await);
+        match &world {
+            World::Sqlite(_) => world.meddle("PRAGMA user_version = 99"),
+            World::Postgres(_) => world.meddle("UPDATE drydock_schema SET version = 99"),
+        }
+        let error = refused(&world.url()).await;
+        assert!(matches!(error, StoreError::Newer { found: 99, known: 1, .. }), "{error:?}");
+        assert_eq!(error.code(), "store_newer");
+    }
+}
+
+on_both! {
+    /// Breaks when another program's tables are taken for ours.
+    async fn a_database_of_another_program_is_refused(world: World) {
+        world.meddle("CREATE TABLE plans (x BIGINT)");
+        let error = refused(&world.url()).await;
+        assert!(matches!(error, StoreError::NotDrydock { .. }), "{error:?}");
+        assert!(!error.is_transient());
+    }
+}
+
+on_both! {
+    /// Breaks when the health check cannot tell what it runs on.
+    async fn a_store_tells_its_engine(world: World) {
+        let text = world.open().await.engine_version().await.unwrap();
+        let name = match &world {
+            World::Sqlite(_) => "SQLite 3",
+            World::Postgres(_) => "PostgreSQL ",
+        };
+        assert!(text.starts_with(name), "{text}");
+    }
+}
+
+/// Breaks when a directory is made up, or its absence is reported as something else.
+#[tokio::test]
+async fn a_missing_directory_is_named() {
+    let error = refused(&StoreUrl::Sqlite("/nowhere/at/all/drydock.db".into())).await;
+    assert!(
+        matches!(&error, StoreError::Missing { reason, .. } if reason.contains("/nowhere/at/all")),
+        "{error:?}"
+    );
+}
+
+/// Breaks when a file of text, a directory or a torn page is taken for a store.
+#[tokio::test]
+async fn what_is_not_a_database_is_refused() {
+    let world = World::sqlite();
+    fs::write(world.file(), "dear diary, ".repeat(1000)).unwrap();
+    assert_eq!(refused(&world.url()).await.code(), "store_foreign");
+    let directory = StoreUrl::Sqlite(world.file().parent().unwrap().to_owned());
+    assert_eq!(refused(&directory).await.code(), "store_missing");
+}
+
+/// Breaks when a damaged page is read as if it were well.
+#[tokio::test]
+async fn a_damaged_file_is_called_that() {
+    let world = World::sqlite();
+    let store = world.open().await;
+    let (_lease, plan) = queued(&store, "a").await;
+    drop(store);
+    world.query("PRAGMA wal_checkpoint(TRUNCATE)");
+    let mut bytes = fs::read(world.file()).unwrap();
+    bytes[4096..].fill(0xa5);
+    fs::write(world.file(), bytes).unwrap();
+    let opened = Store::open(&world.url(), Options::new(now)).await;
+    let error = match opened {
+        Err(error) => error,
+        Ok(store) => store.plan_fetch(&plan.id).await.expect_err("the pages are garbage"),
+    };
+    assert_eq!(error.code(), "store_corrupt");
+}
+
+/// Breaks when an unreachable server is not named, or its password is.
+#[tokio::test]
+async fn a_server_that_is_away_is_named_without_its_password() {
+    let url: StoreUrl = "postgres://ann:s3cret@127.0.0.1:9/nothing".parse().unwrap();
+    let error = refused(&url).await;
+    let StoreError::Unavailable { place, reason } = &error else { panic!("{error:?}") };
+    assert_eq!(place, "127.0.0.1:9");
+    assert!(reason.to_lowercase().contains("refused"), "{reason}");
+    assert!(!format!("{error} {error:?}").contains("s3cret"));
+    assert!(error.is_transient());
+    let odd: StoreUrl = "postgres://ann:s3cret@127.0.0.1:9/nothing?sslmode=maybe".parse().unwrap();
+    assert!(!format!("{:?}", refused(&odd).await).contains("s3cret"));
+}
+
+/// Breaks when a missing database is reported as an unreachable server.
+#[tokio::test]
+async fn a_missing_database_is_called_that() {
+    let World::Postgres(database) = World::postgres() else { unreachable!() };
+    let error = refused(&database.url().replace(database.name(), "no_such_database").parse().unwrap()).await;
+    assert_eq!(error.code(), "store_missing");
+}
+
+/// Breaks when a store that cannot be written is opened as if it could.
+#[tokio::test]
+async fn a_store_of_somebody_else_is_read_only() {
+    let world = World::sqlite();
+    drop(world.open().await);
+    let directory = world.file().parent().unwrap().to_owned();
+    fs::set_permissions(&directory, fs::Permissions::from_mode(0o755)).unwrap();
+    let program = directory.join("test");
+    fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+    // Root may write anything, so somebody else has to try.
+    let mut other = Command::new("setpriv");
+    other.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(&program);
+    other.args(["--exact", "child::works", "--nocapture"]);
+    other.env("DRYDOCK_STORE_TEST_JOB", "code").env("DRYDOCK_STORE_TEST_ARGUMENT", "");
+    let tried = proc::run(other.env("DRYDOCK_STORE_TEST_URL", world.file()), LIMIT).expect_code(0);
+    assert!(tried.stdout.contains("code=store_read_only"), "{tried:?}");
+}
+
+/// Breaks when a full disk is not called that, or tears what was committed before.
+#[tokio::test]
+async fn a_full_disk_is_called_that_and_tears_nothing() {
+    let world = World::sqlite();
+    let directory = world.file().parent().unwrap().to_owned();
+    let script = r#"mount -t tmpfs -o size=700k none "$1" && exec "$2" --exact child::works --nocapture"#;
+    let mut small = Command::new("unshare");
+    small.args(["--mount", "sh", "-c", script, "sh"]).arg(&directory).arg(std::env::current_exe().unwrap());
+    small.env("DRYDOCK_STORE_TEST_JOB", "fill").env("DRYDOCK_STORE_TEST_ARGUMENT", "");
+    let filled = proc::run(small.env("DRYDOCK_STORE_TEST_URL", world.file()), LIMIT);
+    if filled.stderr.contains("unshare failed") || filled.stderr.contains("permission denied") {
+        eprintln!("not shown here: this machine does not let tests mount a small disk");
+        return;
+    }
+    assert!(filled.clone().expect_code(0).stdout.contains("code=store_full"), "{filled:?}");
+}
+
+/// Breaks when a backup is not a store, lacks what was committed, or overwrites something.
+#[tokio::test]
+async fn a_backup_is_a_store_of_its_own() {
+    let world = World::sqlite();
+    let store = world.open().await;
+    let (_lease, plan) = queued(&store, "a").await;
+    let copy = world.file().with_extension("copy");
+    store.backup(&copy).await.unwrap();
+    assert!(store.backup(&copy).await.is_err());
+    let copied = Store::open(&StoreUrl::Sqlite(copy), Options::new(now)).await.unwrap();
+    assert_eq!(copied.plan_fetch(&plan.id).await.unwrap(), Some(plan));
+    assert_eq!(copied.check().await.unwrap(), Vec::<String>::new());
+    let server = World::postgres();
+    let error = server.open().await.backup(&world.file().with_extension("never")).await.unwrap_err();
+    assert!(error.to_string().contains("pg_dump"), "{error}");
+}

@@ -1,0 +1,99 @@
+//! Lists, pages, and finding by the beginning of an id.
+
+use drydock_domain::{DecisionStatus, IdPrefix, Phase, State};
+use drydock_store::{DecisionFilter, Found, PlanFilter};
+
+use crate::world::{command, fail_and_ask, processing, queued_as, spec};
+
+on_both! {
+    /// S2.1: breaks when a filter, the order or the cursor is wrong.
+    async fn plans_are_listed_newest_first_in_pages(world: World) {
+        let store = world.open().await;
+        let mut ids = Vec::new();
+        for n in 0..7 {
+            let (project, action) = (if n % 2 == 0 { "boat" } else { "canoe" }, if n < 3 { "fix" } else { "paint" });
+            ids.push(queued_as(&store, "a", spec(project, action)).await.1.id);
+        }
+        ids.reverse();
+        let (_lease, busy, _) = processing(&store, "b").await;
+        let ids_of = |page: drydock_store::Page<drydock_domain::Plan>| {
+            (page.items.into_iter().map(|plan| plan.id).collect::<Vec<_>>(), page.next)
+        };
+        let mut filter = PlanFilter { limit: 3, state: Some(State::Queued), ..PlanFilter::default() };
+        let mut seen = Vec::new();
+        loop {
+            let (page, next) = ids_of(store.plan_list(&filter).await.unwrap());
+            assert!(page.len() <= 3);
+            seen.extend(page);
+            match next {
+                Some(cursor) => filter.after = Some(cursor),
+                None => break,
+            }
+        }
+        assert_eq!(seen, ids);
+        let only = async |filter: PlanFilter| ids_of(store.plan_list(&filter).await.unwrap()).0;
+        let base = PlanFilter::default;
+        assert_eq!(only(PlanFilter { state: Some(State::Processing), ..base() }).await, [busy.id]);
+        let canoes: Vec<_> = ids.iter().skip(1).step_by(2).cloned().collect();
+        assert_eq!(only(PlanFilter { project: Some("canoe".parse().unwrap()), ..base() }).await, canoes);
+        assert_eq!(only(PlanFilter { action: Some("paint".parse().unwrap()), ..base() }).await, ids[..4]);
+        assert_eq!(only(PlanFilter { phase: Some(Phase::Execute), ..base() }).await, []);
+        let both = PlanFilter { action: Some("paint".parse().unwrap()), project: Some("canoe".parse().unwrap()), ..base() };
+        assert_eq!(only(both).await, canoes[..2]);
+        let counts = store.counts().await.unwrap();
+        assert_eq!((counts.plans["queued"], counts.plans["processing"], counts.locks), (7, 1, 8));
+    }
+}
+
+on_both! {
+    /// Breaks when a prefix misses its plan, or an ambiguous one picks any.
+    async fn the_beginning_of_an_id_finds_one_none_or_names_several(world: World) {
+        let store = world.open().await;
+        let mut ids = Vec::new();
+        for _ in 0..60 {
+            ids.push(queued_as(&store, "a", spec("boat", "fix")).await.1.id);
+        }
+        for id in &ids {
+            let full = IdPrefix::parse(id.as_str(), "pln", "plan").unwrap();
+            assert!(matches!(store.plan_find(&full).await.unwrap(), Found::One(plan) if plan.id == *id));
+            let short = IdPrefix::parse(&id.as_str()[4..5], "pln", "plan").unwrap();
+            let alike: Vec<_> = ids.iter().filter(|other| other.as_str()[..5] == id.as_str()[..5]).collect();
+            match store.plan_find(&short).await.unwrap() {
+                Found::One(plan) => assert_eq!(alike, [&plan.id]),
+                Found::None => panic!("{id} was not found"),
+                Found::Many(named) => {
+                    assert_eq!(named.len(), alike.len().min(5));
+                    assert!(named.iter().all(|name| alike.iter().any(|id| id.as_str() == name)));
+                }
+            }
+        }
+        let nobody = (b'0'..=b'9').map(char::from).find(|c| ids.iter().all(|id| !id.as_str()[4..].starts_with(&format!("{c}{c}{c}"))));
+        let nobody = format!("{0}{0}{0}", nobody.unwrap());
+        assert_eq!(store.plan_find(&IdPrefix::parse(&nobody, "pln", "plan").unwrap()).await.unwrap(), Found::None);
+    }
+}
+
+on_both! {
+    /// Breaks when a resolved decision is listed as open, or an open one is not.
+    async fn open_decisions_are_listed_apart(world: World) {
+        let store = world.open().await;
+        let mut asked = Vec::new();
+        for _ in 0..3 {
+            let (lease, plan, run) = processing(&store, "a").await;
+            let plan = (command(&store, &lease, fail_and_ask(&run)).await.unwrap().plan, plan).0;
+            asked.push((lease, plan.pending_decision().unwrap().clone(), plan.id));
+        }
+        let answer = drydock_domain::Answer { decision: asked[0].1.clone(), option: "answered".into(), note: None };
+        command(&store, &asked[0].0, drydock_domain::Command::Resolve(answer)).await.unwrap();
+        let open = DecisionFilter { open_only: true, ..DecisionFilter::default() };
+        let ids = |page: drydock_store::Page<drydock_domain::Decision>| page.items.into_iter().map(|d| d.id).collect::<Vec<_>>();
+        assert_eq!(ids(store.decision_list(&open).await.unwrap()), [asked[2].1.clone(), asked[1].1.clone()]);
+        assert_eq!(store.decision_list(&DecisionFilter::default()).await.unwrap().items.len(), 3);
+        let of_plan = DecisionFilter { plan: Some(asked[0].2.clone()), ..DecisionFilter::default() };
+        assert_eq!(ids(store.decision_list(&of_plan).await.unwrap()), [asked[0].1.clone()]);
+        let prefix = IdPrefix::parse(asked[0].1.as_str(), "dec", "decision").unwrap();
+        let Found::One(resolved) = store.decision_find(&prefix).await.unwrap() else { panic!("not found") };
+        assert!(matches!(resolved.status, DecisionStatus::Resolved(_)));
+        assert_eq!(store.counts().await.unwrap().open_decisions, 2);
+    }
+}

@@ -1,0 +1,78 @@
+//! The writer thread of SQLite: many jobs, one commit, each answered for itself.
+
+use std::fs::File;
+
+use drydock_store::{CommitError, StoreError, Warrant};
+
+use crate::world::{World, changeset_id, command, deciding, processing, run_id, start};
+
+/// Holds the gate, so that jobs gather behind it and become one batch.
+fn closed_gate(world: &World) -> File {
+    let mut name = world.file().into_os_string();
+    name.push("-gate");
+    let gate = File::options().create(true).truncate(false).write(true).open(name).unwrap();
+    gate.lock().unwrap();
+    gate
+}
+
+/// Breaks when a failing job undoes its neighbours, or its neighbours keep what it wrote.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_failing_job_does_not_fail_its_neighbours() {
+    let world = World::sqlite();
+    let store = world.open().await;
+    let (lease, _plan, run) = processing(&store, "a").await;
+    let taken = changeset_id();
+    store.changeset_open(&lease, &run, "w", taken.clone()).await.unwrap();
+    let lease = std::sync::Arc::new(lease);
+    let gate = closed_gate(&world);
+    let jobs: Vec<_> = (0..40)
+        .map(|n| {
+            let (store, lease, run, taken) =
+                (store.clone(), std::sync::Arc::clone(&lease), run.clone(), taken.clone());
+            tokio::task::spawn(async move {
+                match n % 4 {
+                    0 => {
+                        let twice = store.changeset_open(&lease, &run, "w", taken).await.unwrap_err();
+                        assert!(
+                            matches!(twice, CommitError::Store(StoreError::Database { .. })),
+                            "{twice:?}"
+                        );
+                    }
+                    1 => {
+                        let bad = Box::new(|_: &_| panic!("on purpose"));
+                        assert!(store.plan_transact(Warrant::Plan(&lease), bad).await.is_err());
+                    }
+                    2 => assert!(command(&store, &lease, start(&run_id())).await.is_err()),
+                    _ => drop(store.changeset_open(&lease, &run, "w", changeset_id()).await.unwrap()),
+                }
+            })
+        })
+        .collect();
+    // Every job is queued once the queue's senders have all been polled; the gate opens after that or before, and
+    // either way each job must be answered for itself.
+    tokio::task::yield_now().await;
+    gate.unlock().unwrap();
+    for job in jobs {
+        job.await.unwrap();
+    }
+    assert_eq!(world.query("SELECT count(*) FROM changesets"), "11");
+    assert_eq!(world.query("SELECT count(*) FROM events WHERE kind = 'changeset.opened'"), "11");
+    assert_eq!(store.check().await.unwrap(), Vec::<String>::new());
+}
+
+/// Breaks when a caller that was told "busy" has its job done later after all.
+#[tokio::test(start_paused = true)]
+async fn a_job_that_was_given_up_never_runs() {
+    let world = World::sqlite();
+    let store = world.open().await;
+    let (lease, plan) = crate::world::queued(&store, "a").await;
+    let gate = closed_gate(&world);
+    // Time is paused, so it jumps to the end of the wait as soon as nothing else can happen.
+    let busy = store.plan_transact(Warrant::Plan(&lease), deciding(start(&run_id()))).await.unwrap_err();
+    assert!(matches!(busy, CommitError::Store(StoreError::Busy { .. })), "{busy:?}");
+    gate.unlock().unwrap();
+    // A later job of the same queue is answered after the first would have run.
+    let note = vec![drydock_domain::Event::Resumed];
+    store.plan_note(&lease, note).await.unwrap();
+    assert_eq!(store.plan_fetch(&plan.id).await.unwrap().unwrap().revision, 1);
+}
