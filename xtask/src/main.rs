@@ -1,5 +1,6 @@
 //! `cargo xtask`: what a contributor runs. One file or folder per subcommand; this one only chooses between them.
 
+mod bench;
 mod machine;
 mod say;
 mod test;
@@ -17,6 +18,8 @@ Usage: cargo xtask <command>
         formatting, lints, all tests (the tidy rules are one of them).
           --agents   also the tests that drive real agents
           --soak     also the tests that run for minutes
+  bench [start] [worktree] [commits] [lists]
+        Measures the promised figures as ratios in one run, in a release build.
   tidy  Checks the rules over the tree alone.
   help  Prints this text.";
 
@@ -26,6 +29,7 @@ fn main() -> ExitCode {
         args.split_first().map_or(("help", &[][..]), |(first, rest)| (first.as_str(), rest));
     let done = match command {
         "test" => test::run(&root(), rest),
+        "bench" => bench::run(&root(), rest),
         "tidy" => tidy::run(&root(), rest),
         "help" | "--help" | "-h" => {
             say::answer(HELP);

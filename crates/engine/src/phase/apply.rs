@@ -165,7 +165,7 @@ impl Lander<'_> {
         if scope.plan.spec.validations.is_empty() {
             return Ok(Some(reasons));
         }
-        let (path, commit) = (scope.directory().join("merged"), merged.commit.clone());
+        let (path, commit) = (scope.tree(), merged.commit.clone());
         let place = path.clone();
         scope.git(move |repository| repository.checkout_detached(&place, &commit)).await?;
         let validations = scope.validate(&path).await?;

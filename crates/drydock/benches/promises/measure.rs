@@ -1,0 +1,86 @@
+//! Measuring in turns, and the table of what came out.
+
+use std::fmt;
+use std::time::{Duration, Instant};
+
+/// One promise and what was measured of it.
+struct Row {
+    what: String,
+    promised: String,
+    seen: String,
+    noise: String,
+    kept: bool,
+}
+
+/// All rows, printed as Markdown.
+#[derive(Default)]
+pub(crate) struct Table {
+    rows: Vec<Row>,
+}
+
+/// How a ratio relates to its promise.
+pub(crate) enum Promise {
+    AtLeast(f64),
+    AtMost(f64),
+}
+
+impl Table {
+    /// Adds a ratio: the median over rounds, with the smallest and largest of them.
+    pub(crate) fn ratio(&mut self, what: &str, promise: Promise, rounds: &[f64]) {
+        let seen = median(rounds);
+        let (low, high) = rounds.iter().fold((f64::MAX, f64::MIN), |(low, high), one| (low.min(*one), high.max(*one)));
+        let (promised, kept) = match promise {
+            Promise::AtLeast(bound) => (format!("≥ {bound}"), seen >= bound),
+            Promise::AtMost(bound) => (format!("≤ {bound}"), seen <= bound),
+        };
+        let (seen, noise) = (format!("{seen:.2}"), format!("{low:.2} – {high:.2}"));
+        self.rows.push(Row { what: what.to_owned(), promised, seen, noise, kept });
+    }
+
+    /// Adds a size in megabytes.
+    pub(crate) fn megabytes(&mut self, what: &str, bound: f64, seen: f64) {
+        let (promised, shown) = (format!("< {bound} MB"), format!("{seen:.1} MB"));
+        self.rows.push(Row { what: what.to_owned(), promised, seen: shown, noise: "–".to_owned(), kept: seen < bound });
+    }
+
+    /// Adds a figure that nothing was promised of.
+    pub(crate) fn plain(&mut self, what: &str, seen: String) {
+        let (promised, noise) = ("–".to_owned(), "–".to_owned());
+        self.rows.push(Row { what: what.to_owned(), promised, seen, noise, kept: true });
+    }
+}
+
+impl fmt::Display for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "| what | promised | seen | rounds | kept |")?;
+        writeln!(f, "|---|---|---|---|---|")?;
+        for Row { what, promised, seen, noise, kept } in &self.rows {
+            let kept = if *kept { "yes" } else { "**no**" };
+            writeln!(f, "| {what} | {promised} | {seen} | {noise} | {kept} |")?;
+        }
+        Ok(())
+    }
+}
+
+/// Returns the middle value.
+pub(crate) fn median(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted[sorted.len() / 2]
+}
+
+/// Returns the middle of `count` timings of `work`, in seconds.
+pub(crate) fn median_of(count: usize, mut work: impl FnMut()) -> f64 {
+    let times: Vec<f64> = (0..count).map(|_| seconds(&mut work)).collect();
+    median(&times)
+}
+
+/// Returns how long `work` takes, in seconds.
+pub(crate) fn seconds(work: impl FnOnce()) -> f64 {
+    let began = Instant::now();
+    work();
+    began.elapsed().as_secs_f64()
+}
+
+/// How long one side of a round is measured.
+pub(crate) const SPELL: Duration = Duration::from_millis(1500);

@@ -1,0 +1,27 @@
+//! `cargo xtask bench`: the promised figures, as ratios in one run. What is measured is in `crates/drydock/benches`.
+
+use std::path::Path;
+use std::process::Command;
+
+use drydock_testkit::postgres::{SERVER_VARIABLE, Server};
+
+use crate::machine;
+use crate::say::Failure;
+
+/// Builds for release and measures; words name the parts to measure, none means all.
+pub(crate) fn run(root: &Path, words: &[String]) -> Result<(), Failure> {
+    machine::check_git()?;
+    let server = Server::start(&machine::postgres_programs()?).map_err(Failure::failed)?;
+    let status = Command::new(env!("CARGO"))
+        .args(["bench", "--package", "drydock", "--bench", "promises", "--"])
+        .args(words)
+        .env(SERVER_VARIABLE, server.admin_url())
+        .current_dir(root)
+        .status()
+        .map_err(|error| Failure::failed(format!("cargo could not be started: {error}")))?;
+    if status.success() {
+        Ok(())
+    } else {
+        Err(Failure::failed("the measuring did not come to its end".to_owned()))
+    }
+}
