@@ -71,6 +71,23 @@ impl AgentSpec {
         Ok(self)
     }
 
+    /// Returns the same agent with this identity for commits it makes itself; what the configuration sets stays. A name
+    /// that cannot stand in an environment is left out, and git then asks for one as it always does.
+    #[must_use]
+    pub fn as_author(mut self, name: &str, email: &str) -> Self {
+        for (variable, value) in [
+            ("GIT_AUTHOR_NAME", name),
+            ("GIT_COMMITTER_NAME", name),
+            ("GIT_AUTHOR_EMAIL", email),
+            ("GIT_COMMITTER_EMAIL", email),
+        ] {
+            if check_variable(variable, value).is_ok() {
+                self.env.entry(variable.to_owned()).or_insert_with(|| value.to_owned());
+            }
+        }
+        self
+    }
+
     /// Returns the same agent with a relative script path taken from `directory`, where the configuration lies.
     #[must_use]
     pub fn resolved_from(mut self, directory: &Path) -> Self {

@@ -61,6 +61,8 @@ impl Scope<'_> {
             let text = format!("there is no agent {name:?} in the configuration");
             return Ok(AgentEnd::Ended(self.failed(ErrorClass::AgentMissing, text)));
         };
+        let author = self.git(|repository| Ok(signature(&repository))).await?;
+        let spec = spec.as_author(&author.name, &author.email);
         let invariants = effective_for(self.engine, &self.plan).await?;
         let job = self.job(role, &invariants);
         let dirs = RunDirs { worktree: self.tree(), temp: self.temp() };

@@ -22,7 +22,10 @@ const WORKER: &str = "drydock";
 
 pub(super) async fn run(scope: &Scope<'_>) -> Result<End, EngineError> {
     scope.prepare().await?;
-    let project = scope.engine.hold_project(&scope.project.name, &scope.stop).await?;
+    let project = match scope.engine.hold_project(&scope.project.name, &scope.stop).await {
+        Err(EngineError::LockHeld { .. }) if scope.stop.is_cancelled() => return Ok(End::Stopped),
+        held => held?,
+    };
     let lander = Lander { scope, project: &project };
     let ended = tokio::select! {
         ended = lander.run() => ended,
