@@ -11,7 +11,7 @@ use drydock_domain::{
 use crate::event::{About, append};
 use crate::find::{Found, by_prefix};
 use crate::lease::Grip;
-use crate::plan::{Claimed, Sharing, claim};
+use crate::plan::{Claimed, claim, shared};
 use crate::tx::{BoxFuture, Tx, Verdict};
 use crate::value::{Row, Statement, Value};
 use crate::{CommitError, PlanLease, RecordError, Store, StoreError};
@@ -82,7 +82,7 @@ async fn open(
 ) -> Result<Verdict<Result<ChangesetHandle, CommitError>>, StoreError> {
     let refuse = |error| Ok(Verdict::Undo(Err(error)));
     let (plan, grip) = (handle.plan.clone(), std::slice::from_ref(&handle.grip));
-    let Some(claimed) = claim(tx, &plan, grip, Sharing::Alone).await? else {
+    let Some(claimed) = claim(tx, &plan, grip).await? else {
         return refuse(CommitError::LeaseLost { plan, fence: handle.grip.fence });
     };
     let Some(snapshot) = claimed.snapshot else { return refuse(CommitError::PlanMissing(plan)) };
@@ -117,16 +117,21 @@ async fn record(
     changes: Vec<NewEntry>,
 ) -> Result<Verdict<Result<i64, RecordError>>, StoreError> {
     tx.quiet();
-    let id = handle.id;
-    if !held(tx, &handle.plan, &handle.grip).await? {
-        return Ok(Verdict::Undo(Err(RecordError::LeaseLost { id })));
-    }
+    let (id, grip) = (handle.id, handle.grip);
     // The row's own counter numbers the entries, and holds the changeset against its seal until the commit.
     let sql =
         "UPDATE changesets SET entries = entries + $2 WHERE id = $1 AND state = 'open' RETURNING entries";
     let count = i64::try_from(changes.len()).unwrap_or(i64::MAX);
-    let rows = tx.query(Statement::new(sql, [id.as_str().into(), count.into()])).await?;
-    let [row] = rows.as_slice() else { return Ok(Verdict::Undo(Err(RecordError::NotOpen { id }))) };
+    let mut statements = shared(tx, &grip);
+    statements.push(Statement::new(sql, [id.as_str().into(), count.into()]));
+    let answers = tx.pipeline(statements).await?;
+    let [.., current, counted] = answers.as_slice() else {
+        return Ok(Verdict::Undo(Err(RecordError::NotOpen { id })));
+    };
+    if current.is_empty() {
+        return Ok(Verdict::Undo(Err(RecordError::LeaseLost { id })));
+    }
+    let [row] = counted.as_slice() else { return Ok(Verdict::Undo(Err(RecordError::NotOpen { id }))) };
     let total = row.int(0)?;
     let numbered = (total - count + 1..).zip(changes);
     let statements = numbered.map(|(seq, change)| {
@@ -145,16 +150,12 @@ async fn record(
     Ok(Verdict::Keep(Ok(total)))
 }
 
-async fn held(tx: &mut Tx<'_>, plan: &PlanId, grip: &Grip) -> Result<bool, StoreError> {
-    Ok(claim(tx, plan, std::slice::from_ref(grip), Sharing::Shared).await?.is_some())
-}
-
 async fn seal(
     tx: &mut Tx<'_>,
     handle: ChangesetHandle,
 ) -> Result<Verdict<Result<i64, RecordError>>, StoreError> {
     let ChangesetHandle { id, plan, grip } = handle;
-    let claimed = claim(tx, &plan, std::slice::from_ref(&grip), Sharing::Alone).await?;
+    let claimed = claim(tx, &plan, std::slice::from_ref(&grip)).await?;
     let Some(Claimed { snapshot: Some(snapshot), open }) = claimed else {
         return Ok(Verdict::Undo(Err(RecordError::LeaseLost { id })));
     };

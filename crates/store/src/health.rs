@@ -63,29 +63,44 @@ impl Store {
 
     /// Looks at everything and returns the problems it found, at most about a hundred.
     pub fn check(&self) -> BoxFuture<'_, Result<Vec<String>, StoreError>> {
+        let store = self.clone();
         Box::pin(async move {
-            let mut problems = match self.engine() {
-                Engine::Sqlite(sqlite) => sqlite.integrity()?,
-                Engine::Postgres(_) => Vec::new(),
-            };
-            problems.extend(self.read(|tx| Box::pin(check(tx))).await?);
-            Ok(problems)
+            match self.engine() {
+                Engine::Postgres(_) => self.read(|tx| Box::pin(check(tx))).await,
+                Engine::Sqlite(_) => {
+                    on_own_thread(move || match store.engine() {
+                        Engine::Sqlite(sqlite) => {
+                            let mut problems = sqlite.integrity()?;
+                            problems.extend(sqlite.read(|tx| Box::pin(check(tx)))?);
+                            Ok(problems)
+                        }
+                        Engine::Postgres(_) => Ok(Vec::new()),
+                    })
+                    .await
+                }
+            }
         })
     }
 
     /// Copies the store, as it is at one point in time, into a new file.
     pub fn backup(&self, to: &Path) -> BoxFuture<'_, Result<(), StoreError>> {
-        let to: PathBuf = to.to_owned();
-        Box::pin(async move {
-            match self.engine() {
-                Engine::Sqlite(sqlite) => sqlite.backup(&to),
-                Engine::Postgres(_) => Err(StoreError::Unsupported {
-                    attempt: "back up to a file",
-                    reason: "use pg_dump, which copies a PostgreSQL database while it is in use",
-                }),
-            }
-        })
+        let (store, to): (Store, PathBuf) = (self.clone(), to.to_owned());
+        Box::pin(on_own_thread(move || match store.engine() {
+            Engine::Sqlite(sqlite) => sqlite.backup(&to),
+            Engine::Postgres(_) => Err(StoreError::Unsupported {
+                attempt: "back up to a file",
+                reason: "use pg_dump, which copies a PostgreSQL database while it is in use",
+            }),
+        }))
     }
+}
+
+/// Runs what takes long where it holds up nobody.
+async fn on_own_thread<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
+) -> Result<T, StoreError> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.unwrap_or_else(|stopped| Err(StoreError::database("look at the store", stopped)))
 }
 
 async fn counts(tx: &mut Tx<'_>) -> Result<Counts, StoreError> {

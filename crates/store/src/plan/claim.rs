@@ -16,15 +16,6 @@ pub(crate) struct Claimed {
     pub(crate) open: Vec<(ChangesetId, i64)>,
 }
 
-/// Whether others may use the same lease at the same time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Sharing {
-    /// No: the plan is about to change.
-    Alone,
-    /// Yes: several writers record changes under one lease.
-    Shared,
-}
-
 const CURRENT: &str = "SELECT fence FROM locks
     WHERE scope = $1 AND key = $2 AND owner = $3 AND fence = $4 AND expires_at > drydock_now()";
 const DECISION: &str = "SELECT id, plan, status, body FROM decisions WHERE plan = $1 AND status = 'open'";
@@ -38,18 +29,13 @@ pub(crate) async fn claim(
     tx: &mut Tx<'_>,
     plan: &PlanId,
     grips: &[Grip],
-    sharing: Sharing,
 ) -> Result<Option<Claimed>, StoreError> {
     let mut statements = match tx.dialect() {
         Dialect::Sqlite => Vec::new(),
-        Dialect::Postgres => holding(plan, grips, sharing),
+        Dialect::Postgres => holding(plan, grips),
     };
     let held = statements.len();
-    statements.extend(grips.iter().map(|grip| {
-        let Grip { scope, key, owner, fence, .. } = grip;
-        let params = [scope.name().into(), key.as_str().into(), owner.as_str().into(), fence.0.into()];
-        Statement::new(CURRENT, params)
-    }));
+    statements.extend(grips.iter().map(current));
     let sql = format!("SELECT {PLAN_COLUMNS} FROM plans WHERE id = $1");
     statements.push(Statement::composed(sql, vec![plan.as_str().into()]));
     statements.push(Statement::new(DECISION, [plan.as_str().into()]));
@@ -64,19 +50,31 @@ pub(crate) async fn claim(
     Ok(Some(Claimed { snapshot: snapshot_from(&plans, &decisions)?, open }))
 }
 
-fn holding(plan: &PlanId, grips: &[Grip], sharing: Sharing) -> Vec<Statement> {
-    let lock = match sharing {
-        Sharing::Alone => "SELECT 1 FROM locks WHERE scope = $1 AND key = $2 FOR UPDATE",
-        Sharing::Shared => "SELECT 1 FROM locks WHERE scope = $1 AND key = $2 FOR SHARE",
-    };
-    let locks =
-        grips.iter().map(|grip| Statement::new(lock, [grip.scope.name().into(), grip.key.as_str().into()]));
-    let row = "SELECT 1 FROM plans WHERE id = $1 FOR UPDATE";
-    let plan = Statement::new(row, [plan.as_str().into()]);
-    match sharing {
-        Sharing::Alone => locks.chain([plan]).collect(),
-        Sharing::Shared => locks.collect(),
+/// Returns the statements that check a lease which several writers use at once: each holds the lock row together with
+/// the others, so that nobody can take it over meanwhile. The last of them gives a row when the lease is current.
+pub(crate) fn shared(tx: &Tx<'_>, grip: &Grip) -> Vec<Statement> {
+    let hold = "SELECT 1 FROM locks WHERE scope = $1 AND key = $2 FOR SHARE";
+    match tx.dialect() {
+        Dialect::Sqlite => vec![current(grip)],
+        Dialect::Postgres => vec![on_row(hold, grip), current(grip)],
     }
+}
+
+fn holding(plan: &PlanId, grips: &[Grip]) -> Vec<Statement> {
+    let hold = "SELECT 1 FROM locks WHERE scope = $1 AND key = $2 FOR UPDATE";
+    let locks = grips.iter().map(|grip| on_row(hold, grip));
+    let row = "SELECT 1 FROM plans WHERE id = $1 FOR UPDATE";
+    locks.chain([Statement::new(row, [plan.as_str().into()])]).collect()
+}
+
+fn on_row(sql: &'static str, grip: &Grip) -> Statement {
+    Statement::new(sql, [grip.scope.name().into(), grip.key.as_str().into()])
+}
+
+fn current(grip: &Grip) -> Statement {
+    let Grip { scope, key, owner, fence, .. } = grip;
+    let params = [scope.name().into(), key.as_str().into(), owner.as_str().into(), fence.0.into()];
+    Statement::new(CURRENT, params)
 }
 
 fn open_changeset(row: &Row) -> Result<(ChangesetId, i64), StoreError> {

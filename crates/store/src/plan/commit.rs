@@ -3,7 +3,7 @@
 
 use drydock_domain::{Decided, Event, Plan, PlanId, Refusal, Snapshot, Transition};
 
-use super::claim::{Claimed, Sharing, claim};
+use super::claim::{Claimed, claim};
 use super::write::steps;
 use crate::crash::CrashPoint;
 use crate::event::{About, append};
@@ -81,7 +81,7 @@ struct Order {
 
 async fn create(tx: &mut Tx<'_>, plan: PlanId, grip: Grip, transition: Transition) -> Outcome<Plan> {
     tx.begin_transition().await?;
-    let claimed = claim(tx, &plan, std::slice::from_ref(&grip), Sharing::Alone).await?;
+    let claimed = claim(tx, &plan, std::slice::from_ref(&grip)).await?;
     let Some(claimed) = claimed else { return lost(plan, &grip) };
     tx.point(CrashPoint::AfterLockCheck)?;
     if claimed.snapshot.is_some() {
@@ -100,7 +100,7 @@ async fn transact(tx: &mut Tx<'_>, order: Order) -> Outcome<Committed> {
     tx.begin_transition().await?;
     let mut grips = vec![grip.clone()];
     grips.extend(project.clone());
-    let Some(claimed) = claim(tx, &plan, &grips, Sharing::Alone).await? else { return lost(plan, &grip) };
+    let Some(claimed) = claim(tx, &plan, &grips).await? else { return lost(plan, &grip) };
     tx.point(CrashPoint::AfterLockCheck)?;
     let Claimed { snapshot: Some(snapshot), .. } = &claimed else {
         return Ok(Verdict::Undo(Err(CommitError::PlanMissing(plan))));
@@ -133,7 +133,7 @@ async fn refused(tx: &mut Tx<'_>, plan: &Plan, refusal: Refusal) -> Outcome<Comm
 }
 
 async fn note(tx: &mut Tx<'_>, plan: PlanId, grip: Grip, events: Vec<Event>) -> Outcome<()> {
-    let claimed = claim(tx, &plan, std::slice::from_ref(&grip), Sharing::Alone).await?;
+    let claimed = claim(tx, &plan, std::slice::from_ref(&grip)).await?;
     let Some(claimed) = claimed else { return lost(plan, &grip) };
     let Some(snapshot) = claimed.snapshot else {
         return Ok(Verdict::Undo(Err(CommitError::PlanMissing(plan))));

@@ -2,10 +2,12 @@
 
 mod claim;
 mod commit;
+#[cfg(test)]
+mod cost_tests;
 mod read;
 pub(crate) mod row;
 mod write;
 
-pub(crate) use claim::{Claimed, Sharing, claim};
+pub(crate) use claim::{Claimed, claim, shared};
 pub use commit::{Change, Committed, Decide};
 pub use read::PlanFilter;

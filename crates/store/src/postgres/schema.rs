@@ -43,7 +43,8 @@ fn compare(place: &str, found: i64) -> Result<bool, StoreError> {
 
 /// Returns the schema's version, 0 when there is none.
 async fn version(client: &Object) -> Result<i64, Error> {
-    let exists = "SELECT 1 WHERE to_regclass('drydock_schema') IS NOT NULL";
+    // Not `to_regclass`, which may answer from what this session knew before it waited for the lock.
+    let exists = "SELECT 1 FROM pg_class WHERE relname = 'drydock_schema' AND pg_table_is_visible(oid)";
     if client.query_opt(exists, &[]).await?.is_none() {
         return Ok(0);
     }

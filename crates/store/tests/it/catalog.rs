@@ -45,7 +45,7 @@ on_both! {
         };
         assert_eq!(store.action_add(&action).await.unwrap(), Added::Added);
         assert_eq!(store.action_add(&action).await.unwrap(), Added::Exists);
-        assert_eq!(other.action_list().await.unwrap(), [action.clone()]);
+        assert_eq!(other.action_list().await.unwrap(), std::slice::from_ref(&action));
         assert_eq!(other.action_fetch(&action.name).await.unwrap(), Some(action.clone()));
         assert_eq!(store.action_remove(&action.name).await.unwrap(), Removed::Removed);
         assert_eq!(store.action_remove(&action.name).await.unwrap(), Removed::Missing);

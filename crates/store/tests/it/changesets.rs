@@ -20,7 +20,7 @@ on_both! {
         for writer in 0..WRITERS {
             let handle = store.changeset_open(&lease, &run, &format!("w{writer}"), changeset_id()).await.unwrap();
             let store = store.clone();
-            writers.push(tokio::task::spawn(async move {
+            writers.push(crate::world::spawn(async move {
                 let (mut done, mut size) = (0, 1);
                 while done < CHANGES {
                     let end = CHANGES.min(done + size);

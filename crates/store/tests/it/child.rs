@@ -76,7 +76,7 @@ async fn note(url: &StoreUrl, each: i64) {
     let writers: Vec<_> = (0..4)
         .map(|writer| {
             let store = store.clone();
-            tokio::task::spawn(async move {
+            crate::world::spawn(async move {
                 let (lease, _) = queued(&store, &format!("{}-{writer}", std::process::id())).await;
                 for n in 0..each {
                     let said = Event::Agent { what: "said", details: serde_json::json!({ "n": n }) };

@@ -70,7 +70,7 @@ on_both! {
         let starts: Vec<_> = (0..16)
             .map(|_| {
                 let (store, lease) = (store.clone(), std::sync::Arc::clone(&lease));
-                tokio::task::spawn(async move { command(&store, &lease, start(&run_id())).await })
+                crate::world::spawn(async move { command(&store, &lease, start(&run_id())).await })
             })
             .collect();
         let mut changed = 0;

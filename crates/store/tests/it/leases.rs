@@ -17,7 +17,7 @@ on_both! {
         let plan = plan_id();
         let tries = (0..16).map(|n| {
             let (store, plan) = (store.clone(), plan.clone());
-            tokio::task::spawn(async move {
+            crate::world::spawn(async move {
                 (n, store.plan_lease_acquire(&plan, &holder(&format!("owner-{n}")), LONG).await.unwrap())
             })
         });
@@ -44,7 +44,7 @@ on_both! {
             let takers: Vec<_> = (0..16)
                 .map(|n| {
                     let (store, plan) = (store.clone(), plan.clone());
-                    tokio::task::spawn(async move {
+                    crate::world::spawn(async move {
                         store.plan_lease_acquire(&plan, &holder(&format!("taker-{n}")), LONG).await.unwrap()
                     })
                 })

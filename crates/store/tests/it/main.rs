@@ -1,5 +1,12 @@
 //! The contract of a store, held against both databases; and what only one of them can get wrong.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a test fails by panicking, and a child tells its parent by printing"
+)]
+
 #[macro_use]
 mod world;
 

@@ -21,7 +21,7 @@ on_both! {
         let here: Vec<_> = (0..4)
             .map(|_| {
                 let url = world.url();
-                tokio::task::spawn(async move { Store::open(&url, Options::new(now)).await.unwrap() })
+                crate::world::spawn(async move { Store::open(&url, Options::new(now)).await.unwrap() })
             })
             .collect();
         for one in here {

@@ -18,7 +18,7 @@ on_both! {
         let claimants: Vec<_> = (0..8)
             .map(|n| {
                 let store = store.clone();
-                tokio::task::spawn(async move {
+                crate::world::spawn(async move {
                     let mut mine = Vec::new();
                     while let Some(claim) = store.effect_claim(&format!("c{n}"), LONG).await.unwrap() {
                         mine.push(claim.plan);

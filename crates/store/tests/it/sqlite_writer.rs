@@ -29,7 +29,7 @@ async fn one_failing_job_does_not_fail_its_neighbours() {
         .map(|n| {
             let (store, lease, run, taken) =
                 (store.clone(), std::sync::Arc::clone(&lease), run.clone(), taken.clone());
-            tokio::task::spawn(async move {
+            crate::world::spawn(async move {
                 match n % 4 {
                     0 => {
                         let twice = store.changeset_open(&lease, &run, "w", taken).await.unwrap_err();
@@ -61,15 +61,17 @@ async fn one_failing_job_does_not_fail_its_neighbours() {
 }
 
 /// Breaks when a caller that was told "busy" has its job done later after all.
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn a_job_that_was_given_up_never_runs() {
     let world = World::sqlite();
     let store = world.open().await;
     let (lease, plan) = crate::world::queued(&store, "a").await;
     let gate = closed_gate(&world);
-    // Time is paused, so it jumps to the end of the wait as soon as nothing else can happen.
+    // Paused time jumps to the end of the wait as soon as nothing else can happen.
+    tokio::time::pause();
     let busy = store.plan_transact(Warrant::Plan(&lease), deciding(start(&run_id()))).await.unwrap_err();
     assert!(matches!(busy, CommitError::Store(StoreError::Busy { .. })), "{busy:?}");
+    tokio::time::resume();
     gate.unlock().unwrap();
     // A later job of the same queue is answered after the first would have run.
     let note = vec![drydock_domain::Event::Resumed];

@@ -251,3 +251,10 @@ pub(crate) async fn expired(store: &Store, key: &str) {
         tokio::task::yield_now().await;
     }
 }
+
+#[allow(clippy::disallowed_methods, reason = "the tests' one way to start tasks; each is joined")]
+pub(crate) fn spawn<T: Send + 'static>(
+    work: impl Future<Output = T> + Send + 'static,
+) -> tokio::task::JoinHandle<T> {
+    tokio::spawn(work)
+}

@@ -1,0 +1,59 @@
+//! What reads cost: with a million plans as with a thousand, because no statement scans or sorts.
+
+use drydock_domain::{Phase, PlanId, State, Timestamp};
+use rusqlite::Connection;
+use tempfile::TempDir;
+
+use super::PlanFilter;
+use crate::value::Statement;
+use crate::{DecisionFilter, Options, Store, StoreUrl};
+
+/// Returns how SQLite would carry out a statement, one line a step.
+fn steps(connection: &Connection, statement: &Statement) -> String {
+    let sql = format!("EXPLAIN QUERY PLAN {}", statement.sql.replace('$', "?"));
+    let mut asked = connection.prepare(&sql).unwrap();
+    let params = rusqlite::params_from_iter(&statement.params);
+    let lines = asked.query_map(params, |row| row.get::<_, String>(3)).unwrap();
+    lines.collect::<Result<Vec<_>, _>>().unwrap().join("\n")
+}
+
+/// Breaks when an index is missing or does not end with the number that orders the list.
+#[tokio::test]
+async fn no_list_scans_or_sorts() {
+    let directory = TempDir::new().unwrap();
+    let file = directory.path().join("drydock.db");
+    let options = Options::new(|| Timestamp::from_micros(0));
+    let _store = Store::open(&StoreUrl::Sqlite(file.clone()), options).await.unwrap();
+    let connection = Connection::open(file).unwrap();
+    let plan = Some(PlanId::from_random(1));
+    let filters = [
+        PlanFilter { phase: Some(Phase::Apply), ..PlanFilter::default() },
+        PlanFilter { state: Some(State::Queued), ..PlanFilter::default() },
+        PlanFilter { project: Some("p".parse().unwrap()), ..PlanFilter::default() },
+        PlanFilter { action: Some("a".parse().unwrap()), ..PlanFilter::default() },
+    ];
+    let mut searches = Vec::new();
+    for filter in filters {
+        searches.push(PlanFilter { after: Some(9), ..filter.clone() }.statement());
+        searches.push(filter.statement());
+    }
+    searches.push(PlanFilter { after: Some(9), ..PlanFilter::default() }.statement());
+    searches.push(DecisionFilter { plan: plan.clone(), ..DecisionFilter::default() }.statement());
+    searches.push(DecisionFilter { open_only: true, plan, ..DecisionFilter::default() }.statement());
+    searches.push(Statement::new("SELECT body FROM plans WHERE id = $1", ["x".into()]));
+    for search in &searches {
+        let steps = steps(&connection, search);
+        assert!(steps.starts_with("SEARCH") && !steps.contains("TEMP B-TREE"), "{}: {steps}", search.sql);
+    }
+    // Without a filter the rows are walked from the newest, and the walk ends with the page.
+    let walks = [
+        PlanFilter::default().statement(),
+        DecisionFilter::default().statement(),
+        DecisionFilter { open_only: true, ..DecisionFilter::default() }.statement(),
+    ];
+    for walk in &walks {
+        let steps = steps(&connection, walk);
+        assert!(!steps.contains("TEMP B-TREE") && !steps.contains('\n'), "{}: {steps}", walk.sql);
+    }
+    assert!(steps(&connection, &walks[2]).contains("decisions_open"), "{}", steps(&connection, &walks[2]));
+}
