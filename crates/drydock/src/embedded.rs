@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use drydock_api::{BoxFuture, Code, Problem, Transport};
 use drydock_engine::{Engine, EngineError, Settings};
-use drydock_store::{Options, Store, StoreError, StoreUrl};
+use drydock_store::{CrashPoint, Options, Store, StoreError, StoreUrl};
 
 use crate::cli::Backend;
 use crate::config::{Config, StorePlace};
@@ -113,22 +113,29 @@ fn make_parent(path: &Path) -> Result<(), Box<Problem>> {
     })
 }
 
-/// Debug builds can be told to abort or to fail at a point of a commit, for the tests that prove it tears nothing.
+/// Debug builds can be told to abort or to fail at a point of a commit, for the tests that prove it tears nothing:
+/// `before_commit`, or `before_commit:3` for the third transition of the process.
 fn options() -> Result<Options, Box<Problem>> {
-    let mut options = Options { clock: drydock_engine::now, crash_at: None, fail_at: None };
+    let mut options = Options::new(drydock_engine::now);
     if cfg!(debug_assertions) {
-        options.crash_at = point("DRYDOCK_CRASH_AT")?;
-        options.fail_at = point("DRYDOCK_FAIL_AT")?;
+        let (crash, fail) = (fault("DRYDOCK_CRASH_AT")?, fault("DRYDOCK_FAIL_AT")?);
+        options.spared = crash.or(fail).map_or(0, |(_, nth)| nth.saturating_sub(1));
+        options.crash_at = crash.map(|(point, _)| point);
+        options.fail_at = fail.map(|(point, _)| point);
     }
     Ok(options)
 }
 
-fn point(variable: &str) -> Result<Option<drydock_store::CrashPoint>, Box<Problem>> {
+fn fault(variable: &str) -> Result<Option<(CrashPoint, u32)>, Box<Problem>> {
     let Some(text) = std::env::var_os(variable) else { return Ok(None) };
-    let text = text.to_string_lossy().into_owned();
-    text.parse()
-        .map(Some)
-        .map_err(|_| Box::new(Problem::new(Code::Usage, format!("{variable}={text} is no such point"))))
+    let text = text.to_string_lossy();
+    let (point, nth) = text.split_once(':').unwrap_or((&text, "1"));
+    match (point.parse(), nth.parse()) {
+        (Ok(point), Ok(nth)) => Ok(Some((point, nth))),
+        (Err(_), _) | (_, Err(_)) => {
+            Err(Box::new(Problem::new(Code::Usage, format!("{variable}={text} is no such point"))))
+        }
+    }
 }
 
 /// Who a person's commands count as.
