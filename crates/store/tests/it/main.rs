@@ -22,3 +22,4 @@ mod opening;
 mod outbox;
 mod reads;
 mod sqlite_writer;
+mod tls;
