@@ -159,6 +159,7 @@ impl From<ClientError> for Problem {
                     cause = error.source();
                 }
                 Problem::new(Code::ServerUnreachable, text)
+                    .hint("check the address, and that `drydock serve` runs there")
             }
             ClientError::Unreadable { .. } => Problem::new(Code::ServerUnreachable, error.to_string())
                 .hint("check that the address is that of a drydock server, and that the versions match"),

@@ -1,6 +1,8 @@
 //! `drydock events`, and `plan events` and `plan watch`, which are the same feed of one plan. With `--follow` each
 //! event is printed as it comes: a line of text, or a line of JSON, and the envelope as the last line.
 
+use std::time::Duration;
+
 use clap::Args;
 use drydock_api::{Event, EventQuery, Events, Problem};
 use serde_json::json;
@@ -12,6 +14,7 @@ use crate::render;
 
 const WAIT_MS: u64 = 10_000;
 const PAGE: u32 = 200;
+const PAUSE: Duration = Duration::from_millis(50);
 
 /// Reads the feed.
 #[derive(Debug, Args)]
@@ -48,9 +51,20 @@ async fn stream(session: &Session, plan: Option<String>, mut after: i64) -> Outc
             EventQuery { after: Some(after), limit: Some(PAGE), plan: plan.clone(), wait_ms: Some(WAIT_MS) };
         let Events { events, .. } = session.client().events(&query).await?;
         after = events.last().map_or(after, |event| event.seq);
+        breathe(&events).await;
         if print(session, &events)? == Reader::Gone {
             return Ok(Report::new(json!({ "after": after }), ""));
         }
+    }
+}
+
+/// Lets everything else in this process have a turn between two looks at the feed, and more than that when there was
+/// nothing to see.
+pub(crate) async fn breathe(seen: &[Event]) {
+    if seen.is_empty() {
+        tokio::time::sleep(PAUSE).await;
+    } else {
+        tokio::task::yield_now().await;
     }
 }
 

@@ -5,6 +5,7 @@ use std::pin::pin;
 
 use drydock_api::{Code, Event, EventQuery, Plan, Problem, State};
 
+use super::events;
 use super::progress::Progress;
 use super::session::{Driver, Driving, Session};
 use crate::render::event::sentence;
@@ -69,7 +70,7 @@ impl<'s> Feed<'s> {
         loop {
             let driven = tokio::select! {
                 driven = &mut drive => driven,
-                page = self.page(WAIT_HERE_MS) => match page {
+                page = self.next_page(WAIT_HERE_MS) => match page {
                     Ok(page) => {
                         self.tell(page, progress);
                         continue;
@@ -85,7 +86,7 @@ impl<'s> Feed<'s> {
 
     async fn while_served(mut self, until: Until, progress: &Progress<'_>) -> Result<Plan, Box<Problem>> {
         loop {
-            let page = self.page(WAIT_SERVER_MS).await?;
+            let page = self.next_page(WAIT_SERVER_MS).await?;
             let blocked = self.tell(page, progress);
             let plan = self.session.client().plan(&self.plan).await?;
             if is_over(&plan, until) {
@@ -98,6 +99,14 @@ impl<'s> Feed<'s> {
                 return Err(Box::new(problem.hint(format!("drydock plan why {}", self.plan))));
             }
         }
+    }
+
+    /// Waits for news, and never spins: a feed that stops waiting because everything is being stopped answers at once,
+    /// and asking it again at once would keep the work from ever being polled.
+    async fn next_page(&self, wait_ms: u64) -> Result<Vec<Event>, Box<Problem>> {
+        let page = self.page(wait_ms).await?;
+        events::breathe(&page).await;
+        Ok(page)
     }
 
     async fn page(&self, wait_ms: u64) -> Result<Vec<Event>, Box<Problem>> {

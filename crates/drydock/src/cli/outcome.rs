@@ -32,10 +32,25 @@ pub(crate) fn of_steering(plan: Plan) -> Report {
     }
 }
 
+/// Says whether the end of a phase is behind the plan, or is where it stands.
+pub(crate) fn is_reached(plan: &Plan, asked: Phase) -> bool {
+    match plan.state {
+        State::Cancelled => false,
+        State::Complete | State::Applied => plan.phase == asked || is_later(plan, asked),
+        State::Queued | State::Processing | State::Waiting | State::Errored | State::Constrained => {
+            is_later(plan, asked)
+        }
+    }
+}
+
+/// A later phase means that the one asked for was completed before.
+fn is_later(plan: &Plan, asked: Phase) -> bool {
+    let place = |phase| Phase::ALL.iter().position(|one| *one == phase);
+    place(plan.phase) > place(asked)
+}
+
 fn ending(plan: &Plan, asked: Phase) -> Ending {
-    // A later phase means that the one asked for was completed before.
-    let later = Phase::ALL.iter().position(|phase| *phase == plan.phase)
-        > Phase::ALL.iter().position(|phase| *phase == asked);
+    let later = is_later(plan, asked);
     let failed =
         |code, text: String| Ending::Failed(Box::new(Problem::new(code, text).with("plan", plan.id.clone())));
     match plan.state {
@@ -94,6 +109,16 @@ mod tests {
         ] {
             assert_eq!(exit_of(plan(phase, state), phase), code, "{phase}/{state}");
         }
+    }
+
+    #[test]
+    fn a_repeated_move_is_done_when_its_end_is_behind_the_plan() {
+        assert!(is_reached(&plan(Phase::Apply, State::Applied), Phase::Apply));
+        assert!(is_reached(&plan(Phase::Apply, State::Constrained), Phase::Execute));
+        assert!(!is_reached(&plan(Phase::Apply, State::Constrained), Phase::Apply));
+        assert!(!is_reached(&plan(Phase::Execute, State::Errored), Phase::Execute));
+        assert!(!is_reached(&plan(Phase::Execute, State::Complete), Phase::Apply));
+        assert!(!is_reached(&plan(Phase::Apply, State::Cancelled), Phase::Execute));
     }
 
     #[test]

@@ -29,6 +29,9 @@ impl<'s> Progress<'s> {
 
     /// Tells one event. What agents chatter is only the spinner's text on a terminal; the rest is a line.
     pub(crate) fn tell(&self, event: &Event) {
+        if is_noise(event) {
+            return;
+        }
         let said = sentence(event);
         match &self.spinner {
             Some(spinner) if is_chatter(&event.kind) => spinner.set_message(plain(&said).into_owned()),
@@ -55,8 +58,18 @@ fn line(said: &str) -> String {
     format!("{} {}", paint(FAINT, "·"), plain(said))
 }
 
+/// Bookkeeping that a person at the prompt did not ask for; `plan events` has it.
+fn is_noise(event: &Event) -> bool {
+    match event.kind.as_str() {
+        "invariant.enforced" => event.data["findings"].as_array().is_none_or(Vec::is_empty),
+        "decision.opened" => event.data["kind"] == "gate",
+        "changeset.opened" => true,
+        _ => false,
+    }
+}
+
 fn is_chatter(kind: &str) -> bool {
-    matches!(kind, "agent.progress" | "agent.output" | "agent.said")
+    matches!(kind, "agent.progress" | "agent.output")
 }
 
 fn spinner(phase: Phase) -> ProgressBar {

@@ -6,7 +6,7 @@ use drydock_api::{Code, NewPlan, Phase, Plan, PlanMove, Problem, Project, State,
 use super::confirm::{Answer, ask};
 use super::follow::{Until, follow};
 use super::outcome;
-use super::report::{Ending, Outcome};
+use super::report::{Ending, Level, Outcome};
 use super::repository;
 use super::session::{Driver, Session};
 use crate::render;
@@ -89,7 +89,8 @@ async fn drive(session: &Session, mut plan: Plan, project: &Project, gates: Gate
             show_diff(session, &plan).await?;
         }
         if let Passage::Left = gate(session, &plan, project, to, gates).await? {
-            let report = outcome::of_move(plan, asked);
+            let what = format!("left before {to}: `--yes` answers such questions in advance");
+            let report = outcome::of_move(plan, asked).note(Level::Warn, what);
             return Ok(report.ending(Ending::Attention(exit::UNDECIDED)));
         }
         plan = moved(session, plan, to).await?;

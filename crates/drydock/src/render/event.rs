@@ -8,6 +8,9 @@ use super::style::{FAINT, paint, plain, short};
 
 const SENTENCE_CHARS_MAX: usize = 160;
 
+/// The keys that say what an agent event is about, most telling first.
+const TELLING: [&str; 6] = ["text", "label", "question", "message", "reason", "how"];
+
 /// Returns a line of the feed.
 pub(crate) fn line(event: &Event) -> String {
     let at = event
@@ -69,16 +72,14 @@ fn of_plan(what: &str, data: &Value) -> String {
 }
 
 fn of_agent(what: &str, data: &Value) -> String {
-    // Whatever an agent event is about, these are the keys that say it, most telling first.
-    let said = ["text", "label", "message", "reason"]
-        .iter()
-        .map(|key| text(data, key))
-        .find(|said| !said.is_empty());
+    let said = TELLING.iter().map(|key| text(data, key)).find(|said| !said.is_empty());
     let agent = text(data, "agent");
     let who = if agent.is_empty() { "agent" } else { agent.as_str() };
     match (what, said) {
+        ("output", _) => texts(&data["lines"]).last().copied().unwrap_or_default().to_owned(),
         ("choice", _) => format!("chose {}: {}", text(data, "chosen"), text(data, "question")),
-        ("progress" | "said" | "output", Some(said)) => said,
+        ("progress", Some(said)) => said,
+        ("ended", Some(said)) => format!("{who} {said}"),
         ("checkpoint", Some(said)) => format!("checkpoint: {said}"),
         (_, Some(said)) => format!("{who} {what}: {said}"),
         (_, None) => format!("{who} {what}"),
@@ -98,6 +99,7 @@ fn of_invariant(what: &str, data: &Value) -> String {
     let at = text(data, "at");
     let findings = data["findings"].as_array().map(Vec::as_slice).unwrap_or_default();
     match what {
+        "enforced" if findings.is_empty() => format!("no invariants before {at}"),
         "enforced" => format!("{} invariants hold before {at}", findings.len()),
         "blocked" => {
             let reasons: Vec<_> = findings.iter().filter_map(blocking).collect();
@@ -164,6 +166,10 @@ mod tests {
                 "validation tests failed: exit 1",
             ),
             ("agent.progress", json!({"text": "reading"}), "reading"),
+            ("agent.output", json!({"agent": "w", "lines": ["one", "two"]}), "two"),
+            ("agent.ended", json!({"agent": "w", "how": "finished"}), "w finished"),
+            ("agent.asked", json!({"agent": "w", "question": "Which?"}), "w asked: Which?"),
+            ("invariant.enforced", json!({"at": "apply", "findings": []}), "no invariants before apply"),
             ("agent.started", json!({"agent": "writer"}), "writer started"),
             ("agent.choice", json!({"question": "Which?", "chosen": "a"}), "chose a: Which?"),
             ("changeset.sealed", json!({"entries": 3}), "3 changed paths recorded"),

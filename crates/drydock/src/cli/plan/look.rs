@@ -101,6 +101,7 @@ pub(crate) async fn watch(session: &Session, plan: Which) -> Outcome {
             let text = render::plan::line(&plan);
             return Ok(Report::new(OnePlan { plan }, text));
         }
+        events::breathe(&events).await;
         plan = client.plan(&plan.id).await?;
     }
 }

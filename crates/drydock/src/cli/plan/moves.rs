@@ -2,7 +2,7 @@
 //! is there already is shown as it is.
 
 use clap::Args;
-use drydock_api::{Phase, PlanMove, Terms};
+use drydock_api::{ClientError, Code, Phase, PlanMove, Terms};
 
 use crate::cli::follow::{Until, follow};
 use crate::cli::outcome;
@@ -20,7 +20,20 @@ pub(crate) struct Move {
 }
 
 pub(crate) async fn run(session: &Session, args: Move, to: PlanMove) -> Outcome {
-    let plan = session.client().plan_move(&args.id, to, &Terms::default()).await?;
+    let client = session.client();
+    let plan = match client.plan_move(&args.id, to, &Terms::default()).await {
+        Ok(plan) => plan,
+        // A move that is behind the plan is no conflict for whoever wanted it made.
+        Err(ClientError::Problem(problem)) if problem.code == Code::WrongState => {
+            let plan = client.plan(&args.id).await?;
+            return if outcome::is_reached(&plan, phase(to)) {
+                Ok(outcome::of_move(plan, phase(to)))
+            } else {
+                Err(problem)
+            };
+        }
+        Err(error) => return Err(error.into()),
+    };
     if args.detach {
         return Ok(outcome::of_steering(plan));
     }
