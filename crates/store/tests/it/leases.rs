@@ -88,7 +88,8 @@ on_both! {
         let before = world.observe(&plan.id);
         let lock = store.lock_list().await.unwrap().remove(0);
         assert!(store.lock_break(&lock.id, "stuck", "tester").await.unwrap().is_some());
-        let _successor = lease(&store, &plan.id, "b").await;
+        // The same owner again: only the fence tells its two leases apart.
+        let _successor = lease(&store, &plan.id, "a").await;
 
         let spoil = |error: CommitError| assert!(matches!(error, CommitError::LeaseLost { .. }), "{error:?}");
         spoil(command(&store, &lost, crate::world::fail_and_ask(&run)).await.unwrap_err());
