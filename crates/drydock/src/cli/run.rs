@@ -8,7 +8,7 @@ use super::follow::{Until, follow};
 use super::outcome;
 use super::report::{Ending, Level, Outcome};
 use super::repository;
-use super::session::{Driver, Session};
+use super::session::{Driver, Driving, Session};
 use crate::render;
 
 /// Does a task.
@@ -44,7 +44,10 @@ enum Gates {
 /// What a gate answered.
 enum Passage {
     Granted,
-    Left,
+    /// A person said no for now.
+    Refused,
+    /// There was nobody to ask.
+    Unasked,
 }
 
 pub(crate) async fn run(session: &Session, args: Run) -> Outcome {
@@ -88,9 +91,17 @@ async fn drive(session: &Session, mut plan: Plan, project: &Project, gates: Gate
         if to == PlanMove::Apply {
             show_diff(session, &plan).await?;
         }
-        if let Passage::Left = gate(session, &plan, project, to, gates).await? {
-            let what = format!("left before {to}: `--yes` answers such questions in advance");
-            let report = outcome::of_move(plan, asked).note(Level::Warn, what);
+        let left = match gate(session, &plan, project, to, gates).await? {
+            Passage::Granted => None,
+            Passage::Refused => {
+                Some(format!("left before {to}; to drop it: drydock plan cancel {}", plan.id))
+            }
+            Passage::Unasked => {
+                Some(format!("left before {to}: nobody is here to ask; --yes answers in advance"))
+            }
+        };
+        if let Some(left) = left {
+            let report = outcome::of_move(plan, asked).note(Level::Warn, left);
             return Ok(report.ending(Ending::Attention(exit::UNDECIDED)));
         }
         plan = moved(session, plan, to).await?;
@@ -104,7 +115,7 @@ async fn moved(session: &Session, plan: Plan, to: PlanMove) -> Result<Plan, Box<
         // The server goes on by itself where the profile does not ask; a move of ours would only race with it.
         (Driver::Server, None) => (plan, Until::Resting),
         (Driver::Server, Some(_)) => (pass(session, &plan, to).await?, Until::Resting),
-        (Driver::ThisProcess, _) => (pass(session, &plan, to).await?, Until::Settled),
+        (Driver::ThisProcess | Driver::Person, _) => (pass(session, &plan, to).await?, Until::Settled),
     };
     let plan = follow(session, plan, until, &resume).await?;
     if plan.is_settled() {
@@ -134,19 +145,23 @@ async fn gate(
         return Ok(Passage::Granted);
     }
     if !session.screen().can_ask() {
-        return Ok(Passage::Left);
+        return Ok(Passage::Unasked);
     }
+    let resume = format!("drydock plan {to} {}", plan.id);
+    session.set_driving(Some(Driving { by: Driver::Person, resume }));
     let question = match to {
         PlanMove::Apply => format!("Land this on {}? [y/N/d=diff]", project.target),
         PlanMove::Strategize | PlanMove::Execute => format!("Go on with {to}? [y/N]"),
     };
-    loop {
+    let passage = loop {
         match ask(session.screen(), &question).await? {
-            Answer::Yes => return Ok(Passage::Granted),
-            Answer::No => return Ok(Passage::Left),
+            Answer::Yes => break Passage::Granted,
+            Answer::No => break Passage::Refused,
             Answer::Diff => show_diff(session, plan).await?,
         }
-    }
+    };
+    session.set_driving(None);
+    Ok(passage)
 }
 
 /// Shows the diff to whoever decides; it is no data, so it goes to stderr.

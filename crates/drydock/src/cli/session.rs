@@ -33,6 +33,8 @@ pub(crate) struct Driving {
 pub(crate) enum Driver {
     ThisProcess,
     Server,
+    /// Nobody works; a person is being asked.
+    Person,
 }
 
 impl Session {

@@ -36,8 +36,9 @@ fn style(line: &str, in_hunk: bool) -> Style {
 /// Returns the size of a diff in words.
 pub(crate) fn size(diff: &Diff) -> String {
     let files = if diff.files == 1 { "file" } else { "files" };
+    let lines = if diff.lines_added == 1 { "line" } else { "lines" };
     format!(
-        "{} {files} changed, {} lines added, {} deleted",
+        "{} {files} changed, {} {lines} added, {} deleted",
         diff.files, diff.lines_added, diff.lines_deleted
     )
 }
@@ -54,6 +55,6 @@ mod tests {
         assert_eq!(bare(&shown(&diff)), text);
         assert!(shown(&diff).contains(&paint(GOOD, "+new")));
         assert!(shown(&diff).contains(&paint(STRONG, "+++ b/x")), "the file's name is no added line");
-        assert_eq!(size(&diff), "1 file changed, 1 lines added, 1 deleted");
+        assert_eq!(size(&diff), "1 file changed, 1 line added, 1 deleted");
     }
 }

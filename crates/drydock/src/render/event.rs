@@ -37,7 +37,7 @@ pub(crate) fn sentence(event: &Event) -> String {
             }
         }
         Some(("changeset", "opened")) => format!("{} begins to write", text(&event.data, "writer")),
-        Some(("changeset", "sealed")) => format!("{} changed paths recorded", text(&event.data, "entries")),
+        Some(("changeset", "sealed")) => format!("changed paths recorded: {}", text(&event.data, "entries")),
         Some(("apply", "intended")) => {
             format!("moving {} to {}", text(&event.data, "target"), text(&event.data, "to"))
         }
@@ -172,7 +172,7 @@ mod tests {
             ("invariant.enforced", json!({"at": "apply", "findings": []}), "no invariants before apply"),
             ("agent.started", json!({"agent": "writer"}), "writer started"),
             ("agent.choice", json!({"question": "Which?", "chosen": "a"}), "chose a: Which?"),
-            ("changeset.sealed", json!({"entries": 3}), "3 changed paths recorded"),
+            ("changeset.sealed", json!({"entries": 3}), "changed paths recorded: 3"),
             ("moon.risen", json!({"full": true}), "moon.risen {\"full\":true}"),
             ("moon.risen", json!({}), "moon.risen"),
             (
