@@ -138,7 +138,8 @@ impl Repository {
         call.arg("--").arg(path).arg(base.as_str()).limit(LIMIT_FILES).run()
     }
 
-    /// Removes leftovers of ours that keep a worktree from being made.
+    /// Removes what an attempt that was cut short left at this very path. Another worktree that has the branch may be
+    /// somebody's who works in it right now, so it is never removed here.
     fn clear_the_way(
         &self,
         path: &Path,
@@ -151,22 +152,13 @@ impl Repository {
             if !here && !has_branch {
                 continue;
             }
-            if worktree.git_dir == self.common_dir() || !(here || self.is_beside(&worktree.path, path)) {
+            if worktree.git_dir == self.common_dir() || !here {
                 let branch = branch.map_or("HEAD", |(short, _)| short).to_owned();
                 return Err(GitError::BranchInUse { branch, worktree: worktree.path });
             }
             self.remove(&resolved(&worktree.path), attempt)?;
         }
         self.remove(path, attempt)
-    }
-
-    /// Tells whether a worktree lies in the directory that drydock keeps its own in: two above `path`.
-    fn is_beside(&self, worktree: &Path, path: &Path) -> bool {
-        match path.parent().and_then(Path::parent) {
-            // A directory that holds the repository itself may hold worktrees of the user as well.
-            Some(own) => resolved(worktree).starts_with(own) && !self.root().starts_with(own),
-            None => false,
-        }
     }
 
     /// The directory goes first and git's record of it last, so that a crash leaves the record to find it by.

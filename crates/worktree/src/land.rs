@@ -36,6 +36,8 @@ use crate::worktrees::Worktree;
 /// What came of landing a commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Landing {
+    /// The permit is gone or names another commit; nothing was touched.
+    Revoked,
     /// The branch is at the commit, and so are the files where it is checked out.
     Moved,
     /// The branch contained the commit before.
@@ -70,7 +72,16 @@ enum Holder {
 
 impl Repository {
     /// Moves a branch from one commit forward to another; safe to repeat after a crash at any point.
-    pub fn land(&self, branch: &str, from: &CommitId, to: &CommitId) -> Result<Landing, GitError> {
+    ///
+    /// The ref `permit` must point to the landed commit, and that is compared in the very transaction that moves the
+    /// branch: whoever deletes it can be sure that nothing lands under it any more, however late its maker wakes up.
+    pub fn land(
+        &self,
+        branch: &str,
+        from: &CommitId,
+        to: &CommitId,
+        permit: &str,
+    ) -> Result<Landing, GitError> {
         let full = name::branch_ref(branch)?;
         let attempt = format!("land {to} on {branch}");
         let _lock = self.lock(&attempt)?;
@@ -89,11 +100,12 @@ impl Repository {
             return Err(GitError::NotForward { from: from.to_string(), to: to.to_string() });
         }
         match self.holder(&worktrees, &full) {
-            Holder::Nobody => match self.branch_move(&full, from, to)? {
+            Holder::Nobody => match self.branch_move(&full, from, to, permit)? {
                 Moved::Done => Ok(Landing::Moved),
                 Moved::Elsewhere(found) => Ok(Landing::Stale { found }),
+                Moved::Revoked => Ok(Landing::Revoked),
             },
-            Holder::Worktree(place) => land_files(&place, &full, from, to, &attempt),
+            Holder::Worktree(place) => land_files(&place, &full, from, to, permit, &attempt),
             Holder::Occupied { worktree, operation } => Ok(Landing::Occupied { worktree, operation }),
         }
     }
@@ -129,6 +141,7 @@ fn land_files(
     full: &str,
     from: &CommitId,
     to: &CommitId,
+    permit: &str,
     attempt: &str,
 ) -> Result<Landing, GitError> {
     let worktree = || place.work_tree.clone();
@@ -142,8 +155,9 @@ fn land_files(
             return Ok(Landing::Occupied { worktree: worktree(), operation: "merge" });
         }
     };
-    let prepared = match PreparedMove::prepare(place, full, from, to)? {
+    let prepared = match PreparedMove::prepare(place, full, from, to, permit)? {
         Prepared::Ready(prepared) => prepared,
+        Prepared::Revoked => return Ok(Landing::Revoked),
         Prepared::Elsewhere(found) => return Ok(Landing::Stale { found }),
     };
     let call = place.call(attempt).index(&index.path()).settings(&guard).limit(LIMIT_FILES);

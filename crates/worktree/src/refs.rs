@@ -81,10 +81,17 @@ impl Repository {
     }
 
     /// Moves a branch that nobody has checked out.
-    pub(crate) fn branch_move(&self, full: &str, from: &CommitId, to: &CommitId) -> Result<Moved, GitError> {
+    pub(crate) fn branch_move(
+        &self,
+        full: &str,
+        from: &CommitId,
+        to: &CommitId,
+        permit: &str,
+    ) -> Result<Moved, GitError> {
         let attempt = format!("move {full} to {to}");
-        match update(self.place(), &attempt, format!("update {full}\0{to}\0{from}\0")) {
+        match update(self.place(), &attempt, permitted(full, from, to, permit)) {
             Ok(()) => Ok(Moved::Done),
+            Err(_) if commit_at(self.place(), permit)?.as_ref() != Some(to) => Ok(Moved::Revoked),
             Err(error) => Ok(Moved::Elsewhere(found_elsewhere(self.place(), full, from, error)?)),
         }
     }
@@ -93,6 +100,7 @@ impl Repository {
 /// What came of moving a ref from an expected commit.
 pub(crate) enum Moved {
     Done,
+    Revoked,
     Elsewhere(Option<CommitId>),
 }
 
@@ -107,6 +115,11 @@ fn found_elsewhere(
         Some(found) if found == *from => Err(error),
         found => Ok(found),
     }
+}
+
+/// The records that move a ref only while the permit names the commit it moves to.
+fn permitted(full: &str, from: &CommitId, to: &CommitId, permit: &str) -> String {
+    format!("verify {permit}\0{to}\0update {full}\0{to}\0{from}\0")
 }
 
 fn update(place: &Place, attempt: &str, record: String) -> Result<(), GitError> {
@@ -125,6 +138,7 @@ pub(crate) struct PreparedMove {
 /// Whether the ref was where it was expected.
 pub(crate) enum Prepared {
     Ready(PreparedMove),
+    Revoked,
     Elsewhere(Option<CommitId>),
 }
 
@@ -134,18 +148,20 @@ impl PreparedMove {
         full: &str,
         from: &CommitId,
         to: &CommitId,
+        permit: &str,
     ) -> Result<Prepared, GitError> {
         let attempt = format!("move {full} to {to}");
         let call = place.call_without_files(attempt.as_str()).limit(2 * LIMIT_FILES);
         // The reflog entry names the landing; HEAD of this worktree gets one as well.
         let call = call.args(["update-ref", "-m", "drydock: land", "--stdin", "-z"]);
         let (mut conversation, limit) = call.converse()?;
-        conversation.send(format!("start\0update {full}\0{to}\0{from}\0prepare\0").as_bytes());
+        conversation.send(format!("start\0{}prepare\0", permitted(full, from, to, permit)).as_bytes());
         let mut prepared = PreparedMove { conversation, attempt, limit };
         let answer = prepared.answers("start: ok").and_then(|()| prepared.answers("prepare: ok"));
         match answer {
             Ok(()) => Ok(Prepared::Ready(prepared)),
             Err(Unanswered::Broken(error)) => Err(error),
+            Err(Unanswered::Ended) if commit_at(place, permit)?.as_ref() != Some(to) => Ok(Prepared::Revoked),
             Err(Unanswered::Ended) => {
                 Ok(Prepared::Elsewhere(found_elsewhere(place, full, from, prepared.explain())?))
             }

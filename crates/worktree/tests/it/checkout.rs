@@ -70,16 +70,17 @@ fn whatever_a_crash_left_at_the_path_is_replaced() {
     }
 }
 
+/// INV-KEEP: an agent may be at work in it right now, and a process that lost its lock must not sweep it away.
 #[test]
-fn a_branch_held_by_an_older_checkout_of_drydock_is_taken_over() {
+fn a_checkout_that_has_the_branch_elsewhere_is_left_alone() {
     let fixture = Fixture::new();
     let (repository, base) = (fixture.open(), fixture.tip("main"));
     let old = fixture.path("store/worktrees/p/1");
-    let new = fixture.path("store/worktrees/p/2");
     repository.checkout_add(&old, BRANCH, &base).unwrap();
-    let checkout = repository.checkout_add(&new, BRANCH, &base).unwrap();
-    assert!(!old.exists());
-    assert_eq!(checkout.verify(&base).unwrap(), Verified::Sound { head: base });
+    write(&old.join("unsaved.txt"), "u\n");
+    let error = repository.checkout_add(&fixture.path("store/worktrees/p/2"), BRANCH, &base).unwrap_err();
+    assert!(matches!(error, GitError::BranchInUse { .. }), "{error:?}");
+    assert_eq!(read(&old.join("unsaved.txt")), "u\n");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use drydock_worktree::{CommitId, Git, Repository, Signature};
+use drydock_worktree::{CommitId, Git, GitError, Landing, Repository, Signature};
 use tempfile::TempDir;
 
 pub(crate) struct Fixture {
@@ -143,4 +143,18 @@ pub(crate) fn read(path: &Path) -> String {
 
 pub(crate) fn ada() -> Signature {
     Signature { name: "Ada".to_owned(), email: "ada@example.org".to_owned(), at_seconds: 1_700_000_000 }
+}
+
+/// Lands under a permit of its own, as a holder of the plan does.
+pub(crate) fn land(
+    repository: &Repository,
+    branch: &str,
+    from: &CommitId,
+    to: &CommitId,
+) -> Result<Landing, GitError> {
+    let permit = format!("refs/drydock/intent/test/{to}");
+    repository.ref_create(&permit, to)?;
+    let landing = repository.land(branch, from, to, &permit);
+    repository.ref_delete(&permit, to)?;
+    landing
 }

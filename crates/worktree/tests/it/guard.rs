@@ -6,7 +6,7 @@ use std::path::Path;
 
 use drydock_worktree::{GitError, Landing, Merge, Push};
 
-use crate::fixture::{Fixture, ada, write};
+use crate::fixture::{Fixture, ada, land, write};
 
 const HOOKS: &[&str] = &[
     "applypatch-msg",
@@ -35,7 +35,7 @@ fn whole_way(fixture: &Fixture) -> Result<(), GitError> {
     checkout.branch_set(&captured.commit)?;
     repository.patch(&base, &captured.commit)?;
     let Merge::Clean(_) = repository.merge(&base, &base, &captured.commit)? else { panic!("clean") };
-    assert_eq!(repository.land("main", &base, &captured.commit)?, Landing::Moved);
+    assert_eq!(land(&repository, "main", &base, &captured.commit)?, Landing::Moved);
     assert_eq!(repository.push("origin", "main", &captured.commit)?, Push::Pushed);
     repository.checkout_remove(checkout.path())
 }

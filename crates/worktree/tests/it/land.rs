@@ -6,7 +6,7 @@ use std::thread;
 
 use drydock_worktree::{CommitId, GitError, Landing, Repository};
 
-use crate::fixture::{Fixture, read, write};
+use crate::fixture::{Fixture, land, read, write};
 
 struct Scene {
     fixture: Fixture,
@@ -29,7 +29,7 @@ impl Scene {
     }
 
     fn land(&self) -> Landing {
-        self.repository.land("main", &self.from, &self.to).unwrap()
+        land(&self.repository, "main", &self.from, &self.to).unwrap()
     }
 
     fn user(&self, args: &[&str]) -> String {
@@ -218,7 +218,7 @@ fn an_operation_under_way_is_not_disturbed() {
     let rebase = scene.fixture.user_command(&["rebase", "-q", "topic"], &scene.fixture.repo());
     assert!(!{ rebase }.output().unwrap().status.success(), "it should conflict");
     let to = scene.fixture.build(&one, |folder| write(&folder.join("a.txt"), "landed\n"));
-    let landing = scene.repository.land("main", &one, &to).unwrap();
+    let landing = land(&scene.repository, "main", &one, &to).unwrap();
     assert!(matches!(landing, Landing::Occupied { operation: "rebase", .. }), "{landing:?}");
     assert_eq!(scene.fixture.tip("main"), one);
 }
@@ -229,7 +229,7 @@ fn an_index_held_by_the_users_git_is_a_transient_error() {
     let lock = scene.fixture.repo().join(".git/index.lock");
     fs::write(&lock, "").unwrap();
     let before = scene.fixture.witness();
-    let error = scene.repository.land("main", &scene.from, &scene.to).unwrap_err();
+    let error = land(&scene.repository, "main", &scene.from, &scene.to).unwrap_err();
     assert!(matches!(error, GitError::IndexLocked { .. }) && error.is_transient(), "{error:?}");
     assert_eq!(before, scene.fixture.witness());
     fs::remove_file(lock).unwrap();
@@ -242,7 +242,7 @@ fn a_ref_held_by_the_users_git_leaves_the_files() {
     let lock = scene.fixture.repo().join(".git/refs/heads/main.lock");
     fs::write(&lock, "").unwrap();
     let before = scene.fixture.witness();
-    let error = scene.repository.land("main", &scene.from, &scene.to).unwrap_err();
+    let error = land(&scene.repository, "main", &scene.from, &scene.to).unwrap_err();
     assert!(matches!(error, GitError::RefLocked { .. }) && error.is_transient(), "{error:?}");
     assert_eq!(before, scene.fixture.witness());
     fs::remove_file(lock).unwrap();
@@ -258,7 +258,7 @@ fn a_branch_that_moved_or_went_is_stale() {
     let before = scene.fixture.witness();
     assert_eq!(scene.land(), Landing::Stale { found: Some(newer) });
     assert_eq!(before, scene.fixture.witness());
-    let gone = scene.repository.land("gone", &scene.from, &scene.to).unwrap();
+    let gone = land(&scene.repository, "gone", &scene.from, &scene.to).unwrap();
     assert_eq!(gone, Landing::Stale { found: None });
 }
 
@@ -267,7 +267,7 @@ fn a_landing_that_would_drop_commits_is_an_error() {
     let scene = Scene::new();
     let side = scene.fixture.build(&scene.from, |folder| write(&folder.join("x"), "x"));
     assert_eq!(scene.land(), Landing::Moved);
-    let error = scene.repository.land("main", &scene.to, &side).unwrap_err();
+    let error = land(&scene.repository, "main", &scene.to, &side).unwrap_err();
     assert!(matches!(error, GitError::NotForward { .. }), "{error:?}");
     scene.has_landed();
 }
@@ -347,7 +347,7 @@ fn a_file_that_becomes_a_directory_and_the_reverse_land_also_when_cut_short() {
             }
             _ => {}
         }
-        assert_eq!(fixture.open().land("main", &from, &to).unwrap(), Landing::Moved, "{cut}");
+        assert_eq!(land(&fixture.open(), "main", &from, &to).unwrap(), Landing::Moved, "{cut}");
         assert_eq!(fixture.status(&fixture.repo()), "", "{cut}");
         assert_eq!(read(&fixture.repo().join("dir")), "a file\n");
     }
@@ -363,7 +363,7 @@ fn of_two_landers_one_moves_the_branch_and_the_other_is_stale() {
         let second = scene.fixture.build(&scene.from, |folder| write(&folder.join("a.txt"), "second\n"));
         let land = |to: CommitId| {
             let (fixture, from) = (&scene.fixture, &scene.from);
-            move || fixture.open().land("main", from, &to).unwrap()
+            move || land(&fixture.open(), "main", from, &to).unwrap()
         };
         let (one, two) = thread::scope(|scope| {
             let one = scope.spawn(land(scene.to.clone()));
@@ -375,5 +375,23 @@ fn of_two_landers_one_moves_the_branch_and_the_other_is_stale() {
         let expected = if winner == scene.to { (Landing::Moved, stale) } else { (stale, Landing::Moved) };
         assert_eq!((one, two), expected);
         assert_eq!(scene.fixture.status(&scene.fixture.repo()), "");
+    }
+}
+
+/// S1.3: whoever lost its lock can move nothing any more, because the new holder revoked its permit.
+#[test]
+fn nothing_lands_under_a_revoked_permit() {
+    for checked_out in ["main", "other"] {
+        let scene = Scene::new();
+        scene.user(&["checkout", "-q", "-B", checked_out]);
+        let permit = "refs/drydock/intent/plan/run";
+        let land = || scene.repository.land("main", &scene.from, &scene.to, permit).unwrap();
+        assert_eq!(land(), Landing::Revoked, "no permit, {checked_out} checked out");
+        scene.repository.ref_create(permit, &scene.from).unwrap();
+        assert_eq!(land(), Landing::Revoked, "a permit for another commit, {checked_out} checked out");
+        assert_eq!(scene.repository.branch_tip("main").unwrap(), Some(scene.from.clone()));
+        scene.repository.ref_delete(permit, &scene.from).unwrap();
+        scene.repository.ref_create(permit, &scene.to).unwrap();
+        assert_eq!(land(), Landing::Moved);
     }
 }

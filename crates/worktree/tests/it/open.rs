@@ -5,7 +5,7 @@ use std::process::Command;
 
 use drydock_worktree::{Git, GitError, OpenError, Repository};
 
-use crate::fixture::Fixture;
+use crate::fixture::{Fixture, land};
 
 #[test]
 fn what_cannot_be_a_project_is_refused_by_name_with_a_next_step() {
@@ -128,7 +128,7 @@ fn a_repository_of_sha256_objects_works_all_the_way() {
     fs::write(checkout.path().join("a.txt"), "b\n").unwrap();
     let captured = checkout.capture(&base, "change", &crate::fixture::ada()).unwrap();
     checkout.branch_set(&captured.commit).unwrap();
-    let landing = repository.land("main", &base, &captured.commit).unwrap();
+    let landing = land(&repository, "main", &base, &captured.commit).unwrap();
     assert_eq!(landing, drydock_worktree::Landing::Moved);
     assert_eq!(crate::fixture::read(&fixture.repo().join("a.txt")), "b\n");
     assert_eq!(fixture.status(&fixture.repo()), "");
