@@ -174,12 +174,21 @@ impl Engine {
                 answered => return answered,
             };
             let stored = self.plan_stored(plan).await?;
-            if stored.stage.is_terminal() {
-                return self.steer(plan, caller, Command::Cancel { reason }).await;
+            match stored.stage.state() {
+                // Whoever ran it has recorded the end and lets go of the lock in a moment.
+                State::Cancelled => return Ok(stored),
+                State::Applied => {}
+                State::Queued
+                | State::Processing
+                | State::Waiting
+                | State::Complete
+                | State::Errored
+                | State::Constrained => {
+                    let by = caller.by.clone();
+                    let request = Request { kind: RequestKind::Cancel, reason: reason.clone(), by };
+                    self.store().request_put(plan, &request).await?;
+                }
             }
-            let request =
-                Request { kind: RequestKind::Cancel, reason: reason.clone(), by: caller.by.clone() };
-            self.store().request_put(plan, &request).await?;
             if tokio::time::Instant::now() >= deadline {
                 return Err(EngineError::LockHeld { lock });
             }
