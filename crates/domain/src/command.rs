@@ -26,6 +26,11 @@ pub enum Command {
         /// What the person added.
         note: Option<String>,
     },
+    /// Ask a person before going on, because going on by itself met something that only a person can settle.
+    HoldBack {
+        /// What it met.
+        reason: String,
+    },
     /// Go on to the next phase.
     Advance(Advance),
     /// A landing is about to begin.
@@ -168,6 +173,7 @@ impl Command {
             Command::Diverge(..) => "diverge",
             Command::Resolve(_) => "resolve",
             Command::Approve { .. } => "approve",
+            Command::HoldBack { .. } => "hold back",
             Command::Advance(advance) => advance.to.phase().name(),
             Command::Intend(..) => "intend",
             Command::Forgo => "forgo",

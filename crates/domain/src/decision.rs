@@ -188,21 +188,34 @@ impl Question {
         }
     }
 
-    /// Returns the question that an agent asks; without options any of `answered` and `abort` will do.
+    /// Returns the question to ask when a phase could not begin by itself.
+    pub fn held_back(before: Phase, reason: &str) -> Question {
+        Question {
+            kind: DecisionKind::Gate,
+            text: format!("{before} could not begin by itself: {reason}. Try again?"),
+            options: vec![
+                option(Question::APPROVE, format!("try {before} again"), OptionEffect::Approve),
+                option("reject", "cancel the plan; its work is kept".to_owned(), OptionEffect::Cancel),
+            ],
+            details: serde_json::json!({ "before": before, "reason": reason }),
+        }
+    }
+
+    /// Returns the question that an agent asks. `abort` always cancels, whatever the agent means by it; an option
+    /// without an id, or with one that stands twice, is left out; with none left, `answered` goes on with the note.
     pub fn from_agent(text: String, offered: Vec<(String, String)>) -> Question {
-        let mut options: Vec<_> =
-            offered.into_iter().map(|(id, label)| option(&id, label, OptionEffect::Requeue)).collect();
+        let mut options: Vec<DecisionOption> = Vec::new();
+        for (id, label) in offered {
+            let known = options.iter().any(|option| option.id == id);
+            if !known && !id.trim().is_empty() && id != "abort" {
+                options.push(option(&id, label, OptionEffect::Requeue));
+            }
+        }
         if options.is_empty() {
             let label = "go on with the note as the answer".to_owned();
             options.push(option("answered", label, OptionEffect::Requeue));
         }
-        if options.iter().all(|option| option.id != "abort") {
-            options.push(option(
-                "abort",
-                "cancel the plan; its work is kept".to_owned(),
-                OptionEffect::Cancel,
-            ));
-        }
+        options.push(option("abort", "cancel the plan; its work is kept".to_owned(), OptionEffect::Cancel));
         Question { kind: DecisionKind::Agent, text, options, details: Value::Object(Default::default()) }
     }
 

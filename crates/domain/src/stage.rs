@@ -97,6 +97,8 @@ pub enum ErrorClass {
     TargetDirty,
     /// Git could not do what was asked.
     Git,
+    /// A file or directory of the run could not be handled.
+    Filesystem,
     /// The plan's branch and its remote have diverged.
     Diverged,
     /// The run's own records do not agree with the repository.
@@ -116,6 +118,7 @@ impl ErrorClass {
             ErrorClass::InvariantBlocked => "invariant_blocked",
             ErrorClass::TargetDirty => "target_dirty",
             ErrorClass::Git => "git",
+            ErrorClass::Filesystem => "filesystem",
             ErrorClass::Diverged => "diverged",
             ErrorClass::Inconsistent => "inconsistent",
         }

@@ -83,6 +83,32 @@ pub(super) fn start(snapshot: &Snapshot, start: Start, context: &Context) -> Res
     Ok(draft.stage(Common::Processing).event(Event::Started(phase)).done())
 }
 
+/// Opens a gate before what the plan would do next by itself; it stays where it is.
+pub(super) fn hold_back(snapshot: &Snapshot, reason: &str, context: &Context) -> Result<Decided, Refusal> {
+    let plan = &snapshot.plan;
+    if plan.gate.is_some() {
+        return Ok(Decided::Already);
+    }
+    let next = match (&plan.stage, plan.stage.state()) {
+        (stage, State::Queued) => stage.phase(),
+        (Stage::Strategize(_), State::Complete) => Phase::Execute,
+        (Stage::Execute(_), State::Complete) => Phase::Apply,
+        (
+            Stage::Strategize(_) | Stage::Execute(_) | Stage::Apply(_),
+            State::Processing
+            | State::Waiting
+            | State::Complete
+            | State::Errored
+            | State::Cancelled
+            | State::Applied
+            | State::Constrained,
+        ) => return Err(wrong_stage(snapshot, "hold back")),
+    };
+    let mut draft = Draft::after(snapshot, context).open(Question::held_back(next, reason));
+    draft.plan.gate = Some(context.fresh_decision.clone());
+    Ok(draft.done())
+}
+
 /// Answers the gate of a queued phase; the phase stays queued, and a worker may start it now.
 pub(super) fn approve(
     snapshot: &Snapshot,

@@ -9,6 +9,7 @@ pub fn decide(snapshot: &Snapshot, command: Command, context: &Context) -> Resul
     match command {
         Command::Start(start) => begin::start(snapshot, start, context),
         Command::Approve { note } => begin::approve(snapshot, note, context),
+        Command::HoldBack { reason } => begin::hold_back(snapshot, &reason, context),
         Command::Advance(advance) => begin::advance(snapshot, advance, context),
         Command::Complete(run, completion) => finish::complete(snapshot, &run, completion, context),
         Command::Fail(run, failure, question) => finish::fail(snapshot, &run, failure, question, context),

@@ -121,6 +121,10 @@ impl Model {
             Say::Revert => self.reverts(&mut to),
             Say::Cancel => to.becomes(State::Cancelled, None) && !self.intent,
             Say::Prompt => true,
+            Say::HoldBack => {
+                to.asks = Some(Open::Gate);
+                matches!(self.state, State::Queued | State::Complete) && self.asks.is_none()
+            }
         };
         (allowed && done).then_some(to)
     }

@@ -35,10 +35,11 @@ pub(super) enum Say {
     Revert,
     Cancel,
     Prompt,
+    HoldBack,
 }
 
 impl Say {
-    pub(super) const ALL: [Say; 25] = [
+    pub(super) const ALL: [Say; 26] = [
         Say::Start,
         Say::StartAgain,
         Say::Strategized,
@@ -64,6 +65,7 @@ impl Say {
         Say::Revert,
         Say::Cancel,
         Say::Prompt,
+        Say::HoldBack,
     ];
 
     /// Returns the samples of a command. A new command does not compile here until it has one.
@@ -90,6 +92,7 @@ impl Say {
             Command::Revert { .. } => &[Say::Revert],
             Command::Cancel { .. } => &[Say::Cancel],
             Command::Prompt { .. } => &[Say::Prompt],
+            Command::HoldBack { .. } => &[Say::HoldBack],
         }
     }
 
@@ -128,6 +131,7 @@ impl Say {
             Say::Revert => Command::Revert { reason: "another way".into() },
             Say::Cancel => Command::Cancel { reason: "enough".into() },
             Say::Prompt => Command::Prompt { text: "mind the tests".into() },
+            Say::HoldBack => Command::HoldBack { reason: "the repository is gone".into() },
         }
     }
 }
