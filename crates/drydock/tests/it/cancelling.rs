@@ -1,0 +1,35 @@
+//! Cancelling from another process while an agent works.
+
+use crate::world::{Answer, LIMIT, World, list};
+
+on_both! {
+    /// Breaks when the request does not reach the process that works, or when cancelling throws work away.
+    fn a_cancel_from_another_process_stops_the_agent_and_keeps_its_work(kind: Kind) {
+        let world = World::with_writer(kind, "");
+        world.agent("writer", &format!("echo half > half.txt; sleep 300 & touch {}; wait", world.place("began")));
+        let id = world.plan_after("strategize");
+        let running = world.spawn(&["plan", "execute", &id]);
+        world.wait_file("began");
+        let cancelled = world.drydock(&["plan", "cancel", &id, "--reason", "changed my mind"]).expect(0);
+        assert_eq!(crate::world::stage(cancelled.plan()), "execute/cancelled");
+        let ended = Answer::of(running.wait(LIMIT)).expect(1);
+        assert_eq!(ended.error_code(), "plan_cancelled");
+        assert!(ended.json["error"]["text"].as_str().unwrap().contains("changed my mind"), "{:#}", ended.json);
+        world.wait_dead(&id);
+        assert_eq!(world.locks().len(), 0);
+        assert_eq!(world.count(&id, "plan.cancelled"), 1);
+        let run = crate::world::text(&world.show(&id)["run"]);
+        let worktrees = world.repo.git(&["worktree", "list", "--porcelain"]);
+        let tree = worktrees.lines().find(|line| line.contains(&run)).expect("the worktree is kept");
+        let tree = std::path::PathBuf::from(tree.trim_start_matches("worktree "));
+        assert_eq!(std::fs::read_to_string(tree.join("half.txt")).unwrap(), "half\n");
+        let removed = list(&world.ok(&["gc"])["gc"]["removed"]);
+        assert_eq!(removed.len(), 1, "{removed:?}");
+        assert!(!tree.exists());
+        let snapshots = world.repo.git(&["for-each-ref", "--format=%(refname)", &format!("refs/drydock/snap/{id}/")]);
+        let snapshot = snapshots.lines().last().expect("the work is kept as a snapshot");
+        assert_eq!(world.repo.git(&["show", &format!("{snapshot}:half.txt")]), "half");
+        assert_eq!(world.repo.git(&["status", "--porcelain"]), "");
+        world.assert_sound(&id);
+    }
+}

@@ -1,0 +1,59 @@
+//! A process that is frozen past the life of its lock (S1.3, S1.7).
+
+use drydock_testkit::proc::Running;
+
+use crate::world::{Answer, CONFLICT, Kind, LIMIT, World};
+
+/// Freezes a process while its agent works, until its lock has run out.
+fn frozen(kind: Kind) -> (World, String, Running) {
+    let world = World::with_writer(kind, "");
+    // Only the first run waits to be told; whoever takes over is quick.
+    let (began, go) = (world.place("began"), world.place("go"));
+    let slow = format!("touch {began}; while [ ! -e {go} ]; do sleep 0.05; done; echo late > late.txt");
+    world.agent("writer", &format!("[ -e {began} ] || {{ {slow}; exit; }}; echo hi > hello.txt"));
+    let id = world.plan_after("strategize");
+    let first = world.spawn(&["plan", "execute", &id]);
+    world.wait_file("began");
+    first.pause();
+    world.wait_stale(&id);
+    (world, id, first)
+}
+
+on_both! {
+    /// S1.3. Breaks when a commit is not compared with the fence.
+    fn a_process_that_wakes_after_a_takeover_commits_nothing(kind: Kind) {
+        let (world, id, first) = frozen(kind);
+        world.insist(&["plan", "execute", &id]).expect(0);
+        let (seen, told) = (world.show(&id), world.events(&id));
+        assert_eq!(world.count(&id, "plan.taken_over"), 1);
+        world.write("go", "");
+        first.resume();
+        let woken = Answer::of(first.wait(LIMIT)).expect(CONFLICT);
+        assert_eq!(woken.error_code(), "lease_lost");
+        assert_eq!((world.show(&id), world.events(&id)), (seen, told));
+        world.wait_dead(&id);
+        world.ok(&["plan", "apply", &id]);
+        world.assert_landed_once(&id);
+        assert_eq!(world.repo.git(&["show", "main:hello.txt"]), "hi");
+        assert!(!world.repo.path().join("late.txt").exists());
+        world.assert_sound(&id);
+    }
+}
+
+on_both! {
+    /// S1.3. Breaks when a lock that ran out still counts as long as nobody took it.
+    fn a_process_that_wakes_after_its_lock_ran_out_commits_nothing(kind: Kind) {
+        let (world, id, first) = frozen(kind);
+        let (seen, told) = (world.show(&id), world.events(&id));
+        assert_eq!(world.ok(&["doctor"])["doctor"]["stale_locks"], 1);
+        world.write("go", "");
+        first.resume();
+        let woken = Answer::of(first.wait(LIMIT)).expect(CONFLICT);
+        assert_eq!(woken.error_code(), "lease_lost");
+        assert_eq!((world.show(&id), world.events(&id)), (seen, told));
+        world.wait_dead(&id);
+        world.insist(&["plan", "execute", &id]).expect(0);
+        assert_eq!(world.stage(&id), "execute/complete");
+        world.assert_sound(&id);
+    }
+}

@@ -1,0 +1,75 @@
+//! Landing on a branch that the user has checked out: what is theirs stays theirs.
+
+use crate::world::{Kind, World, files};
+
+const TITLE: &str = "printf '# Changed by a plan\\n' > README.md";
+
+fn ready(kind: Kind) -> (World, String) {
+    let world = World::with_writer(kind, TITLE);
+    let id = world.plan_after("execute");
+    (world, id)
+}
+
+on_both! {
+    /// Breaks when a conflict touches a file, or is taken for a landing.
+    fn a_conflict_constrains_the_plan_and_leaves_every_file(kind: Kind) {
+        let (world, id) = ready(kind);
+        world.repo.write("README.md", "# Changed by the user\n");
+        world.repo.commit("by the user");
+        let (before, head) = (files(world.repo.path()), world.repo.head("main"));
+        let refused = world.drydock(&["plan", "apply", &id]).expect(5);
+        assert_eq!(refused.error_code(), "constrained");
+        assert!(refused.json["error"]["text"].as_str().unwrap().contains("README.md"), "{:#}", refused.json);
+        assert_eq!(world.stage(&id), "apply/constrained");
+        assert_eq!((files(world.repo.path()), world.repo.head("main")), (before, head));
+        assert_eq!(world.repo.git(&["status", "--porcelain"]), "");
+
+        world.repo.git(&["revert", "--no-edit", "HEAD"]);
+        world.ok(&["plan", "retry", &id]);
+        world.drydock(&["plan", "apply", &id]).expect(0);
+        world.assert_landed_once(&id);
+        assert_eq!(world.repo.git(&["show", "main:README.md"]), "# Changed by a plan");
+        world.assert_sound(&id);
+    }
+}
+
+on_both! {
+    /// Breaks when a landing writes over what the user has not committed.
+    fn a_dirty_file_in_the_way_stops_the_landing_and_stays(kind: Kind) {
+        let (world, id) = ready(kind);
+        world.repo.write("README.md", "# Example\nnot committed\n");
+        let (before, head) = (files(world.repo.path()), world.repo.head("main"));
+        let refused = world.drydock(&["plan", "apply", &id]).expect(1);
+        assert_eq!(refused.error_code(), "plan_errored");
+        let plan = world.show(&id);
+        assert_eq!((crate::world::stage(&plan), &plan["error"]["class"]), ("apply/errored".into(), &"target_dirty".into()));
+        assert!(plan["error"]["text"].as_str().unwrap().contains("README.md"), "{plan}");
+        assert_eq!((files(world.repo.path()), world.repo.head("main")), (before, head));
+
+        world.repo.git(&["checkout", "--", "README.md"]);
+        world.repo.write("mine.txt", "mine\n");
+        world.repo.commit("mine");
+        world.ok(&["plan", "retry", &id]);
+        world.drydock(&["plan", "apply", &id]).expect(0);
+        world.assert_landed_once(&id);
+        assert_eq!(world.repo.git(&["show", "main:mine.txt"]), "mine");
+    }
+}
+
+on_both! {
+    /// Breaks when a landing refuses or drops edits that it has nothing to do with.
+    fn dirty_files_elsewhere_survive_the_landing(kind: Kind) {
+        let (world, id) = ready(kind);
+        world.repo.write("src/main.txt", "one\ntwo\nthree\nfour\n");
+        world.repo.write("untracked.txt", "mine\n");
+        world.repo.write("src/other.txt", "staged\n");
+        world.repo.git(&["add", "src/other.txt"]);
+        let status = world.repo.git(&["status", "--porcelain"]);
+        let mut before = files(world.repo.path());
+        world.drydock(&["plan", "apply", &id]).expect(0);
+        before.insert(world.repo.path().join("README.md"), b"# Changed by a plan\n".to_vec());
+        assert_eq!(files(world.repo.path()), before);
+        assert_eq!(world.repo.git(&["status", "--porcelain"]), status);
+        assert_eq!(world.landings(&id).len(), 1);
+    }
+}

@@ -1,0 +1,74 @@
+//! Questions and answers: what an agent asks, what a gate asks, and which answers count.
+
+use serde_json::Value;
+
+use crate::world::{CONFLICT, World, list, stage, text};
+
+fn open_decision(world: &World, plan: &str) -> Value {
+    let open = list(&world.ok(&["decision", "list", "--open", "--plan", plan])["decisions"]);
+    assert_eq!(open.len(), 1, "{open:?}");
+    open[0].clone()
+}
+
+on_both! {
+    /// Breaks when a question is lost, or when its answer does not reach the next run.
+    fn an_agents_question_waits_for_a_person_and_the_answer_reaches_the_next_run(kind: Kind) {
+        let world = World::with_writer(kind, "");
+        let ask = r#"{"drydock":"ask","question":"Which colour?","options":[{"id":"red","label":"Red"}]}"#;
+        let task = world.place("task");
+        world.agent("writer", &format!(
+            "[ -e {task} ] && {{ printf %s \"$DRYDOCK_TASK\" > {task}; echo red > colour.txt; exit; }}; \
+             touch {task}; echo '{ask}'; sleep 300"
+        ));
+        let id = world.plan_after("strategize");
+        let asked = world.drydock(&["plan", "execute", &id]).expect(6);
+        assert_eq!(stage(asked.plan()), "execute/waiting");
+        world.wait_dead(&id);
+        let decision = open_decision(&world, &id);
+        assert_eq!((&decision["question"], &decision["kind"]), (&"Which colour?".into(), &"agent".into()));
+        assert_eq!(world.show(&id)["pending_decision"], decision["id"]);
+        let resolved = ["decision", "resolve", &text(&decision["id"]), "--option", "red", "--note", "bright"];
+        assert_eq!(stage(world.drydock(&resolved).expect(0).plan()), "execute/queued");
+        world.drydock(&["plan", "execute", &id]).expect(0);
+        let given: Value = serde_json::from_str(&world.lines("task").join("\n")).unwrap();
+        assert_eq!(given["feedback"], serde_json::json!(["Which colour? — red: bright"]));
+        world.assert_sound(&id);
+    }
+}
+
+on_both! {
+    /// S4.8. Breaks when an answer that was not offered, or a second one, has any effect.
+    fn only_an_answer_that_was_offered_counts_and_only_the_first(kind: Kind) {
+        let world = World::with_writer(kind, "echo hi > hello.txt");
+        let id = world.plan_after("strategize");
+        let gate = text(&open_decision(&world, &id)["id"]);
+        let seen = world.show(&id);
+        let refused = world.drydock(&["decision", "resolve", &gate, "--option", "perhaps"]).expect(2);
+        assert_eq!(refused.error_code(), "unknown_option");
+        assert_eq!(world.count(&id, "alert"), 1);
+        assert_eq!((text(&open_decision(&world, &id)["id"]), world.show(&id)), (gate.clone(), seen));
+
+        let approve = ["decision", "resolve", &gate, "--option", "approve"];
+        assert_eq!(stage(world.drydock(&approve).expect(0).plan()), "execute/queued");
+        let revision = world.show(&id)["revision"].clone();
+        assert_eq!(stage(world.drydock(&approve).expect(0).plan()), "execute/queued");
+        let other = world.drydock(&["decision", "resolve", &gate, "--option", "reject"]).expect(CONFLICT);
+        assert_eq!(other.error_code(), "decision_closed");
+        assert_eq!(world.show(&id)["revision"], revision);
+        world.drydock(&["plan", "execute", &id]).expect(0);
+        world.assert_sound(&id);
+    }
+}
+
+on_both! {
+    /// Breaks when a rejected gate lets the phase start.
+    fn a_rejected_gate_ends_the_plan(kind: Kind) {
+        let world = World::with_writer(kind, "echo hi > hello.txt");
+        let id = world.plan_after("execute");
+        let gate = text(&open_decision(&world, &id)["id"]);
+        let rejected = world.drydock(&["decision", "resolve", &gate, "--option", "reject"]).expect(0);
+        assert_eq!(stage(rejected.plan()), "execute/cancelled");
+        assert_eq!(world.drydock(&["plan", "apply", &id]).expect(CONFLICT).error_code(), "wrong_state");
+        assert_eq!(world.landings(&id).len(), 0);
+    }
+}

@@ -1,0 +1,81 @@
+//! S0: a transition that fails leaves everything as it was, for every observer.
+
+use drydock_store::CrashPoint;
+
+use crate::world::World;
+
+const WRITE: &str = "echo hi > hello.txt";
+
+/// The phase that an invariant guards, what the plan has done before, and where it stands.
+const GUARDED: [(&str, &str, &str); 3] = [
+    ("strategize", "use", "strategize/queued"),
+    ("execute", "strategize", "strategize/complete"),
+    ("apply", "execute", "execute/complete"),
+];
+
+on_both! {
+    /// S0.1, S0.2, S0.3, S0.5. Breaks when a blocked command records anything of the transition that it refused.
+    fn a_blocked_transition_leaves_the_plan_as_it_was(kind: Kind) {
+        let world = World::with_writer(kind, WRITE);
+        for (phase, before, stands) in GUARDED {
+            let id = if before == "use" { world.plan(&[]) } else { world.plan_after(before) };
+            let seen = world.show(&id);
+            assert_eq!(crate::world::stage(&seen), stands);
+            world.ok(&["invariant", "add", "frozen", "--cel", "false", "--at", phase]);
+            let refused = world.drydock(&["plan", phase, &id]).expect(5);
+            assert_eq!(refused.error_code(), "invariant_blocked");
+            assert!(refused.json["error"]["text"].as_str().unwrap().contains("frozen"), "{:#}", refused.json);
+            assert_eq!(world.show(&id), seen, "blocked before {phase}");
+            assert_eq!(world.count(&id, "invariant.blocked"), 1);
+            assert_eq!(world.locks().len(), 0);
+            world.ok(&["invariant", "remove", "frozen"]);
+            world.ok(&["plan", phase, &id]);
+        }
+    }
+}
+
+on_both! {
+    /// S0.1, S0.5. Breaks when a step of the commit is visible before all of it is.
+    fn a_commit_that_fails_changes_nothing(kind: Kind) {
+        let world = World::with_writer(kind, WRITE);
+        for (phase, before, _) in GUARDED {
+            let id = if before == "use" { world.plan(&[]) } else { world.plan_after(before) };
+            let (seen, told) = (world.show(&id), world.events(&id));
+            for point in CrashPoint::all().into_iter().filter(|point| *point != CrashPoint::AfterCommit) {
+                let failed = world.drydock_with("DRYDOCK_FAIL_AT", point.name(), &["plan", phase, &id]);
+                assert_eq!(failed.code(), Some(1), "{phase} failing {point}\n{}", failed.stdout);
+                assert_eq!(world.show(&id), seen, "{phase} failing {point}");
+                assert_eq!(world.events(&id), told, "{phase} failing {point}");
+                assert_eq!(world.locks().len(), 0, "{phase} failing {point}");
+            }
+            world.ok(&["plan", phase, &id]);
+        }
+    }
+}
+
+on_both! {
+    /// S0.1, S0.3, S0.5, S2.3. Breaks when a crash in the commit tears it, or when what it leaves cannot be gone on with.
+    fn a_crash_in_the_commit_leaves_all_or_nothing_and_another_process_goes_on(kind: Kind) {
+        let world = World::with_writer(kind, WRITE);
+        let mut plans = Vec::new();
+        for point in CrashPoint::all() {
+            let id = world.plan_after("strategize");
+            let (seen, told) = (world.show(&id), world.events(&id));
+            let crashed = world.drydock_with("DRYDOCK_CRASH_AT", point.name(), &["plan", "execute", &id]);
+            assert_eq!(crashed.code(), None, "survived {point}");
+            if point == CrashPoint::AfterCommit {
+                assert_eq!(world.stage(&id), "execute/queued");
+                assert_eq!(world.count(&id, "plan.advanced"), 1);
+            } else {
+                assert_eq!((world.show(&id), world.events(&id)), (seen, told), "torn {point}");
+            }
+            plans.push(id);
+        }
+        for id in plans {
+            world.insist(&["plan", "execute", &id]).expect(0);
+            assert_eq!(world.stage(&id), "execute/complete");
+            assert_eq!((world.count(&id, "plan.advanced"), world.count(&id, "plan.completed")), (1, 2));
+            world.assert_sound(&id);
+        }
+    }
+}

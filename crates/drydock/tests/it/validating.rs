@@ -1,0 +1,52 @@
+//! Validations: required ones decide, informational ones tell.
+
+use crate::world::{Kind, World};
+
+fn judged_by(kind: Kind, command: &str, required: bool) -> (World, String) {
+    let world = World::new(kind);
+    world.agent("writer", "echo hi > hello.txt");
+    let rule = format!("[[validations]]\nname = \"judge\"\ncommand = \"{command}\"\nrequired = {required}");
+    world.action("fix", &format!("[agents]\nexecute = \"writer\"\n{rule}"));
+    let id = world.plan_after("strategize");
+    (world, id)
+}
+
+on_both! {
+    /// Breaks when a result that its validation refused counts as complete.
+    fn a_required_validation_that_fails_ends_the_run(kind: Kind) {
+        let (world, id) = judged_by(kind, "echo because; test -e good.txt", true);
+        let failed = world.drydock(&["plan", "execute", &id]).expect(5);
+        assert_eq!(failed.error_code(), "validation_failed");
+        assert!(failed.json["error"]["text"].as_str().unwrap().contains("because"), "{:#}", failed.json);
+        let plan = world.show(&id);
+        assert_eq!((crate::world::stage(&plan), &plan["error"]["class"]), ("execute/errored".into(), &"validation_failed".into()));
+        world.agent("writer", "echo hi > good.txt");
+        world.ok(&["plan", "retry", &id]);
+        world.drydock(&["plan", "execute", &id]).expect(0);
+        world.drydock(&["plan", "apply", &id]).expect(0);
+        world.assert_landed_once(&id);
+        world.assert_sound(&id);
+    }
+}
+
+on_both! {
+    /// Breaks when an informational validation decides, or is not told.
+    fn an_informational_validation_that_fails_is_told(kind: Kind) {
+        let (world, id) = judged_by(kind, "false", false);
+        world.drydock(&["plan", "execute", &id]).expect(0);
+        assert_eq!(world.stage(&id), "execute/complete");
+        assert_eq!(world.count(&id, "validation.failed"), 1);
+    }
+}
+
+on_both! {
+    /// Breaks when only the plan's own result is judged, and not what lands.
+    fn what_fails_only_when_merged_does_not_land(kind: Kind) {
+        let (world, id) = judged_by(kind, "test ! -e forbidden.txt", true);
+        world.drydock(&["plan", "execute", &id]).expect(0);
+        world.repo.write("forbidden.txt", "");
+        let head = world.repo.commit("by the user");
+        assert_eq!(world.drydock(&["plan", "apply", &id]).expect(5).error_code(), "constrained");
+        assert_eq!((world.stage(&id), world.repo.head("main")), ("apply/constrained".into(), head));
+    }
+}

@@ -1,0 +1,139 @@
+//! Workers and servers: plans go on with nobody at the prompt, and the same answers come over HTTP.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+
+use drydock_testkit::proc::Running;
+use drydock_testkit::wait;
+
+use crate::world::{Answer, Kind, LIMIT, World, list};
+
+/// A `drydock serve` and its address.
+pub(crate) struct Server {
+    running: Running,
+    link: String,
+}
+
+impl Server {
+    pub(crate) fn start(world: &World, more: &[&str]) -> Self {
+        let running = world.spawn(&[&["serve", "--listen", "127.0.0.1:0"], more].concat());
+        let link = wait::until("the server's address", LIMIT, || {
+            let said = running.stderr();
+            let at = said.find("http://")?;
+            said[at..].split_whitespace().next().map(str::to_owned)
+        });
+        Self { running, link }
+    }
+
+    /// Runs the binary against this server.
+    #[track_caller]
+    pub(crate) fn drydock(&self, world: &World, args: &[&str]) -> Answer {
+        world.drydock(&[&["--server", self.link.as_str()], args].concat())
+    }
+
+    /// Posts without the command line in between, and returns the whole answer.
+    pub(crate) fn post(&self, path: &str) -> String {
+        let address = self.link.trim_start_matches("http://");
+        let mut stream = TcpStream::connect(address).unwrap();
+        write!(
+            stream,
+            "POST {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+        )
+        .unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    }
+
+    pub(crate) fn stop(self) -> Answer {
+        self.running.terminate();
+        Answer::of(self.running.wait(LIMIT))
+    }
+}
+
+fn auto(kind: Kind, script: &str) -> (World, String) {
+    let world = World::with_writer(kind, script);
+    let id = world.plan(&["--profile", "auto"]);
+    (world, id)
+}
+
+fn wait_stage(world: &World, plan: &str, stage: &str) {
+    wait::until(stage, LIMIT, || (world.stage(plan) == stage).then_some(()));
+}
+
+on_both! {
+    /// Breaks when an automatic plan needs somebody, or when a worker leaves locks behind.
+    fn a_worker_lands_an_automatic_plan_and_drains(kind: Kind) {
+        let (world, id) = auto(kind, "echo hi > hello.txt");
+        let worker = world.spawn(&["worker"]);
+        wait_stage(&world, &id, "apply/applied");
+        world.assert_landed_once(&id);
+        world.assert_sound(&id);
+        world.agent("writer", "sleep 300");
+        worker.terminate();
+        Answer::of(worker.wait(LIMIT)).expect(0);
+        assert_eq!(world.locks().len(), 0);
+    }
+}
+
+on_both! {
+    /// S1.5. Breaks when a worker that is told to end keeps its plan, its lock or its agent.
+    fn a_worker_that_is_told_to_end_hands_its_plan_back(kind: Kind) {
+        let (world, id) = auto(kind, "sleep 300 & wait");
+        let worker = world.spawn(&["worker"]);
+        wait_stage(&world, &id, "execute/processing");
+        worker.terminate();
+        Answer::of(worker.wait(LIMIT)).expect(0);
+        assert_eq!((world.stage(&id), world.locks().len()), ("execute/queued".into(), 0));
+        world.wait_dead(&id);
+        world.assert_sound(&id);
+    }
+}
+
+on_both! {
+    /// S1.7. Breaks when what a dead worker left is not looked at again.
+    fn a_killed_workers_plan_is_finished_by_the_next_worker(kind: Kind) {
+        let (world, id) = auto(kind, "sleep 0.5; echo hi > hello.txt");
+        let first = world.spawn(&["worker"]);
+        wait_stage(&world, &id, "execute/processing");
+        first.kill();
+        first.wait(LIMIT);
+        let second = world.spawn(&["worker"]);
+        wait_stage(&world, &id, "apply/applied");
+        world.assert_landed_once(&id);
+        assert_eq!(world.count(&id, "plan.taken_over"), 1);
+        world.assert_sound(&id);
+        second.terminate();
+        Answer::of(second.wait(LIMIT)).expect(0);
+    }
+}
+
+on_both! {
+    /// Breaks when the server's answers differ from those of the router in this process.
+    fn a_server_answers_as_the_prompt_does(kind: Kind) {
+        let world = World::with_writer(kind, "echo hi > hello.txt");
+        let server = Server::start(&world, &[]);
+        let made = server.drydock(&world, &["plan", "use", "fix", "--project", "app", "--profile", "auto"]).expect(0);
+        let id = crate::world::text(&made.plan()["id"]);
+        server.drydock(&world, &["plan", "watch", &id]).expect(0);
+        wait_stage(&world, &id, "apply/applied");
+        for args in [
+            &["plan", "list"][..],
+            &["plan", "show", &id],
+            &["plan", "watch", &id],
+            &["plan", "events", &id],
+            &["plan", "diff", &id],
+            &["plan", "why", &id],
+            &["changeset", "list", &id],
+            &["plan", "show", "pln-nothing"],
+        ] {
+            let (over, here) = (server.drydock(&world, args), world.drydock(args));
+            assert_eq!((over.code, &over.json["data"]), (here.code, &here.json["data"]), "{args:?}");
+            assert_eq!((&over.json["error"], &over.json["messages"]), (&here.json["error"], &here.json["messages"]), "{args:?}");
+        }
+        world.assert_landed_once(&id);
+        assert_eq!(list(&world.ok(&["plan", "list"])["plans"]).len(), 1);
+        server.stop().expect(0);
+        assert_eq!(world.locks().len(), 0);
+    }
+}
