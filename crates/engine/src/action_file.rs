@@ -91,7 +91,8 @@ fn invariant(rule: RuleFile, scope: InvariantScope) -> Result<Invariant, String>
         name,
         scope,
         rule: parsed,
-        at: rule.at.unwrap_or_else(|| Phase::ALL.to_vec()),
+        // No phase named is every phase; a rule that is enforced nowhere would pass silently.
+        at: rule.at.filter(|at| !at.is_empty()).unwrap_or_else(|| Phase::ALL.to_vec()),
         locked: false,
     })
 }

@@ -17,6 +17,8 @@ use crate::identity::Identity;
 use crate::settings::Settings;
 use crate::{clock, task};
 
+/// Who does what no person asked for.
+pub(crate) const WORKER: &str = "drydock";
 /// How long a shutdown waits for runs to hand their plans back: agents have a few seconds to end by themselves.
 const SHUT_DOWN_MAX: Duration = Duration::from_secs(15);
 const SHUT_DOWN_POLL: Duration = Duration::from_millis(10);
@@ -161,7 +163,7 @@ impl Engine {
         }
     }
 
-    /// Logs an event that could not be written instead of dropping it unseen.
+    /// Appends events about a plan that does not change.
     pub(crate) async fn note(&self, hold: &crate::hold::Hold, events: Vec<Event>) -> Result<(), EngineError> {
         Ok(self.store().plan_note(hold.lease(), events).await?)
     }

@@ -70,6 +70,9 @@ pub enum EngineError {
         /// What to do.
         hint: String,
     },
+    /// This process was asked to stop before it had an answer; nothing was recorded.
+    #[error("interrupted before there was an answer; nothing was recorded")]
+    Interrupted,
     /// The repository cannot be used.
     #[error(transparent)]
     Repository(#[from] OpenError),
@@ -113,7 +116,8 @@ impl EngineError {
         match self {
             EngineError::LockHeld { .. }
             | EngineError::LeaseLost { .. }
-            | EngineError::StaleRevision { .. } => true,
+            | EngineError::StaleRevision { .. }
+            | EngineError::Interrupted => true,
             EngineError::Git(failure) => failure.is_transient(),
             EngineError::Store(failure) => failure.is_transient(),
             EngineError::Refused(_)

@@ -1,17 +1,19 @@
-//! Held locks. A short transition takes a lock, commits and lets go; a phase keeps it alive from a task of its own
-//! and hears at once when it is lost or when somebody asks its holder to cancel (S1.1, S1.3).
+//! Held locks. Each is kept alive by a task of its own until it is released, and tells whoever works under it when it
+//! is lost. A phase also hears when somebody asks its holder to cancel (S1.1, S1.3). A hold that is dropped on the way,
+//! by a panic, is no longer renewed: nothing keeps a lock that nobody works under.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use drydock_domain::{Lock, Name, PlanId};
-use drydock_store::{Acquired, PlanLease, ProjectLease, Renewed, RequestKind, Store};
+use drydock_domain::{Name, PlanId};
+use drydock_store::{Acquired, PlanLease, ProjectLease, Renewed, RequestKind, Store, StoreError};
 use tokio::task::JoinHandle;
-use tokio_util::sync::CancellationToken;
+use tokio::time::Instant;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::engine::Engine;
 use crate::error::EngineError;
-use crate::identity::Identity;
+use crate::identity::Counted;
 use crate::task;
 
 /// How often a lock is renewed within its lifetime.
@@ -25,45 +27,62 @@ const PROJECT_POLL: Duration = Duration::from_millis(100);
 /// A held plan lock.
 pub(crate) struct Hold {
     store: Store,
-    identity: Arc<Identity>,
     lease: Arc<PlanLease>,
     plan: PlanId,
     lost: CancellationToken,
-    keeper: Option<Keeper>,
-}
-
-struct Keeper {
-    task: JoinHandle<()>,
-    done: CancellationToken,
     cancel_asked: CancellationToken,
+    upkeep: Vec<Upkeep>,
+    counted: Counted,
 }
 
-/// A held project lock, kept alive until it is released.
+/// A held project lock.
 pub(crate) struct ProjectHold {
     store: Store,
-    identity: Arc<Identity>,
     lease: Arc<ProjectLease>,
     lost: CancellationToken,
-    done: CancellationToken,
+    upkeep: Upkeep,
+    counted: Counted,
+}
+
+/// A task that serves a hold; dropping it ends the task.
+struct Upkeep {
     task: JoinHandle<()>,
+    running: DropGuard,
+}
+
+impl Upkeep {
+    fn start(name: &'static str, work: impl Future<Output = ()> + Send + 'static) -> Self {
+        let done = CancellationToken::new();
+        let running = done.clone().drop_guard();
+        let task = task::start(name, async move {
+            tokio::select! {
+                () = work => {}
+                () = done.cancelled() => {}
+            }
+        });
+        Self { task, running }
+    }
+
+    async fn end(self) {
+        drop(self.running);
+        if let Err(error) = self.task.await {
+            tracing::error!(%error, "a task ended badly");
+        }
+    }
 }
 
 impl Engine {
     /// Takes the lock of a plan, or says who has it (S1.6).
     pub(crate) async fn hold(&self, plan: &PlanId, purpose: &str) -> Result<Hold, EngineError> {
+        if self.stopping().is_cancelled() {
+            return Err(EngineError::Interrupted);
+        }
+        // Counted before it is asked for: a shutdown in between must not overlook a lock that the store just gave.
+        let counted = Counted::new(self.identity().clone());
         let holder = self.identity().holder(purpose);
-        match self.store().plan_lease_acquire(plan, &holder, self.settings().lock_ttl).await? {
-            Acquired::Held(lease) => {
-                self.identity().took();
-                Ok(Hold {
-                    store: self.store().clone(),
-                    identity: self.identity().clone(),
-                    lease: Arc::new(lease),
-                    plan: plan.clone(),
-                    lost: CancellationToken::new(),
-                    keeper: None,
-                })
-            }
+        let (store, ttl) = (self.store().clone(), self.settings().lock_ttl);
+        match store.plan_lease_acquire(plan, &holder, ttl).await? {
+            Acquired::Held(lease) => Ok(Hold::new(store, lease, plan.clone(), ttl, counted)),
             Acquired::Busy(lock) => Err(EngineError::LockHeld { lock }),
         }
     }
@@ -75,14 +94,17 @@ impl Engine {
         stop: &CancellationToken,
     ) -> Result<ProjectHold, EngineError> {
         let ttl = self.settings().lock_ttl;
-        let deadline = tokio::time::Instant::now() + PROJECT_WAIT;
+        let deadline = Instant::now() + PROJECT_WAIT;
         let holder = self.identity().holder("land a plan");
+        let counted = Counted::new(self.identity().clone());
         loop {
-            let lock: Box<Lock> = match self.store().project_lease_acquire(project, &holder, ttl).await? {
-                Acquired::Held(lease) => return Ok(ProjectHold::keep(self, lease)),
+            let lock = match self.store().project_lease_acquire(project, &holder, ttl).await? {
+                Acquired::Held(lease) => {
+                    return Ok(ProjectHold::new(self.store().clone(), lease, ttl, counted));
+                }
                 Acquired::Busy(lock) => lock,
             };
-            if stop.is_cancelled() || tokio::time::Instant::now() >= deadline {
+            if stop.is_cancelled() || Instant::now() >= deadline {
                 return Err(EngineError::LockHeld { lock });
             }
             tokio::select! {
@@ -94,28 +116,34 @@ impl Engine {
 }
 
 impl Hold {
+    fn new(store: Store, lease: PlanLease, plan: PlanId, ttl: Duration, counted: Counted) -> Self {
+        let (lease, lost) = (Arc::new(lease), CancellationToken::new());
+        let renewal = {
+            let (store, lease, lost) = (store.clone(), lease.clone(), lost.clone());
+            async move { renew_until_lost(ttl, &lost, || store.plan_lease_renew(&lease, ttl)).await }
+        };
+        let upkeep = vec![Upkeep::start("plan lock", renewal)];
+        Self { store, lease, plan, lost, cancel_asked: CancellationToken::new(), upkeep, counted }
+    }
+
     pub(crate) fn lease(&self) -> &PlanLease {
         &self.lease
     }
 
-    /// Keeps the lock alive until it is released, and listens for requests to its holder.
-    pub(crate) fn keep_alive(&mut self, ttl: Duration) {
-        let (done, cancel_asked) = (CancellationToken::new(), CancellationToken::new());
-        let upkeep = Upkeep {
-            store: self.store.clone(),
-            lease: self.lease.clone(),
-            plan: self.plan.clone(),
-            lost: self.lost.clone(),
-            cancel_asked: cancel_asked.clone(),
-        };
-        let watched = done.clone();
-        let task = task::start("plan lock", async move {
-            tokio::select! {
-                () = upkeep.run(ttl) => {}
-                () = watched.cancelled() => {}
+    /// Listens for requests to whoever runs the plan.
+    pub(crate) fn listen(&mut self) {
+        let (store, plan, asked) = (self.store.clone(), self.plan.clone(), self.cancel_asked.clone());
+        self.upkeep.push(Upkeep::start("plan requests", async move {
+            let mut watch = store.watch();
+            loop {
+                match store.request_fetch(&plan).await {
+                    Ok(Some(request)) if request.kind == RequestKind::Cancel => asked.cancel(),
+                    Ok(_) => {}
+                    Err(error) => tracing::warn!(%plan, %error, "could not look for requests"),
+                }
+                watch.changed(REQUEST_POLL).await;
             }
-        });
-        self.keeper = Some(Keeper { task, done, cancel_asked });
+        }));
     }
 
     /// Is cancelled when the lock is lost: whoever works under it must stop.
@@ -123,61 +151,24 @@ impl Hold {
         &self.lost
     }
 
-    /// Resolves when somebody asked for the plan to be cancelled.
-    pub(crate) async fn cancel_asked(&self) {
-        match &self.keeper {
-            Some(keeper) => keeper.cancel_asked.cancelled().await,
-            None => std::future::pending().await,
-        }
+    /// Is cancelled when somebody asked for the plan to be cancelled.
+    pub(crate) fn cancel_asked(&self) -> &CancellationToken {
+        &self.cancel_asked
     }
 
     /// Lets go. A lock that could not be released is logged; it runs out by itself.
     pub(crate) async fn release(self) {
-        if let Some(keeper) = self.keeper {
-            keeper.done.cancel();
-            log_panic(keeper.task.await, "plan lock");
+        for upkeep in self.upkeep {
+            upkeep.end().await;
         }
         let Some(lease) = Arc::into_inner(self.lease) else {
             tracing::error!(plan = %self.plan, "the lock was still in use when it was released; it runs out by itself");
             return;
         };
-        match self.store.plan_lease_release(lease).await {
-            Ok(()) => self.identity.let_go(),
-            Err(error) => {
-                tracing::warn!(plan = %self.plan, %error, "could not release the lock; it runs out by itself")
-            }
+        if let Err(error) = self.store.plan_lease_release(lease).await {
+            tracing::warn!(plan = %self.plan, %error, "could not release the lock; it runs out by itself");
+            self.counted.still_held();
         }
-    }
-}
-
-struct Upkeep {
-    store: Store,
-    lease: Arc<PlanLease>,
-    plan: PlanId,
-    lost: CancellationToken,
-    cancel_asked: CancellationToken,
-}
-
-impl Upkeep {
-    async fn run(self, ttl: Duration) {
-        let renew = renew_until_lost(ttl, &self.lost, || self.store.plan_lease_renew(&self.lease, ttl));
-        let listen = async {
-            let mut watch = self.store.watch();
-            loop {
-                match self.store.request_fetch(&self.plan).await {
-                    Ok(Some(request)) if request.kind == RequestKind::Cancel => self.cancel_asked.cancel(),
-                    Ok(_) => {}
-                    Err(error) => tracing::warn!(plan = %self.plan, %error, "could not look for requests"),
-                }
-                watch.changed(REQUEST_POLL).await;
-            }
-        };
-        tokio::join!(renew, async {
-            tokio::select! {
-                () = listen => {}
-                () = self.lost.cancelled() => {}
-            }
-        });
     }
 }
 
@@ -185,44 +176,32 @@ impl Upkeep {
 async fn renew_until_lost<F, R>(ttl: Duration, lost: &CancellationToken, renew: F)
 where
     F: Fn() -> R,
-    R: Future<Output = Result<Renewed, drydock_store::StoreError>>,
+    R: Future<Output = Result<Renewed, StoreError>>,
 {
-    let mut good_until = tokio::time::Instant::now() + ttl;
+    let mut good_until = Instant::now() + ttl;
     loop {
         tokio::time::sleep(ttl / RENEWALS_PER_TTL).await;
-        let asked = tokio::time::Instant::now();
-        match renew().await {
-            Ok(Renewed::Until(_)) => good_until = asked + ttl,
-            Ok(Renewed::Lost) => {
-                lost.cancel();
-                return;
-            }
-            Err(error) => tracing::warn!(%error, "could not renew a lock"),
+        let asked = Instant::now();
+        match tokio::time::timeout_at(good_until, renew()).await {
+            Ok(Ok(Renewed::Until(_))) => good_until = asked + ttl,
+            Ok(Ok(Renewed::Lost)) | Err(_) => break,
+            Ok(Err(error)) => tracing::warn!(%error, "could not renew a lock"),
         }
-        if tokio::time::Instant::now() >= good_until {
-            lost.cancel();
-            return;
+        if Instant::now() >= good_until {
+            break;
         }
     }
+    lost.cancel();
 }
 
 impl ProjectHold {
-    fn keep(engine: &Engine, lease: ProjectLease) -> Self {
-        let (store, identity, ttl) =
-            (engine.store().clone(), engine.identity().clone(), engine.settings().lock_ttl);
-        identity.took();
-        let (lost, done) = (CancellationToken::new(), CancellationToken::new());
-        let lease = Arc::new(lease);
-        let task = {
-            let (store, lease, lost, done) = (store.clone(), lease.clone(), lost.clone(), done.clone());
-            task::start("project lock", async move {
-                tokio::select! {
-                    () = renew_until_lost(ttl, &lost, || store.project_lease_renew(&lease, ttl)) => {}
-                    () = done.cancelled() => {}
-                }
-            })
+    fn new(store: Store, lease: ProjectLease, ttl: Duration, counted: Counted) -> Self {
+        let (lease, lost) = (Arc::new(lease), CancellationToken::new());
+        let renewal = {
+            let (store, lease, lost) = (store.clone(), lease.clone(), lost.clone());
+            async move { renew_until_lost(ttl, &lost, || store.project_lease_renew(&lease, ttl)).await }
         };
-        Self { store, identity, lease, lost, done, task }
+        Self { store, lease, lost, upkeep: Upkeep::start("project lock", renewal), counted }
     }
 
     pub(crate) fn lease(&self) -> &ProjectLease {
@@ -234,21 +213,14 @@ impl ProjectHold {
     }
 
     pub(crate) async fn release(self) {
-        self.done.cancel();
-        log_panic(self.task.await, "project lock");
+        self.upkeep.end().await;
         let Some(lease) = Arc::into_inner(self.lease) else {
             tracing::error!("a project's lock was still in use when it was released; it runs out by itself");
             return;
         };
-        match self.store.project_lease_release(lease).await {
-            Ok(()) => self.identity.let_go(),
-            Err(error) => tracing::warn!(%error, "could not release a project's lock; it runs out by itself"),
+        if let Err(error) = self.store.project_lease_release(lease).await {
+            tracing::warn!(%error, "could not release a project's lock; it runs out by itself");
+            self.counted.still_held();
         }
-    }
-}
-
-fn log_panic(joined: Result<(), tokio::task::JoinError>, task: &'static str) {
-    if let Err(error) = joined {
-        tracing::error!(task, %error, "a task ended badly");
     }
 }

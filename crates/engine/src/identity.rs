@@ -1,5 +1,6 @@
 //! Who this process is to others: the owner strings of its locks, and the name behind a person's commands.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use drydock_domain::Holder;
@@ -29,21 +30,12 @@ impl Identity {
     pub(crate) fn holder(&self, purpose: &str) -> Holder {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         Holder {
-            owner: format!("{}{number}", self.prefix),
+            // Ends with a mark, so that no owner is the beginning of another.
+            owner: format!("{}{number}.", self.prefix),
             host: self.host.clone(),
             pid: self.pid,
             purpose: purpose.to_owned(),
         }
-    }
-
-    /// Counts a lock that was taken.
-    pub(crate) fn took(&self) {
-        self.held.fetch_add(1, Ordering::SeqCst);
-    }
-
-    /// Counts a lock that was let go of.
-    pub(crate) fn let_go(&self) {
-        self.held.fetch_sub(1, Ordering::SeqCst);
     }
 
     /// Says whether this process took a lock that it has not let go of.
@@ -54,5 +46,29 @@ impl Identity {
     /// Returns what all owner strings of this process begin with.
     pub(crate) fn prefix(&self) -> &str {
         &self.prefix
+    }
+}
+
+/// One lock, counted from before it is asked for until it is let go of.
+#[derive(Debug)]
+pub(crate) struct Counted {
+    identity: Arc<Identity>,
+}
+
+impl Counted {
+    pub(crate) fn new(identity: Arc<Identity>) -> Self {
+        identity.held.fetch_add(1, Ordering::SeqCst);
+        Self { identity }
+    }
+
+    /// Leaves it counted, because letting go of it failed.
+    pub(crate) fn still_held(self) {
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.identity.held.fetch_sub(1, Ordering::SeqCst);
     }
 }

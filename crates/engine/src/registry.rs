@@ -75,7 +75,7 @@ impl Engine {
     /// Creates an action from the text of its file.
     pub async fn action_create(&self, text: &str) -> Result<Action, EngineError> {
         let action = parse(text, clock::now()).map_err(|error| {
-            EngineError::invalid(error.to_string(), "correct the file; docs/config.md lists every key")
+            EngineError::invalid(error.to_string(), "correct the file; docs/actions.md lists every key")
         })?;
         if let Some(profile) = &action.profile
             && self.settings().profiles.iter().all(|known| known.name != *profile)
@@ -114,7 +114,17 @@ impl Engine {
         match &scope {
             InvariantScope::Global => {}
             InvariantScope::Project(name) => drop(self.project(name.as_str()).await?),
-            InvariantScope::Plan(id) => drop(self.plan_stored(id).await?),
+            InvariantScope::Plan(id) => {
+                let plan = self.plan_stored(id).await?;
+                if plan
+                    .spec
+                    .invariants
+                    .iter()
+                    .any(|rule| rule.name.as_str() == new.name && rule.scope == scope)
+                {
+                    return Err(EngineError::Exists { kind: "invariant", name: new.name });
+                }
+            }
             InvariantScope::Action(name) => {
                 let action = self.action(name.as_str()).await?;
                 if action.invariants.iter().any(|rule| rule.name.as_str() == new.name) {

@@ -8,17 +8,17 @@ use drydock_domain::{
     Phase, Plan, PlanId, Progress, Refusal, Stage, State, TakeOverCause,
 };
 use drydock_store::{Request, RequestKind};
-use drydock_worktree::CommitId;
 
 use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::hold::Hold;
+use crate::phase::landed;
 use crate::rule::Subject;
 use crate::task;
 
 /// How long a cancel waits for the process that runs the plan.
 const CANCEL_WAIT: Duration = Duration::from_secs(30);
-const CANCEL_POLL: Duration = Duration::from_millis(500);
+const CANCEL_POLL: Duration = Duration::from_millis(200);
 
 /// Who asks, and which revision they saw.
 #[derive(Debug, Clone)]
@@ -61,12 +61,20 @@ impl Engine {
         caller: &Caller,
     ) -> Result<Plan, EngineError> {
         let plan = self.expected(id, caller).await?;
+        // The phase was queued before and then held back: asking for it again is the answer to its gate.
+        if let (Approval::Person { note }, Some(_)) = (&approval, &plan.gate)
+            && plan.stage == to.phase().queued()
+        {
+            let approve = Command::Approve { note: note.clone() };
+            return Ok(self.issue(hold, approve, &caller.by).await?.plan);
+        }
         let ready = matches!(
             (&plan.stage, to),
             (Stage::Strategize(Progress::Reached(_)), Next::Execute)
                 | (Stage::Execute(Progress::Reached(_)), Next::Apply)
         );
-        // Looking outside is only worth it when the state machine could accept; under the lock that cannot change.
+        // Looking outside is only worth it when the state machine could accept; while the lock is held, and it is
+        // renewed until it is released, that cannot change.
         let (enforcement, changes) = if ready {
             self.advance_facts(&plan, to).await?
         } else {
@@ -87,7 +95,7 @@ impl Engine {
                 if changed.is_empty() { Changes::Nothing } else { Changes::Something }
             }
         };
-        Ok((self.enforce(plan, &project, to.phase(), subject).await?, changes))
+        Ok((self.enforce(plan, &project, to.phase(), subject, self.stopping()).await?, changes))
     }
 
     /// Answers a decision. The same answer again changes nothing; another one is refused.
@@ -116,14 +124,14 @@ impl Engine {
     ) -> Result<Plan, EngineError> {
         let plan = self.expected(&decision.plan, caller).await?;
         let stored = self.decision(decision.id.as_str()).await?;
-        match &stored.status {
-            DecisionStatus::Open => {}
-            DecisionStatus::Resolved(resolution) if resolution.option == option => return Ok(plan),
-            DecisionStatus::Resolved(_) | DecisionStatus::Withdrawn { .. } => {
-                return Err(Refusal::DecisionClosed(stored.id).into());
+        let effect = match &stored.status {
+            DecisionStatus::Open => {
+                stored.question.options.iter().find(|offered| offered.id == option).map(|it| it.effect)
             }
-        }
-        let effect = stored.question.options.iter().find(|offered| offered.id == option).map(|it| it.effect);
+            DecisionStatus::Resolved(resolution) if resolution.option == option => return Ok(plan),
+            // The state machine refuses it, and that raises the alert.
+            DecisionStatus::Resolved(_) | DecisionStatus::Withdrawn { .. } => None,
+        };
         match (effect, &plan.stage) {
             (Some(OptionEffect::Approve), Stage::Strategize(Progress::Reached(_))) => {
                 self.advance_held(hold, &plan.id, Next::Execute, Approval::Person { note }, caller).await
@@ -167,32 +175,24 @@ impl Engine {
     /// Ends a plan. When another process runs it, that process is asked to stop its agent and to record the end.
     pub async fn cancel(&self, plan: &PlanId, reason: String, caller: &Caller) -> Result<Plan, EngineError> {
         let deadline = tokio::time::Instant::now() + CANCEL_WAIT;
-        let mut watch = self.store().watch();
+        let request = Request { kind: RequestKind::Cancel, reason: reason.clone(), by: caller.by.clone() };
         loop {
             let lock = match self.steer(plan, caller, Command::Cancel { reason: reason.clone() }).await {
                 Err(EngineError::LockHeld { lock }) => lock,
                 answered => return answered,
             };
             let stored = self.plan_stored(plan).await?;
-            match stored.stage.state() {
-                // Whoever ran it has recorded the end and lets go of the lock in a moment.
-                State::Cancelled => return Ok(stored),
-                State::Applied => {}
-                State::Queued
-                | State::Processing
-                | State::Waiting
-                | State::Complete
-                | State::Errored
-                | State::Constrained => {
-                    let by = caller.by.clone();
-                    let request = Request { kind: RequestKind::Cancel, reason: reason.clone(), by };
-                    self.store().request_put(plan, &request).await?;
-                }
+            if stored.stage.state() == State::Cancelled {
+                return Ok(stored);
             }
             if tokio::time::Instant::now() >= deadline {
                 return Err(EngineError::LockHeld { lock });
             }
-            watch.changed(CANCEL_POLL).await;
+            // Put again after a look: a run that began since has swept earlier requests away.
+            if self.store().request_fetch(plan).await?.is_none() {
+                self.store().request_put(plan, &request).await?;
+            }
+            tokio::time::sleep(CANCEL_POLL).await;
         }
     }
 
@@ -225,11 +225,8 @@ impl Engine {
         let project_hold = self.hold_project(&project.name, self.stopping()).await?;
         let done = async {
             let repository = self.repository(&project).await?;
-            let landed = task::blocking(move || match intent.to.parse::<CommitId>() {
-                Ok(commit) => repository.contains(&intent.target, &commit),
-                Err(_) => Ok(true),
-            })
-            .await?;
+            let id = plan.id.clone();
+            let landed = task::blocking(move || landed(&repository, &id, &intent)).await?;
             if !landed {
                 self.issue_landing(hold, &project_hold, Command::Forgo, by).await?;
             }

@@ -7,7 +7,7 @@ use drydock_worktree::Git;
 
 use crate::engine::Engine;
 use crate::error::EngineError;
-use crate::phase::{Leftover, leftovers, remove_leftover};
+use crate::phase::{Work, leftovers, remove_empty, remove_leftover};
 use crate::task;
 
 /// One check of the health of everything.
@@ -152,33 +152,55 @@ impl Engine {
         let swept = self.sweep(&plan, sweep).await;
         hold.release().await;
         match swept {
-            Ok(removed) => collected.removed.extend(removed),
+            Ok(swept) => {
+                collected.removed.extend(swept.removed);
+                collected.kept.extend(swept.kept);
+            }
             Err(error) => collected.kept.push(keep(id.to_string(), error.to_string())),
         }
         Ok(())
     }
 
-    async fn sweep(&self, plan: &drydock_domain::Plan, sweep: Sweep) -> Result<Vec<Removed>, EngineError> {
+    async fn sweep(&self, plan: &drydock_domain::Plan, sweep: Sweep) -> Result<Collected, EngineError> {
         let project = self.project(plan.spec.project.as_str()).await?;
         let repository = self.repository(&project).await?;
         let base = crate::rule::Subject::of(plan)?.from;
         let (worktrees, id, state) = (self.settings().worktrees.clone(), plan.id.clone(), plan.stage.state());
         task::blocking(move || {
-            let found: Vec<Leftover> = leftovers(&worktrees, &id)
+            let found = leftovers(&worktrees, &id)
                 .map_err(|source| EngineError::File { attempt: format!("list the runs of {id}"), source })?;
-            let mut removed = Vec::new();
+            let mut swept = Collected::default();
             for leftover in found {
                 let what = format!("{id}/{}", leftover.run);
-                let proof = match sweep {
-                    Sweep::Tell => format!("the plan is {state}; its work will be kept as a snapshot"),
-                    Sweep::Remove => match remove_leftover(&repository, &id, &base, &leftover)? {
-                        Some(reference) => format!("the plan is {state}; its work is kept as {reference}"),
-                        None => format!("the plan is {state}; it held nothing that its base does not have"),
-                    },
+                let proof = |kept: &str| format!("the plan is {state}; {kept}");
+                let work = match sweep {
+                    Sweep::Tell => {
+                        swept.removed.push(Removed { what, proof: proof("its work will be kept first") });
+                        continue;
+                    }
+                    Sweep::Remove => remove_leftover(&repository, &id, &base, &leftover),
                 };
-                removed.push(Removed { what, proof });
+                match work {
+                    Ok(Work::Nothing) => {
+                        let proof = proof("it held nothing that its base does not have");
+                        swept.removed.push(Removed { what, proof });
+                    }
+                    Ok(Work::Snapshot(reference)) => {
+                        let proof = proof(&format!("its work is kept as {reference}"));
+                        swept.removed.push(Removed { what, proof });
+                    }
+                    Ok(Work::Directory { path, reason }) => {
+                        let reason =
+                            format!("its work cannot be captured ({reason}); it is now {}", path.display());
+                        swept.kept.push(Kept { what, reason });
+                    }
+                    Err(error) => swept.kept.push(Kept { what, reason: error.to_string() }),
+                }
             }
-            Ok(removed)
+            if sweep == Sweep::Remove {
+                remove_empty(&worktrees.join(id.as_str()))?;
+            }
+            Ok(swept)
         })
         .await
     }

@@ -1,14 +1,13 @@
 //! Why a plan is where it is: what holds it, who can act, and with which command. The words are made from the
 //! stored stage, so they cannot disagree with it.
 
-use drydock_domain::{Complete, Decision, Lock, LockScope, Plan, Progress, Recorded, Settled, Stage};
-use drydock_store::EventFilter;
+use drydock_domain::{Complete, Decision, Lock, LockScope, Plan, Progress, Settled, Stage};
 
 use crate::engine::Engine;
 use crate::error::EngineError;
 
-/// How many events are looked through for the latest block.
-const EVENTS_MAX: i64 = 10_000;
+/// How many of the newest events are looked through for the latest block.
+const EVENTS_MAX: i64 = 200;
 
 /// Why a plan is where it is.
 #[derive(Debug, Clone)]
@@ -50,18 +49,12 @@ impl Engine {
         Ok(Why { summary, holds, can_act, lock, decision })
     }
 
-    /// Returns what the latest enforcement said, when it blocked and nothing was enforced since.
+    /// Returns what the latest enforcement said, when it blocked and the plan has not moved since.
     async fn latest_block(&self, plan: &Plan) -> Result<Option<String>, EngineError> {
-        let filter = EventFilter { after: 0, plan: Some(plan.id.clone()), limit: EVENTS_MAX };
-        let events = self.store().event_list(&filter).await?;
-        let enforced = |event: &&Recorded| event.kind.starts_with("invariant.");
-        let Some(latest) =
-            events.iter().rev().find(enforced).filter(|event| event.kind == "invariant.blocked")
-        else {
-            return Ok(None);
-        };
-        let moved_on = events.iter().any(|event| event.seq > latest.seq && event.kind.starts_with("plan."));
-        if moved_on {
+        let recent = self.store().event_recent(&plan.id, EVENTS_MAX).await?;
+        let mut told = recent.iter().take_while(|event| !event.kind.starts_with("plan."));
+        let Some(latest) = told.find(|event| event.kind.starts_with("invariant.")) else { return Ok(None) };
+        if latest.kind != "invariant.blocked" {
             return Ok(None);
         }
         let at = latest.details["at"].as_str().unwrap_or("the next phase").to_owned();

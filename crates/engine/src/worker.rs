@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
-use drydock_domain::{Approval, Effect, Next};
+use drydock_domain::{Approval, Command, Effect, Next, Refusal};
 use drydock_store::Claim;
 
-use crate::engine::Engine;
+use crate::engine::{Engine, WORKER};
 use crate::error::EngineError;
 use crate::steer::Caller;
 use crate::task;
@@ -15,8 +15,9 @@ use crate::task;
 const IDLE_MAX: Duration = Duration::from_secs(2);
 /// The first wait before something that could not be done is tried again; it doubles up to the last.
 const BACK_OFF_FIRST: Duration = Duration::from_secs(1);
-const BACK_OFF_LAST: Duration = Duration::from_secs(300);
-const WORKER: &str = "drydock";
+const BACK_OFF_LAST: Duration = Duration::from_secs(60);
+/// After how many tries of the same thing a person is asked.
+const ATTEMPTS_MAX: i64 = 5;
 
 impl Engine {
     /// Works with `count` workers until [`Engine::stopping`] is cancelled; then each ends its plan resumable.
@@ -24,12 +25,23 @@ impl Engine {
         let workers: Vec<_> = (0..count)
             .map(|_| {
                 let engine = self.clone();
-                task::start("worker", async move { engine.work_alone().await })
+                task::start("worker", async move { engine.work_on().await })
             })
             .collect();
         for worker in workers {
             if let Err(error) = worker.await {
                 tracing::error!(%error, "a worker ended badly");
+            }
+        }
+    }
+
+    /// Keeps one worker at work: one that ended badly is replaced, and its plan is taken over like any other.
+    async fn work_on(&self) {
+        while !self.stopping().is_cancelled() {
+            let engine = self.clone();
+            if let Err(error) = task::start("worker's hands", async move { engine.work_alone().await }).await
+            {
+                tracing::error!(%error, "a worker ended badly; another goes on");
             }
         }
     }
@@ -56,7 +68,7 @@ impl Engine {
         }
     }
 
-    /// Does what was claimed. What could not be done now is due again later; its plan says why.
+    /// Does what was claimed. What could not be done now is due again later; what will not pass by itself is asked.
     async fn perform(&self, claim: Claim) {
         let done = match claim.effect {
             Effect::DrivePhase(_) => self.drive(claim.plan.clone()).await.map(drop),
@@ -64,9 +76,15 @@ impl Engine {
             Effect::AdvanceToApply => self.advance_unasked(&claim, Next::Apply).await,
         };
         let Err(error) = done else { return };
-        let delay = match &error {
-            EngineError::LockHeld { .. } => BACK_OFF_FIRST,
-            _ => back_off(claim.attempts),
+        let delay = match outlook(&error, claim.attempts) {
+            Outlook::Later(delay) => delay,
+            Outlook::Person => match self.hold_back(&claim, &error).await {
+                Ok(()) => return,
+                Err(failure) => {
+                    tracing::warn!(plan = %claim.plan, error = %failure, "could not ask a person");
+                    back_off(claim.attempts)
+                }
+            },
         };
         tracing::info!(plan = %claim.plan, %error, delay_s = delay.as_secs(), "not done now");
         if let Err(error) = self.store().effect_defer(&claim, delay).await {
@@ -80,6 +98,31 @@ impl Engine {
         let done = self.advance_held(&hold, &claim.plan, to, Approval::Profile, &caller).await;
         hold.release().await;
         done.map(drop)
+    }
+
+    /// Opens a gate that says what the plan met, so that it waits for a person instead of for ever.
+    async fn hold_back(&self, claim: &Claim, met: &EngineError) -> Result<(), EngineError> {
+        let hold = self.hold(&claim.plan, "ask a person").await?;
+        let done = self.issue(&hold, Command::HoldBack { reason: met.to_string() }, WORKER).await;
+        hold.release().await;
+        done.map(drop)
+    }
+}
+
+/// What to expect of something that could not be done.
+enum Outlook {
+    Later(Duration),
+    Person,
+}
+
+fn outlook(error: &EngineError, attempts: i64) -> Outlook {
+    match error {
+        EngineError::LockHeld { .. } => Outlook::Later(BACK_OFF_FIRST),
+        EngineError::Refused(Refusal::Blocked(_) | Refusal::NothingChanged) => Outlook::Person,
+        // The plan moved on since the claim; what is due now stands in the outbox.
+        EngineError::Refused(_) => Outlook::Later(back_off(attempts)),
+        error if error.is_transient() || attempts < ATTEMPTS_MAX => Outlook::Later(back_off(attempts)),
+        _ => Outlook::Person,
     }
 }
 

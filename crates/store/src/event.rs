@@ -101,6 +101,26 @@ impl Store {
         })
     }
 
+    /// Returns the newest events of a plan, newest first.
+    pub fn event_recent(
+        &self,
+        plan: &PlanId,
+        limit: i64,
+    ) -> BoxFuture<'_, Result<Vec<Recorded>, StoreError>> {
+        let params: [Value; 2] = [plan.as_str().into(), page_size(limit).into()];
+        Box::pin(async move {
+            self.number_events().await?;
+            self.read(move |tx| {
+                Box::pin(async move {
+                    let sql = "SELECT seq, at, kind, plan, run, revision, details FROM events \
+                               WHERE plan = $1 AND seq IS NOT NULL ORDER BY seq DESC LIMIT $2";
+                    tx.last(Statement::new(sql, params)).await?.iter().map(recorded).collect()
+                })
+            })
+            .await
+        })
+    }
+
     async fn number_events(&self) -> Result<(), StoreError> {
         match self.engine() {
             Engine::Sqlite(_) => Ok(()),

@@ -22,6 +22,10 @@ const FLUSH: Duration = Duration::from_millis(300);
 const LINES_PER_EVENT_MAX: usize = 40;
 /// How many events one run's output makes at the most.
 const OUTPUT_EVENTS_MAX: usize = 200;
+/// How many messages of one run are heard; what is beyond is counted.
+const MESSAGES_MAX: usize = 1_000;
+/// How many choices a plan keeps.
+const CHOICES_MAX: usize = 200;
 /// How long a line in an event is at the most.
 const LINE_MAX: usize = 500;
 
@@ -183,12 +187,23 @@ struct Listener<'a> {
     lines: Vec<String>,
     unsaid: usize,
     output_events: usize,
+    messages: usize,
 }
 
 impl<'a> Listener<'a> {
     fn new(scope: &'a Scope<'a>, agent: &'a str, checkout: &'a Checkout) -> Self {
         let (choices, lines) = (Vec::new(), Vec::new());
-        Self { scope, agent, checkout, choices, question: None, lines, unsaid: 0, output_events: 0 }
+        Self {
+            scope,
+            agent,
+            checkout,
+            choices,
+            question: None,
+            lines,
+            unsaid: 0,
+            output_events: 0,
+            messages: 0,
+        }
     }
 
     async fn listen(
@@ -210,24 +225,31 @@ impl<'a> Listener<'a> {
                 stop.cancel();
             }
         }
+        // The end is always told, with how much was left out on the way.
+        self.output_events = self.output_events.min(OUTPUT_EVENTS_MAX - 1);
         self.flush().await
     }
 
     async fn hear(&mut self, signal: Signal) -> Result<(), EngineError> {
         match signal {
             Signal::Log { line, .. } => self.line(&line),
+            Signal::Garbled { .. } | Signal::Message(_) if self.messages >= MESSAGES_MAX => self.unsaid += 1,
             Signal::Garbled { line, reason } => {
+                self.messages += 1;
                 self.line(&line);
                 let details = json!({ "agent": self.agent, "reason": reason });
                 self.scope.note(Event::Agent { what: "garbled", details }).await?;
             }
-            Signal::Message(message) => self.message(message).await?,
+            Signal::Message(message) => {
+                self.messages += 1;
+                self.message(message).await?;
+            }
         }
         Ok(())
     }
 
     fn line(&mut self, line: &str) {
-        if self.lines.len() < LINES_PER_EVENT_MAX && self.output_events < OUTPUT_EVENTS_MAX {
+        if self.lines.len() < LINES_PER_EVENT_MAX {
             self.lines.push(line.chars().take(LINE_MAX).collect());
         } else {
             self.unsaid += 1;
@@ -235,7 +257,7 @@ impl<'a> Listener<'a> {
     }
 
     async fn flush(&mut self) -> Result<(), EngineError> {
-        if self.lines.is_empty() {
+        if self.lines.is_empty() || self.output_events >= OUTPUT_EVENTS_MAX {
             return Ok(());
         }
         self.output_events += 1;
@@ -251,7 +273,9 @@ impl<'a> Listener<'a> {
         let event = match message {
             Message::Choice { question, chosen, alternatives, rationale, confidence } => {
                 let choice = Choice { question, chosen, alternatives, rationale, confidence };
-                self.choices.push(choice.clone());
+                if self.choices.len() < CHOICES_MAX {
+                    self.choices.push(choice.clone());
+                }
                 Event::ChoiceRecorded(choice)
             }
             Message::Progress { text, percent } => Event::Agent {

@@ -3,13 +3,15 @@
 //! dirty ones. All of it under the project's lock.
 
 use drydock_domain::{
-    Command, Enforcement, ErrorClass, Event, Intent, NewEntry, Phase, Plan, Question, ValidationRun,
+    Command, Enforcement, ErrorClass, Event, Intent, NewEntry, Phase, Plan, PlanId, Question, RunId,
+    ValidationRun,
 };
-use drydock_worktree::{CommitId, Landing, Merge, Push};
+use drydock_worktree::{CommitId, Landing, Merge, Push, RefDeleted, Repository};
 use serde_json::json;
 
 use super::execute::entry;
 use super::scope::{End, Scope, commit_id, signature};
+use crate::engine::WORKER;
 use crate::error::EngineError;
 use crate::hold::ProjectHold;
 use crate::rule::Subject;
@@ -18,18 +20,26 @@ use crate::task;
 /// How often a landing starts over because the target moved in between.
 const ATTEMPTS_MAX: usize = 10;
 const SUBJECT_MAX: usize = 72;
-const WORKER: &str = "drydock";
 
 pub(super) async fn run(scope: &Scope<'_>) -> Result<End, EngineError> {
-    scope.prepare().await?;
+    let _alive = scope.prepare().await?;
     let project = match scope.engine.hold_project(&scope.project.name, &scope.stop).await {
         Err(EngineError::LockHeld { .. }) if scope.stop.is_cancelled() => return Ok(End::Stopped),
         held => held?,
     };
     let lander = Lander { scope, project: &project };
-    let ended = tokio::select! {
-        ended = lander.run() => ended,
-        () = project.lost().cancelled() => Err(EngineError::LeaseLost { key: scope.project.name.to_string() }),
+    let ended = {
+        let landing = lander.run();
+        tokio::pin!(landing);
+        tokio::select! {
+            ended = &mut landing => ended,
+            () = project.lost().cancelled() => {
+                // Waited for to its end: git must not move the target after we have let go of the plan.
+                scope.stop.cancel();
+                drop(landing.await);
+                Err(EngineError::LeaseLost { key: scope.project.name.to_string() })
+            }
+        }
     };
     project.release().await;
     ended
@@ -80,13 +90,13 @@ impl Lander<'_> {
     /// or still stands where it stood, or was rewritten, in which case only a person can say.
     async fn settle(&self, intent: Intent) -> Result<Option<End>, EngineError> {
         let (from, to) = (commit_id(&intent.from)?, commit_id(&intent.to)?);
-        let (target, begun, landed) = (intent.target.clone(), from.clone(), to.clone());
-        let (has_to, has_from) = self
-            .scope
-            .git(move |repository| {
-                Ok((repository.contains(&target, &landed)?, repository.contains(&target, &begun)?))
-            })
-            .await?;
+        let (id, begun, seen) = (self.scope.plan.id.clone(), from.clone(), intent.clone());
+        let repository = self.scope.repository.clone();
+        let (has_to, has_from) = task::blocking(move || {
+            let has_to = landed(&repository, &id, &seen)?;
+            Ok::<_, EngineError>((has_to, repository.contains(&seen.target, &begun)?))
+        })
+        .await?;
         match (has_to, has_from) {
             (true, _) => self.landed(&to).await.map(Some),
             (false, true) => {
@@ -162,7 +172,12 @@ impl Lander<'_> {
     async fn judge(&self, merged: &Merged) -> Result<Option<Vec<String>>, EngineError> {
         let scope = self.scope;
         let subject = Subject { from: merged.from.clone(), to: merged.commit.clone() };
-        let enforcement = scope.engine.enforce(&scope.plan, &scope.project, Phase::Apply, subject).await?;
+        let looked =
+            scope.engine.enforce(&scope.plan, &scope.project, Phase::Apply, subject, &scope.stop).await;
+        let enforcement = match looked {
+            Err(EngineError::Interrupted) => return Ok(None),
+            looked => looked?,
+        };
         let mut reasons: Vec<_> = enforcement.blocking().iter().map(|finding| finding.describe()).collect();
         scope.note(enforced(enforcement)).await?;
         if scope.plan.spec.validations.is_empty() {
@@ -185,15 +200,21 @@ impl Lander<'_> {
         let target = scope.project.target.clone();
         let intent =
             Intent { target: target.clone(), from: merged.from.to_string(), to: merged.commit.to_string() };
+        // The permit comes before the fenced commit, and the landing compares it: whoever takes the plan over deletes
+        // it first, so a process that wakes up too late can move nothing.
+        let permit = permit(&scope.plan.id, &scope.run);
+        let (name, to) = (permit.clone(), merged.commit.clone());
+        scope.git(move |repository| repository.ref_create(&name, &to)).await?;
         let intend = Command::Intend(scope.run.clone(), intent);
         scope.engine.issue_landing(scope.hold, self.project, intend, WORKER).await?;
         let (branch, from, to) = (target.clone(), merged.from.clone(), merged.commit.clone());
-        let landing = scope.git(move |repository| repository.land(&branch, &from, &to)).await?;
+        let landing = scope.git(move |repository| repository.land(&branch, &from, &to, &permit)).await?;
         let end = match landing {
             Landing::Moved | Landing::Already => {
                 return self.landed(&merged.commit).await.map(Attempt::Ended);
             }
             Landing::Stale { .. } => Attempt::TargetMoved,
+            Landing::Revoked => return Err(EngineError::LeaseLost { key: scope.plan.id.to_string() }),
             Landing::Dirty { worktree, paths } => {
                 let text = format!(
                     "{} has uncommitted changes in the way of landing on {target}: {}; commit or stash them, then \
@@ -213,14 +234,21 @@ impl Lander<'_> {
                 Attempt::Ended(scope.failed(ErrorClass::TargetDirty, text))
             }
         };
+        self.revoke().await?;
         scope.engine.issue_landing(scope.hold, self.project, Command::Forgo, WORKER).await?;
         Ok(end)
+    }
+
+    async fn revoke(&self) -> Result<(), EngineError> {
+        let (repository, id) = (self.scope.repository.clone(), self.scope.plan.id.clone());
+        task::blocking(move || revoke(&repository, &id)).await
     }
 
     /// The target contains the commit: push it where there is a remote, and record the end.
     async fn landed(&self, commit: &CommitId) -> Result<End, EngineError> {
         let scope = self.scope;
         self.push(commit).await?;
+        self.revoke().await?;
         let land = Command::Land(scope.run.clone(), commit.to_string());
         scope.engine.issue_landing(scope.hold, self.project, land, WORKER).await?;
         Ok(End::Recorded)
@@ -244,6 +272,27 @@ impl Lander<'_> {
     fn constrained(&self, reasons: Vec<String>) -> End {
         End::Report(Box::new(Command::Constrain(self.scope.run.clone(), reasons)))
     }
+}
+
+/// The ref that lets one run of a plan land.
+fn permit(plan: &PlanId, run: &RunId) -> String {
+    format!("refs/drydock/intent/{plan}/{run}")
+}
+
+/// Takes back every permit of a plan, and then looks whether the commit of its intent landed.
+pub(crate) fn landed(repository: &Repository, plan: &PlanId, intent: &Intent) -> Result<bool, EngineError> {
+    revoke(repository, plan)?;
+    Ok(repository.contains(&intent.target, &commit_id(&intent.to)?)?)
+}
+
+fn revoke(repository: &Repository, plan: &PlanId) -> Result<(), EngineError> {
+    for (name, commit) in repository.refs(&format!("refs/drydock/intent/{plan}/"))? {
+        match repository.ref_delete(&name, &commit)? {
+            RefDeleted::Deleted | RefDeleted::Absent => {}
+            RefDeleted::Moved { .. } => return Err(EngineError::LeaseLost { key: plan.to_string() }),
+        }
+    }
+    Ok(())
 }
 
 fn enforced(enforcement: Enforcement) -> Event {

@@ -10,13 +10,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::scope::{End, Scope};
 use super::{apply, execute, leftovers, strategize};
-use crate::engine::Engine;
+use crate::engine::{Engine, WORKER};
 use crate::error::EngineError;
 use crate::hold::Hold;
 use crate::rule::Subject;
-
-/// Who reports what a run came to.
-const WORKER: &str = "drydock";
 
 /// Why a run was asked to stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,7 +31,7 @@ impl Engine {
         let engine = self.clone();
         Box::pin(async move {
             let mut hold = engine.hold(&plan, "drive a phase").await?;
-            hold.keep_alive(engine.settings().lock_ttl);
+            hold.listen();
             let driven = engine.drive_held(&hold, &plan).await;
             hold.release().await;
             driven
@@ -58,7 +55,7 @@ impl Engine {
         };
         let project = self.project(plan.spec.project.as_str()).await?;
         let repository = self.repository(&project).await?;
-        leftovers::set_aside(self, &plan, &repository).await?;
+        leftovers::set_aside(self, hold, &plan, &repository).await?;
         let plan = self.start(hold, plan, &project).await?;
         let run = plan.run.clone().expect("a started plan has a run");
         let stop = CancellationToken::new();
@@ -73,7 +70,8 @@ impl Engine {
             Phase::Strategize if plan.gate.is_none() => {
                 let mut at_base = plan.clone();
                 at_base.base_commit.clone_from(&base);
-                self.enforce(&at_base, project, phase, Subject::of(&at_base)?).await?
+                let subject = Subject::of(&at_base)?;
+                self.enforce(&at_base, project, phase, subject, self.stopping()).await?
             }
             Phase::Strategize | Phase::Execute | Phase::Apply => Enforcement::nothing(phase),
         };
@@ -93,7 +91,7 @@ impl Engine {
                     ended = &mut body => break ended,
                     () = hold.lost().cancelled(), if open => cause = Cause::LockLost,
                     () = self.stopping().cancelled(), if open => cause = Cause::Interrupted,
-                    () = hold.cancel_asked(), if open => cause = Cause::CancelAsked,
+                    () = hold.cancel_asked().cancelled(), if open => cause = Cause::CancelAsked,
                 }
                 scope.stop.cancel();
             }
@@ -103,7 +101,7 @@ impl Engine {
             (_, Cause::LockLost) => return Err(EngineError::LeaseLost { key: id.to_string() }),
             (Ok(End::Recorded), _) => {
                 // What landed needs no directories any more. Should this fail, `gc` does it later.
-                if let Err(error) = leftovers::set_aside(self, &scope.plan, &scope.repository).await {
+                if let Err(error) = leftovers::set_aside(self, hold, &scope.plan, &scope.repository).await {
                     tracing::warn!(plan = %id, %error, "could not remove the directories of a landed plan");
                 }
                 return self.plan_stored(id).await;
@@ -114,6 +112,11 @@ impl Engine {
                 Command::TakeOver(TakeOverCause::Interrupted)
             }
             (Err(error @ (EngineError::LeaseLost { .. } | EngineError::Store(_))), _) => return Err(error),
+            // Another landing is slow; that is no failure of this plan.
+            (Err(error @ EngineError::LockHeld { .. }), _) => {
+                self.issue(hold, Command::TakeOver(TakeOverCause::Interrupted), WORKER).await?;
+                return Err(error);
+            }
             (Err(error), _) => failure(&scope, &error),
         };
         Ok(self.issue(hold, command, WORKER).await?.plan)
@@ -144,5 +147,20 @@ fn failure(scope: &Scope<'_>, error: &EngineError) -> Command {
         text.push_str(&format!(": {cause}"));
         source = cause.source();
     }
-    Command::Fail(scope.run.clone(), Failure { class: ErrorClass::Git, text }, None)
+    let class = match error {
+        EngineError::File { .. } => ErrorClass::Filesystem,
+        EngineError::Absent(_) | EngineError::Invalid { .. } => ErrorClass::Inconsistent,
+        EngineError::Git(_)
+        | EngineError::Repository(_)
+        | EngineError::Refused(_)
+        | EngineError::LockHeld { .. }
+        | EngineError::LeaseLost { .. }
+        | EngineError::StaleRevision { .. }
+        | EngineError::Ambiguous { .. }
+        | EngineError::Exists { .. }
+        | EngineError::InUse { .. }
+        | EngineError::Interrupted
+        | EngineError::Store(_) => ErrorClass::Git,
+    };
+    Command::Fail(scope.run.clone(), Failure { class, text }, None)
 }

@@ -19,14 +19,15 @@ pub(super) async fn run(scope: &Scope<'_>) -> Result<End, EngineError> {
         let text = "no agent is named: neither by the action, nor by --agent, nor as [defaults] agent";
         return Ok(scope.failed(ErrorClass::AgentMissing, text));
     };
-    scope.prepare().await?;
-    let (path, branch, base) = (scope.tree(), scope.plan.branch(), scope.base()?);
-    let checkout = scope.git(move |repository| repository.checkout_add(&path, &branch, &base)).await?;
+    // Opened first: it is a fenced commit, so a process that lost its lease goes no further.
     let changeset = scope
         .engine
         .store()
         .changeset_open(scope.hold.lease(), &scope.run, &agent, scope.engine.fresh_changeset())
         .await?;
+    let _alive = scope.prepare().await?;
+    let (path, branch, base) = (scope.tree(), scope.plan.branch(), scope.base()?);
+    let checkout = scope.git(move |repository| repository.checkout_add(&path, &branch, &base)).await?;
     match scope.agent(&agent, Role::Writer, &checkout).await? {
         AgentEnd::Finished { .. } => {}
         AgentEnd::Ended(end) => return Ok(end),

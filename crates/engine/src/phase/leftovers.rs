@@ -1,15 +1,24 @@
 //! Directories of runs that ended. Their work is kept as a snapshot before anything is removed, so that a crash, a
-//! retry or a clean-up never loses what an agent wrote.
+//! retry or a clean-up never loses what an agent wrote (INV-KEEP). A run that lives holds its directory by a lock of
+//! the operating system, so that not even a process that lost its lease can take it for a leftover.
 
+use std::fs::{self, File, TryLockError};
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-use drydock_domain::{Plan, PlanId};
-use drydock_worktree::{CommitId, Repository};
+use drydock_domain::{Event, Plan, PlanId};
+use drydock_worktree::{Checkout, CommitId, Repository};
 
 use super::scope::{commit_id, signature, snapshot};
 use crate::engine::Engine;
 use crate::error::EngineError;
+use crate::hold::Hold;
 use crate::task;
+
+/// The file that a living run holds locked.
+const ALIVE: &str = "alive";
+/// Where directories go whose work cannot be captured.
+const KEPT: &str = "kept";
 
 /// The directory of a run that is not going on.
 #[derive(Debug, Clone)]
@@ -18,12 +27,41 @@ pub(crate) struct Leftover {
     pub(crate) run: String,
 }
 
+/// What became of the work in a leftover.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Work {
+    /// There was nothing that the base does not have.
+    Nothing,
+    /// This ref keeps it.
+    Snapshot(String),
+    /// It cannot be captured, so the directory itself is kept here.
+    Directory { path: PathBuf, reason: String },
+}
+
+/// The lock of a living run on its directory; dying lets go of it.
+#[derive(Debug)]
+pub(crate) struct Alive {
+    _file: File,
+}
+
+/// Makes the directory of a run and takes its lock.
+pub(crate) fn occupy(directory: &Path) -> io::Result<Alive> {
+    fs::create_dir_all(directory.join("temp"))?;
+    let file = File::create(directory.join(ALIVE))?;
+    match file.try_lock() {
+        Ok(()) => Ok(Alive { _file: file }),
+        Err(TryLockError::WouldBlock) => {
+            Err(io::Error::new(ErrorKind::ResourceBusy, "another process runs it"))
+        }
+        Err(TryLockError::Error(error)) => Err(error),
+    }
+}
+
 /// Returns the run directories of a plan.
-pub(crate) fn leftovers(worktrees: &Path, plan: &PlanId) -> std::io::Result<Vec<Leftover>> {
-    let directory = worktrees.join(plan.as_str());
-    let entries = match std::fs::read_dir(&directory) {
+pub(crate) fn leftovers(worktrees: &Path, plan: &PlanId) -> io::Result<Vec<Leftover>> {
+    let entries = match fs::read_dir(worktrees.join(plan.as_str())) {
         Ok(entries) => entries,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => return Err(error),
     };
     let mut found = Vec::new();
@@ -34,63 +72,129 @@ pub(crate) fn leftovers(worktrees: &Path, plan: &PlanId) -> std::io::Result<Vec<
     Ok(found)
 }
 
-/// Keeps the work of a run's directory as a snapshot and removes the directory. Returns the snapshot's ref, or none
-/// when there was nothing that the base does not have.
+/// Keeps the work of a run's directory and removes the directory. A run that lives is an error.
 pub(crate) fn remove_leftover(
     repository: &Repository,
     plan: &PlanId,
     base: &CommitId,
     leftover: &Leftover,
-) -> Result<Option<String>, EngineError> {
+) -> Result<Work, EngineError> {
+    let _alive = claim(leftover)?;
     let tree = leftover.path.join("tree");
-    let kept = match repository.checkout_open(&tree)? {
-        None => None,
-        Some(checkout) => {
-            let message = format!("work of {} of {plan}", leftover.run);
-            let captured = checkout.capture(base, &message, &signature(repository))?;
-            if captured.tree == repository.tree_of(base)? {
-                None
-            } else {
-                Some(snapshot(repository, plan.as_str(), &captured)?)
-            }
-        }
+    let work = match (repository.checkout_open(&tree)?, is_empty(&tree)) {
+        (Some(checkout), _) => capture(repository, &checkout, plan, base, leftover),
+        (None, true) => Ok(Work::Nothing),
+        (None, false) => Err("git no longer knows it as a worktree".to_owned()),
     };
-    repository.checkout_remove(&tree)?;
-    match std::fs::remove_dir_all(&leftover.path) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            Err(EngineError::File { attempt: format!("remove {}", leftover.path.display()), source: error })
+    match work {
+        Ok(work) => {
+            repository.checkout_remove(&tree)?;
+            remove_directory(&leftover.path)?;
+            Ok(work)
         }
-        Ok(()) | Err(_) => Ok(kept),
+        Err(reason) => put_by(repository, plan, leftover, reason),
     }
 }
 
-/// Sets the work of all earlier runs of a plan aside; a new run starts clean.
+fn claim(leftover: &Leftover) -> Result<Option<File>, EngineError> {
+    let file = match File::open(leftover.path.join(ALIVE)) {
+        Ok(file) => file,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(source) => return Err(failed("open", &leftover.path, source)),
+    };
+    match file.try_lock() {
+        Ok(()) => Ok(Some(file)),
+        Err(TryLockError::WouldBlock) => Err(EngineError::LeaseLost { key: leftover.run.clone() }),
+        Err(TryLockError::Error(source)) => Err(failed("lock", &leftover.path, source)),
+    }
+}
+
+/// Captures the work, or says why it cannot be: a nested repository or a strange name is no reason to lose it.
+fn capture(
+    repository: &Repository,
+    checkout: &Checkout,
+    plan: &PlanId,
+    base: &CommitId,
+    leftover: &Leftover,
+) -> Result<Work, String> {
+    let message = format!("work of {} of {plan}", leftover.run);
+    let captured =
+        checkout.capture(base, &message, &signature(repository)).map_err(|error| error.to_string())?;
+    if captured.tree == repository.tree_of(base).map_err(|error| error.to_string())? {
+        return Ok(Work::Nothing);
+    }
+    snapshot(repository, plan.as_str(), &captured).map(Work::Snapshot).map_err(|error| error.to_string())
+}
+
+/// Moves a directory out of the way with every byte in it, and frees the branch it had checked out.
+fn put_by(
+    repository: &Repository,
+    plan: &PlanId,
+    leftover: &Leftover,
+    reason: String,
+) -> Result<Work, EngineError> {
+    let worktrees = leftover.path.parent().and_then(Path::parent).unwrap_or(Path::new("."));
+    let path = worktrees.join(KEPT).join(plan.as_str()).join(&leftover.run);
+    let parent = path.parent().unwrap_or(worktrees);
+    fs::create_dir_all(parent).map_err(|source| failed("make", parent, source))?;
+    fs::rename(&leftover.path, &path).map_err(|source| failed("move", &leftover.path, source))?;
+    repository.checkout_remove(&leftover.path.join("tree"))?;
+    Ok(Work::Directory { path, reason })
+}
+
+fn is_empty(tree: &Path) -> bool {
+    match fs::read_dir(tree) {
+        Ok(mut entries) => entries.next().is_none(),
+        Err(error) => error.kind() == ErrorKind::NotFound,
+    }
+}
+
+fn remove_directory(path: &Path) -> Result<(), EngineError> {
+    match fs::remove_dir_all(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(failed("remove", path, error)),
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+/// Removes the directory of a plan that has no runs in it any more.
+pub(crate) fn remove_empty(directory: &Path) -> Result<(), EngineError> {
+    match fs::remove_dir(directory) {
+        Err(error) if !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::DirectoryNotEmpty) => {
+            Err(failed("remove", directory, error))
+        }
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+fn failed(verb: &str, path: &Path, source: io::Error) -> EngineError {
+    EngineError::File { attempt: format!("{verb} {}", path.display()), source }
+}
+
+/// Sets the work of all earlier runs of a plan aside; a new run starts clean. What could only be kept as a directory
+/// is told, because somebody should look.
 pub(super) async fn set_aside(
     engine: &Engine,
+    hold: &Hold,
     plan: &Plan,
     repository: &Repository,
 ) -> Result<(), EngineError> {
     let worktrees = engine.settings().worktrees.clone();
     let (id, base, repository) = (plan.id.clone(), commit_id(&plan.base_commit)?, repository.clone());
-    task::blocking(move || {
-        let found = leftovers(&worktrees, &id)
-            .map_err(|source| EngineError::File { attempt: format!("list the runs of {id}"), source })?;
-        if found.is_empty() {
-            return Ok(());
-        }
+    let alerts = task::blocking(move || -> Result<Vec<Event>, EngineError> {
+        let own = worktrees.join(id.as_str());
+        let found = leftovers(&worktrees, &id).map_err(|source| failed("list", &own, source))?;
+        let mut alerts = Vec::new();
         for leftover in found {
-            let kept = remove_leftover(&repository, &id, &base, &leftover)?;
-            tracing::debug!(run = leftover.run, ?kept, "set the directory of an ended run aside");
+            let work = remove_leftover(&repository, &id, &base, &leftover)?;
+            tracing::debug!(run = leftover.run, ?work, "set the directory of an ended run aside");
+            if let Work::Directory { path, reason } = work {
+                let text = format!("the work of {} is kept in {}: {reason}", leftover.run, path.display());
+                alerts.push(Event::Alert { priority: "high", text });
+            }
         }
-        remove_empty(&worktrees.join(id.as_str()))
+        remove_empty(&own)?;
+        Ok(alerts)
     })
-    .await
-}
-
-fn remove_empty(directory: &Path) -> Result<(), EngineError> {
-    match std::fs::remove_dir(directory) {
-        Ok(()) => Ok(()),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
-        Err(source) => Err(EngineError::File { attempt: format!("remove {}", directory.display()), source }),
-    }
+    .await?;
+    if alerts.is_empty() { Ok(()) } else { engine.note(hold, alerts).await }
 }

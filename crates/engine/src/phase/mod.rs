@@ -10,4 +10,5 @@ mod strategize;
 mod validate;
 
 pub(crate) use agents::wording;
-pub(crate) use leftovers::{Leftover, leftovers, remove_leftover};
+pub(crate) use apply::landed;
+pub(crate) use leftovers::{Alive, Work, leftovers, occupy, remove_empty, remove_leftover};

@@ -6,6 +6,7 @@ use drydock_domain::{Command, ErrorClass, Event, Failure, Plan, Project, RunId, 
 use drydock_worktree::{Captured, CommitId, GitError, RefCreated, Repository, Signature};
 use tokio_util::sync::CancellationToken;
 
+use super::leftovers::{Alive, occupy};
 use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::hold::Hold;
@@ -72,10 +73,10 @@ impl Scope<'_> {
         End::Report(Box::new(Command::Fail(self.run.clone(), failure, None)))
     }
 
-    /// Makes the run's directories.
-    pub(super) async fn prepare(&self) -> Result<(), EngineError> {
-        let temp = self.temp();
-        let made = task::blocking(move || std::fs::create_dir_all(&temp)).await;
+    /// Makes the run's directories, and holds them until the value is dropped.
+    pub(super) async fn prepare(&self) -> Result<Alive, EngineError> {
+        let directory = self.directory();
+        let made = task::blocking(move || occupy(&directory)).await;
         made.map_err(|source| EngineError::File { attempt: "make the run's directory".to_owned(), source })
     }
 }

@@ -15,7 +15,7 @@ pub(super) async fn run(scope: &Scope<'_>) -> Result<End, EngineError> {
     let Some(agent) = scope.plan.spec.agents.strategize.clone() else {
         return Ok(complete(scope, Vec::new()));
     };
-    scope.prepare().await?;
+    let _alive = scope.prepare().await?;
     let (path, branch, base) = (scope.tree(), scope.plan.branch(), scope.base()?);
     let checkout = scope.git(move |repository| repository.checkout_add(&path, &branch, &base)).await?;
     let mut choices = match scope.agent(&agent, Role::Strategist, &checkout).await? {

@@ -13,6 +13,7 @@ use super::expression;
 use super::facts::{DiffFacts, Facts, gather, measure};
 use crate::engine::Engine;
 use crate::error::EngineError;
+use crate::phase::{Alive, occupy};
 use crate::task;
 
 /// How long the command of an invariant may take.
@@ -42,21 +43,23 @@ impl Subject {
 /// Returns the invariants that hold for a plan, as they are stored now.
 pub(crate) async fn effective_for(engine: &Engine, plan: &Plan) -> Result<Vec<Invariant>, EngineError> {
     let spec = &plan.spec;
-    let mut candidates =
-        engine.store().invariant_candidates(&spec.project, &spec.action, Some(&plan.id)).await?;
-    candidates.extend(spec.invariants.iter().cloned());
+    // The plan's own copies first: at the same scope the first of a name is kept.
+    let mut candidates = spec.invariants.clone();
+    candidates
+        .extend(engine.store().invariant_candidates(&spec.project, &spec.action, Some(&plan.id)).await?);
     Ok(effective(candidates))
 }
 
 impl Engine {
     /// Looks at every invariant that is enforced before a phase. What cannot be found out is a finding that blocks,
-    /// so the only errors are those of finding the rules themselves.
+    /// so the only errors are those of finding the rules themselves, and being asked to stop before all have answered.
     pub(crate) async fn enforce(
         &self,
         plan: &Plan,
         project: &Project,
         at: Phase,
         subject: Subject,
+        stop: &CancellationToken,
     ) -> Result<Enforcement, EngineError> {
         let rules: Vec<_> =
             effective_for(self, plan).await?.into_iter().filter(|rule| rule.at.contains(&at)).collect();
@@ -77,7 +80,7 @@ impl Engine {
                 (Rule::Command(_), _, Err(reason)) => Check::Unknown(reason.clone()),
                 (Rule::Command(command), _, Ok(place)) => {
                     let facts = gather(plan, project, at, DiffFacts::default());
-                    self.command_check(command, place, &facts, &subject).await
+                    self.command_check(command, place, &facts, &subject, stop).await
                 }
             };
             findings.push(Finding { invariant: rule.name, scope: rule.scope, check });
@@ -85,7 +88,8 @@ impl Engine {
         if let Ok(place) = place {
             self.command_place_remove(repository, place).await;
         }
-        Ok(Enforcement { at, findings })
+        // A command that we stopped ourselves has said nothing about its rule.
+        if stop.is_cancelled() { Err(EngineError::Interrupted) } else { Ok(Enforcement { at, findings }) }
     }
 
     async fn measured(
@@ -113,17 +117,18 @@ impl Engine {
         subject: &Subject,
     ) -> Result<CommandPlace, String> {
         if !rules.iter().any(|rule| matches!(rule.rule, Rule::Command(_))) {
-            return Ok(CommandPlace { root: None });
+            return Ok(CommandPlace { root: None, alive: None });
         }
         let name = format!("rules-{}", self.fresh_run());
         let root = self.settings().worktrees.join(plan.id.as_str()).join(name);
         let (repository, commit, path) = (repository.clone(), subject.to.clone(), root.join("tree"));
+        let directory = root.clone();
         let made = task::blocking(move || {
-            std::fs::create_dir_all(path.with_file_name("temp")).map_err(|error| error.to_string())?;
-            repository.checkout_detached(&path, &commit).map(|_| ()).map_err(|error| error.to_string())
+            let alive = occupy(&directory).map_err(|error| error.to_string())?;
+            repository.checkout_detached(&path, &commit).map(|_| alive).map_err(|error| error.to_string())
         });
-        made.await.map_err(|error| format!("no checkout could be made for it: {error}"))?;
-        Ok(CommandPlace { root: Some(root) })
+        let alive = made.await.map_err(|error| format!("no checkout could be made for it: {error}"))?;
+        Ok(CommandPlace { root: Some(root), alive: Some(alive) })
     }
 
     async fn command_check(
@@ -132,6 +137,7 @@ impl Engine {
         place: &CommandPlace,
         facts: &Facts,
         subject: &Subject,
+        stop: &CancellationToken,
     ) -> Check {
         let Some(root) = &place.root else { return Check::Unknown("it had no place to run in".to_owned()) };
         let environment = BTreeMap::from([
@@ -142,8 +148,8 @@ impl Engine {
             ("DRYDOCK_HEAD".to_owned(), subject.to.to_string()),
         ]);
         let (tree, temp) = (root.join("tree"), root.join("temp"));
-        let stop = CancellationToken::clone(self.stopping());
-        let answer = self.runner().shell(command, &tree, &environment, &temp, COMMAND_MAX, stop).await;
+        let answer =
+            self.runner().shell(command, &tree, &environment, &temp, COMMAND_MAX, stop.clone()).await;
         match answer {
             Err(error) => Check::Unknown(error.to_string()),
             Ok(result) => judge(command, result.ending, result.output.trim_end()),
@@ -151,7 +157,8 @@ impl Engine {
     }
 
     async fn command_place_remove(&self, repository: Repository, place: CommandPlace) {
-        let Some(root) = place.root else { return };
+        let CommandPlace { root: Some(root), alive } = place else { return };
+        drop(alive);
         let removed = task::blocking(move || remove(&repository, &root)).await;
         if let Err(error) = removed {
             tracing::warn!(error, "a checkout for rules could not be removed; `drydock gc` will");
@@ -162,6 +169,8 @@ impl Engine {
 /// Where commands of rules run; none when no rule is a command.
 struct CommandPlace {
     root: Option<PathBuf>,
+    /// Held, so that nobody takes the place for a leftover.
+    alive: Option<Alive>,
 }
 
 fn remove(repository: &Repository, root: &Path) -> Result<(), String> {

@@ -1,13 +1,13 @@
 //! What rules can speak of. Everything is there before every phase: a plan that changed nothing has an empty diff,
 //! so that one rule can hold for all phases.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use drydock_domain::{Phase, Plan, Project};
-use drydock_worktree::{CommitId, GitError, Repository};
+use drydock_worktree::{CommitId, Repository};
 use serde::Serialize;
 
-/// How many paths a rule sees at the most; the counts are always of all.
+/// How many paths a rule can see; a larger change cannot be judged, and what cannot be judged blocks.
 const PATHS_MAX: usize = 10_000;
 
 /// The variables of a rule.
@@ -71,14 +71,16 @@ pub(crate) fn gather(plan: &Plan, project: &Project, at: Phase, diff: DiffFacts)
     }
 }
 
-/// Measures the difference between two commits.
-pub(crate) fn measure(
-    repository: &Repository,
-    from: &CommitId,
-    to: &CommitId,
-) -> Result<DiffFacts, GitError> {
-    let stat = repository.stat(from, to)?;
-    let changes = repository.changes(from, to)?;
+/// Measures the difference between two commits, or says why a rule could not judge it.
+pub(crate) fn measure(repository: &Repository, from: &CommitId, to: &CommitId) -> Result<DiffFacts, String> {
+    let stat = repository.stat(from, to).map_err(|error| error.to_string())?;
+    let changes = repository.changes(from, to).map_err(|error| error.to_string())?;
+    // Both names of a rename: a file that left a protected place was changed there.
+    let paths: BTreeSet<String> =
+        changes.into_iter().flat_map(|change| [Some(change.path), change.from]).flatten().collect();
+    if paths.len() > PATHS_MAX {
+        return Err(format!("it changes {} paths, and rules can see {PATHS_MAX}", paths.len()));
+    }
     let count = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
     Ok(DiffFacts {
         files: count(stat.files),
@@ -87,6 +89,6 @@ pub(crate) fn measure(
         lines_deleted: count(stat.lines_deleted),
         lines_changed: count(stat.lines_added.saturating_add(stat.lines_deleted)),
         binary_files: count(stat.binary_files),
-        paths: changes.into_iter().take(PATHS_MAX).map(|change| change.path).collect(),
+        paths: paths.into_iter().collect(),
     })
 }
