@@ -9,10 +9,13 @@ use tokio::sync::mpsc;
 
 use crate::engine::{Engine, one, prefix};
 use crate::error::EngineError;
+use crate::phase::occupy;
 use crate::rule::Subject;
 use crate::task;
 use crate::upkeep::Grade;
 
+/// Where agents are checked, below the worktrees.
+pub(crate) const CHECKS: &str = "checks";
 /// How long an agent that is only checked may take.
 const CHECK_MAX: Duration = Duration::from_secs(30);
 /// How much of what it says is listened to.
@@ -117,12 +120,15 @@ impl Engine {
         let spec = self.settings().agents.get(name).ok_or_else(|| EngineError::absent("agent", name))?;
         let spec = spec.clone().with_timeout(CHECK_MAX.min(spec.timeout()));
         let run = self.fresh_run();
-        let root = self.settings().worktrees.join("checks").join(run.as_str());
+        let root = self.settings().worktrees.join(CHECKS).join(run.as_str());
         let dirs = RunDirs { worktree: root.join("tree"), temp: root.join("temp") };
-        let (tree, made) = (dirs.worktree.clone(), root.clone());
+        let (tree, made, place) = (dirs.worktree.clone(), root.clone(), root.clone());
         let file = |attempt: &str, source| EngineError::File { attempt: attempt.to_owned(), source };
-        let prepared = task::blocking(move || std::fs::create_dir_all(&tree)).await;
-        prepared.map_err(|source| file("make a directory for the check", source))?;
+        let prepared = task::blocking(move || {
+            let alive = occupy(&place)?;
+            std::fs::create_dir_all(&tree).map(|()| alive)
+        });
+        let _alive = prepared.await.map_err(|source| file("make a directory for the check", source))?;
         let job = Task {
             plan: String::new(),
             run: run.to_string(),
@@ -144,8 +150,9 @@ impl Engine {
             while heard.recv().await.is_some() {}
         });
         let took = began.elapsed();
-        let removed = task::blocking(move || std::fs::remove_dir_all(made)).await;
-        removed.map_err(|source| file("remove the directory of the check", source))?;
+        if let Err(error) = task::blocking(move || std::fs::remove_dir_all(made)).await {
+            tracing::warn!(%error, "could not remove the directory of a check; `drydock gc` will");
+        }
         let (grade, text, hint) = match ended {
             Ok(Ending::Finished) => (Grade::Good, "it started and finished".to_owned(), None),
             Ok(ending) => {

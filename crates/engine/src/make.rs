@@ -3,17 +3,20 @@
 use std::collections::BTreeMap;
 
 use drydock_domain::{
-    Action, AgentRoles, Argument, Invariant, InvariantScope, Name, NewPlan, Phase, Plan, PlanId, Profile,
-    Project, Spec, Validation, create,
+    Action, AgentRoles, Argument, Event, Invariant, InvariantScope, Name, NewPlan, Phase, Plan, PlanId,
+    Profile, Project, Spec, Validation, create,
 };
 
 use crate::action_file::{render, rule_of};
 use crate::engine::Engine;
 use crate::error::EngineError;
+use crate::hold::Hold;
 use crate::task;
 
 /// The action's name of a plan that was made from a plain task.
 const PLAIN_TASK: &str = "run";
+/// How many uncommitted files are named.
+const PATHS_NAMED_MAX: usize = 5;
 
 /// A request for a plan.
 #[derive(Debug, Clone)]
@@ -80,9 +83,27 @@ impl Engine {
         let base_commit = self.target_tip(&project).await?;
         let hold = self.hold(&id, "make the plan").await?;
         let new = NewPlan { id, spec, base_commit };
-        let made = self.store().plan_create(hold.lease(), create(new, &self.context(by))).await;
+        let made = self.create_held(&hold, new, &project, by).await;
         hold.release().await;
-        Ok(made?)
+        made
+    }
+
+    async fn create_held(
+        &self,
+        hold: &Hold,
+        new: NewPlan,
+        project: &Project,
+        by: &str,
+    ) -> Result<Plan, EngineError> {
+        let plan = self.store().plan_create(hold.lease(), create(new, &self.context(by))).await?;
+        let repository = self.repository(project).await?;
+        let unseen = task::blocking(move || repository.dirty_paths()).await?;
+        if !unseen.is_empty() {
+            let named = unseen.iter().take(PATHS_NAMED_MAX).cloned().collect::<Vec<_>>().join(", ");
+            let text = format!("{} uncommitted changes are not part of the plan: {named}", unseen.len());
+            self.note(hold, vec![Event::Alert { priority: "low", text }]).await?;
+        }
+        Ok(plan)
     }
 
     async fn spec(&self, project: &Project, request: Request, id: &PlanId) -> Result<Spec, EngineError> {

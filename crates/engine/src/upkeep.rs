@@ -1,13 +1,14 @@
 //! Looking after a store and its worktrees: the health check, and removing what is proven to be safe to remove.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use drydock_domain::{PlanId, State};
 use drydock_worktree::Git;
 
 use crate::engine::Engine;
 use crate::error::EngineError;
-use crate::phase::{Work, leftovers, remove_empty, remove_leftover};
+use crate::look::CHECKS;
+use crate::phase::{Work, leftovers, occupy, remove_empty, remove_leftover};
 use crate::task;
 
 /// One check of the health of everything.
@@ -118,6 +119,12 @@ impl Engine {
             .await
             .map_err(|source| EngineError::File { attempt: "list the worktrees".to_owned(), source })?;
         let mut collected = Collected::default();
+        let checks = self.settings().worktrees.join(CHECKS);
+        let swept = task::blocking(move || abandoned(&checks, sweep)).await;
+        collected.removed = swept.map_err(|source| EngineError::File {
+            attempt: "sweep the checks of agents".to_owned(),
+            source,
+        })?;
         for id in plans {
             self.collect_plan(&id, sweep, &mut collected).await?;
         }
@@ -204,6 +211,27 @@ impl Engine {
         })
         .await
     }
+}
+
+/// Removes what checks of agents that were cut short left behind; there is no work in it.
+fn abandoned(checks: &Path, sweep: Sweep) -> std::io::Result<Vec<Removed>> {
+    let entries = match std::fs::read_dir(checks) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error),
+    };
+    let mut removed = Vec::new();
+    for entry in entries {
+        let path = entry?.path();
+        // A check that goes on holds its directory.
+        let Ok(_alive) = occupy(&path) else { continue };
+        if sweep == Sweep::Remove {
+            std::fs::remove_dir_all(&path)?;
+        }
+        let proof = "a check of an agent that was cut short; it holds no work".to_owned();
+        removed.push(Removed { what: path.display().to_string(), proof });
+    }
+    Ok(removed)
 }
 
 fn plan_directories(worktrees: PathBuf) -> std::io::Result<Vec<PlanId>> {

@@ -61,7 +61,12 @@ impl Repository {
 
     /// Returns the full unified diff, renames as such. It is as large as the change is.
     pub fn patch(&self, from: &impl Treeish, to: &impl Treeish) -> Result<Vec<u8>, GitError> {
-        let call = diff_tree(self.place(), from, to, &attempt(from, to)).args(["--patch", "-M"]);
+        let call = diff_tree(self.place(), from, to, &attempt(from, to)).args([
+            "--patch",
+            "-M",
+            "--binary",
+            "--full-index",
+        ]);
         Ok(call.args(["--src-prefix=a/", "--dst-prefix=b/"]).run()?.stdout)
     }
 

@@ -115,7 +115,10 @@ impl Repository {
         for worktree in worktrees {
             // A rebase detaches HEAD and comes back to the branch with what the branch was at its start.
             if rebases(&worktree.git_dir, full) {
-                return Holder::Occupied { worktree: worktree.path.clone(), operation: "rebase" };
+                return Holder::Occupied {
+                    worktree: worktree.path.clone(),
+                    operation: "a rebase is under way",
+                };
             }
             // Git calls a worktree prunable when its directory is gone and nobody locked it.
             if worktree.branch.as_deref() == Some(full) && !worktree.prunable {
@@ -126,12 +129,14 @@ impl Repository {
             |worktree: &Worktree, operation| Holder::Occupied { worktree: worktree.path.clone(), operation };
         match holders.as_slice() {
             [] => Holder::Nobody,
-            [one] if !one.path.is_dir() => occupied(one, "absence of a locked worktree"),
+            [one] if !one.path.is_dir() => {
+                occupied(one, "a locked worktree that is not there has the branch")
+            }
             [one] => match operation_under_way(&one.git_dir) {
                 Some(operation) => occupied(one, operation),
                 None => Holder::Worktree(self.place_of(one)),
             },
-            [_, second, ..] => occupied(second, "second checkout of the branch"),
+            [_, second, ..] => occupied(second, "two worktrees have the branch"),
         }
     }
 }
@@ -146,13 +151,14 @@ fn land_files(
 ) -> Result<Landing, GitError> {
     let worktree = || place.work_tree.clone();
     let guard = place.guard()?;
+    sweep(&place.git_dir);
     let index_lock = IndexLock::take(&place.git_dir, attempt)?;
     let (Copied::Index(index) | Copied::Nothing(index)) = PrivateIndex::copy_of(place, attempt)?;
     let start = match check(place, &index, &guard, from, to, attempt)? {
         Checked::Free { start } => start,
         Checked::Dirty(paths) => return Ok(Landing::Dirty { worktree: worktree(), paths }),
         Checked::Unmerged => {
-            return Ok(Landing::Occupied { worktree: worktree(), operation: "merge" });
+            return Ok(Landing::Occupied { worktree: worktree(), operation: "a merge is under way" });
         }
     };
     let prepared = match PreparedMove::prepare(place, full, from, to, permit)? {
@@ -173,6 +179,18 @@ fn land_files(
     index_lock.release(attempt)?;
     prepared.commit()?;
     Ok(Landing::Moved)
+}
+
+/// Removes what a landing that was killed left in this git directory. Only landings make such files in a worktree of
+/// the user's, and they take turns by the repository's lock, so none of them is in use.
+fn sweep(git_dir: &Path) {
+    let ours = |name: &str| name.starts_with("drydock-index-") || name.starts_with("drydock-mark-");
+    let entries = std::fs::read_dir(git_dir).into_iter().flatten().flatten();
+    for entry in entries.filter(|entry| ours(&entry.file_name().to_string_lossy())) {
+        let path = entry.path();
+        // What cannot be removed is in nobody's way; the next landing tries again.
+        drop(if path.is_dir() { std::fs::remove_dir_all(&path) } else { std::fs::remove_file(&path) });
+    }
 }
 
 fn in_the_way(detail: &str) -> bool {

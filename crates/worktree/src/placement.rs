@@ -12,14 +12,14 @@ use crate::private_index::{Copied, PrivateIndex};
 use crate::repository::{commit_at, head_branch, is_ancestor};
 use crate::run::LIMIT_FILES;
 
-/// What git leaves in a worktree's git directory while an operation is under way, with its name.
+/// What git leaves in a worktree's git directory while an operation is under way, and how to say so.
 const UNDER_WAY: &[(&str, &str)] = &[
-    ("MERGE_HEAD", "merge"),
-    ("rebase-merge", "rebase"),
-    ("rebase-apply", "rebase"),
-    ("CHERRY_PICK_HEAD", "cherry-pick"),
-    ("REVERT_HEAD", "revert"),
-    ("sequencer", "cherry-pick"),
+    ("MERGE_HEAD", "a merge is under way"),
+    ("rebase-merge", "a rebase is under way"),
+    ("rebase-apply", "a rebase is under way"),
+    ("CHERRY_PICK_HEAD", "a cherry-pick is under way"),
+    ("REVERT_HEAD", "a revert is under way"),
+    ("sequencer", "a cherry-pick is under way"),
 ];
 
 /// What goes with the above once the operation is given up.
@@ -115,7 +115,7 @@ impl Checkout {
     }
 }
 
-/// Names the operation that is under way in a worktree.
+/// Says which operation is under way in a worktree.
 pub(crate) fn operation_under_way(git_dir: &Path) -> Option<&'static str> {
     let found = UNDER_WAY.iter().find(|(name, _)| fs::symlink_metadata(git_dir.join(name)).is_ok());
     found.map(|(_, operation)| *operation)

@@ -89,11 +89,6 @@ impl Repository {
         Ok(call.arg(key).accept(&[0, 1]).run()?.code == 0)
     }
 
-    /// Tells whether tracked files of the root differ from its commit.
-    pub fn is_dirty(&self) -> Result<bool, GitError> {
-        Ok(!self.dirty_paths()?.is_empty())
-    }
-
     /// Returns the tracked files of the root that differ from its commit.
     pub fn dirty_paths(&self) -> Result<Vec<String>, GitError> {
         let attempt = format!("look for changes in {}", self.root().display());

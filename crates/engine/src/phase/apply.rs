@@ -227,7 +227,7 @@ impl Lander<'_> {
             }
             Landing::Occupied { worktree, operation } => {
                 let text = format!(
-                    "{} is in the middle of a {operation}; end it, then `drydock plan retry {}`",
+                    "{} cannot be landed on now ({operation}); put that right, then `drydock plan retry {}`",
                     worktree.display(),
                     scope.plan.id
                 );

@@ -205,7 +205,9 @@ fn an_operation_under_way_is_not_disturbed() {
     let occupied = |expected: &str| {
         let before = scene.fixture.witness();
         match scene.land() {
-            Landing::Occupied { operation, .. } => assert_eq!(operation, expected),
+            Landing::Occupied { operation, .. } => {
+                assert_eq!(operation, format!("a {expected} is under way"))
+            }
             other => panic!("{other:?}"),
         }
         assert_eq!(before, scene.fixture.witness());
@@ -219,7 +221,7 @@ fn an_operation_under_way_is_not_disturbed() {
     assert!(!{ rebase }.output().unwrap().status.success(), "it should conflict");
     let to = scene.fixture.build(&one, |folder| write(&folder.join("a.txt"), "landed\n"));
     let landing = land(&scene.repository, "main", &one, &to).unwrap();
-    assert!(matches!(landing, Landing::Occupied { operation: "rebase", .. }), "{landing:?}");
+    assert!(matches!(landing, Landing::Occupied { operation: "a rebase is under way", .. }), "{landing:?}");
     assert_eq!(scene.fixture.tip("main"), one);
 }
 

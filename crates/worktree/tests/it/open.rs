@@ -58,7 +58,7 @@ fn a_worktree_of_a_bare_repository_is_its_own_root() {
     let repository = Repository::open(&fixture.git, &fixture.path("tree")).unwrap();
     assert_eq!(repository.root(), fixture.path("tree"));
     assert_eq!(repository.head_branch().unwrap().as_deref(), Some("main"));
-    assert!(!repository.is_dirty().unwrap());
+    assert_eq!(repository.dirty_paths().unwrap(), Vec::<String>::new());
 }
 
 #[test]
@@ -81,7 +81,7 @@ fn plain_questions_are_answered() {
     fixture.user(&["remote", "add", "origin", "../elsewhere"], &fixture.repo());
     assert!(repository.remote_exists("origin").unwrap());
     fixture.write("new.txt", "untracked\n");
-    assert!(!repository.is_dirty().unwrap(), "untracked files do not count");
+    assert_eq!(repository.dirty_paths().unwrap(), Vec::<String>::new(), "untracked files do not count");
     fixture.write("a.txt", "edited\n");
     fixture.write("dir/a name\nwith line.txt", "staged\n");
     fixture.user(&["add", "dir"], &fixture.repo());
