@@ -94,6 +94,10 @@ codes! {
     Invalid = "invalid" 422 USAGE "not valid";
     /// It cannot be read.
     Unparsable = "unparsable" 400 USAGE "cannot be read";
+    /// Only programs on this machine may ask, and web pages may not.
+    Forbidden = "forbidden" 403 FAILED "not allowed";
+    /// The route does not take this method.
+    MethodNotAllowed = "method_not_allowed" 405 USAGE "not a method of this route";
     /// The command line makes no sense.
     Usage = "usage" 400 USAGE "wrong usage";
     /// The configuration file makes no sense.
@@ -212,6 +216,7 @@ mod tests {
         for (code, status, exit) in [
             (Code::NotFound, 404, 3),
             (Code::Invalid, 422, 2),
+            (Code::Forbidden, 403, 1),
             (Code::LockHeld, 409, 4),
             (Code::StaleRevision, 412, 4),
             (Code::InvariantBlocked, 423, 5),

@@ -223,11 +223,6 @@ pub struct OnePlan {
 }
 
 impl Plan {
-    /// Says whether nothing can follow.
-    pub fn is_terminal(&self) -> bool {
-        matches!(self.state, State::Applied | State::Cancelled)
-    }
-
     /// Says whether the phase rests: no worker is at it and none will take it up by itself.
     pub fn is_settled(&self) -> bool {
         match self.state {

@@ -1,11 +1,11 @@
 //! Decisions: listing, showing and answering them.
 
-use axum::extract::{Path, State};
+use axum::extract::State;
 use drydock_api as api;
 use drydock_engine::shield;
 use drydock_store::DecisionFilter;
 
-use super::extract::{Answer, Body, IfMatch, Query, Sent};
+use super::extract::{Answer, Body, IfMatch, Path, Query, Sent};
 use super::plans::cursor;
 use super::router::Shared;
 use super::view;
@@ -32,14 +32,14 @@ pub(super) async fn list(
     Ok(Sent(api::Decisions { decisions, next: page.next.map(|next| next.to_string()) }))
 }
 
-pub(super) async fn show(State(shared): State<Shared>, Path(id): Path<String>) -> Answer<api::OneDecision> {
+pub(super) async fn show(State(shared): State<Shared>, Path(id): Path) -> Answer<api::OneDecision> {
     let decision = shared.engine.decision(&id).await?;
     Ok(Sent(api::OneDecision { decision: view::decision(decision) }))
 }
 
 pub(super) async fn resolve(
     State(shared): State<Shared>,
-    Path(id): Path<String>,
+    Path(id): Path,
     IfMatch(expected): IfMatch,
     Body(answer): Body<api::Resolve>,
 ) -> Answer<api::Resolved> {

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use axum::extract::{Path, State};
+use axum::extract::State;
 use drydock_api as api;
 use drydock_domain::{ChangesetId, IdPrefix};
 use drydock_engine::EngineError;
 use drydock_store::{EventFilter, Found};
 
-use super::extract::{Answer, Query, Refused, Sent, invalid};
+use super::extract::{Answer, Path, Query, Refused, Sent, invalid};
 use super::router::Shared;
 use super::view;
 
@@ -38,17 +38,14 @@ pub(super) async fn changesets(
     State(shared): State<Shared>,
     Query(query): Query<api::ChangesetQuery>,
 ) -> Answer<api::Changesets> {
-    let Some(given) = query.plan else { return Err(invalid("name the plan: ?plan=ID")) };
+    let Some(given) = query.plan else { return Err(invalid("no plan is named", "name it as ?plan=ID")) };
     let plan = shared.engine.plan(&given).await?;
     let changesets = shared.engine.store().changeset_list(&plan.id).await?;
     let changesets = changesets.into_iter().map(view::changeset).collect();
     Ok(Sent(api::Changesets { changesets, next: None }))
 }
 
-pub(super) async fn changeset(
-    State(shared): State<Shared>,
-    Path(id): Path<String>,
-) -> Answer<api::OneChangeset> {
+pub(super) async fn changeset(State(shared): State<Shared>, Path(id): Path) -> Answer<api::OneChangeset> {
     let absent = || Refused::from(EngineError::absent("changeset", &id));
     let prefix = IdPrefix::parse(&id, ChangesetId::PREFIX, "changeset").map_err(|_| absent())?;
     match shared.engine.store().changeset_find(&prefix).await? {

@@ -1,6 +1,7 @@
 //! Reading requests and writing answers: bodies and queries that cannot be read become problems, not bare texts.
 
 use axum::body::Bytes;
+use axum::extract::rejection::PathRejection;
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::header::{CONTENT_TYPE, IF_MATCH};
 use axum::http::request::Parts;
@@ -24,6 +25,9 @@ pub(super) struct Sent<T>(pub(super) T);
 
 /// A JSON body.
 pub(super) struct Body<T>(pub(super) T);
+
+/// The named segment of the address.
+pub(super) struct Path(pub(super) String);
 
 /// The query of the address.
 pub(super) struct Query<T>(pub(super) T);
@@ -68,13 +72,47 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
     type Rejection = Refused;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Refused> {
-        let bytes = Bytes::from_request(request, state)
-            .await
-            .map_err(|error| unreadable(Code::Unparsable, format!("the body could not be read: {error}")))?;
-        let bytes = if bytes.is_empty() { Bytes::from_static(b"{}") } else { bytes };
-        serde_json::from_slice(&bytes).map(Body).map_err(|error| {
-            let code = if error.is_data() { Code::Invalid } else { Code::Unparsable };
-            unreadable(code, format!("the body: {error}"))
+        let typed = is_json(request.headers());
+        let bytes = Bytes::from_request(request, state).await.map_err(|error| {
+            let text = format!("the body could not be read: {error}");
+            refused(Code::Unparsable, text, "send one JSON object, and not a large one")
+        })?;
+        if bytes.is_empty() {
+            return read(b"{}");
+        }
+        // A browser may send a form to any address without asking first; it may not send JSON so.
+        if !typed {
+            let text = "the body is not declared as JSON";
+            return Err(refused(Code::Unparsable, text, "send it with Content-Type: application/json"));
+        }
+        read(&bytes)
+    }
+}
+
+fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<Body<T>, Refused> {
+    serde_json::from_slice(bytes).map(Body).map_err(|error| {
+        let text = format!("the body: {error}");
+        if error.is_data() {
+            refused(Code::Invalid, text, "correct the field that is named")
+        } else {
+            refused(Code::Unparsable, text, "send one JSON object")
+        }
+    })
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let media = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    media.split(';').next().is_some_and(|media| media.trim().eq_ignore_ascii_case("application/json"))
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Path {
+    type Rejection = Refused;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refused> {
+        let read = axum::extract::Path::<String>::from_request_parts(parts, state).await;
+        read.map(|axum::extract::Path(segment)| Path(segment)).map_err(|error: PathRejection| {
+            let hint = "escape names and ids as UTF-8 with %XX";
+            refused(Code::Unparsable, format!("the address: {}", error.body_text()), hint)
         })
     }
 }
@@ -85,7 +123,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refused> {
         let read = axum::extract::Query::<T>::from_request_parts(parts, state).await;
         read.map(|axum::extract::Query(query)| Query(query))
-            .map_err(|error| unreadable(Code::Invalid, error.body_text()))
+            .map_err(|error| refused(Code::Invalid, error.body_text(), "correct or leave out what is named"))
     }
 }
 
@@ -101,16 +139,18 @@ fn expected(headers: &HeaderMap) -> Result<Option<i64>, Refused> {
     let Some(value) = headers.get(IF_MATCH) else { return Ok(None) };
     let text = value.to_str().unwrap_or_default().trim_matches('"');
     let revision = text.parse().map_err(|_| {
-        unreadable(Code::Unparsable, format!("If-Match is {text:?}, and a revision is a number"))
+        let text = format!("If-Match is {text:?}, and a revision is a number");
+        refused(Code::Unparsable, text, "send the `revision` of the plan as it was read")
     })?;
     Ok(Some(revision))
 }
 
-fn unreadable(code: Code, text: String) -> Refused {
-    Refused(Box::new(Problem::new(code, text)))
+/// Refuses, with the next step.
+pub(super) fn refused(code: Code, text: impl Into<String>, hint: &str) -> Refused {
+    Refused(Box::new(Problem::new(code, text.into()).hint(hint)))
 }
 
-/// Refuses a value that is not valid.
-pub(super) fn invalid(text: impl Into<String>) -> Refused {
-    unreadable(Code::Invalid, text.into())
+/// Refuses a value that is not valid, with the next step.
+pub(super) fn invalid(text: impl Into<String>, hint: &str) -> Refused {
+    refused(Code::Invalid, text, hint)
 }

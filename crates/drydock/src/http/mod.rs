@@ -3,6 +3,7 @@
 mod decisions;
 mod events;
 mod extract;
+mod guard;
 mod local;
 mod plans;
 mod problem;
@@ -11,6 +12,7 @@ mod router;
 mod upkeep;
 mod view;
 
+pub(crate) use guard::guarded;
 pub(crate) use local::Local;
 pub(crate) use problem::problem;
 pub(crate) use router::router;

@@ -1,12 +1,12 @@
 //! Plans: making, listing, showing and steering them.
 
-use axum::extract::{Path, State};
+use axum::extract::State;
 use drydock_api as api;
 use drydock_domain::{Name, Next, Plan, PlanId};
 use drydock_engine::{Asked, Caller, Engine, EngineError, NewInvariant, Request, shield};
 use drydock_store::PlanFilter;
 
-use super::extract::{Answer, Body, IfMatch, Query, Refused, Sent, invalid};
+use super::extract::{Answer, Body, IfMatch, Path, Query, Refused, Sent, invalid};
 use super::router::Shared;
 use super::view;
 
@@ -24,8 +24,15 @@ pub(super) async fn make(State(shared): State<Shared>, Body(new): Body<api::NewP
     let asked = match (new.action, new.task) {
         (Some(name), None) => Asked::Action { name, arguments: new.arguments },
         (None, Some(task)) if new.arguments.is_empty() => Asked::Task(task),
-        (None, Some(_)) => return Err(invalid("a bare task takes no arguments")),
-        (Some(_), Some(_)) | (None, None) => return Err(invalid("give either an action or a task")),
+        (None, Some(_)) => {
+            return Err(invalid(
+                "a bare task takes no arguments",
+                "leave out `arguments`, or name an action",
+            ));
+        }
+        (Some(_), Some(_)) | (None, None) => {
+            return Err(invalid("neither or both of action and task are given", "give one of them"));
+        }
     };
     let invariants = new.invariants.into_iter().map(rule).collect();
     let request = Request { asked, project: new.project, profile: new.profile, agent: new.agent, invariants };
@@ -51,8 +58,10 @@ pub(super) async fn list(
     let filter = PlanFilter {
         phase: query.phase.as_ref().map(view::phase_asked),
         state: query.state.as_ref().map(view::state_asked),
-        project: name(query.project).map_err(|error| invalid(error.to_string()))?,
-        action: name(query.action).map_err(|error| invalid(error.to_string()))?,
+        project: name(query.project)
+            .map_err(|error| invalid(error.to_string(), "`drydock project list` shows them"))?,
+        action: name(query.action)
+            .map_err(|error| invalid(error.to_string(), "`drydock action list` shows them"))?,
         limit: i64::from(query.limit.unwrap_or(LIMIT_DEFAULT).clamp(1, LIMIT_MAX)),
         after: cursor(query.after)?,
     };
@@ -63,15 +72,16 @@ pub(super) async fn list(
 
 /// Reads a cursor that an earlier page gave.
 pub(super) fn cursor(text: Option<String>) -> Result<Option<i64>, Refused> {
-    let refuse = |text: &str| invalid(format!("{text:?} is not a cursor; use the `next` of an earlier page"));
+    let refuse =
+        |text: &str| invalid(format!("{text:?} is not a cursor"), "use the `next` of an earlier page");
     text.map(|text| text.parse().map_err(|_| refuse(&text))).transpose()
 }
 
-pub(super) async fn show(State(shared): State<Shared>, Path(id): Path<String>) -> One {
+pub(super) async fn show(State(shared): State<Shared>, Path(id): Path) -> One {
     one(shared.engine.plan(&id).await?)
 }
 
-pub(super) async fn diff(State(shared): State<Shared>, Path(id): Path<String>) -> Answer<api::OneDiff> {
+pub(super) async fn diff(State(shared): State<Shared>, Path(id): Path) -> Answer<api::OneDiff> {
     let plan = shared.engine.plan(&id).await?;
     let diff = shared.engine.plan_diff(&plan).await?;
     let diff = api::Diff {
@@ -83,12 +93,12 @@ pub(super) async fn diff(State(shared): State<Shared>, Path(id): Path<String>) -
     Ok(Sent(api::OneDiff { diff }))
 }
 
-pub(super) async fn tree(State(shared): State<Shared>, Path(id): Path<String>) -> Answer<api::OneTree> {
+pub(super) async fn tree(State(shared): State<Shared>, Path(id): Path) -> Answer<api::OneTree> {
     let plan = shared.engine.plan(&id).await?;
     Ok(Sent(api::OneTree { tree: view::tree(plan) }))
 }
 
-pub(super) async fn why(State(shared): State<Shared>, Path(id): Path<String>) -> Answer<api::OneWhy> {
+pub(super) async fn why(State(shared): State<Shared>, Path(id): Path) -> Answer<api::OneWhy> {
     let plan = shared.engine.plan(&id).await?;
     let why = shared.engine.why(&plan).await?;
     let can_act = why.can_act.into_iter().map(|way| api::CanAct {
@@ -107,10 +117,7 @@ pub(super) async fn why(State(shared): State<Shared>, Path(id): Path<String>) ->
     Ok(Sent(api::OneWhy { why }))
 }
 
-pub(super) async fn checkpoints(
-    State(shared): State<Shared>,
-    Path(id): Path<String>,
-) -> Answer<api::Checkpoints> {
+pub(super) async fn checkpoints(State(shared): State<Shared>, Path(id): Path) -> Answer<api::Checkpoints> {
     let plan = shared.engine.plan(&id).await?;
     let checkpoint = |one: drydock_engine::Checkpoint| api::Checkpoint {
         reference: one.reference,
@@ -135,43 +142,31 @@ where
     one(shield(act(shared.engine, plan.id, caller)).await?)
 }
 
-pub(super) async fn strategize(
-    State(shared): State<Shared>,
-    Path(id): Path<String>,
-    IfMatch(at): IfMatch,
-) -> One {
+pub(super) async fn strategize(State(shared): State<Shared>, Path(id): Path, IfMatch(at): IfMatch) -> One {
     steer(shared, id, at, |engine, plan, by| async move { engine.strategize(&plan, &by).await }).await
 }
 
-pub(super) async fn execute(
-    State(shared): State<Shared>,
-    Path(id): Path<String>,
-    IfMatch(at): IfMatch,
-) -> One {
+pub(super) async fn execute(State(shared): State<Shared>, Path(id): Path, IfMatch(at): IfMatch) -> One {
     steer(shared, id, at, |engine, plan, by| async move { engine.advance(&plan, Next::Execute, &by).await })
         .await
 }
 
-pub(super) async fn apply(State(shared): State<Shared>, Path(id): Path<String>, IfMatch(at): IfMatch) -> One {
+pub(super) async fn apply(State(shared): State<Shared>, Path(id): Path, IfMatch(at): IfMatch) -> One {
     steer(shared, id, at, |engine, plan, by| async move { engine.advance(&plan, Next::Apply, &by).await })
         .await
 }
 
-pub(super) async fn retry(State(shared): State<Shared>, Path(id): Path<String>, IfMatch(at): IfMatch) -> One {
+pub(super) async fn retry(State(shared): State<Shared>, Path(id): Path, IfMatch(at): IfMatch) -> One {
     steer(shared, id, at, |engine, plan, by| async move { engine.retry(&plan, &by).await }).await
 }
 
-pub(super) async fn take_over(
-    State(shared): State<Shared>,
-    Path(id): Path<String>,
-    IfMatch(at): IfMatch,
-) -> One {
+pub(super) async fn take_over(State(shared): State<Shared>, Path(id): Path, IfMatch(at): IfMatch) -> One {
     steer(shared, id, at, |engine, plan, by| async move { engine.take_over(&plan, &by).await }).await
 }
 
 pub(super) async fn cancel(
     State(shared): State<Shared>,
-    Path(id): Path<String>,
+    Path(id): Path,
     IfMatch(at): IfMatch,
     Body(api::Reason { reason }): Body<api::Reason>,
 ) -> One {
@@ -181,7 +176,7 @@ pub(super) async fn cancel(
 
 pub(super) async fn revert(
     State(shared): State<Shared>,
-    Path(id): Path<String>,
+    Path(id): Path,
     IfMatch(at): IfMatch,
     Body(api::Reason { reason }): Body<api::Reason>,
 ) -> One {
@@ -191,7 +186,7 @@ pub(super) async fn revert(
 
 pub(super) async fn prompt(
     State(shared): State<Shared>,
-    Path(id): Path<String>,
+    Path(id): Path,
     IfMatch(at): IfMatch,
     Body(api::Prompt { text }): Body<api::Prompt>,
 ) -> One {

@@ -33,6 +33,7 @@ pub(crate) fn problem(error: &EngineError) -> Problem {
             Problem::new(Code::InUse, text).hint("finish or cancel those first").with("by", by.clone())
         }
         EngineError::Invalid { hint, .. } => Problem::new(Code::Invalid, text).hint(hint.clone()),
+        EngineError::Interrupted => Problem::new(Code::Interrupted, text).hint("repeat the command"),
         EngineError::Repository(error) => Problem::new(Code::RepositoryUnusable, text).hint(error.hint()),
         EngineError::Git(_) => {
             Problem::new(Code::GitFailed, text).hint("`drydock doctor` looks at git itself")
@@ -72,7 +73,8 @@ fn refused(refusal: &Refusal, text: String) -> Problem {
         Refusal::Undecided { decision, .. } => Problem::new(Code::DecisionOpen, text)
             .hint(format!("`drydock decision show {decision}` asks the question"))
             .with("decision_id", decision.as_str()),
-        Refusal::StaleRun { .. } => Problem::new(Code::WrongState, text),
+        Refusal::StaleRun { .. } => Problem::new(Code::WrongState, text)
+            .hint("another run has begun meanwhile; `drydock plan show ID` tells which"),
         Refusal::DecisionClosed(decision) => Problem::new(Code::DecisionClosed, text)
             .hint("`drydock decision list --open` shows those that wait")
             .with("decision_id", decision.as_str()),

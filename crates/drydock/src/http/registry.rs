@@ -2,13 +2,13 @@
 
 use std::path::PathBuf;
 
-use axum::extract::{Path, State};
+use axum::extract::State;
 use drydock_api as api;
-use drydock_domain::{InvariantScope, Validation};
+use drydock_domain::{InvariantScope, Name, Validation};
 use drydock_engine::{Lockable, NewInvariant, NewProject};
 use serde_json::{Value, json};
 
-use super::extract::{Answer, Body, Query, Refused, Sent, invalid};
+use super::extract::{Answer, Body, Path, Query, Refused, Sent, invalid};
 use super::router::Shared;
 use super::view;
 
@@ -20,10 +20,7 @@ pub(super) async fn projects(State(shared): State<Shared>) -> Answer<api::Projec
     Ok(Sent(api::Projects { projects, next: None }))
 }
 
-pub(super) async fn project(
-    State(shared): State<Shared>,
-    Path(name): Path<String>,
-) -> Answer<api::OneProject> {
+pub(super) async fn project(State(shared): State<Shared>, Path(name): Path) -> Answer<api::OneProject> {
     Ok(Sent(api::OneProject { project: view::project(shared.engine.project(&name).await?) }))
 }
 
@@ -31,13 +28,7 @@ pub(super) async fn project_add(
     State(shared): State<Shared>,
     Body(new): Body<api::NewProject>,
 ) -> Answer<api::OneProject> {
-    let mut validations = Vec::new();
-    for (number, one) in new.validations.into_iter().enumerate() {
-        let name = one.name.unwrap_or_else(|| name_of(&one.command, number));
-        let name = name.parse().map_err(|error| invalid(format!("{error}")))?;
-        let required = one.required.unwrap_or(true);
-        validations.push(Validation { name, command: one.command, required, timeout_s: None });
-    }
+    let validations = validations(new.validations)?;
     let project = NewProject {
         name: new.name,
         repo: PathBuf::from(new.repo),
@@ -49,15 +40,47 @@ pub(super) async fn project_add(
     Ok(Sent(api::OneProject { project: view::project(project) }))
 }
 
-/// Makes a name from a command: its words joined, or a number when nothing is left of it.
-fn name_of(command: &str, number: usize) -> String {
+/// Reads validations. Those that share a name made from their commands are numbered; a name that a person gave twice
+/// is refused, because nobody could tell which of them failed.
+fn validations(given: Vec<api::NewValidation>) -> Result<Vec<Validation>, Refused> {
+    let hint = "give each validation a name of its own, of letters and digits";
+    let mut read: Vec<Validation> = Vec::new();
+    for one in given {
+        let is_free = |name: &Name| read.iter().all(|known| known.name != *name);
+        let parse = |name: &str| name.parse::<Name>().map_err(|error| invalid(error.to_string(), hint));
+        let name = match &one.name {
+            Some(name) => {
+                let name = parse(name)?;
+                if !is_free(&name) {
+                    return Err(invalid(format!("two validations are called {name}"), hint));
+                }
+                name
+            }
+            None => {
+                let (made, mut number) = (name_of(&one.command), 1);
+                let mut name = parse(&made)?;
+                while !is_free(&name) {
+                    number += 1;
+                    name = parse(&format!("{made}-{number}"))?;
+                }
+                name
+            }
+        };
+        let required = one.required.unwrap_or(true);
+        read.push(Validation { name, command: one.command, required, timeout_s: None });
+    }
+    Ok(read)
+}
+
+/// Makes a name from a command: its words joined, or a plain word when nothing is left of it.
+fn name_of(command: &str) -> String {
     let letters = |character: char| if character.is_ascii_alphanumeric() { character } else { '-' };
     let name: String = command.chars().map(letters).take(NAME_MADE_MAX).collect();
     let name = name.split('-').filter(|part| !part.is_empty()).collect::<Vec<_>>().join("-");
-    if name.is_empty() { format!("validation-{}", number + 1) } else { name }
+    if name.is_empty() { "validation".to_owned() } else { name }
 }
 
-pub(super) async fn project_remove(State(shared): State<Shared>, Path(name): Path<String>) -> Answer<Value> {
+pub(super) async fn project_remove(State(shared): State<Shared>, Path(name): Path) -> Answer<Value> {
     shared.engine.project_remove(&name).await?;
     Ok(Sent(json!({})))
 }
@@ -67,7 +90,7 @@ pub(super) async fn actions(State(shared): State<Shared>) -> Answer<api::Actions
     Ok(Sent(api::Actions { actions, next: None }))
 }
 
-pub(super) async fn action(State(shared): State<Shared>, Path(name): Path<String>) -> Answer<api::OneAction> {
+pub(super) async fn action(State(shared): State<Shared>, Path(name): Path) -> Answer<api::OneAction> {
     Ok(Sent(api::OneAction { action: view::action(shared.engine.action(&name).await?) }))
 }
 
@@ -88,7 +111,7 @@ fn in_file(mut refused: Refused, file: Option<String>) -> Refused {
     refused
 }
 
-pub(super) async fn action_remove(State(shared): State<Shared>, Path(name): Path<String>) -> Answer<Value> {
+pub(super) async fn action_remove(State(shared): State<Shared>, Path(name): Path) -> Answer<Value> {
     shared.engine.action_remove(&name).await?;
     Ok(Sent(json!({})))
 }
@@ -129,7 +152,7 @@ pub(super) async fn invariant_add(
 
 pub(super) async fn invariant_remove(
     State(shared): State<Shared>,
-    Path(name): Path<String>,
+    Path(name): Path,
     Query(query): Query<api::ScopeQuery>,
 ) -> Answer<Value> {
     let scope = scope(&shared, query.scope).await?;
@@ -142,6 +165,25 @@ async fn scope(shared: &Shared, text: Option<String>) -> Result<InvariantScope, 
     let Some(text) = text else { return Ok(InvariantScope::Global) };
     match text.strip_prefix("plan:") {
         Some(given) => Ok(InvariantScope::Plan(shared.engine.plan(given).await?.id)),
-        None => text.parse().map_err(|error| invalid(format!("{error}"))),
+        None => text
+            .parse()
+            .map_err(|error| invalid(format!("{error}"), "use global, project:NAME, action:NAME or plan:ID")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Breaks when two commands that begin alike get one name, so that nobody can tell which of them failed.
+    #[test]
+    fn validations_that_would_be_called_the_same_are_numbered() {
+        let command = |command: &str| api::NewValidation { command: command.into(), ..Default::default() };
+        let given = ["make test", "make: test", "!!", "make test"].map(command).to_vec();
+        let Ok(read) = validations(given) else { panic!("they were refused") };
+        let names: Vec<_> = read.iter().map(|one| one.name.as_str()).collect();
+        assert_eq!(names, ["make-test", "make-test-2", "validation", "make-test-3"]);
+        let named = || api::NewValidation { name: Some("a".into()), ..command("true") };
+        assert!(validations(vec![named(), named()]).is_err());
     }
 }

@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
+use axum::http::Method;
 use axum::routing::{delete, get, post};
-use drydock_api::{Code, Problem};
+use drydock_api::Code;
 use drydock_engine::{Caller, Engine};
 
-use super::extract::Refused;
+use super::extract::{Refused, refused};
 use super::{decisions, events, plans, registry, upkeep};
 
 /// How large a request may be.
@@ -63,6 +64,7 @@ pub(crate) fn router(engine: Engine, by: &str) -> Router {
         .route("/locks/{id}/break", post(upkeep::lock_break))
         .route("/doctor", get(upkeep::doctor))
         .route("/gc", post(upkeep::collect))
+        .method_not_allowed_fallback(other_method)
         .fallback(unknown);
     Router::new()
         .nest("/api/v1", api)
@@ -72,7 +74,58 @@ pub(crate) fn router(engine: Engine, by: &str) -> Router {
 }
 
 async fn unknown() -> Refused {
-    Refused(Box::new(
-        Problem::new(Code::NotFound, "there is no such route").hint("routes begin with /api/v1"),
-    ))
+    refused(Code::NotFound, "there is no such route", "routes begin with /api/v1")
+}
+
+async fn other_method(method: Method) -> Refused {
+    let text = format!("this route does not take {method}");
+    refused(Code::MethodNotAllowed, text, "the answer's Allow header lists what it takes")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Config, StorePlace};
+    use axum::body::Body;
+    use axum::http::Request;
+    use axum::http::header::{ALLOW, CONTENT_TYPE};
+    use drydock_api::Problem;
+    use http_body_util::BodyExt;
+    use tower::ServiceExt;
+
+    const PROBLEM: &str = Problem::MEDIA_TYPE;
+
+    /// Breaks when a client that reads problems gets a bare text, or a form of a web page is taken for a request.
+    #[tokio::test]
+    async fn what_cannot_be_carried_out_is_answered_with_a_problem_and_a_next_step() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = StorePlace::Default(folder.path().join("drydock.db"));
+        let router = router(crate::embedded::engine(&place, Config::default()).await.unwrap(), "test");
+        let json = "application/json";
+        for (method, path, media, body, status, code) in [
+            ("DELETE", "/api/v1/plans", json, "", 405, "method_not_allowed"),
+            ("GET", "/api/v1/plans/%FF", json, "", 400, "unparsable"),
+            ("GET", "/api/v1/moon", json, "", 404, "not_found"),
+            ("GET", "/", json, "", 404, "not_found"),
+            ("GET", "/api/v1/plans?limit=x", json, "", 422, "invalid"),
+            ("POST", "/api/v1/gc", "text/plain", "{\"dry_run\":true}", 400, "unparsable"),
+            ("POST", "/api/v1/gc", json, "{\"dry_run\"", 400, "unparsable"),
+            ("POST", "/api/v1/gc", json, "{\"dry_run\":7}", 422, "invalid"),
+        ] {
+            let request = Request::builder().method(method).uri(path).header(CONTENT_TYPE, media);
+            let answer = router.clone().oneshot(request.body(Body::from(body)).unwrap()).await.unwrap();
+            let (head, body) = answer.into_parts();
+            assert_eq!(head.status, status, "{method} {path} {media}");
+            assert_eq!(head.headers[CONTENT_TYPE], PROBLEM, "{method} {path}");
+            assert_eq!(head.headers.contains_key(ALLOW), status == 405, "{method} {path}");
+            let body = body.collect().await.unwrap().to_bytes();
+            let problem: Problem = serde_json::from_slice(&body).unwrap();
+            assert_eq!(problem.code.text(), code, "{method} {path} {problem}");
+            assert!(problem.hint.is_some(), "{method} {path} {problem}");
+        }
+        let typed = Request::builder().method("POST").uri("/api/v1/gc");
+        let typed = typed.header(CONTENT_TYPE, "application/json; charset=utf-8");
+        let typed = typed.body(Body::from("{\"dry_run\":true}")).unwrap();
+        assert_eq!(router.oneshot(typed).await.unwrap().status(), 200);
+    }
 }

@@ -1,10 +1,10 @@
 //! Agents, locks, health and cleaning up.
 
-use axum::extract::{Path, State};
+use axum::extract::State;
 use drydock_api as api;
 use drydock_engine::{Checkup, Grade, Sweep, shield};
 
-use super::extract::{Answer, Body, Sent, invalid};
+use super::extract::{Answer, Body, Path, Sent, invalid};
 use super::router::Shared;
 use super::view;
 
@@ -22,7 +22,7 @@ pub(super) async fn agents(State(shared): State<Shared>) -> Answer<api::Agents> 
 
 pub(super) async fn agent_check(
     State(shared): State<Shared>,
-    Path(name): Path<String>,
+    Path(name): Path,
 ) -> Answer<api::OneAgentCheck> {
     let engine = shared.engine;
     let agent = name.clone();
@@ -44,11 +44,11 @@ pub(super) async fn locks(State(shared): State<Shared>) -> Answer<api::Locks> {
 
 pub(super) async fn lock_break(
     State(shared): State<Shared>,
-    Path(id): Path<String>,
+    Path(id): Path,
     Body(api::BreakLock { reason }): Body<api::BreakLock>,
 ) -> Answer<api::OneLock> {
     if reason.trim().is_empty() {
-        return Err(invalid("breaking a lock needs a reason, which is recorded"));
+        return Err(invalid("breaking a lock needs a reason, which is recorded", "say why with `reason`"));
     }
     let by = shared.caller(None).by;
     let lock = shared.engine.lock_break(&id, &reason, &by).await?;
