@@ -3,14 +3,16 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::pin::pin;
 
 use drydock_agent::AgentSpec;
 use drydock_api::{
     Client, ClientError, Code, EventQuery, NewAction, NewPlan, NewProject, Plan, PlanMove, Problem, Terms,
 };
+use drydock_engine::EngineError;
 use serde_json::{Value, json};
 
-use crate::cli::Backend;
+use crate::cli::{Backend, Interrupts};
 use crate::config::{Config, StorePlace};
 use crate::embedded::Embedded;
 
@@ -53,18 +55,29 @@ pub(crate) struct Shown {
 
 /// Tells the story, a line at a time.
 pub(crate) async fn run(say: &mut dyn FnMut(String)) -> Result<Shown, Box<Problem>> {
+    let mut interrupts = Interrupts::listen()?;
     let world = tempfile::Builder::new().prefix("drydock-demo-").tempdir().map_err(|error| {
-        Box::new(Problem::new(Code::Internal, format!("could not make a directory for the demo: {error}")))
+        Box::new(
+            Problem::new(Code::Internal, format!("could not make a directory for the demo: {error}"))
+                .hint("name another place with TMPDIR"),
+        )
     })?;
     let repo = world.path().join("repository");
     make_repository(&repo)?;
     let config = config(world.path())?;
     let backend = Embedded::open(&StorePlace::Default(world.path().join("drydock.db")), config).await?;
-    let shown = story(&backend, &repo, say).await;
-    let released = backend.engine().shut_down().await;
-    let shown = shown?;
-    released.map_err(|error| Box::new(crate::http::problem(&error)))?;
-    Ok(shown)
+    let mut story = pin!(story(&backend, &repo, say));
+    let interrupt = tokio::select! {
+        shown = &mut story => {
+            backend.shutdown().await;
+            return shown;
+        }
+        interrupt = interrupts.next() => interrupt,
+    };
+    // The story is followed to where it stops, so that nothing writes any more when its folder is removed.
+    let stopped = async { tokio::join!(backend.shutdown(), story) };
+    drop(interrupts.wind_up(interrupt, stopped).await);
+    Err(interrupt.problem(None))
 }
 
 async fn story(backend: &Embedded, repo: &Path, say: &mut dyn FnMut(String)) -> Result<Shown, Box<Problem>> {
@@ -74,11 +87,11 @@ async fn story(backend: &Embedded, repo: &Path, say: &mut dyn FnMut(String)) -> 
         repo: repo.to_string_lossy().into_owned(),
         ..NewProject::default()
     };
-    client.project_add(&project).await.map_err(told)?;
+    client.project_add(&project).await?;
     say("A repository with a LICENSE, and two actions: `greet` adds a file, `sweep` deletes too much."
         .to_owned());
     for toml in [GREET, SWEEP] {
-        client.action_create(&NewAction { toml: toml.to_owned(), file: None }).await.map_err(told)?;
+        client.action_create(&NewAction { toml: toml.to_owned(), file: None }).await?;
     }
 
     say("\n1. A plan that an invariant blocks".to_owned());
@@ -87,18 +100,20 @@ async fn story(backend: &Embedded, repo: &Path, say: &mut dyn FnMut(String)) -> 
     for to in [PlanMove::Strategize, PlanMove::Execute] {
         line(say, to.name(), &go(backend, &client, &blocked.id, to).await?);
     }
-    let before = client.plan(&blocked.id).await.map_err(told)?;
+    let before = client.plan(&blocked.id).await?;
     let refusal = match client.plan_move(&blocked.id, PlanMove::Apply, &Terms::default()).await {
         Err(ClientError::Problem(problem)) => *problem,
-        Err(other) => return Err(told(other)),
+        Err(other) => return Err(other.into()),
         Ok(_) => {
-            return Err(Box::new(Problem::new(Code::Internal, "the invariant did not block the landing")));
+            return Err(wrong("the invariant did not block the landing"));
         }
     };
     say(format!("   apply        refused: {refusal}"));
-    let after = client.plan(&blocked.id).await.map_err(told)?;
-    let same = if before == after { "exactly as it was" } else { "CHANGED" };
-    say(format!("   the plan is {same}: {}/{}, revision {}", after.phase, after.state, after.revision));
+    let after = client.plan(&blocked.id).await?;
+    if before != after {
+        return Err(wrong("the refused plan changed"));
+    }
+    say(format!("   the plan is as it was: {}/{}, revision {}", after.phase, after.state, after.revision));
 
     say("\n2. A plan that lands".to_owned());
     let plan = make(&client, "greet", &[("who", "world")]).await?;
@@ -106,7 +121,7 @@ async fn story(backend: &Embedded, repo: &Path, say: &mut dyn FnMut(String)) -> 
     for to in [PlanMove::Strategize, PlanMove::Execute] {
         line(say, to.name(), &go(backend, &client, &plan.id, to).await?);
     }
-    let diff = client.plan_diff(&plan.id).await.map_err(told)?;
+    let diff = client.plan_diff(&plan.id).await?;
     for text in diff.text.lines().filter(|text| text.starts_with(['+', '-'])) {
         say(format!("     {text}"));
     }
@@ -116,7 +131,7 @@ async fn story(backend: &Embedded, repo: &Path, say: &mut dyn FnMut(String)) -> 
 
     say("\n3. What the feed tells of the second plan".to_owned());
     let query = EventQuery { plan: Some(plan.id.clone()), ..EventQuery::default() };
-    let events = client.events(&query).await.map_err(told)?.events;
+    let events = client.events(&query).await?.events;
     for event in &events {
         say(format!("   {:>3}  {:<20} {}", event.seq, event.kind, summary(&event.data)));
     }
@@ -131,16 +146,19 @@ async fn make(client: &Client<'_>, action: &str, arguments: &[(&str, &str)]) -> 
         arguments: arguments.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
         ..NewPlan::default()
     };
-    client.plan_use(&plan, &Terms::default()).await.map_err(told)
+    Ok(client.plan_use(&plan, &Terms::default()).await?)
 }
 
 /// Moves a plan to a phase and drives it to its end, as the command of that name does.
 async fn go(backend: &Embedded, client: &Client<'_>, id: &str, to: PlanMove) -> Result<Plan, Box<Problem>> {
-    client.plan_move(id, to, &Terms::default()).await.map_err(told)?;
+    if backend.engine().stopping().is_cancelled() {
+        return Err(Box::new(crate::http::problem(&EngineError::Interrupted)));
+    }
+    client.plan_move(id, to, &Terms::default()).await?;
     if let Some(driving) = backend.drive(id) {
         driving.await?;
     }
-    client.plan(id).await.map_err(told)
+    Ok(client.plan(id).await?)
 }
 
 fn line(say: &mut dyn FnMut(String), verb: &str, plan: &Plan) {
@@ -164,11 +182,11 @@ fn summary(data: &Value) -> String {
 
 fn config(world: &Path) -> Result<Config, Box<Problem>> {
     let script = world.join("writer.toml");
-    let wrong = |text: String| Box::new(Problem::new(Code::Internal, text));
     std::fs::write(&script, WRITER)
-        .map_err(|error| wrong(format!("could not write the demo's script: {error}")))?;
-    let writer = AgentSpec::scripted(script).map_err(|error| wrong(error.to_string()))?;
-    let sweeper = AgentSpec::command(["sh", "-c", "rm LICENSE"]).map_err(|error| wrong(error.to_string()))?;
+        .map_err(|error| wrong(&format!("could not write the demo's script: {error}")))?;
+    let writer = AgentSpec::scripted(script).map_err(|error| wrong(&error.to_string()))?;
+    let sweeper =
+        AgentSpec::command(["sh", "-c", "rm LICENSE"]).map_err(|error| wrong(&error.to_string()))?;
     let agents = BTreeMap::from([("writer".to_owned(), writer), ("sweeper".to_owned(), sweeper)]);
     Ok(Config { agents, ..Config::default() })
 }
@@ -184,9 +202,6 @@ fn make_repository(path: &Path) -> Result<(), Box<Problem>> {
         .map_err(|error| refused(error.to_string()))
 }
 
-fn told(error: ClientError) -> Box<Problem> {
-    match error {
-        ClientError::Problem(problem) => problem,
-        other => Box::new(Problem::new(Code::Internal, other.to_string())),
-    }
+fn wrong(text: &str) -> Box<Problem> {
+    Box::new(Problem::new(Code::Internal, text).hint("`drydock doctor` looks for what is not in order"))
 }

@@ -1,16 +1,22 @@
 //! `serve` and `worker`: the same engine, kept running. Both hand their plans back and let go of their locks when
 //! they are told to stop.
 
+use std::io;
 use std::net::SocketAddr;
+use std::pin::pin;
+use std::time::Duration;
 
 use drydock_api::{Code, Problem};
 use drydock_engine::Engine;
 use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
 
+use crate::cli::Interrupts;
 use crate::config::{Config, StorePlace};
 use crate::embedded;
-use crate::http::{problem, router};
+use crate::http::{guarded, problem, router};
+
+/// How long requests that are being answered may take after the word to stop.
+const GRACE: Duration = Duration::from_secs(10);
 
 /// Serves the HTTP interface and works with `workers` workers until told to stop.
 pub(crate) async fn serve(
@@ -21,6 +27,7 @@ pub(crate) async fn serve(
     say: impl Fn(&str),
 ) -> Result<(), Box<Problem>> {
     let address = loopback(listen)?;
+    let interrupts = Interrupts::listen()?;
     let engine = embedded::engine(place, config).await?;
     let listener = TcpListener::bind(address).await.map_err(|error| {
         let text = format!("could not listen on {address}: {error}");
@@ -28,34 +35,56 @@ pub(crate) async fn serve(
     })?;
     let bound = listener.local_addr().unwrap_or(address);
     say(&format!("http://{bound}"));
-    let stopping = engine.stopping().clone();
-    let served = axum::serve(listener, router(engine.clone(), "http"))
-        .with_graceful_shutdown(async move { stopping.cancelled().await });
-    let (served, (), ()) = tokio::join!(served.into_future(), engine.work(workers), told_to_stop(&engine));
-    release(&engine).await?;
-    served
-        .map_err(|error| Box::new(Problem::new(Code::Internal, format!("could not go on serving: {error}"))))
+    let work = async {
+        let (served, ()) = tokio::join!(answer(listener, &engine, GRACE), engine.work(workers));
+        release(&engine).await?;
+        served.map_err(|error| {
+            let text = format!("could not go on serving: {error}");
+            Box::new(Problem::new(Code::Internal, text).hint("start it again"))
+        })
+    };
+    until_told(&engine, interrupts, work).await
 }
 
 /// Works until told to stop.
 pub(crate) async fn work(place: &StorePlace, config: Config, workers: usize) -> Result<(), Box<Problem>> {
+    let interrupts = Interrupts::listen()?;
     let engine = embedded::engine(place, config).await?;
-    tokio::join!(engine.work(workers), told_to_stop(&engine));
-    release(&engine).await
+    let work = async {
+        engine.work(workers).await;
+        release(&engine).await
+    };
+    until_told(&engine, interrupts, work).await
 }
 
-async fn told_to_stop(engine: &Engine) {
-    let (Ok(mut interrupt), Ok(mut terminate)) =
-        (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
-    else {
-        tracing::error!("signals cannot be listened to; stop this process with SIGKILL");
-        return;
+/// Answers requests until the engine stops, and those under way for `grace` longer: a client that never finishes its
+/// request must not hold the process.
+async fn answer(listener: TcpListener, engine: &Engine, grace: Duration) -> io::Result<()> {
+    let stopping = engine.stopping().clone();
+    let served = axum::serve(listener, guarded(router(engine.clone(), "http")))
+        .with_graceful_shutdown(async move { stopping.cancelled().await });
+    let overdue = async {
+        engine.stopping().cancelled().await;
+        tokio::time::sleep(grace).await;
     };
-    tokio::select! {
-        _ = interrupt.recv() => {}
-        _ = terminate.recv() => {}
-    }
+    let served = tokio::select! {
+        served = served.into_future() => served,
+        () = overdue => Ok(()),
+    };
+    // Workers without a server would look like a server that does not answer.
     engine.stopping().cancel();
+    served
+}
+
+/// Tells the engine to stop at the first signal, and ends the process at the second.
+async fn until_told<T>(engine: &Engine, mut interrupts: Interrupts, work: impl Future<Output = T>) -> T {
+    let mut work = pin!(work);
+    let interrupt = tokio::select! {
+        done = &mut work => return done,
+        interrupt = interrupts.next() => interrupt,
+    };
+    engine.stopping().cancel();
+    interrupts.wind_up(interrupt, work).await
 }
 
 async fn release(engine: &Engine) -> Result<(), Box<Problem>> {
@@ -80,6 +109,33 @@ fn loopback(listen: &str) -> Result<SocketAddr, Box<Problem>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpStream;
+
+    const LIMIT: Duration = Duration::from_secs(60);
+
+    /// Breaks when stopping waits for a client that sent half of a request and then nothing.
+    #[tokio::test]
+    async fn a_half_sent_request_does_not_hold_the_process() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = StorePlace::Default(folder.path().join("drydock.db"));
+        let engine = embedded::engine(&place, Config::default()).await.unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let mut client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let half = "POST /api/v1/gc HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
+                    Content-Length: 99\r\nExpect: 100-continue\r\n\r\n{";
+        let asked = async {
+            client.write_all(half.as_bytes()).await.unwrap();
+            // The server waits for the rest of the body when it says that it may be sent.
+            let mut begun = [0; 12];
+            client.read_exact(&mut begun).await.unwrap();
+            assert_eq!(&begun, b"HTTP/1.1 100");
+            engine.stopping().cancel();
+        };
+        let grace = Duration::from_millis(1);
+        let both = async { tokio::join!(answer(listener, &engine, grace), asked).0 };
+        tokio::time::timeout(LIMIT, both).await.expect("it stops").unwrap();
+    }
 
     #[test]
     fn only_loopback_is_listened_on() {

@@ -1,6 +1,6 @@
 //! Ctrl-C and SIGTERM: the first one stops what is driven here and leaves it resumable, the second one ends at once.
 
-use drydock_api::{Code, Problem};
+use drydock_api::{Code, Problem, exit};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// Listens for the two signals that ask a process to end.
@@ -18,8 +18,15 @@ pub(crate) enum Interrupt {
 
 impl Interrupts {
     /// Begins to listen.
-    pub(crate) fn listen() -> std::io::Result<Self> {
-        Ok(Self { keyboard: signal(SignalKind::interrupt())?, termination: signal(SignalKind::terminate())? })
+    pub(crate) fn listen() -> Result<Self, Box<Problem>> {
+        let failed = |error: std::io::Error| {
+            let text = format!("could not listen for signals: {error}");
+            Problem::new(Code::Internal, text).hint("check the limit on open files")
+        };
+        Ok(Self {
+            keyboard: signal(SignalKind::interrupt()).map_err(failed)?,
+            termination: signal(SignalKind::terminate()).map_err(failed)?,
+        })
     }
 
     /// Waits for the next signal.
@@ -31,9 +38,25 @@ impl Interrupts {
             else => std::future::pending().await,
         }
     }
+
+    /// Waits for what winds up after a signal; another signal ends the process at once.
+    pub(crate) async fn wind_up<T>(&mut self, first: Interrupt, work: impl Future<Output = T>) -> T {
+        tokio::select! {
+            done = work => done,
+            _ = self.next() => std::process::exit(i32::from(first.exit_code())),
+        }
+    }
 }
 
 impl Interrupt {
+    /// Returns the exit code that says which one it was.
+    pub(crate) fn exit_code(self) -> u8 {
+        match self {
+            Interrupt::Keyboard => exit::INTERRUPTED,
+            Interrupt::Termination => exit::TERMINATED,
+        }
+    }
+
     /// Returns the problem that a command ends with.
     pub(crate) fn problem(self, resume: Option<String>) -> Box<Problem> {
         let (code, text) = match self {

@@ -35,4 +35,5 @@ mod start;
 mod store;
 
 pub(crate) use backend::Backend;
+pub(crate) use interrupt::Interrupts;
 pub(crate) use start::main;

@@ -1,12 +1,13 @@
 //! One invocation: where it looks, how it answers, and what it is driving.
 
-use std::sync::Mutex;
+use std::sync::{Mutex, OnceLock};
 
 use drydock_api::{Client, Code, Problem, Remote};
 use jiff::Timestamp;
 
 use super::args::Global;
 use super::backend::{Backend, OpenEmbedded, Server};
+use super::interrupt::Interrupt;
 use super::screen::Screen;
 use crate::config;
 
@@ -17,6 +18,7 @@ pub(crate) struct Session {
     started: Timestamp,
     driver: Driver,
     driving: Mutex<Option<Driving>>,
+    interrupted: OnceLock<Interrupt>,
 }
 
 /// What is being followed, for whoever interrupts it.
@@ -59,7 +61,7 @@ impl Session {
                 (embedded(place, config).await?, Driver::ThisProcess)
             }
         };
-        Ok(Self { backend, screen, started, driver, driving: Mutex::new(None) })
+        Ok(Self { backend, screen, started, driver, driving: Mutex::new(None), interrupted: OnceLock::new() })
     }
 
     /// Returns the client.
@@ -90,6 +92,17 @@ impl Session {
     /// Remembers what is being followed; none when it is over.
     pub(crate) fn set_driving(&self, driving: Option<Driving>) {
         *self.driving.lock().expect("nothing panics while it holds this lock") = driving;
+    }
+
+    /// Notes that a signal came; what is still polled after that winds up and begins nothing.
+    pub(crate) fn interrupt(&self, interrupt: Interrupt) {
+        // The first one is what the command ends with; a second ends the process.
+        self.interrupted.get_or_init(|| interrupt);
+    }
+
+    /// Returns the signal that came, if one did.
+    pub(crate) fn interrupted(&self) -> Option<Interrupt> {
+        self.interrupted.get().copied()
     }
 
     /// Returns what is being followed.

@@ -14,7 +14,7 @@ use tokio::runtime::Builder;
 use super::args::{Cli, Command, Format, Global};
 use super::backend::OpenEmbedded;
 use super::envelope::{Timing, line};
-use super::interrupt::{Interrupt, Interrupts};
+use super::interrupt::Interrupts;
 use super::report::{Ending, Level, Outcome, Print};
 use super::screen::{Reader, Screen};
 use super::session::{Driver, Session};
@@ -47,7 +47,10 @@ pub(crate) fn main(argv: Vec<OsString>, embedded: OpenEmbedded) -> ExitCode {
             outcome
         }
         Err(error) => {
-            Err(Box::new(Problem::new(Code::Internal, format!("could not start the runtime: {error}"))))
+            let text = format!("could not start the runtime: {error}");
+            Err(Box::new(
+                Problem::new(Code::Internal, text).hint("check the limits on open files and threads"),
+            ))
         }
     };
     ExitCode::from(answer(&screen, &words, &outcome, &clock))
@@ -70,8 +73,7 @@ async fn under_interrupts(cli: Cli, screen: &Screen, clock: &Clock, embedded: Op
         Apart::Done(outcome) => return outcome,
         Apart::Asks(cli) => cli,
     };
-    let mut interrupts = Interrupts::listen()
-        .map_err(|error| Problem::new(Code::Internal, format!("could not listen for signals: {error}")))?;
+    let mut interrupts = Interrupts::listen()?;
     let session = tokio::select! {
         session = Session::open(&cli.global, screen.clone(), clock.started, embedded) => session?,
         interrupt = interrupts.next() => return Err(interrupt.problem(None)),
@@ -84,6 +86,7 @@ async fn under_interrupts(cli: Cli, screen: &Screen, clock: &Clock, embedded: Op
         }
         interrupt = interrupts.next() => interrupt,
     };
+    session.interrupt(interrupt);
     let driving = session.driving();
     match driving.as_ref().map(|driving| driving.by) {
         Some(Driver::ThisProcess) => screen.tell("stopping the agent, leaving the plan resumable"),
@@ -100,10 +103,7 @@ async fn under_interrupts(cli: Cli, screen: &Screen, clock: &Clock, embedded: Op
             }
         });
     };
-    tokio::select! {
-        () = stopped => {}
-        _ = interrupts.next() => std::process::exit(i32::from(code(interrupt))),
-    }
+    interrupts.wind_up(interrupt, stopped).await;
     Err(interrupt.problem(driving.map(|driving| driving.resume)))
 }
 
@@ -121,16 +121,18 @@ async fn apart(cli: Cli, screen: &Screen) -> Apart {
         Command::Man(args) => manual::man(&args),
         Command::Serve(args) => serve::serve(&global, screen, args).await,
         Command::Worker(args) => serve::worker(&global, screen, args).await,
-        Command::Store(command) => store::run(&global, command).await,
+        Command::Store(command) => under_signals(store::run(&global, command)).await,
         Command::Demo(args) => demo::run(screen, args).await,
         command => return Apart::Asks(Cli { global, command }),
     })
 }
 
-fn code(interrupt: Interrupt) -> u8 {
-    match interrupt {
-        Interrupt::Keyboard => exit::INTERRUPTED,
-        Interrupt::Termination => exit::TERMINATED,
+/// Runs what can be dropped where it stands, and ends it when a signal comes.
+async fn under_signals(work: impl Future<Output = Outcome>) -> Outcome {
+    let mut interrupts = Interrupts::listen()?;
+    tokio::select! {
+        outcome = work => outcome,
+        interrupt = interrupts.next() => Err(interrupt.problem(None)),
     }
 }
 
