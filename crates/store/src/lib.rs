@@ -39,5 +39,5 @@ pub use plan::{Change, Committed, Decide, PlanFilter};
 pub use request::{Request, RequestKind};
 pub use store::{Options, Store};
 pub use tx::BoxFuture;
-pub use url::StoreUrl;
+pub use url::{StoreUrl, UnknownScheme};
 pub use wake::Watch;

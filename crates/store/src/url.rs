@@ -1,6 +1,5 @@
-//! Where a store is. A password in an address is never shown.
+//! Where a store is. A password in an address is never shown, also not when the address is refused.
 
-use std::convert::Infallible;
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -14,16 +13,42 @@ pub enum StoreUrl {
     Postgres(String),
 }
 
-impl FromStr for StoreUrl {
-    type Err = Infallible;
+/// An address of something that is not a store. It names the scheme only: the rest may hold a password.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{scheme}:// is not the address of a store")]
+pub struct UnknownScheme {
+    scheme: String,
+}
 
-    fn from_str(text: &str) -> Result<Self, Infallible> {
-        if text.starts_with("postgres://") || text.starts_with("postgresql://") {
-            return Ok(StoreUrl::Postgres(text.to_owned()));
-        }
-        let path = text.strip_prefix("sqlite://").or_else(|| text.strip_prefix("sqlite:")).unwrap_or(text);
-        Ok(StoreUrl::Sqlite(PathBuf::from(path)))
+impl UnknownScheme {
+    /// Returns what a person can do next.
+    pub fn hint(&self) -> &'static str {
+        "use a path or postgres://user@host/database"
     }
+}
+
+impl FromStr for StoreUrl {
+    type Err = UnknownScheme;
+
+    fn from_str(text: &str) -> Result<Self, UnknownScheme> {
+        let Some((scheme, rest)) = text.split_once(':').filter(|(scheme, _)| is_scheme(scheme)) else {
+            return Ok(StoreUrl::Sqlite(PathBuf::from(text)));
+        };
+        let word = scheme.to_ascii_lowercase();
+        match (word.as_str(), rest.strip_prefix("//")) {
+            ("postgres" | "postgresql", Some(rest)) => Ok(StoreUrl::Postgres(format!("{word}://{rest}"))),
+            ("sqlite", Some(path)) => Ok(StoreUrl::Sqlite(PathBuf::from(path))),
+            ("sqlite", None) => Ok(StoreUrl::Sqlite(PathBuf::from(rest))),
+            (_, Some(_)) => Err(UnknownScheme { scheme: scheme.to_owned() }),
+            // A colon is allowed in the name of a file.
+            (_, None) => Ok(StoreUrl::Sqlite(PathBuf::from(text))),
+        }
+    }
+}
+
+fn is_scheme(word: &str) -> bool {
+    let inner = |letter: char| letter.is_ascii_alphanumeric() || "+-.".contains(letter);
+    word.starts_with(|first: char| first.is_ascii_alphabetic()) && word.chars().all(inner)
 }
 
 impl fmt::Display for StoreUrl {
@@ -85,8 +110,21 @@ mod tests {
 
     #[test]
     fn what_is_not_a_server_is_a_file() {
-        for text in ["a/b.db", "sqlite:a/b.db", "sqlite://a/b.db"] {
+        for text in ["a/b.db", "sqlite:a/b.db", "sqlite://a/b.db", "SQLite://a/b.db"] {
             assert_eq!(text.parse(), Ok(StoreUrl::Sqlite("a/b.db".into())));
         }
+        for odd in ["a:b.db", "./x://y", "é://y", "://y"] {
+            assert_eq!(odd.parse(), Ok(StoreUrl::Sqlite(odd.into())));
+        }
+    }
+
+    #[test]
+    fn a_scheme_is_known_in_any_case_and_an_unknown_one_is_refused_without_the_rest() {
+        let known: StoreUrl = "PostgreSQL://u@h/D".parse().unwrap();
+        assert_eq!(known, StoreUrl::Postgres("postgresql://u@h/D".to_owned()));
+        let refused = "mysql://u:s3cret@h/d".parse::<StoreUrl>().unwrap_err();
+        assert_eq!(refused.to_string(), "mysql:// is not the address of a store");
+        assert!(!format!("{refused:?}").contains("s3cret"));
+        assert!(refused.hint().contains("postgres://user@host/database"));
     }
 }
