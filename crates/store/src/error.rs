@@ -25,6 +25,8 @@ pub enum StoreError {
     ReadOnly {
         /// Where it is.
         place: String,
+        /// What a person can do about it.
+        remedy: &'static str,
         /// What the database said.
         #[source]
         source: Cause,
@@ -136,7 +138,7 @@ impl StoreError {
     pub fn hint(&self) -> &'static str {
         match self {
             StoreError::Missing { .. } => "create the directory, or name another store with --store",
-            StoreError::ReadOnly { .. } => "check the permissions of the file and of its directory",
+            StoreError::ReadOnly { remedy, .. } => remedy,
             StoreError::Busy { .. } => "try again; if it lasts, see which process holds the store",
             StoreError::Full { .. } => "free some space, then try again; nothing was half written",
             StoreError::Corrupt { .. } => "run `drydock store check`, and restore the latest backup",

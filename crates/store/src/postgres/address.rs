@@ -15,6 +15,11 @@ use crate::StoreError;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const PORT: u16 = 5432;
+/// How long a broken way to the server goes unnoticed while an answer is awaited.
+const TCP_SILENCE_MAX: Duration = Duration::from_secs(15);
+/// What the server does to a session that waits too long for a row, or stops in the middle of a transaction: without
+/// it, a process that is halted between two round trips would hold its lock row for ever.
+const SESSION_LIMITS: &str = "-c lock_timeout=10000 -c idle_in_transaction_session_timeout=10000";
 
 /// A parsed address.
 #[derive(Clone)]
@@ -54,6 +59,13 @@ impl Address {
         if config.get_application_name().is_none() {
             config.application_name("drydock");
         }
+        if config.get_tcp_user_timeout().is_none() {
+            config.tcp_user_timeout(TCP_SILENCE_MAX);
+        }
+        // What the address asks for comes last, and so wins.
+        let asked = config.get_options().unwrap_or_default();
+        let limited = format!("{SESSION_LIMITS} {asked}");
+        config.options(limited.trim_end());
         let tls = match ssl {
             SslMode::Disable => None,
             _ => Some(tls(roots).map_err(|reason| unreachable(&shown, reason))?),
@@ -108,4 +120,18 @@ fn tls(roots: Option<&str>) -> Result<MakeRustlsConnect, String> {
         .with_root_certificates(trusted)
         .with_no_client_auth();
     Ok(MakeRustlsConnect::new(config))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_has_limits_that_the_address_can_change() {
+        let plain = Address::parse("postgres://u@h/d").unwrap().config;
+        assert_eq!(plain.get_options(), Some(SESSION_LIMITS));
+        assert_eq!(plain.get_tcp_user_timeout(), Some(&TCP_SILENCE_MAX));
+        let asked = Address::parse("postgres://u@h/d?options=-c%20lock_timeout%3D5").unwrap().config;
+        assert_eq!(asked.get_options(), Some(format!("{SESSION_LIMITS} -c lock_timeout=5").as_str()));
+    }
 }

@@ -19,17 +19,26 @@ pub(crate) fn classify(place: &str, attempt: &'static str, error: Error) -> Stor
     match code {
         &SqlState::T_R_DEADLOCK_DETECTED
         | &SqlState::T_R_SERIALIZATION_FAILURE
-        | &SqlState::LOCK_NOT_AVAILABLE => StoreError::Busy { place: here(), attempt },
+        | &SqlState::LOCK_NOT_AVAILABLE
+        | &SqlState::QUERY_CANCELED => StoreError::Busy { place: here(), attempt },
         &SqlState::DISK_FULL => StoreError::Full { place: here(), source: Arc::new(error) },
-        &SqlState::READ_ONLY_SQL_TRANSACTION | &SqlState::INSUFFICIENT_PRIVILEGE => {
-            StoreError::ReadOnly { place: here(), source: Arc::new(error) }
-        }
+        &SqlState::READ_ONLY_SQL_TRANSACTION => StoreError::ReadOnly {
+            place: here(),
+            remedy: "name the server that takes writes, not one that only follows it",
+            source: Arc::new(error),
+        },
+        &SqlState::INSUFFICIENT_PRIVILEGE => StoreError::ReadOnly {
+            place: here(),
+            remedy: "grant the database user the right to create and to write tables there",
+            source: Arc::new(error),
+        },
         &SqlState::DATA_CORRUPTED | &SqlState::INDEX_CORRUPTED => {
             StoreError::Corrupt { place: here(), source: Arc::new(error) }
         }
         &SqlState::INVALID_CATALOG_NAME => StoreError::Missing { place: here(), reason: chain(&error) },
         &SqlState::ADMIN_SHUTDOWN
         | &SqlState::CRASH_SHUTDOWN
+        | &SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT
         | &SqlState::CANNOT_CONNECT_NOW
         | &SqlState::TOO_MANY_CONNECTIONS
         | &SqlState::INVALID_PASSWORD

@@ -77,22 +77,30 @@ impl<'p> Session<'p> {
         // One statement that is all there is needs no transaction of its own.
         let alone = !self.open && statements.len() == 1 && ending == Ending::Commit;
         let begins = !self.open && !alone;
-        let commits = ending == Ending::Commit && !alone;
+        let start = begins.then_some(self.begin);
         self.open |= begins;
-        let answers = self.fly(&statements, begins, commits).await;
-        if commits {
+        let ending = if alone { Ending::Open } else { ending };
+        let mut reached = Ending::Open;
+        let answers = self.fly(&statements, start, ending, &mut reached).await;
+        if reached == Ending::Commit {
             // Whatever went wrong, the server has ended the transaction, or the connection is broken.
             self.open = false;
         }
         answers.map_err(|error| classify(self.place, "run a statement", error))
     }
 
-    async fn fly(&self, statements: &[Statement], begins: bool, commits: bool) -> Result<Answers, Error> {
+    /// Sends the statements and, unless one fails before its turn comes, the commit; `reached` says whether it did.
+    async fn fly(
+        &self,
+        statements: &[Statement],
+        start: Option<Begin>,
+        ending: Ending,
+        reached: &mut Ending,
+    ) -> Result<Answers, Error> {
         let client = self.client();
         let prepared = try_join_all(statements.iter().map(|one| client.prepare_cached(&one.sql))).await?;
         let mut flight: Vec<BoxFuture<'_, Result<Option<Vec<PgRow>>, Error>>> = Vec::new();
-        if begins {
-            let begin = self.begin.sql();
+        if let Some(begin) = start.map(Begin::sql) {
             flight.push(Box::pin(async move { client.batch_execute(begin).await.map(|()| None) }));
         }
         let mut answers = Vec::with_capacity(statements.len());
@@ -106,7 +114,8 @@ impl<'p> Session<'p> {
                 land(std::mem::take(&mut flight), &mut answers).await?;
             }
         }
-        if commits {
+        if ending == Ending::Commit {
+            *reached = Ending::Commit;
             flight.push(Box::pin(async move { client.batch_execute("COMMIT").await.map(|()| None) }));
         }
         land(flight, &mut answers).await?;

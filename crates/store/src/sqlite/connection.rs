@@ -81,7 +81,8 @@ impl Place {
     }
 
     pub(crate) fn read_only(&self, source: Box<dyn std::error::Error + Send + Sync>) -> StoreError {
-        StoreError::ReadOnly { place: self.shown(), source: Arc::from(source) }
+        let remedy = "check the permissions of the file and of its directory";
+        StoreError::ReadOnly { place: self.shown(), remedy, source: Arc::from(source) }
     }
 
     /// Says what an error of SQLite means to a caller.
