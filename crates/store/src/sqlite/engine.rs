@@ -1,13 +1,16 @@
 //! A SQLite store as the rest of the crate sees it: write, read, notice what other processes did, back up.
 
-use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::FutureExt;
 use rusqlite::Connection;
-use rusqlite::backup::Backup;
+use rusqlite::backup::{Backup, StepResult};
 
 use super::connection::{OnConnection, Place};
+use super::lookout::Lookout;
 use super::schema;
 use super::writer::Writer;
 use crate::crash::Faults;
@@ -17,22 +20,16 @@ use crate::{Options, StoreError};
 
 /// Read connections that are kept; more are opened when more threads read at once, and closed after.
 const READERS_KEPT: usize = 4;
-const BACKUP_PAGES_A_STEP: i32 = 1024;
+/// All pages in one step, so that the copy is of one point in time: between two steps a commit could start it over,
+/// for ever when there are many.
+const BACKUP_PAGES_A_STEP: i32 = -1;
 
 #[derive(Debug)]
 pub(crate) struct Sqlite {
     place: Place,
     writer: Writer,
     readers: Mutex<Vec<Connection>>,
-    watcher: Mutex<Option<Watcher>>,
-    bell: Bell,
-}
-
-/// A connection that only asks whether others have written.
-#[derive(Debug)]
-struct Watcher {
-    connection: Connection,
-    seen: i64,
+    lookout: Arc<Lookout>,
 }
 
 impl Sqlite {
@@ -41,9 +38,10 @@ impl Sqlite {
         let mut connection = place.connect()?;
         schema::settle(&place, &mut connection)?;
         let faults = Faults::new(options);
-        let writer = Writer::new(place.clone(), faults, bell.clone());
+        let lookout = Arc::new(Lookout::new(place.clone(), bell));
+        let writer = Writer::new(place.clone(), faults, Arc::clone(&lookout));
         let readers = Mutex::new(vec![connection]);
-        Ok(Self { place, writer, readers, watcher: Mutex::new(None), bell })
+        Ok(Self { place, writer, readers, lookout })
     }
 
     pub(crate) async fn write<T: Send + 'static>(&self, work: impl Work<T>) -> Result<T, StoreError> {
@@ -75,27 +73,7 @@ impl Sqlite {
 
     /// Rings the bell when another process has committed since this was last asked.
     pub(crate) fn notice(&self) -> Result<(), StoreError> {
-        let failed = |error| self.place.classify("look for changes", error);
-        let mut watcher = lock(&self.watcher);
-        let version = |connection: &Connection| {
-            let mut asked = connection.prepare_cached("PRAGMA data_version")?;
-            asked.query_row([], |row| row.get::<_, i64>(0))
-        };
-        match watcher.as_mut() {
-            Some(Watcher { connection, seen }) => {
-                let now = version(connection).map_err(failed)?;
-                if *seen != now {
-                    *seen = now;
-                    self.bell.ring();
-                }
-            }
-            None => {
-                let connection = self.place.connect()?;
-                let seen = version(&connection).map_err(failed)?;
-                *watcher = Some(Watcher { connection, seen });
-            }
-        }
-        Ok(())
+        self.lookout.notice()
     }
 
     /// Returns what SQLite itself finds wrong with the file.
@@ -119,21 +97,47 @@ impl Sqlite {
     /// Copies the store, as it is at one point in time, into a new file.
     pub(crate) fn backup(&self, to: &Path) -> Result<(), StoreError> {
         let target = Place { path: to.to_owned(), clock: self.place.clock };
-        if to.exists() {
-            return Err(StoreError::Missing {
-                place: target.shown(),
-                reason: "the file exists already".to_owned(),
-            });
-        }
         let source = self.place.connect()?;
-        let mut copy = target.connect()?;
-        let failed = |error| target.classify("back up the store", error);
-        let backup = Backup::new(&source, &mut copy).map_err(failed)?;
-        backup.run_to_completion(BACKUP_PAGES_A_STEP, std::time::Duration::ZERO, None).map_err(failed)
+        // Made here and by nobody else, so that it is ours to remove.
+        File::create_new(to).map_err(|error| match error.kind() {
+            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+                target.read_only(error.into())
+            }
+            _ => StoreError::Missing { place: target.shown(), reason: error.to_string() },
+        })?;
+        let copied = copy(&source, &target);
+        if copied.is_err() {
+            remove_half(to);
+        }
+        copied
+    }
+}
+
+fn copy(source: &Connection, target: &Place) -> Result<(), StoreError> {
+    let attempt = "back up the store";
+    let mut copy = target.connect()?;
+    let failed = |error| target.classify(attempt, error);
+    let backup = Backup::new(source, &mut copy).map_err(failed)?;
+    match backup.step(BACKUP_PAGES_A_STEP).map_err(failed)? {
+        StepResult::Done => Ok(()),
+        _ => Err(StoreError::Busy { place: target.shown(), attempt }),
+    }
+}
+
+/// Removes a copy that is not whole, and what SQLite put beside it.
+fn remove_half(path: &Path) {
+    for suffix in ["", "-journal", "-wal", "-shm"] {
+        let mut name = path.as_os_str().to_owned();
+        name.push(suffix);
+        match fs::remove_file(PathBuf::from(&name)) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => tracing::error!(%error, file = ?name, "could not remove a half backup"),
+        }
     }
 }
 
 /// A panic while one of these was held left nothing half done: each is a plain value.
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

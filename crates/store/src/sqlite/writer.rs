@@ -14,11 +14,11 @@ use tokio::time::{Instant, timeout_at};
 
 use super::connection::{OnConnection, Place};
 use super::gate::Gate;
+use super::lookout::Lookout;
 use super::schema::gate_error;
 use crate::StoreError;
 use crate::crash::{CrashPoint, Faults};
-use crate::tx::{Tx, Verdict, Work};
-use crate::wake::Bell;
+use crate::tx::{Noise, Tx, Verdict, Work};
 
 const BATCH_MAX: usize = 256;
 const QUEUE_MAX: usize = 1024;
@@ -30,13 +30,13 @@ const TURN_WAIT_MAX: Duration = Duration::from_secs(10);
 pub(crate) struct Writer {
     place: Place,
     faults: Faults,
-    bell: Bell,
+    lookout: Arc<Lookout>,
     queue: Mutex<Option<mpsc::Sender<Box<dyn Job>>>>,
 }
 
 impl Writer {
-    pub(crate) fn new(place: Place, faults: Faults, bell: Bell) -> Self {
-        Self { place, faults, bell, queue: Mutex::new(None) }
+    pub(crate) fn new(place: Place, faults: Faults, lookout: Arc<Lookout>) -> Self {
+        Self { place, faults, lookout, queue: Mutex::new(None) }
     }
 
     /// Runs a job in a transaction and returns its answer after the commit. Once queued, a job runs whether or not
@@ -64,14 +64,15 @@ impl Writer {
 
     fn queue(&self) -> Result<mpsc::Sender<Box<dyn Job>>, StoreError> {
         let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(running) = queue.as_ref() {
+        // A thread that died took its end of the queue along; another takes its place.
+        if let Some(running) = queue.as_ref().filter(|running| !running.is_closed()) {
             return Ok(running.clone());
         }
         let (sender, receiver) = mpsc::channel(QUEUE_MAX);
         let worker = Worker {
             place: self.place.clone(),
             faults: self.faults.clone(),
-            bell: self.bell.clone(),
+            lookout: Arc::clone(&self.lookout),
             opened: None,
             receiver,
         };
@@ -117,6 +118,7 @@ trait Job: Send {
 /// What a job did, and how to tell its caller once the commit is known.
 struct Ran {
     writes: Writes,
+    noise: Noise,
     answer: Answer,
     /// Whether a test asked for a fault in this very job.
     faulty: bool,
@@ -161,7 +163,7 @@ impl<T: Send + 'static, W: Work<T>> Job for Queued<T, W> {
             // A caller that is gone does not want to know.
             reply.send(committed.and(result)).ok();
         };
-        Ran { writes, answer: Box::new(answer), faulty: tx.is_armed() }
+        Ran { writes, noise: tx.noise(), answer: Box::new(answer), faulty: tx.is_armed() }
     }
 
     fn refuse(self: Box<Self>, error: StoreError) {
@@ -173,7 +175,7 @@ impl<T: Send + 'static, W: Work<T>> Job for Queued<T, W> {
 struct Worker {
     place: Place,
     faults: Faults,
-    bell: Bell,
+    lookout: Arc<Lookout>,
     opened: Option<(Gate, Connection)>,
     receiver: mpsc::Receiver<Box<dyn Job>>,
 }
@@ -210,13 +212,16 @@ impl Worker {
         }
         jobs.retain(|job| job.turn().take());
         let mut batch = Batch { place: &self.place, connection, faults: self.faults.clone() };
+        let held = self.lookout.hold();
         let answers = batch.run(jobs);
+        held.overlook();
         drop(pass);
         for answer in answers.commit {
             answer(Ok(()));
         }
-        if answers.wrote {
-            self.bell.ring();
+        match answers.noise {
+            Noise::Loud => self.lookout.ring(),
+            Noise::Quiet => {}
         }
         Ok(())
     }
@@ -230,10 +235,15 @@ fn open(place: &Place) -> Result<(Gate, Connection), StoreError> {
 type Answer = Box<dyn FnOnce(Result<(), StoreError>)>;
 
 /// The callers to tell that all is well; those with bad news were told before.
-#[derive(Default)]
 struct Answers {
     commit: Vec<Answer>,
-    wrote: bool,
+    noise: Noise,
+}
+
+impl Default for Answers {
+    fn default() -> Self {
+        Self { commit: Vec::new(), noise: Noise::Quiet }
+    }
 }
 
 struct Batch<'a> {
@@ -254,10 +264,12 @@ impl Batch<'_> {
         let (mut answers, mut armed) = (Answers::default(), false);
         let mut jobs = jobs.into_iter();
         for job in jobs.by_ref() {
-            let Ran { writes, answer, faulty } = self.in_savepoint(job);
+            let Ran { writes, noise, answer, faulty } = self.in_savepoint(job);
             armed |= faulty;
             answers.commit.push(answer);
-            answers.wrote |= matches!(writes, Writes::Keep);
+            if let (Writes::Keep, Noise::Loud) = (&writes, noise) {
+                answers.noise = Noise::Loud;
+            }
             if let (Writes::Failed(error), true) = (&writes, self.connection.is_autocommit()) {
                 // SQLite gave up the whole transaction, and with it the jobs before this one.
                 answers.commit.drain(..).for_each(|answer| answer(Err(error.clone())));
@@ -271,7 +283,7 @@ impl Batch<'_> {
         if let Err(error) = committed {
             self.roll_back();
             answers.commit.drain(..).for_each(|answer| answer(Err(error.clone())));
-            answers.wrote = false;
+            answers.noise = Noise::Quiet;
         }
         answers
     }
@@ -281,7 +293,7 @@ impl Batch<'_> {
         if let Err(error) = self.execute("SAVEPOINT job") {
             let told = error.clone();
             let answer = Box::new(move |_| job.refuse(told));
-            return Ran { writes: Writes::Failed(error), answer, faulty: false };
+            return Ran { writes: Writes::Failed(error), noise: Noise::Quiet, answer, faulty: false };
         }
         let ran = {
             let sql = OnConnection { connection: self.connection, place: self.place };
@@ -313,5 +325,25 @@ impl Batch<'_> {
 
     fn execute(&self, sql: &str) -> Result<(), StoreError> {
         self.connection.execute_batch(sql).map_err(|error| self.place.classify("commit", error))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wake::Bell;
+    use drydock_domain::Timestamp;
+
+    #[tokio::test]
+    async fn a_writer_thread_that_died_is_started_again() {
+        let directory = tempfile::TempDir::new().unwrap();
+        let place = Place { path: directory.path().join("drydock.db"), clock: || Timestamp::from_micros(0) };
+        let lookout = Arc::new(Lookout::new(place.clone(), Bell::new()));
+        let writer = Writer::new(place, Faults::default(), lookout);
+        // What a thread that panics leaves behind: a queue without its other end.
+        let (dead, _) = mpsc::channel(1);
+        *writer.queue.lock().unwrap() = Some(dead);
+        let answer = writer.submit(|_: &mut Tx<'_>| Box::pin(async { Ok(Verdict::Keep(7)) })).await;
+        assert_eq!(answer.unwrap(), 7);
     }
 }
