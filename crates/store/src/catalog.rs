@@ -48,12 +48,6 @@ impl Store {
         Box::pin(self.one("projects", statement))
     }
 
-    /// Returns the projects of a repository; one may have several, for several targets.
-    pub fn project_find_by_repo(&self, repo: &str) -> BoxFuture<'_, Result<Vec<Project>, StoreError>> {
-        let sql = "SELECT name, body FROM projects WHERE repo = $1 ORDER BY name";
-        Box::pin(self.all("projects", Statement::new(sql, [repo.into()])))
-    }
-
     /// Returns all projects, by name.
     pub fn project_list(&self) -> BoxFuture<'_, Result<Vec<Project>, StoreError>> {
         Box::pin(self.all("projects", Statement::new("SELECT name, body FROM projects ORDER BY name", [])))

@@ -63,8 +63,20 @@ impl Store {
 
     /// Returns a plan's changesets with their entries, in the order they were opened (S3.3).
     pub fn changeset_list(&self, plan: &PlanId) -> BoxFuture<'_, Result<Vec<Changeset>, StoreError>> {
-        let plan = plan.clone();
-        Box::pin(self.read(move |tx| Box::pin(async move { list(tx, plan).await })))
+        let params = || [plan.as_str().into()];
+        let wanted = vec![Statement::new(LIST, params()), Statement::new(LIST_ENTRIES, params())];
+        Box::pin(self.read(move |tx| Box::pin(list(tx, wanted))))
+    }
+
+    /// Returns the changesets of one run of a plan with their entries, in the order they were opened.
+    pub fn changeset_of_run(
+        &self,
+        plan: &PlanId,
+        run: &RunId,
+    ) -> BoxFuture<'_, Result<Vec<Changeset>, StoreError>> {
+        let params = || [plan.as_str().into(), run.as_str().into()];
+        let wanted = vec![Statement::new(OF_RUN, params()), Statement::new(OF_RUN_ENTRIES, params())];
+        Box::pin(self.read(move |tx| Box::pin(list(tx, wanted))))
     }
 
     /// Returns the changeset whose id begins like this.
@@ -172,15 +184,18 @@ const LIST: &str = "SELECT id, plan, run, writer, state, opened_at, entries FROM
     WHERE plan = $1 ORDER BY n";
 const LIST_ENTRIES: &str = "SELECT changeset, e.seq, path, op, from_path, before, after, at
     FROM changesets c JOIN entries e ON e.changeset = c.id WHERE c.plan = $1 ORDER BY c.n, e.seq";
+const OF_RUN: &str = "SELECT id, plan, run, writer, state, opened_at, entries FROM changesets
+    WHERE plan = $1 AND run = $2 ORDER BY n";
+const OF_RUN_ENTRIES: &str = "SELECT changeset, e.seq, path, op, from_path, before, after, at
+    FROM changesets c JOIN entries e ON e.changeset = c.id WHERE c.plan = $1 AND c.run = $2 ORDER BY c.n, e.seq";
 const FIND: &str = "SELECT id, plan, run, writer, state, opened_at, entries FROM changesets
     WHERE id >= $1 AND id < $2 ORDER BY id LIMIT 6";
 const ENTRIES: &str = "SELECT changeset, seq, path, op, from_path, before, after, at FROM entries
     WHERE changeset = $1 ORDER BY seq";
 
-async fn list(tx: &mut Tx<'_>, plan: PlanId) -> Result<Vec<Changeset>, StoreError> {
-    let plan = || Value::from(plan.as_str());
-    let answers =
-        tx.finish(vec![Statement::new(LIST, [plan()]), Statement::new(LIST_ENTRIES, [plan()])]).await?;
+/// Reads changesets and their entries, which are wanted in this order.
+async fn list(tx: &mut Tx<'_>, wanted: Vec<Statement>) -> Result<Vec<Changeset>, StoreError> {
+    let answers = tx.finish(wanted).await?;
     let [changesets, entries] = answers.as_slice() else { return Ok(Vec::new()) };
     let mut by_changeset: HashMap<&str, Vec<Entry>> = HashMap::new();
     for row in entries {

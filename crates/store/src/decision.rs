@@ -1,6 +1,6 @@
 //! Reading decisions. They are written only as part of a transition, so that no plan waits without its question.
 
-use drydock_domain::{Decision, DecisionId, IdPrefix, PlanId};
+use drydock_domain::{Decision, IdPrefix, PlanId};
 
 use crate::find::{Found, Page, by_prefix, page_size};
 use crate::plan::row::decision_from;
@@ -48,22 +48,10 @@ impl DecisionFilter {
     }
 }
 
-const FETCH: &str = "SELECT id, plan, status, body FROM decisions WHERE id = $1";
 const FIND: &str =
     "SELECT id, plan, status, body FROM decisions WHERE id >= $1 AND id < $2 ORDER BY id LIMIT 6";
 
 impl Store {
-    /// Returns a decision.
-    pub fn decision_fetch(&self, id: &DecisionId) -> BoxFuture<'_, Result<Option<Decision>, StoreError>> {
-        let id = id.clone();
-        Box::pin(self.read(move |tx| {
-            Box::pin(async move {
-                let rows = tx.last(Statement::new(FETCH, [id.as_str().into()])).await?;
-                rows.first().map(|row| decision_from(row, 0)).transpose()
-            })
-        }))
-    }
-
     /// Returns the decision whose id begins like this.
     pub fn decision_find(&self, prefix: &IdPrefix) -> BoxFuture<'_, Result<Found<Decision>, StoreError>> {
         let prefix = prefix.clone();

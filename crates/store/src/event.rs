@@ -86,38 +86,19 @@ impl Store {
         })
     }
 
-    /// Returns the number of the last event, 0 when there is none.
-    pub fn event_last(&self) -> BoxFuture<'_, Result<i64, StoreError>> {
-        Box::pin(async move {
-            self.number_events().await?;
-            self.read(|tx| {
-                Box::pin(async move {
-                    let sql = "SELECT seq FROM events WHERE seq IS NOT NULL ORDER BY seq DESC LIMIT 1";
-                    let rows = tx.last(Statement::new(sql, [])).await?;
-                    rows.first().map_or(Ok(0), |row| row.int(0))
-                })
-            })
-            .await
-        })
-    }
-
     /// Returns the newest events of a plan, newest first.
     pub fn event_recent(
         &self,
         plan: &PlanId,
         limit: i64,
     ) -> BoxFuture<'_, Result<Vec<Recorded>, StoreError>> {
-        let params: [Value; 2] = [plan.as_str().into(), page_size(limit).into()];
+        let statement = recent(plan, limit);
         Box::pin(async move {
             self.number_events().await?;
-            self.read(move |tx| {
-                Box::pin(async move {
-                    let sql = "SELECT seq, at, kind, plan, run, revision, details FROM events \
-                               WHERE plan = $1 AND seq IS NOT NULL ORDER BY seq DESC LIMIT $2";
-                    tx.last(Statement::new(sql, params)).await?.iter().map(recorded).collect()
-                })
-            })
-            .await
+            let look = self.read(move |tx| {
+                Box::pin(async move { tx.last(statement).await?.iter().map(recorded).collect() })
+            });
+            look.await
         })
     }
 
@@ -127,6 +108,13 @@ impl Store {
             Engine::Postgres(postgres) => postgres.number_pending().await,
         }
     }
+}
+
+/// Returns the statement that reads the newest events of a plan.
+pub(crate) fn recent(plan: &PlanId, limit: i64) -> Statement {
+    let sql = "SELECT seq, at, kind, plan, run, revision, details FROM events
+        WHERE plan = $1 AND seq IS NOT NULL ORDER BY seq DESC LIMIT $2";
+    Statement::new(sql, [plan.as_str().into(), page_size(limit).into()])
 }
 
 async fn list(tx: &mut Tx<'_>, filter: EventFilter) -> Result<Vec<Recorded>, StoreError> {

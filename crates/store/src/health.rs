@@ -32,7 +32,16 @@ pub struct Counts {
 impl Store {
     /// Counts what there is.
     pub fn counts(&self) -> BoxFuture<'_, Result<Counts, StoreError>> {
-        Box::pin(self.read(|tx| Box::pin(counts(tx))))
+        let store = self.clone();
+        Box::pin(async move {
+            match self.engine() {
+                Engine::Postgres(_) => self.read(|tx| Box::pin(counts(tx))).await,
+                Engine::Sqlite(_) => {
+                    on_own_thread(move || store.on_sqlite(|sqlite| sqlite.read(|tx| Box::pin(counts(tx)))))
+                        .await
+                }
+            }
+        })
     }
 
     /// Returns the version of the schema.
@@ -68,13 +77,12 @@ impl Store {
             match self.engine() {
                 Engine::Postgres(_) => self.read(|tx| Box::pin(check(tx))).await,
                 Engine::Sqlite(_) => {
-                    on_own_thread(move || match store.engine() {
-                        Engine::Sqlite(sqlite) => {
+                    on_own_thread(move || {
+                        store.on_sqlite(|sqlite| {
                             let mut problems = sqlite.integrity()?;
                             problems.extend(sqlite.read(|tx| Box::pin(check(tx)))?);
                             Ok(problems)
-                        }
-                        Engine::Postgres(_) => Ok(Vec::new()),
+                        })
                     })
                     .await
                 }
@@ -85,13 +93,21 @@ impl Store {
     /// Copies the store, as it is at one point in time, into a new file.
     pub fn backup(&self, to: &Path) -> BoxFuture<'_, Result<(), StoreError>> {
         let (store, to): (Store, PathBuf) = (self.clone(), to.to_owned());
-        Box::pin(on_own_thread(move || match store.engine() {
-            Engine::Sqlite(sqlite) => sqlite.backup(&to),
+        Box::pin(on_own_thread(move || store.on_sqlite(|sqlite| sqlite.backup(&to))))
+    }
+
+    /// Does what takes a file; of a server only a backup is ever asked here.
+    fn on_sqlite<T>(
+        &self,
+        work: impl FnOnce(&crate::sqlite::Sqlite) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        match self.engine() {
+            Engine::Sqlite(sqlite) => work(sqlite),
             Engine::Postgres(_) => Err(StoreError::Unsupported {
                 attempt: "back up to a file",
                 reason: "use pg_dump, which copies a PostgreSQL database while it is in use",
             }),
-        }))
+        }
     }
 }
 
@@ -203,7 +219,7 @@ fn plan_problem(row: &crate::value::Row) -> Result<Option<String>, StoreError> {
     let due = drydock_domain::due(&plan);
     let stored = row.text_or_null(9)?.map(|text| crate::plan::row::parse("outbox", plan.id.as_str(), text));
     match stored.transpose() {
-        Ok(stored) if stored.is_none_or(|stored| Some(stored) == due) => Ok(None),
+        Ok(stored) if stored == due => Ok(None),
         Ok(stored) => Ok(Some(format!("{}: {due:?} is due, and the outbox says {stored:?}", plan.id))),
         Err(error) => Ok(Some(error.to_string())),
     }

@@ -55,7 +55,6 @@ pub(crate) struct Grip {
     pub(crate) key: String,
     pub(crate) owner: String,
     pub(crate) fence: Fence,
-    expires_at: Timestamp,
 }
 
 /// The locks under which a transition is committed.
@@ -83,11 +82,6 @@ impl PlanLease {
         self.grip.fence
     }
 
-    /// Returns when it ends unless it was renewed.
-    pub fn expires_at(&self) -> Timestamp {
-        self.grip.expires_at
-    }
-
     pub(crate) fn grip(&self) -> &Grip {
         &self.grip
     }
@@ -102,11 +96,6 @@ impl ProjectLease {
     /// Returns the fence of this acquisition.
     pub fn fence(&self) -> Fence {
         self.grip.fence
-    }
-
-    /// Returns when it ends unless it was renewed.
-    pub fn expires_at(&self) -> Timestamp {
-        self.grip.expires_at
     }
 
     pub(crate) fn grip(&self) -> &Grip {
@@ -229,7 +218,7 @@ const ACQUIRE: &str = "
         pid = excluded.pid, purpose = excluded.purpose, fence = locks.fence + 1,
         acquired_at = drydock_now(), expires_at = drydock_now() + $8
     WHERE locks.owner IS NULL OR locks.owner = excluded.owner OR locks.expires_at <= drydock_now()
-    RETURNING fence, expires_at";
+    RETURNING fence";
 
 async fn acquire(tx: &mut Tx<'_>, wanted: Wanted) -> Result<Verdict<Acquired<Grip>>, StoreError> {
     tx.quiet();
@@ -246,9 +235,9 @@ async fn acquire(tx: &mut Tx<'_>, wanted: Wanted) -> Result<Verdict<Acquired<Gri
             (*ttl).into(),
         ];
         if let [row] = tx.last(Statement::new(ACQUIRE, params)).await?.as_slice() {
-            let (fence, expires_at) = (Fence(row.int(0)?), row.time(1)?);
+            let fence = Fence(row.int(0)?);
             let (scope, key, owner) = (*scope, key.clone(), holder.owner.clone());
-            return Ok(Verdict::Keep(Acquired::Held(Grip { scope, key, owner, fence, expires_at })));
+            return Ok(Verdict::Keep(Acquired::Held(Grip { scope, key, owner, fence })));
         }
         let sql =
             format!("SELECT {LOCK_COLUMNS} FROM locks WHERE scope = $1 AND key = $2 AND owner IS NOT NULL");

@@ -1,5 +1,5 @@
 //! The outbox: what must happen next to each plan. It is written by the commit that makes it due and claimed here by
-//! one worker at a time; a claim that is neither renewed by progress nor dropped comes back when its time is over.
+//! one worker at a time; a claim comes back when its time is over, unless a commit made something else due.
 
 use std::time::Duration;
 
@@ -25,7 +25,8 @@ pub struct Claim {
 }
 
 impl Store {
-    /// Claims the effect that has been due longest; no two claimants get the same one while a claim lasts.
+    /// Claims the effect that has been due longest of a plan that nobody holds; no two claimants get the same one
+    /// while a claim lasts.
     pub fn effect_claim(
         &self,
         owner: &str,
@@ -39,27 +40,13 @@ impl Store {
     pub fn effect_defer(&self, claim: &Claim, delay: Duration) -> BoxFuture<'_, Result<(), StoreError>> {
         let sql = "UPDATE outbox SET ready_at = drydock_now() + $4, claimed_by = NULL
             WHERE plan = $1 AND claimed_by = $2 AND attempts = $3";
-        self.settle(Statement::new(
-            sql,
-            [
-                claim.plan.as_str().into(),
-                claim.owner.as_str().into(),
-                claim.attempts.into(),
-                micros(delay).into(),
-            ],
-        ))
-    }
-
-    /// Removes a claimed effect that has nothing left to do; nothing when the claim is no longer ours.
-    pub fn effect_drop(&self, claim: &Claim) -> BoxFuture<'_, Result<(), StoreError>> {
-        let sql = "DELETE FROM outbox WHERE plan = $1 AND claimed_by = $2 AND attempts = $3";
-        self.settle(Statement::new(
-            sql,
-            [claim.plan.as_str().into(), claim.owner.as_str().into(), claim.attempts.into()],
-        ))
-    }
-
-    fn settle(&self, statement: Statement) -> BoxFuture<'_, Result<(), StoreError>> {
+        let params = [
+            claim.plan.as_str().into(),
+            claim.owner.as_str().into(),
+            claim.attempts.into(),
+            micros(delay).into(),
+        ];
+        let statement = Statement::new(sql, params);
         Box::pin(self.write(move |tx| {
             Box::pin(async move {
                 tx.quiet();
@@ -70,14 +57,20 @@ impl Store {
     }
 }
 
+/// A plan that somebody holds is being worked on, for longer than a claim lasts perhaps; its effect is nobody else's.
 const CLAIM: &str =
     "UPDATE outbox SET ready_at = drydock_now() + $2, claimed_by = $1, attempts = attempts + 1
-    WHERE plan = (SELECT plan FROM outbox WHERE ready_at <= drydock_now() ORDER BY ready_at LIMIT 1)
+    WHERE plan = (SELECT plan FROM outbox o WHERE ready_at <= drydock_now()
+        AND NOT EXISTS (SELECT 1 FROM locks l WHERE l.scope = 'plan' AND l.key = o.plan
+            AND l.owner IS NOT NULL AND l.expires_at > drydock_now())
+        ORDER BY ready_at LIMIT 1)
     RETURNING plan, effect, attempts";
 const CLAIM_SKIPPING: &str = "UPDATE outbox SET ready_at = drydock_now() + $2, claimed_by = $1,
         attempts = attempts + 1
-    WHERE plan = (SELECT plan FROM outbox WHERE ready_at <= drydock_now() ORDER BY ready_at LIMIT 1
-        FOR UPDATE SKIP LOCKED)
+    WHERE plan = (SELECT plan FROM outbox o WHERE ready_at <= drydock_now()
+        AND NOT EXISTS (SELECT 1 FROM locks l WHERE l.scope = 'plan' AND l.key = o.plan
+            AND l.owner IS NOT NULL AND l.expires_at > drydock_now())
+        ORDER BY ready_at LIMIT 1 FOR UPDATE SKIP LOCKED)
     RETURNING plan, effect, attempts";
 
 async fn claim(tx: &mut Tx<'_>, owner: String, ttl: i64) -> Result<Verdict<Option<Claim>>, StoreError> {

@@ -1,5 +1,5 @@
 //! What is asked of whoever holds a plan, by somebody who does not: to stop, above all. The holder reads it while it
-//! works; the commit that ends the work clears it.
+//! works; the commits that begin and end a run clear it.
 
 use drydock_domain::PlanId;
 
@@ -24,15 +24,12 @@ pub struct Request {
 pub enum RequestKind {
     /// End the plan.
     Cancel,
-    /// Let go of the plan; it is queued again.
-    Yield,
 }
 
 impl RequestKind {
     fn name(self) -> &'static str {
         match self {
             RequestKind::Cancel => "cancel",
-            RequestKind::Yield => "yield",
         }
     }
 }
@@ -76,7 +73,6 @@ async fn put(
 fn request_from(row: &Row) -> Result<Request, StoreError> {
     let kind = match row.text(1)? {
         "cancel" => RequestKind::Cancel,
-        "yield" => RequestKind::Yield,
         other => {
             return Err(StoreError::damaged("requests", row.text(0)?, format!("unknown kind {other:?}")));
         }

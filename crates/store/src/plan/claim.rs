@@ -72,7 +72,7 @@ fn on_row(sql: &'static str, grip: &Grip) -> Statement {
 }
 
 fn current(grip: &Grip) -> Statement {
-    let Grip { scope, key, owner, fence, .. } = grip;
+    let Grip { scope, key, owner, fence } = grip;
     let params = [scope.name().into(), key.as_str().into(), owner.as_str().into(), fence.0.into()];
     Statement::new(CURRENT, params)
 }

@@ -59,6 +59,7 @@ async fn no_list_scans_or_sorts() {
     }
     searches.push(PlanFilter { after: Some(9), ..PlanFilter::default() }.statement());
     searches.push(DecisionFilter { plan, ..DecisionFilter::default() }.statement());
+    searches.push(crate::event::recent(&PlanId::from_random(1), 20));
     searches.push(Statement::new("SELECT body FROM plans WHERE id = $1", ["x".into()]));
     for search in &searches {
         let steps = steps(&connection, search);

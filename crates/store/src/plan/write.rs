@@ -190,9 +190,11 @@ fn outbox(transition: &Transition) -> Result<Statement, StoreError> {
     Ok(Statement::new(sql, [id.into(), body("outbox", id, &effect)?.into()]))
 }
 
-/// What was asked of the holder ends with its work.
+/// What was asked of the holder is about the run it was asked in: it ends with it, and what was asked before a run
+/// must not stop it.
 fn requests(snapshot: Option<&Snapshot>, plan: &Plan) -> Option<Statement> {
-    let was = snapshot.map(|snapshot| snapshot.plan.stage.state());
-    let ended = was == Some(State::Processing) && plan.stage.state() != State::Processing;
-    ended.then(|| Statement::new("DELETE FROM requests WHERE plan = $1", [plan.id.as_str().into()]))
+    let before = &snapshot?.plan;
+    let goes_on = [before, plan].iter().all(|plan| plan.stage.state() == State::Processing);
+    let same_run = goes_on && before.run == plan.run;
+    (!same_run).then(|| Statement::new("DELETE FROM requests WHERE plan = $1", [plan.id.as_str().into()]))
 }

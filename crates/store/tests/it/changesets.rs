@@ -40,6 +40,8 @@ on_both! {
         }
         let found = world.open().await.changeset_list(&plan.id).await.unwrap();
         assert_eq!(found.len(), WRITERS);
+        assert_eq!(store.changeset_of_run(&plan.id, &run).await.unwrap(), found);
+        assert_eq!(store.changeset_of_run(&plan.id, &run_id()).await.unwrap(), []);
         for (writer, changeset) in found.iter().enumerate() {
             assert_eq!((&changeset.writer, &changeset.run), (&format!("w{writer}"), &run));
             let paths: Vec<_> = changeset.entries.iter().map(|entry| (entry.seq, entry.change.path.clone())).collect();

@@ -7,7 +7,7 @@ use drydock_domain::Event;
 use drydock_store::{CommitError, Options, Store, StoreUrl};
 use drydock_testkit::proc;
 
-use crate::world::{World, command, fail_and_ask, lease, now, queued};
+use crate::world::{World, command, events_total, fail_and_ask, lease, now, queued};
 
 const JOB: &str = "DRYDOCK_STORE_TEST_JOB";
 const URL: &str = "DRYDOCK_STORE_TEST_URL";
@@ -65,7 +65,12 @@ async fn fill(url: &StoreUrl) {
         }
     };
     println!("code={}", error.code());
-    assert_eq!(store.event_last().await.unwrap(), notes + 1);
+    if let StoreUrl::Sqlite(path) = url {
+        let copy = path.with_extension("copy");
+        assert_eq!(store.backup(&copy).await.unwrap_err().code(), "store_full");
+        assert!(!copy.exists(), "half a backup stays");
+    }
+    assert_eq!(events_total(&store).await, notes + 1);
     assert_eq!(store.plan_fetch(&plan.id).await.unwrap(), Some(plan));
     assert_eq!(store.check().await.unwrap(), Vec::<String>::new());
 }

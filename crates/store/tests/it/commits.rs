@@ -5,14 +5,15 @@ use std::task::Poll;
 
 use drydock_domain::{
     Advance, Approval, Changes, Check, Command, Completion, Decided, Effect, Enforcement, Event, Finding,
-    Intent, InvariantScope, NewPlan, Next, Phase, Refusal, State, create, decide,
+    Intent, InvariantScope, NewPlan, Next, Phase, Refusal, State, TakeOverCause, create, decide,
 };
 use drydock_store::{
-    Change, CommitError, CrashPoint, EventFilter, Options, Request, RequestKind, StoreError, Warrant,
+    Change, CommitError, CrashPoint, DecisionFilter, EventFilter, Options, Request, RequestKind, StoreError,
+    Warrant,
 };
 
 use crate::world::{
-    LONG, changeset_id, command, context, deciding, fail_and_ask, lease, now, plan_id, processing,
+    LONG, changeset_id, command, context, deciding, fail_and_ask, free, lease, now, plan_id, processing,
     project_lease, queued, run_id, spec, start, started,
 };
 
@@ -148,7 +149,8 @@ on_both! {
         assert_eq!(snapshot.plan, failed);
         let pending = snapshot.pending.unwrap();
         assert_eq!(Some(&pending.id), failed.pending_decision());
-        assert_eq!(store.decision_fetch(&pending.id).await.unwrap(), Some(pending));
+        let asked = store.decision_list(&DecisionFilter::default()).await.unwrap();
+        assert_eq!(asked.items, [pending]);
         assert_eq!(world.query("SELECT state FROM changesets"), "sealed");
         assert_eq!(world.query("SELECT count(*) FROM outbox"), "0");
         assert_eq!(store.request_fetch(&plan.id).await.unwrap(), None);
@@ -248,8 +250,9 @@ on_both! {
     /// Breaks when the outbox is not a function of the stage that was committed.
     async fn the_outbox_holds_what_is_due(world: World) {
         let store = world.open().await;
-        let (lease, plan) = queued(&store, "a").await;
+        let plan = free(&store).await;
         let claim = store.effect_claim("w", LONG).await.unwrap().unwrap();
+        let lease = lease(&store, &plan.id, "a").await;
         assert_eq!((&claim.plan, claim.effect, claim.attempts), (&plan.id, Effect::DrivePhase(Phase::Strategize), 1));
         let (_, run) = started(&store, &lease).await;
         // The claimant started it, and keeps its claim while it works.
@@ -265,7 +268,27 @@ on_both! {
             .await
             .unwrap();
         assert_eq!(done.plan.stage.state(), State::Complete);
+        store.plan_lease_release(lease).await.unwrap();
         let next = store.effect_claim("x", LONG).await.unwrap().unwrap();
         assert_eq!((next.effect, next.attempts), (Effect::AdvanceToExecute, 1));
+    }
+}
+
+on_both! {
+    /// Breaks when what was asked before a run stops the run, or what was asked in it is lost while it goes on.
+    async fn a_request_belongs_to_the_run_it_was_made_in(world: World) {
+        let store = world.open().await;
+        let (lease, plan) = queued(&store, "a").await;
+        let request = Request { kind: RequestKind::Cancel, reason: "enough".into(), by: "ann".into() };
+        store.request_put(&plan.id, &request).await.unwrap();
+        let (_, run) = started(&store, &lease).await;
+        assert_eq!(store.request_fetch(&plan.id).await.unwrap(), None);
+        store.request_put(&plan.id, &request).await.unwrap();
+        store.plan_note(&lease, vec![Event::Resumed]).await.unwrap();
+        store.changeset_open(&lease, &run, "w", changeset_id()).await.unwrap();
+        assert_eq!(store.request_fetch(&plan.id).await.unwrap(), Some(request.clone()));
+        command(&store, &lease, Command::TakeOver(TakeOverCause::Interrupted)).await.unwrap();
+        assert_eq!(store.request_fetch(&plan.id).await.unwrap(), None);
+        assert!(store.request_put(&crate::world::plan_id(), &request).await.is_err());
     }
 }

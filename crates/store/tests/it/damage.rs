@@ -53,12 +53,16 @@ on_both! {
         let store = world.open().await;
         let (_lease, plan, run) = processing(&store, "a").await;
         store.changeset_open(&_lease, &run, "w", crate::world::changeset_id()).await.unwrap();
-        store.event_last().await.unwrap();
+        crate::world::events_total(&store).await;
         for (damage, repair) in [
             ("UPDATE events SET revision = 9 WHERE seq = 1", "UPDATE events SET revision = 1 WHERE seq = 1"),
             ("UPDATE events SET seq = 99 WHERE seq = 2", "UPDATE events SET seq = 2 WHERE seq = 99"),
             ("UPDATE changesets SET entries = 1", "UPDATE changesets SET entries = 0"),
             ("UPDATE outbox SET effect = '\"advance_to_apply\"'", "UPDATE outbox SET effect = '{\"drive_phase\":\"strategize\"}'"),
+            (
+                "DELETE FROM outbox",
+                "INSERT INTO outbox (plan, effect, attempts, ready_at) SELECT id, '{\"drive_phase\":\"strategize\"}', 0, 0 FROM plans",
+            ),
         ] {
             world.meddle(damage);
             assert_ne!(store.check().await.unwrap(), Vec::<String>::new(), "{damage}");

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use drydock_store::EventFilter;
+use drydock_store::{EventFilter, Renewed};
 
 use crate::child;
-use crate::world::{LIMIT, lease, plan_id, queued, started};
+use crate::world::{LIMIT, LONG, events_total, lease, plan_id, queued, started};
 
 on_both! {
     /// Breaks when a number becomes visible before a smaller one, or an event without a number is forgotten.
@@ -32,7 +32,7 @@ on_both! {
         for writer in writers {
             writer.wait(LIMIT).expect_code(0);
         }
-        assert_eq!(store.event_last().await.unwrap(), total);
+        assert_eq!(events_total(&store).await, total);
         let mut said: BTreeMap<_, Vec<i64>> = BTreeMap::new();
         for event in seen.iter().filter(|event| event.kind == "agent.said") {
             said.entry(event.plan.clone().unwrap()).or_default().push(event.details["n"].as_i64().unwrap());
@@ -73,10 +73,45 @@ on_both! {
         let mine = store.event_list(&of(one.id.clone())).await.unwrap();
         assert!(mine.windows(2).all(|pair| pair[0].seq < pair[1].seq && pair[0].revision <= pair[1].revision));
         assert_eq!(kinds(mine), ["plan.created", "invariant.enforced", "plan.started"]);
+        let newest = store.event_recent(&one.id, 2).await.unwrap();
+        assert_eq!(kinds(newest), ["plan.started", "invariant.enforced"]);
         assert_eq!(kinds(store.event_list(&of(other.id)).await.unwrap()), ["plan.created"]);
         let _unmade = lease(&store, &plan_id(), "c").await;
-        assert_eq!(store.event_last().await.unwrap(), 4);
+        assert_eq!(events_total(&store).await, 4);
         let page = store.event_list(&EventFilter { after: 1, plan: None, limit: 2 }).await.unwrap();
         assert_eq!(page.iter().map(|event| event.seq).collect::<Vec<_>>(), [2, 3]);
     }
+}
+
+/// Breaks when a renewal or a claim of our own wakes everybody who waits, by the writer or by the lookout.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_quiet_write_wakes_nobody_here() {
+    let world = crate::world::World::sqlite();
+    let store = world.open().await;
+    let (lease, _) = queued(&store, "a").await;
+    let plan = crate::world::free(&store).await;
+    let mut watch = store.watch();
+    watch.changed(Duration::from_millis(100)).await;
+    let quiet = crate::world::spawn({
+        let store = store.clone();
+        async move {
+            for _ in 0..20 {
+                assert!(matches!(store.plan_lease_renew(&lease, LONG).await.unwrap(), Renewed::Until(_)));
+            }
+            let claim = store.effect_claim("c", LONG).await.unwrap().unwrap();
+            assert_eq!(claim.plan, plan.id);
+            store.effect_defer(&claim, LONG).await.unwrap();
+            (Instant::now(), lease)
+        }
+    });
+    let limit = Duration::from_millis(700);
+    let started = Instant::now();
+    watch.changed(limit).await;
+    assert!(started.elapsed() >= limit, "woken after {:?}", started.elapsed());
+    let (ended, lease) = quiet.await.unwrap();
+    assert!(ended <= started + limit, "the writes were over before the wait was");
+    store.plan_lease_release(lease).await.unwrap();
+    let before = Instant::now();
+    watch.changed(LIMIT).await;
+    assert!(before.elapsed() < LIMIT, "a loud write wakes");
 }

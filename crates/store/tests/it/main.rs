@@ -20,6 +20,7 @@ mod feed;
 mod leases;
 mod opening;
 mod outbox;
+mod postgres_sessions;
 mod reads;
 mod sqlite_writer;
 mod tls;

@@ -3,9 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use drydock_store::Request;
-
-use crate::world::{BRIEF, LONG, queued};
+use crate::world::{BRIEF, LONG, expired, free, holder, queued};
 
 on_both! {
     /// S2.3: breaks when two claimants can get one effect.
@@ -13,7 +11,7 @@ on_both! {
         const PLANS: usize = 40;
         let store = world.open().await;
         for _ in 0..PLANS {
-            queued(&store, "a").await;
+            free(&store).await;
         }
         let claimants: Vec<_> = (0..8)
             .map(|n| {
@@ -39,7 +37,7 @@ on_both! {
     /// Breaks when an expired claim is lost, or its late holder can still settle the effect.
     async fn an_expired_claim_comes_back_and_its_holder_is_too_late(world: World) {
         let store = world.open().await;
-        let (_, plan) = queued(&store, "a").await;
+        let plan = free(&store).await;
         let late = store.effect_claim("slow", BRIEF).await.unwrap().unwrap();
         let second = loop {
             if let Some(claim) = store.effect_claim("quick", LONG).await.unwrap() {
@@ -47,7 +45,6 @@ on_both! {
             }
         };
         assert_eq!((&second.plan, second.attempts), (&plan.id, 2));
-        store.effect_drop(&late).await.unwrap();
         store.effect_defer(&late, Duration::ZERO).await.unwrap();
         assert_eq!(store.effect_claim("third", LONG).await.unwrap(), None);
         store.effect_defer(&second, Duration::ZERO).await.unwrap();
@@ -60,14 +57,21 @@ on_both! {
 }
 
 on_both! {
-    /// Breaks when a dropped effect comes back, or a request can be made of a plan that is not there.
-    async fn a_dropped_effect_is_gone(world: World) {
+    /// Breaks when a plan that somebody works on is claimed again and again, or one that was let go of is not.
+    async fn what_is_held_is_not_claimed(world: World) {
         let store = world.open().await;
-        queued(&store, "a").await;
+        let (held, plan) = queued(&store, "a").await;
+        assert_eq!(store.effect_claim("c", LONG).await.unwrap(), None);
+        let other = free(&store).await;
         let claim = store.effect_claim("c", LONG).await.unwrap().unwrap();
-        store.effect_drop(&claim).await.unwrap();
-        assert_eq!(store.counts().await.unwrap().effects, 0);
-        let request = Request { kind: drydock_store::RequestKind::Cancel, reason: String::new(), by: String::new() };
-        assert!(store.request_put(&crate::world::plan_id(), &request).await.is_err());
+        assert_eq!(claim.plan, other.id);
+        store.plan_lease_release(held).await.unwrap();
+        let claim = store.effect_claim("c", LONG).await.unwrap().unwrap();
+        assert_eq!((&claim.plan, claim.attempts), (&plan.id, 1));
+        store.effect_defer(&claim, Duration::ZERO).await.unwrap();
+        // Whoever died with the lock in its hands holds nothing once its time is over.
+        let _gone = store.plan_lease_acquire(&plan.id, &holder("gone"), BRIEF).await.unwrap();
+        expired(&store, plan.id.as_str()).await;
+        assert_eq!(store.effect_claim("c", LONG).await.unwrap().map(|claim| claim.plan), Some(plan.id));
     }
 }

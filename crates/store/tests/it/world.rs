@@ -12,7 +12,8 @@ use drydock_domain::{
     Phase, Plan, PlanId, Profile, Question, RunId, Spec, Start, Timestamp, create, decide,
 };
 use drydock_store::{
-    Acquired, CommitError, Committed, Decide, Options, PlanLease, ProjectLease, Store, StoreUrl, Warrant,
+    Acquired, CommitError, Committed, Decide, EventFilter, Options, PlanLease, ProjectLease, Store, StoreUrl,
+    Warrant,
 };
 use drydock_testkit::postgres::Database;
 use tempfile::TempDir;
@@ -239,6 +240,25 @@ pub(crate) async fn command(
     command: Command,
 ) -> Result<Committed, CommitError> {
     store.plan_transact(Warrant::Plan(lease), deciding(command)).await
+}
+
+/// Counts the events by reading all of them.
+pub(crate) async fn events_total(store: &Store) -> i64 {
+    let mut after = 0;
+    loop {
+        let page = store.event_list(&EventFilter { after, plan: None, limit: 1000 }).await.unwrap();
+        match page.last() {
+            Some(last) => after = last.seq,
+            None => return after,
+        }
+    }
+}
+
+/// Makes a plan that waits for a worker and that nobody holds.
+pub(crate) async fn free(store: &Store) -> Plan {
+    let (lease, plan) = queued(store, "maker").await;
+    store.plan_lease_release(lease).await.unwrap();
+    plan
 }
 
 /// Waits until a lock's time is over by the clock that judges it.

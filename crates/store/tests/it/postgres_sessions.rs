@@ -1,0 +1,91 @@
+//! Connections to a server: a transaction that goes wrong, or whose process stops, holds up nobody else.
+
+use std::sync::mpsc;
+use std::thread;
+
+use drydock_domain::{ChangeOp, NewEntry};
+use drydock_store::{CommitError, Options, RecordError, Store, StoreUrl, Warrant};
+
+use crate::world::{LIMIT, World, changeset_id, deciding, lease, now, processing, run_id, start};
+
+/// Breaks when an error before the last flight of statements leaves its transaction on a pooled connection.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_long_write_that_fails_early_leaves_no_transaction_behind() {
+    let world = World::postgres();
+    let store = world.open().await;
+    let (lease, plan, run) = processing(&store, "a").await;
+    let handle = store.changeset_open(&lease, &run, "w", changeset_id()).await.unwrap();
+    // PostgreSQL keeps no zero in a text, so one of the first statements fails; the commit comes flights later.
+    let change =
+        |path: String| NewEntry { path, op: ChangeOp::Create, from: None, before: None, after: None };
+    let changes =
+        |zero| (0..200).map(|n| change(if n == zero { "\0".into() } else { n.to_string() })).collect();
+    for zero in [3, 199] {
+        let failed = store.changeset_record(&handle, changes(zero)).await;
+        assert!(matches!(failed, Err(RecordError::Store(_))), "{failed:?}");
+        let left = "SELECT count(*) FROM pg_stat_activity
+            WHERE datname = current_database() AND state LIKE 'idle in transaction%'";
+        assert_eq!(world.query(left), "0");
+    }
+    assert_eq!(store.changeset_record(&handle, changes(200)).await.unwrap(), 200);
+    assert_eq!(store.changeset_of_run(&plan.id, &run).await.unwrap()[0].entries.len(), 200);
+}
+
+/// Breaks when a process that stops between the round trips of a transition keeps its lock row for ever, or can
+/// still commit when it goes on.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_process_that_stops_inside_a_transition_is_overtaken() {
+    let world = World::postgres();
+    let store = world.open().await;
+    let (old, plan) = crate::world::queued(&store, "a").await;
+    store.plan_lease_release(old).await.unwrap();
+    let StoreUrl::Postgres(url) = world.url() else { unreachable!() };
+    let join = if url.contains('?') { '&' } else { '?' };
+    let impatient = format!("{url}{join}options=-c%20idle_in_transaction_session_timeout%3D300");
+    let (stopped, is_stopped) = mpsc::channel();
+    let (go_on, may_go_on) = mpsc::channel::<()>();
+    // One thread with a runtime of its own stands for the process: nothing in it moves while it is stopped.
+    let id = plan.id.clone();
+    let process = thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async move {
+            let store = Store::open(&impatient.parse().unwrap(), Options::new(now)).await.unwrap();
+            let lease = lease(&store, &id, "a").await;
+            let decide = deciding(start(&run_id()));
+            let stopping = Box::new(move |snapshot: &_| {
+                stopped.send(()).unwrap();
+                may_go_on.recv_timeout(LIMIT).unwrap();
+                decide(snapshot)
+            });
+            store.plan_transact(Warrant::Plan(&lease), stopping).await
+        })
+    });
+    is_stopped.recv_timeout(LIMIT).unwrap();
+    let next = lease(&store, &plan.id, "a").await;
+    go_on.send(()).unwrap();
+    let late = process.join().unwrap().unwrap_err();
+    assert!(matches!(&late, CommitError::Store(error) if error.is_transient()), "{late:?}");
+    assert_eq!(store.plan_fetch(&plan.id).await.unwrap().unwrap().revision, 1);
+    crate::world::started(&store, &next).await;
+}
+
+/// Breaks when a row that stays locked makes a caller wait for ever, or is reported as anything but busy.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_row_that_stays_locked_is_busy() {
+    let world = World::postgres();
+    let StoreUrl::Postgres(url) = world.url() else { unreachable!() };
+    let join = if url.contains('?') { '&' } else { '?' };
+    let impatient = format!("{url}{join}options=-c%20lock_timeout%3D200");
+    let store = Store::open(&impatient.parse().unwrap(), Options::new(now)).await.unwrap();
+    let (lease, plan) = crate::world::queued(&store, "a").await;
+    let (other, connection) = tokio_postgres::connect(&url, tokio_postgres::NoTls).await.unwrap();
+    let driven = crate::world::spawn(connection);
+    other.batch_execute("BEGIN; SELECT 1 FROM locks FOR UPDATE").await.unwrap();
+    let busy = store.plan_transact(Warrant::Plan(&lease), deciding(start(&run_id()))).await.unwrap_err();
+    assert!(matches!(&busy, CommitError::Store(error) if error.code() == "store_busy"), "{busy:?}");
+    other.batch_execute("ROLLBACK").await.unwrap();
+    crate::world::started(&store, &lease).await;
+    assert_eq!(store.plan_fetch(&plan.id).await.unwrap().unwrap().revision, 2);
+    drop(other);
+    driven.await.unwrap().unwrap();
+}
