@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use drydock_domain::{PlanId, State};
+use drydock_domain::{Fence, Plan, PlanId, State};
 use drydock_worktree::Git;
 
 use crate::engine::Engine;
@@ -156,7 +156,7 @@ impl Engine {
             }
             Err(error) => return Err(error),
         };
-        let swept = self.sweep(&plan, sweep).await;
+        let swept = self.sweep(&plan, hold.lease().fence(), sweep).await;
         hold.release().await;
         match swept {
             Ok(swept) => {
@@ -168,7 +168,7 @@ impl Engine {
         Ok(())
     }
 
-    async fn sweep(&self, plan: &drydock_domain::Plan, sweep: Sweep) -> Result<Collected, EngineError> {
+    async fn sweep(&self, plan: &Plan, fence: Fence, sweep: Sweep) -> Result<Collected, EngineError> {
         let project = self.project(plan.spec.project.as_str()).await?;
         let repository = self.repository(&project).await?;
         let base = crate::rule::Subject::of(plan)?.from;
@@ -185,7 +185,7 @@ impl Engine {
                         swept.removed.push(Removed { what, proof: proof("its work will be kept first") });
                         continue;
                     }
-                    Sweep::Remove => remove_leftover(&repository, &id, &base, &leftover),
+                    Sweep::Remove => remove_leftover(&repository, &id, &base, fence, &leftover),
                 };
                 match work {
                     Ok(Work::Nothing) => {

@@ -1,12 +1,13 @@
 //! Directories of runs that ended. Their work is kept as a snapshot before anything is removed, so that a crash, a
 //! retry or a clean-up never loses what an agent wrote (INV-KEEP). A run that lives holds its directory by a lock of
-//! the operating system, so that not even a process that lost its lease can take it for a leftover.
+//! the operating system, so that not even a process that lost its lease can take it for a leftover. Only who holds
+//! the plan under a newer fence may put a living run's directory by: its process is frozen, or has not noticed yet.
 
 use std::fs::{self, File, TryLockError};
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 
-use drydock_domain::{Event, Plan, PlanId};
+use drydock_domain::{Event, Fence, Plan, PlanId};
 use drydock_worktree::{Checkout, CommitId, Repository};
 
 use super::scope::{commit_id, signature, snapshot};
@@ -41,7 +42,15 @@ pub(crate) enum Work {
 /// The lock of a living run on its directory; dying lets go of it.
 #[derive(Debug)]
 pub(crate) struct Alive {
-    _file: File,
+    file: File,
+}
+
+/// Whose the directory of an earlier run is.
+enum Claim {
+    /// Ours, with the lock of its run where it had one.
+    Ours { _alive: Option<File> },
+    /// Its run lives on under a fence that is no longer current, and can commit nothing.
+    Superseded,
 }
 
 /// Makes the directory of a run and takes its lock.
@@ -49,12 +58,19 @@ pub(crate) fn occupy(directory: &Path) -> io::Result<Alive> {
     fs::create_dir_all(directory.join("temp"))?;
     let file = File::create(directory.join(ALIVE))?;
     match file.try_lock() {
-        Ok(()) => Ok(Alive { _file: file }),
+        Ok(()) => Ok(Alive { file }),
         Err(TryLockError::WouldBlock) => {
             Err(io::Error::new(ErrorKind::ResourceBusy, "another process runs it"))
         }
         Err(TryLockError::Error(error)) => Err(error),
     }
+}
+
+/// Makes the directory of a run, takes its lock, and writes into it under which fence it runs.
+pub(crate) fn occupy_under(fence: Fence, directory: &Path) -> io::Result<Alive> {
+    let mut alive = occupy(directory)?;
+    alive.file.write_all(fence.0.to_string().as_bytes())?;
+    Ok(alive)
 }
 
 /// Returns the run directories of a plan.
@@ -72,14 +88,22 @@ pub(crate) fn leftovers(worktrees: &Path, plan: &PlanId) -> io::Result<Vec<Lefto
     Ok(found)
 }
 
-/// Keeps the work of a run's directory and removes the directory. A run that lives is an error.
+/// Keeps the work of a run's directory and removes the directory, as the holder of the plan under this fence. A run
+/// that lives is an error unless its fence is older.
 pub(crate) fn remove_leftover(
     repository: &Repository,
     plan: &PlanId,
     base: &CommitId,
+    fence: Fence,
     leftover: &Leftover,
 ) -> Result<Work, EngineError> {
-    let _alive = claim(leftover)?;
+    let _alive = match claim(leftover, fence)? {
+        Claim::Ours { _alive } => _alive,
+        Claim::Superseded => {
+            let reason = "the process that ran it lost the plan and has not ended".to_owned();
+            return put_by(repository, plan, leftover, reason);
+        }
+    };
     let tree = leftover.path.join("tree");
     let work = match (repository.checkout_open(&tree)?, is_empty(&tree)) {
         (Some(checkout), _) => capture(repository, &checkout, plan, base, leftover),
@@ -96,17 +120,27 @@ pub(crate) fn remove_leftover(
     }
 }
 
-fn claim(leftover: &Leftover) -> Result<Option<File>, EngineError> {
-    let file = match File::open(leftover.path.join(ALIVE)) {
+fn claim(leftover: &Leftover, fence: Fence) -> Result<Claim, EngineError> {
+    let mut file = match File::open(leftover.path.join(ALIVE)) {
         Ok(file) => file,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Claim::Ours { _alive: None }),
         Err(source) => return Err(failed("open", &leftover.path, source)),
     };
     match file.try_lock() {
-        Ok(()) => Ok(Some(file)),
-        Err(TryLockError::WouldBlock) => Err(EngineError::LeaseLost { key: leftover.run.clone() }),
+        Ok(()) => Ok(Claim::Ours { _alive: Some(file) }),
+        Err(TryLockError::WouldBlock) => match fence_in(&mut file) {
+            Some(theirs) if theirs < fence => Ok(Claim::Superseded),
+            // Of a newer holder, or of one that is just beginning: it is we who lost the plan.
+            Some(_) | None => Err(EngineError::LeaseLost { key: leftover.run.clone() }),
+        },
         Err(TryLockError::Error(source)) => Err(failed("lock", &leftover.path, source)),
     }
+}
+
+fn fence_in(file: &mut File) -> Option<Fence> {
+    let mut text = String::new();
+    file.read_to_string(&mut text).ok()?;
+    text.parse().ok().map(Fence)
 }
 
 /// Captures the work, or says why it cannot be: a nested repository or a strange name is no reason to lose it.
@@ -178,14 +212,14 @@ pub(super) async fn set_aside(
     plan: &Plan,
     repository: &Repository,
 ) -> Result<(), EngineError> {
-    let worktrees = engine.settings().worktrees.clone();
+    let (worktrees, fence) = (engine.settings().worktrees.clone(), hold.lease().fence());
     let (id, base, repository) = (plan.id.clone(), commit_id(&plan.base_commit)?, repository.clone());
     let alerts = task::blocking(move || -> Result<Vec<Event>, EngineError> {
         let own = worktrees.join(id.as_str());
         let found = leftovers(&worktrees, &id).map_err(|source| failed("list", &own, source))?;
         let mut alerts = Vec::new();
         for leftover in found {
-            let work = remove_leftover(&repository, &id, &base, &leftover)?;
+            let work = remove_leftover(&repository, &id, &base, fence, &leftover)?;
             tracing::debug!(run = leftover.run, ?work, "set the directory of an ended run aside");
             if let Work::Directory { path, reason } = work {
                 let text = format!("the work of {} is kept in {}: {reason}", leftover.run, path.display());

@@ -6,7 +6,7 @@ use drydock_domain::{Command, ErrorClass, Event, Failure, Plan, Project, RunId, 
 use drydock_worktree::{Captured, CommitId, GitError, RefCreated, Repository, Signature};
 use tokio_util::sync::CancellationToken;
 
-use super::leftovers::{Alive, occupy};
+use super::leftovers::{Alive, occupy_under};
 use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::hold::Hold;
@@ -75,8 +75,8 @@ impl Scope<'_> {
 
     /// Makes the run's directories, and holds them until the value is dropped.
     pub(super) async fn prepare(&self) -> Result<Alive, EngineError> {
-        let directory = self.directory();
-        let made = task::blocking(move || occupy(&directory)).await;
+        let (directory, fence) = (self.directory(), self.hold.lease().fence());
+        let made = task::blocking(move || occupy_under(fence, &directory)).await;
         made.map_err(|source| EngineError::File { attempt: "make the run's directory".to_owned(), source })
     }
 }
