@@ -37,6 +37,21 @@ pub struct EventQuery {
     pub wait_ms: Option<u64>,
 }
 
+/// Of which plan to tell the last event.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LastEventQuery {
+    /// The plan.
+    pub plan: String,
+}
+
+/// Where the feed of a plan ends now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LastEvent {
+    /// The place of its newest event; 0 when there is none.
+    pub last: i64,
+}
+
 /// A page of events.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Events {

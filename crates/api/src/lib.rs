@@ -35,7 +35,7 @@ pub use decision::{
     Resolved,
 };
 pub use doctor::{Check, CheckStatus, Doctor, OneDoctor};
-pub use event::{Event, EventQuery, Events};
+pub use event::{Event, EventQuery, Events, LastEvent, LastEventQuery};
 pub use gc::{Gc, GcRequest, Kept, OneGc, Removed};
 pub use hyper::body::Bytes;
 pub use hyper::http;

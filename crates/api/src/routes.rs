@@ -7,10 +7,10 @@ use crate::query::{query, segment};
 use crate::{
     Action, Actions, AgentCheck, Agents, BreakLock, Changeset, ChangesetQuery, Changesets, Checkpoints,
     Decision, DecisionQuery, Decisions, Diff, Doctor, EventQuery, Events, Gc, GcRequest, Invariant,
-    InvariantQuery, Invariants, Lock, Locks, NewAction, NewInvariant, NewPlan, NewProject, OneAction,
-    OneAgentCheck, OneChangeset, OneDecision, OneDiff, OneDoctor, OneGc, OneInvariant, OneLock, OnePlan,
-    OneProject, OneTree, OneWhy, Plan, PlanQuery, Plans, Project, Projects, Prompt, Reason, Resolve,
-    Resolved, ScopeQuery, Tree, Why,
+    InvariantQuery, Invariants, LastEvent, LastEventQuery, Lock, Locks, NewAction, NewInvariant, NewPlan,
+    NewProject, OneAction, OneAgentCheck, OneChangeset, OneDecision, OneDiff, OneDoctor, OneGc, OneInvariant,
+    OneLock, OnePlan, OneProject, OneTree, OneWhy, Plan, PlanQuery, Plans, Project, Projects, Prompt, Reason,
+    Resolve, Resolved, ScopeQuery, Tree, Why,
 };
 
 type Answer<T> = Result<T, ClientError>;
@@ -207,6 +207,13 @@ impl Client<'_> {
     /// Reads events; with `wait_ms`, waits for one when there is none.
     pub async fn events(&self, which: &EventQuery) -> Answer<Events> {
         self.get(format!("/events{}", query(which))).await
+    }
+
+    /// Reads where the feed of a plan ends now.
+    pub async fn events_last(&self, plan: &str) -> Answer<i64> {
+        let which = LastEventQuery { plan: plan.to_owned() };
+        let LastEvent { last } = self.get(format!("/events/last{}", query(&which))).await?;
+        Ok(last)
     }
 
     /// Asks for a check of everything.

@@ -13,7 +13,7 @@ use super::{
 #[derive(Debug, Parser)]
 #[command(name = "drydock", version, max_term_width = 100, propagate_version = false)]
 #[command(after_help = "Exit codes: 0 ok, 1 failed, 2 usage, 3 not found, 4 conflict, 5 blocked, \
-                        6 a person must decide, 130 interrupted.")]
+                        6 a person must decide, 130 interrupted, 143 told to end.")]
 pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) global: Global,
@@ -181,6 +181,8 @@ mod tests {
             "plan prompt x 'be kind'",
             "plan takeover x",
             "decision list --open",
+            "decision list --limit 5 --after x",
+            "serve --workers 0",
             "decision show d",
             "decision resolve d --option approve --note ok",
             "changeset list x",
@@ -218,6 +220,11 @@ mod tests {
             "plan use fix",
             "plan use fix --project p --arg novalue",
             "lock break l",
+            "plan list --limit 0",
+            "decision list --limit 0",
+            "events --limit 0",
+            "worker --workers 0",
+            "worker --workers 65",
             "plan rollback x",
             "decision resolve d",
         ] {

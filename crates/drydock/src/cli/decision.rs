@@ -1,6 +1,6 @@
 //! `drydock decision`: list, show, resolve.
 
-use clap::Subcommand;
+use clap::{Subcommand, value_parser};
 use drydock_api::{DecisionQuery, OneDecision, Resolve, Terms};
 
 use super::report::{Level, Outcome, Report};
@@ -18,6 +18,12 @@ pub(crate) enum Decision {
         /// Only those of this plan
         #[arg(long)]
         plan: Option<String>,
+        /// How many at most
+        #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..))]
+        limit: Option<u32>,
+        /// Go on after this cursor, the `next` of an earlier answer
+        #[arg(long, value_name = "CURSOR")]
+        after: Option<String>,
     },
     /// Show one with its options
     Show {
@@ -50,11 +56,13 @@ impl Decision {
 pub(crate) async fn run(session: &Session, command: Decision) -> Outcome {
     let client = session.client();
     match command {
-        Decision::List { open, plan } => {
-            let query = DecisionQuery { open: open.then_some(true), plan, ..DecisionQuery::default() };
+        Decision::List { open, plan, limit, after } => {
+            let query = DecisionQuery { open: open.then_some(true), plan, limit, after };
             let decisions = client.decisions(&query).await?;
             let text = render::decision::list(&decisions.decisions, session.now());
-            Ok(Report::new(decisions, text).or_say(if open { "no open decisions" } else { "no decisions" }))
+            let next = decisions.next.clone();
+            let nothing = if open { "no open decisions" } else { "no decisions" };
+            Ok(Report::new(decisions, text).or_say(nothing).or_more(next))
         }
         Decision::Show { id } => {
             let decision = client.decision(&id).await?;
@@ -65,11 +73,7 @@ pub(crate) async fn run(session: &Session, command: Decision) -> Outcome {
             let resolved = client.decision_resolve(&id, &Resolve { option, note }, &Terms::default()).await?;
             let text = render::plan::line(&resolved.plan);
             let next = render::next::command(&resolved.plan);
-            let report = Report::new(resolved, text);
-            Ok(match next {
-                Some(next) => report.note(Level::Info, format!("go on with: {next}")),
-                None => report,
-            })
+            Ok(Report::new(resolved, text).go_on(Level::Info, next))
         }
     }
 }

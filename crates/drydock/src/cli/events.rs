@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, value_parser};
 use drydock_api::{Event, EventQuery, Events, Problem};
 use serde_json::json;
 
@@ -23,7 +23,7 @@ pub(crate) struct EventsArgs {
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) after: i64,
     /// How many at most
-    #[arg(long, value_name = "N", conflicts_with = "follow")]
+    #[arg(long, value_name = "N", conflicts_with = "follow", value_parser = value_parser!(u32).range(1..))]
     pub(crate) limit: Option<u32>,
     /// Go on with what comes, until interrupted
     #[arg(long)]
@@ -42,7 +42,8 @@ pub(crate) async fn of(session: &Session, plan: Option<String>, args: EventsArgs
     let query = EventQuery { after: Some(args.after), limit: args.limit, plan, wait_ms: None };
     let events = session.client().events(&query).await?;
     let text: String = events.events.iter().map(render::event::line).collect();
-    Ok(Report::new(events, text).or_say("no events"))
+    let next = events.next;
+    Ok(Report::new(events, text).or_say("no events").or_more(next))
 }
 
 async fn stream(session: &Session, plan: Option<String>, mut after: i64) -> Outcome {

@@ -24,45 +24,51 @@ pub(crate) enum Until {
     Resting,
 }
 
-/// Follows a plan to where it settles; `resume` is the command to go on with after an interruption.
-pub(crate) async fn follow(
-    session: &Session,
-    plan: Plan,
-    until: Until,
-    resume: &str,
-) -> Result<Plan, Box<Problem>> {
-    if plan.is_settled() && until == Until::Settled {
-        return Ok(plan);
-    }
-    let progress = Progress::begin(session.screen(), plan.phase);
-    let drive = session.backend().drive(&plan.id);
-    let by = if drive.is_some() { Driver::ThisProcess } else { Driver::Server };
-    session.set_driving(Some(Driving { by, resume: resume.to_owned() }));
-    let feed = Feed::of(session, &plan);
-    let followed = match drive {
-        Some(drive) => feed.while_driving(drive, &progress).await,
-        None => feed.while_served(until, &progress).await,
-    };
-    session.set_driving(None);
-    progress.end();
-    followed
-}
-
-/// Reads the events of one plan from the point where it was when following began.
-struct Feed<'s> {
+/// Reads the feed of one plan from a place noted before the plan is moved, so that all it tells is new, and goes on from where it
+/// came when the plan is moved again.
+pub(crate) struct Feed<'s> {
     session: &'s Session,
-    plan: String,
-    revision: i64,
     after: i64,
 }
 
 impl<'s> Feed<'s> {
-    fn of(session: &'s Session, plan: &Plan) -> Self {
-        Self { session, plan: plan.id.clone(), revision: plan.revision, after: 0 }
+    /// Notes where the feed of a plan ends now.
+    pub(crate) async fn from_here(session: &'s Session, plan: &str) -> Result<Self, Box<Problem>> {
+        Ok(Self { session, after: session.client().events_last(plan).await? })
+    }
+
+    /// Returns the feed of a plan that was just made: all of it is new.
+    pub(crate) fn from_start(session: &'s Session) -> Self {
+        Self { session, after: 0 }
+    }
+
+    /// Follows a plan to where it settles; `resume` is the command to go on with after an interruption.
+    pub(crate) async fn follow(
+        &mut self,
+        plan: Plan,
+        until: Until,
+        resume: &str,
+    ) -> Result<Plan, Box<Problem>> {
+        if plan.is_settled() && until == Until::Settled {
+            return Ok(plan);
+        }
+        let session = self.session;
+        let progress = Progress::begin(session.screen(), plan.phase);
+        let drive = session.backend().drive(&plan.id);
+        let by = if drive.is_some() { Driver::ThisProcess } else { Driver::Server };
+        session.set_driving(Some(Driving { by, resume: resume.to_owned() }));
+        let followed = match drive {
+            Some(drive) => self.while_driving(&plan.id, drive, &progress).await,
+            None => self.while_served(&plan.id, until, &progress).await,
+        };
+        session.set_driving(None);
+        progress.end();
+        followed
     }
 
     async fn while_driving(
-        mut self,
+        &mut self,
+        plan: &str,
         drive: impl Future<Output = Result<(), Problem>>,
         progress: &Progress<'_>,
     ) -> Result<Plan, Box<Problem>> {
@@ -70,7 +76,7 @@ impl<'s> Feed<'s> {
         loop {
             let driven = tokio::select! {
                 driven = &mut drive => driven,
-                page = self.next_page(WAIT_HERE_MS) => match page {
+                page = self.next_page(plan, WAIT_HERE_MS) => match page {
                     Ok(page) => {
                         self.tell(page, progress);
                         continue;
@@ -79,41 +85,46 @@ impl<'s> Feed<'s> {
                 },
             };
             driven?;
-            self.rest(progress).await;
-            return Ok(self.session.client().plan(&self.plan).await?);
+            self.rest(plan, progress).await;
+            return Ok(self.session.client().plan(plan).await?);
         }
     }
 
-    async fn while_served(mut self, until: Until, progress: &Progress<'_>) -> Result<Plan, Box<Problem>> {
+    async fn while_served(
+        &mut self,
+        id: &str,
+        until: Until,
+        progress: &Progress<'_>,
+    ) -> Result<Plan, Box<Problem>> {
         loop {
-            let page = self.next_page(WAIT_SERVER_MS).await?;
+            let page = self.next_page(id, WAIT_SERVER_MS).await?;
             let blocked = self.tell(page, progress);
-            let plan = self.session.client().plan(&self.plan).await?;
+            let plan = self.session.client().plan(id).await?;
             if is_over(&plan, until) {
-                self.rest(progress).await;
+                self.rest(id, progress).await;
                 return Ok(plan);
             }
             // The server tries again now and then; a person at the prompt wants to know now.
-            if let Some(reason) = blocked {
-                let problem = Problem::new(Code::InvariantBlocked, reason).with("plan", self.plan.as_str());
-                return Err(Box::new(problem.hint(format!("drydock plan why {}", self.plan))));
+            if let Some(reason) = blocked.filter(|_| plan.state != State::Processing) {
+                let problem = Problem::new(Code::InvariantBlocked, reason).with("plan", id);
+                return Err(Box::new(problem.hint(format!("`drydock plan why {id}` says what can be done"))));
             }
         }
     }
 
     /// Waits for news, and never spins: a feed that stops waiting because everything is being stopped answers at once,
     /// and asking it again at once would keep the work from ever being polled.
-    async fn next_page(&self, wait_ms: u64) -> Result<Vec<Event>, Box<Problem>> {
-        let page = self.page(wait_ms).await?;
+    async fn next_page(&self, plan: &str, wait_ms: u64) -> Result<Vec<Event>, Box<Problem>> {
+        let page = self.page(plan, wait_ms).await?;
         events::breathe(&page).await;
         Ok(page)
     }
 
-    async fn page(&self, wait_ms: u64) -> Result<Vec<Event>, Box<Problem>> {
+    async fn page(&self, plan: &str, wait_ms: u64) -> Result<Vec<Event>, Box<Problem>> {
         let query = EventQuery {
             after: Some(self.after),
             limit: Some(PAGE),
-            plan: Some(self.plan.clone()),
+            plan: Some(plan.to_owned()),
             wait_ms: Some(wait_ms),
         };
         Ok(self.session.client().events(&query).await?.events)
@@ -124,19 +135,15 @@ impl<'s> Feed<'s> {
         let mut blocked = None;
         for event in page {
             self.after = event.seq;
-            // What came before the command is history; `plan events` has it.
-            if event.revision.is_none_or(|revision| revision >= self.revision) {
-                self.revision = i64::MIN;
-                progress.tell(&event);
-                blocked = (event.kind == "invariant.blocked").then(|| sentence(&event)).or(blocked);
-            }
+            progress.tell(&event);
+            blocked = (event.kind == "invariant.blocked").then(|| sentence(&event)).or(blocked);
         }
         blocked
     }
 
     /// Tells what was committed together with the end.
-    async fn rest(&mut self, progress: &Progress<'_>) {
-        while let Ok(page) = self.page(0).await {
+    async fn rest(&mut self, plan: &str, progress: &Progress<'_>) {
+        while let Ok(page) = self.page(plan, 0).await {
             if page.is_empty() {
                 break;
             }

@@ -3,6 +3,8 @@
 use drydock_api::{Code, Problem, exit};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use crate::render::next::go_on;
+
 /// Listens for the two signals that ask a process to end.
 pub(crate) struct Interrupts {
     keyboard: Signal,
@@ -65,7 +67,7 @@ impl Interrupt {
         };
         let problem = Problem::new(code, text);
         Box::new(match resume {
-            Some(command) => problem.hint(format!("go on with: {command}")),
+            Some(command) => problem.hint(go_on(&command)),
             None => problem,
         })
     }

@@ -4,6 +4,7 @@ use drydock_api::{Code, OnePlan, Phase, Plan, Problem, State, exit};
 
 use super::report::{Ending, Level, Report};
 use crate::render;
+use crate::render::next::go_on;
 
 /// Returns the report on a plan that was to reach the end of a phase.
 pub(crate) fn of_move(plan: Plan, asked: Phase) -> Report {
@@ -14,22 +15,23 @@ pub(crate) fn of_move(plan: Plan, asked: Phase) -> Report {
         Ending::Attention(_) => Level::Warn,
         Ending::Done | Ending::Failed(_) => Level::Info,
     };
-    let report = Report::new(OnePlan { plan }, text).ending(ending);
-    match next {
-        Some(next) => report.note(level, format!("go on with: {next}")),
-        None => report,
-    }
+    // A failure has the next step in its hint.
+    let next = next.filter(|_| !matches!(ending, Ending::Failed(_)));
+    Report::new(OnePlan { plan }, text).ending(ending).go_on(level, next)
 }
 
 /// Returns the report on a plan that was only to be queued.
 pub(crate) fn of_steering(plan: Plan) -> Report {
     let text = render::plan::line(&plan);
     let next = render::next::command(&plan);
-    let report = Report::new(OnePlan { plan }, text);
-    match next {
-        Some(next) => report.note(Level::Info, format!("go on with: {next}")),
-        None => report,
-    }
+    Report::new(OnePlan { plan }, text).go_on(Level::Info, next)
+}
+
+/// Returns the problem of a plan that whoever drove it gave back before its phase was over.
+pub(crate) fn stopped(plan: &Plan) -> Box<Problem> {
+    let text = format!("{} of {} was stopped before its end", plan.phase, plan.id);
+    let hint = go_on(&format!("drydock plan {} {}", plan.phase, plan.id));
+    Box::new(Problem::new(Code::LeaseLost, text).hint(hint).with("plan", plan.id.clone()))
 }
 
 /// Says whether the end of a phase is behind the plan, or is where it stands.
@@ -51,8 +53,13 @@ fn is_later(plan: &Plan, asked: Phase) -> bool {
 
 fn ending(plan: &Plan, asked: Phase) -> Ending {
     let later = is_later(plan, asked);
-    let failed =
-        |code, text: String| Ending::Failed(Box::new(Problem::new(code, text).with("plan", plan.id.clone())));
+    let failed = |code, text: String| {
+        let hint = match render::next::command(plan) {
+            Some(next) => go_on(&next),
+            None => format!("`drydock plan show {}` shows what it came to; make a new plan", plan.id),
+        };
+        Ending::Failed(Box::new(Problem::new(code, text).hint(hint).with("plan", plan.id.clone())))
+    };
     match plan.state {
         State::Cancelled => {
             let reason = plan.cancel_reason.as_deref().map(|reason| format!(": {reason}"));
@@ -72,8 +79,7 @@ fn ending(plan: &Plan, asked: Phase) -> Ending {
             };
             failed(code(class), format!("{} of {} failed: {text}", plan.phase, plan.id))
         }
-        // Whoever drove it gave it back; it can be taken up again.
-        State::Queued | State::Processing => Ending::Attention(exit::FAILED),
+        State::Queued | State::Processing => Ending::Failed(stopped(plan)),
     }
 }
 
@@ -106,8 +112,24 @@ mod tests {
             (Phase::Execute, State::Cancelled, 1),
             (Phase::Apply, State::Constrained, 5),
             (Phase::Execute, State::Waiting, 6),
+            (Phase::Execute, State::Queued, 4),
+            (Phase::Apply, State::Processing, 4),
         ] {
             assert_eq!(exit_of(plan(phase, state), phase), code, "{phase}/{state}");
+        }
+    }
+
+    /// Breaks when a program gets a bad exit code without an error that says why, or a person without a next step.
+    #[test]
+    fn each_bad_end_says_why_and_what_to_do() {
+        for state in State::ALL {
+            let report = of_move(plan(Phase::Execute, *state), Phase::Execute);
+            let code = report.exit_code();
+            match report.ending {
+                Ending::Failed(problem) => assert!(problem.hint.is_some(), "{state}"),
+                Ending::Attention(_) => assert_eq!((code, report.notes.len()), (6, 1), "{state}"),
+                Ending::Done => assert_eq!(code, 0, "{state}"),
+            }
         }
     }
 

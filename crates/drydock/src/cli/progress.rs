@@ -63,7 +63,7 @@ fn is_noise(event: &Event) -> bool {
     match event.kind.as_str() {
         "invariant.enforced" => event.data["findings"].as_array().is_none_or(Vec::is_empty),
         "decision.opened" => event.data["kind"] == "gate",
-        "changeset.opened" => true,
+        "plan.created" | "changeset.opened" => true,
         _ => false,
     }
 }

@@ -1,8 +1,12 @@
 //! What a command came to: data for programs, text for people, and how it ended.
 
+use std::fmt::Display;
+
 use drydock_api::{Problem, exit};
 use serde::Serialize;
 use serde_json::Value;
+
+use crate::render::next::go_on;
 
 /// A command ends with a report, or with a problem and no data.
 pub(crate) type Outcome = Result<Report, Box<Problem>>;
@@ -65,6 +69,24 @@ impl Report {
     pub(crate) fn note(mut self, level: Level, text: impl Into<String>) -> Self {
         self.notes.push(Note { level, text: text.into() });
         self
+    }
+
+    /// Adds the command to go on with, when there is one.
+    #[must_use]
+    pub(crate) fn go_on(self, level: Level, command: Option<String>) -> Self {
+        match command {
+            Some(command) => self.note(level, go_on(&command)),
+            None => self,
+        }
+    }
+
+    /// Adds how to read on, when there is more than was listed.
+    #[must_use]
+    pub(crate) fn or_more(self, next: Option<impl Display>) -> Self {
+        match next {
+            Some(next) => self.note(Level::Info, format!("there are more: --after {next}")),
+            None => self,
+        }
     }
 
     /// Adds a remark when there is nothing to list, so that a person does not wonder about the silence.

@@ -1,7 +1,7 @@
 //! Which project a person means who stands in a directory: the one whose repository is there, or a new one.
 
-use std::env;
 use std::path::{Path, PathBuf};
+use std::{env, fs};
 
 use drydock_api::{Client, Code, NewProject, Problem, Project};
 
@@ -22,6 +22,7 @@ pub(crate) async fn project(
         let problem = Problem::new(Code::RepositoryUnusable, text);
         return Err(Box::new(problem.hint("go to one, or name a project with --project")));
     };
+    let root = main_of(&root).unwrap_or(root);
     let known = client.projects().await?.projects;
     if let Some(project) = known.iter().find(|project| same(Path::new(&project.repo), &root)) {
         return Ok(project.clone());
@@ -52,6 +53,16 @@ fn root_of(here: &Path) -> Option<PathBuf> {
     here.ancestors().find(|directory| directory.join(".git").exists()).map(Path::to_owned)
 }
 
+/// Returns the main worktree of a linked one, which is what a project is known by. None when this is the main one, or
+/// a submodule, or when the repository that they share has no checkout of its own.
+fn main_of(root: &Path) -> Option<PathBuf> {
+    let text = fs::read_to_string(root.join(".git")).ok()?;
+    let git_dir = root.join(text.strip_prefix("gitdir:")?.trim());
+    let shared = git_dir.join(fs::read_to_string(git_dir.join("commondir")).ok()?.trim());
+    let shared = shared.canonicalize().ok()?;
+    shared.file_name().filter(|name| *name == ".git").and(shared.parent()).map(Path::to_owned)
+}
+
 fn same(one: &Path, other: &Path) -> bool {
     one == other || one.canonicalize().is_ok_and(|one| one == other)
 }
@@ -69,7 +80,7 @@ fn name_of(root: &Path) -> String {
 mod tests {
     use super::*;
     use drydock_domain::Name;
-    use std::fs;
+    use std::process::Command;
 
     #[test]
     fn a_directory_makes_a_valid_name() {
@@ -93,5 +104,30 @@ mod tests {
         assert_eq!(root_of(&deep), root_of(folder.path()));
         fs::write(folder.path().join("a/.git"), "gitdir: elsewhere").unwrap();
         assert_eq!(root_of(&deep), Some(folder.path().join("a")));
+    }
+
+    /// Breaks when a second task in a linked worktree is taken for one in another repository.
+    #[test]
+    fn a_linked_worktree_belongs_to_its_main_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path().canonicalize().unwrap();
+        let git = |at: &Path, words: &[&str]| {
+            let named = ["-c", "user.name=t", "-c", "user.email=t@example.org"];
+            let done = Command::new("git").arg("-C").arg(at).args(named).args(words).output().unwrap();
+            assert!(done.status.success(), "{words:?}: {}", String::from_utf8_lossy(&done.stderr));
+        };
+        let main = folder.join("main");
+        git(&folder, &["init", "-q", "main"]);
+        git(&main, &["commit", "-q", "--allow-empty", "-m", "Begin"]);
+        git(&main, &["worktree", "add", "-q", "../linked"]);
+        assert_eq!(main_of(&folder.join("linked")), Some(main.clone()));
+        assert_eq!(main_of(&main), None);
+        git(&folder, &["clone", "-q", "--bare", "main", "bare"]);
+        git(&folder.join("bare"), &["worktree", "add", "-q", "../alone"]);
+        assert_eq!(main_of(&folder.join("alone")), None, "there is no main one");
+        let sub = ["-c", "protocol.file.allow=always", "submodule", "add", "-q", "../main", "sub"];
+        git(&folder, &["clone", "-q", "main", "super"]);
+        git(&folder.join("super"), &sub);
+        assert_eq!(main_of(&folder.join("super/sub")), None, "a submodule is a repository of its own");
     }
 }

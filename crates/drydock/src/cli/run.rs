@@ -4,7 +4,7 @@ use clap::Args;
 use drydock_api::{Code, NewPlan, Phase, Plan, PlanMove, Problem, Project, State, Terms, exit};
 
 use super::confirm::{Answer, ask};
-use super::follow::{Until, follow};
+use super::follow::{Feed, Until};
 use super::outcome;
 use super::report::{Ending, Level, Outcome};
 use super::repository;
@@ -41,6 +41,13 @@ enum Gates {
     All,
 }
 
+/// Whether a move needs a person's yes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Asks {
+    Nobody,
+    Person,
+}
+
 /// What a gate answered.
 enum Passage {
     Granted,
@@ -69,18 +76,28 @@ pub(crate) async fn run(session: &Session, args: Run) -> Outcome {
         ..NewPlan::default()
     };
     let plan = client.plan_use(&new, &Terms::default()).await?;
-    session.screen().tell(&format!("plan {} on {}", plan.id, plan.project));
+    session.screen().tell(&format!("plan {} on {}, to land on {}", plan.id, plan.project, project.target));
     let gates = match (args.yes, named || plan.gate.is_some()) {
         (true, _) => Gates::Open,
         (false, true) => Gates::All,
         (false, false) => Gates::BeforeLanding,
     };
-    drive(session, plan, &project, gates).await
+    drive(session, Feed::from_start(session), plan, &project, gates).await
 }
 
 /// Takes the plan from phase to phase until it has landed, or something stops it.
-async fn drive(session: &Session, mut plan: Plan, project: &Project, gates: Gates) -> Outcome {
+async fn drive(
+    session: &Session,
+    mut feed: Feed<'_>,
+    mut plan: Plan,
+    project: &Project,
+    gates: Gates,
+) -> Outcome {
     loop {
+        // The work goes on being polled after a signal, but only to wind up: it asks nothing and moves nothing.
+        if let Some(interrupt) = session.interrupted() {
+            return Err(interrupt.problem(render::next::command(&plan)));
+        }
         let asked = plan.phase;
         let to = match (plan.phase, plan.state) {
             (Phase::Strategize, State::Queued) => PlanMove::Strategize,
@@ -88,10 +105,16 @@ async fn drive(session: &Session, mut plan: Plan, project: &Project, gates: Gate
             (Phase::Execute, State::Complete) => PlanMove::Apply,
             _ => return Ok(outcome::of_move(plan, asked)),
         };
+        let asks = asks(&plan, to, gates);
         if to == PlanMove::Apply {
-            show_diff(session, &plan).await?;
+            let shown = diff(session, &plan).await?;
+            match asks {
+                // Nobody can answer without having seen it, however quiet the rest shall be.
+                Asks::Person => session.screen().cry(&shown),
+                Asks::Nobody => session.screen().tell(shown.trim_end()),
+            }
         }
-        let left = match gate(session, &plan, project, to, gates).await? {
+        let left = match gate(session, &plan, project, to, asks).await? {
             Passage::Granted => None,
             Passage::Refused => {
                 Some(format!("left before {to}; to drop it: drydock plan cancel {}", plan.id))
@@ -104,12 +127,17 @@ async fn drive(session: &Session, mut plan: Plan, project: &Project, gates: Gate
             let report = outcome::of_move(plan, asked).note(Level::Warn, left);
             return Ok(report.ending(Ending::Attention(exit::UNDECIDED)));
         }
-        plan = moved(session, plan, to).await?;
+        plan = moved(session, &mut feed, plan, to).await?;
     }
 }
 
 /// Makes one move and follows it. A plan that was not settled by that is not moved again.
-async fn moved(session: &Session, plan: Plan, to: PlanMove) -> Result<Plan, Box<Problem>> {
+async fn moved(
+    session: &Session,
+    feed: &mut Feed<'_>,
+    plan: Plan,
+    to: PlanMove,
+) -> Result<Plan, Box<Problem>> {
     let resume = format!("drydock plan {to} {}", plan.id);
     let (plan, until) = match (session.driver(), &plan.gate) {
         // The server goes on by itself where the profile does not ask; a move of ours would only race with it.
@@ -117,16 +145,20 @@ async fn moved(session: &Session, plan: Plan, to: PlanMove) -> Result<Plan, Box<
         (Driver::Server, Some(_)) => (pass(session, &plan, to).await?, Until::Resting),
         (Driver::ThisProcess | Driver::Person, _) => (pass(session, &plan, to).await?, Until::Settled),
     };
-    let plan = follow(session, plan, until, &resume).await?;
-    if plan.is_settled() {
-        return Ok(plan);
-    }
-    let text = format!("{} of {} was stopped before its end", plan.phase, plan.id);
-    Err(Box::new(Problem::new(Code::LeaseLost, text).hint(format!("go on with: {resume}"))))
+    let plan = feed.follow(plan, until, &resume).await?;
+    if plan.is_settled() { Ok(plan) } else { Err(outcome::stopped(&plan)) }
 }
 
 async fn pass(session: &Session, plan: &Plan, to: PlanMove) -> Result<Plan, Box<Problem>> {
     Ok(session.client().plan_move(&plan.id, to, &Terms::default()).await?)
+}
+
+fn asks(plan: &Plan, to: PlanMove, gates: Gates) -> Asks {
+    match (gates, &plan.gate, to) {
+        (Gates::Open, _, _) | (_, None, _) => Asks::Nobody,
+        (Gates::BeforeLanding, Some(_), PlanMove::Strategize | PlanMove::Execute) => Asks::Nobody,
+        (Gates::BeforeLanding, Some(_), PlanMove::Apply) | (Gates::All, Some(_), _) => Asks::Person,
+    }
 }
 
 async fn gate(
@@ -134,14 +166,9 @@ async fn gate(
     plan: &Plan,
     project: &Project,
     to: PlanMove,
-    gates: Gates,
+    asks: Asks,
 ) -> Result<Passage, Box<Problem>> {
-    let asks = match gates {
-        Gates::Open => false,
-        Gates::BeforeLanding => plan.gate.is_some() && to == PlanMove::Apply,
-        Gates::All => plan.gate.is_some(),
-    };
-    if !asks {
+    if asks == Asks::Nobody {
         return Ok(Passage::Granted);
     }
     if !session.screen().can_ask() {
@@ -157,19 +184,17 @@ async fn gate(
         match ask(session.screen(), &question).await? {
             Answer::Yes => break Passage::Granted,
             Answer::No => break Passage::Refused,
-            Answer::Diff => show_diff(session, plan).await?,
+            Answer::Diff => session.screen().cry(&diff(session, plan).await?),
         }
     };
     session.set_driving(None);
     Ok(passage)
 }
 
-/// Shows the diff to whoever decides; it is no data, so it goes to stderr.
-async fn show_diff(session: &Session, plan: &Plan) -> Result<(), Box<Problem>> {
+/// Returns the diff for whoever decides; it is no data, so it goes to stderr.
+async fn diff(session: &Session, plan: &Plan) -> Result<String, Box<Problem>> {
     let diff = session.client().plan_diff(&plan.id).await?;
-    session.screen().tell(render::diff::shown(&diff).trim_end());
-    session.screen().tell(&render::diff::size(&diff));
-    Ok(())
+    Ok(format!("{}{}\n", render::diff::shown(&diff), render::diff::size(&diff)))
 }
 
 /// Refuses before anything is made when no agent could do the task.

@@ -5,7 +5,7 @@ use drydock_api as api;
 use drydock_engine::shield;
 use drydock_store::DecisionFilter;
 
-use super::extract::{Answer, Body, IfMatch, Path, Query, Sent};
+use super::extract::{Answer, Body, IfMatch, Path, Query, Sent, limit};
 use super::plans::cursor;
 use super::router::Shared;
 use super::view;
@@ -24,7 +24,7 @@ pub(super) async fn list(
     let filter = DecisionFilter {
         open_only: query.open.unwrap_or(false),
         plan,
-        limit: i64::from(query.limit.unwrap_or(LIMIT_DEFAULT).clamp(1, LIMIT_MAX)),
+        limit: i64::from(limit(query.limit, LIMIT_DEFAULT, LIMIT_MAX)?),
         after: cursor(query.after)?,
     };
     let page = shared.engine.store().decision_list(&filter).await?;

@@ -8,7 +8,7 @@ use drydock_domain::{ChangesetId, IdPrefix};
 use drydock_engine::EngineError;
 use drydock_store::{EventFilter, Found};
 
-use super::extract::{Answer, Path, Query, Refused, Sent, invalid};
+use super::extract::{Answer, Path, Query, Refused, Sent, invalid, limit};
 use super::router::Shared;
 use super::view;
 
@@ -25,13 +25,25 @@ pub(super) async fn list(
         Some(given) => Some(shared.engine.plan(&given).await?.id),
         None => None,
     };
-    let limit = query.limit.unwrap_or(LIMIT_DEFAULT).clamp(1, LIMIT_MAX);
-    let filter = EventFilter { after: query.after.unwrap_or(0), plan, limit: i64::from(limit) };
+    let limit = limit(query.limit, LIMIT_DEFAULT, LIMIT_MAX)?;
+    // One more than asked for tells whether there is more.
+    let filter = EventFilter { after: query.after.unwrap_or(0), plan, limit: i64::from(limit) + 1 };
     let wait = Duration::from_millis(query.wait_ms.unwrap_or(0).min(WAIT_MAX_MS));
     let events = shared.engine.events_after(&filter, wait).await?;
-    let full = events.len() as u64 >= u64::from(limit);
-    let next = events.last().filter(|_| full).map(|event| event.seq);
-    Ok(Sent(api::Events { events: events.into_iter().map(view::event).collect(), next }))
+    let asked = usize::try_from(limit).unwrap_or(usize::MAX);
+    let is_more = events.len() > asked;
+    let events: Vec<_> = events.into_iter().take(asked).map(view::event).collect();
+    let next = events.last().filter(|_| is_more).map(|event| event.seq);
+    Ok(Sent(api::Events { events, next }))
+}
+
+pub(super) async fn last(
+    State(shared): State<Shared>,
+    Query(query): Query<api::LastEventQuery>,
+) -> Answer<api::LastEvent> {
+    let plan = shared.engine.plan(&query.plan).await?;
+    let newest = shared.engine.store().event_recent(&plan.id, 1).await?;
+    Ok(Sent(api::LastEvent { last: newest.first().map_or(0, |event| event.seq) }))
 }
 
 pub(super) async fn changesets(

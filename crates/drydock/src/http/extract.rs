@@ -154,3 +154,12 @@ pub(super) fn refused(code: Code, text: impl Into<String>, hint: &str) -> Refuse
 pub(super) fn invalid(text: impl Into<String>, hint: &str) -> Refused {
     refused(Code::Invalid, text, hint)
 }
+
+/// Returns how many items a page has. More than the most is cut to it: the answer's `next` says that there is more.
+pub(super) fn limit(asked: Option<u32>, default: u32, most: u32) -> Result<u32, Refused> {
+    match asked {
+        Some(0) => Err(invalid("a page of no items says nothing", "ask for a limit of 1 or more")),
+        Some(asked) => Ok(asked.min(most)),
+        None => Ok(default.min(most)),
+    }
+}

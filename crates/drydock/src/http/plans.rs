@@ -6,7 +6,7 @@ use drydock_domain::{Name, Next, Plan, PlanId};
 use drydock_engine::{Asked, Caller, Engine, EngineError, NewInvariant, Request, shield};
 use drydock_store::PlanFilter;
 
-use super::extract::{Answer, Body, IfMatch, Path, Query, Refused, Sent, invalid};
+use super::extract::{Answer, Body, IfMatch, Path, Query, Refused, Sent, invalid, limit};
 use super::router::Shared;
 use super::view;
 
@@ -62,7 +62,7 @@ pub(super) async fn list(
             .map_err(|error| invalid(error.to_string(), "`drydock project list` shows them"))?,
         action: name(query.action)
             .map_err(|error| invalid(error.to_string(), "`drydock action list` shows them"))?,
-        limit: i64::from(query.limit.unwrap_or(LIMIT_DEFAULT).clamp(1, LIMIT_MAX)),
+        limit: i64::from(limit(query.limit, LIMIT_DEFAULT, LIMIT_MAX)?),
         after: cursor(query.after)?,
     };
     let page = shared.engine.store().plan_list(&filter).await?;

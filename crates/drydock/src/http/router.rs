@@ -60,6 +60,7 @@ pub(crate) fn router(engine: Engine, by: &str) -> Router {
         .route("/changesets", get(events::changesets))
         .route("/changesets/{id}", get(events::changeset))
         .route("/events", get(events::list))
+        .route("/events/last", get(events::last))
         .route("/locks", get(upkeep::locks))
         .route("/locks/{id}/break", post(upkeep::lock_break))
         .route("/doctor", get(upkeep::doctor))
@@ -108,6 +109,9 @@ mod tests {
             ("GET", "/api/v1/moon", json, "", 404, "not_found"),
             ("GET", "/", json, "", 404, "not_found"),
             ("GET", "/api/v1/plans?limit=x", json, "", 422, "invalid"),
+            ("GET", "/api/v1/plans?limit=0", json, "", 422, "invalid"),
+            ("GET", "/api/v1/decisions?limit=0", json, "", 422, "invalid"),
+            ("GET", "/api/v1/events?limit=0", json, "", 422, "invalid"),
             ("POST", "/api/v1/gc", "text/plain", "{\"dry_run\":true}", 400, "unparsable"),
             ("POST", "/api/v1/gc", json, "{\"dry_run\"", 400, "unparsable"),
             ("POST", "/api/v1/gc", json, "{\"dry_run\":7}", 422, "invalid"),

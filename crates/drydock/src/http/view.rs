@@ -4,9 +4,13 @@ use drydock_api as api;
 use drydock_domain as domain;
 use drydock_domain::{Progress, Settled, Stage, Timestamp};
 
-/// Returns a time as RFC 3339 UTC text with microseconds.
+/// Returns a time as RFC 3339 UTC text with microseconds. A time before the year -9999 or after 9999 has no such text
+/// and is told as the nearest that has: it came from a wrong clock, and that is no reason to hide the rest of a record.
 pub(crate) fn time(at: Timestamp) -> String {
-    jiff::Timestamp::from_microsecond(at.as_micros()).unwrap_or(jiff::Timestamp::MAX).to_string()
+    let (least, most) = (jiff::Timestamp::MIN.as_microsecond(), jiff::Timestamp::MAX.as_microsecond());
+    jiff::Timestamp::from_microsecond(at.as_micros().clamp(least, most))
+        .expect("it lies between the least and the most")
+        .to_string()
 }
 
 pub(super) fn phase(phase: domain::Phase) -> api::Phase {

@@ -5,8 +5,9 @@ use drydock_api::Diff;
 
 use super::style::{BAD, BUSY, GOOD, STRONG, paint};
 
-/// Returns the diff as git writes it, so that without colour it can be applied. Control characters stay then, because
-/// a changed byte would make the patch a different one; see [`shown`] for the terminal.
+/// Returns the diff as git writes it, so that it can be applied. Control characters stay, because a changed byte would
+/// make the patch a different one; see [`shown`] for the terminal. Text that is not UTF-8 has lost that on its way
+/// through JSON already.
 pub(crate) fn raw(diff: &Diff) -> &str {
     &diff.text
 }

@@ -21,6 +21,11 @@ pub(crate) fn command(plan: &Plan) -> Option<String> {
     }
 }
 
+/// Returns the remark that names a command to go on with.
+pub(crate) fn go_on(command: &str) -> String {
+    format!("go on with: {command}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,6 +1,6 @@
 //! `drydock plan list|show|tree|diff|watch|why`: looking without changing anything.
 
-use clap::Args;
+use clap::{Args, value_parser};
 use drydock_api::{EventQuery, OneDiff, OnePlan, OneTree, OneWhy, Phase, PlanQuery, State};
 
 use super::args::Which;
@@ -29,7 +29,7 @@ pub(crate) struct List {
     #[arg(long, value_name = "NAME")]
     action: Option<String>,
     /// How many at most
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..))]
     limit: Option<u32>,
     /// Go on after this cursor, the `next` of an earlier answer
     #[arg(long, value_name = "CURSOR")]
@@ -42,11 +42,7 @@ pub(crate) async fn list(session: &Session, args: List) -> Outcome {
     let plans = session.client().plans(&query).await?;
     let text = render::plan::list(&plans.plans, session.now());
     let next = plans.next.clone();
-    let report = Report::new(plans, text).or_say("no plans");
-    Ok(match next {
-        Some(next) => report.note(Level::Info, format!("there are more: --after {next}")),
-        None => report,
-    })
+    Ok(Report::new(plans, text).or_say("no plans").or_more(next))
 }
 
 pub(crate) async fn show(session: &Session, plan: Which) -> Outcome {
@@ -64,7 +60,7 @@ pub(crate) async fn tree(session: &Session, plan: Which) -> Outcome {
 pub(crate) async fn diff(session: &Session, plan: Which) -> Outcome {
     let diff = session.client().plan_diff(&plan.id).await?;
     let size = render::diff::size(&diff);
-    // In a pipe the diff must stay a patch, byte for byte; only a person's terminal needs protection.
+    // In a pipe the diff must stay a patch that applies; only a person's terminal needs protection.
     let report = if session.screen().is_watched() {
         let text = render::diff::shown(&diff);
         Report::new(OneDiff { diff }, text)

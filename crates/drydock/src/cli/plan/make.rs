@@ -42,11 +42,7 @@ pub(crate) async fn run(session: &Session, args: Use) -> Outcome {
     let plan = session.client().plan_use(&new, &Terms::default()).await?;
     let text = render::plan::show(&plan, session.now());
     let next = render::next::command(&plan);
-    let report = Report::new(OnePlan { plan }, text);
-    Ok(match next {
-        Some(next) => report.note(Level::Info, format!("go on with: {next}")),
-        None => report,
-    })
+    Ok(Report::new(OnePlan { plan }, text).go_on(Level::Info, next))
 }
 
 fn argument(text: &str) -> Result<(String, String), String> {

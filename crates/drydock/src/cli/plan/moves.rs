@@ -4,7 +4,7 @@
 use clap::Args;
 use drydock_api::{ClientError, Code, Phase, PlanMove, Terms};
 
-use crate::cli::follow::{Until, follow};
+use crate::cli::follow::{Feed, Until};
 use crate::cli::outcome;
 use crate::cli::report::Outcome;
 use crate::cli::session::Session;
@@ -21,6 +21,7 @@ pub(crate) struct Move {
 
 pub(crate) async fn run(session: &Session, args: Move, to: PlanMove) -> Outcome {
     let client = session.client();
+    let mut feed = Feed::from_here(session, &args.id).await?;
     let plan = match client.plan_move(&args.id, to, &Terms::default()).await {
         Ok(plan) => plan,
         // A move that is behind the plan is no conflict for whoever wanted it made.
@@ -38,7 +39,7 @@ pub(crate) async fn run(session: &Session, args: Move, to: PlanMove) -> Outcome 
         return Ok(outcome::of_steering(plan));
     }
     let resume = format!("drydock plan {to} {}", plan.id);
-    let plan = follow(session, plan, Until::Settled, &resume).await?;
+    let plan = feed.follow(plan, Until::Settled, &resume).await?;
     Ok(outcome::of_move(plan, phase(to)))
 }
 
