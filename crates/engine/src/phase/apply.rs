@@ -316,9 +316,9 @@ pub(crate) async fn recorded(
     engine: &crate::engine::Engine,
     plan: &Plan,
 ) -> Result<Vec<NewEntry>, EngineError> {
-    let changesets = engine.store().changeset_list(&plan.id).await?;
-    let of_head = changesets.into_iter().filter(|changeset| plan.head_run.as_ref() == Some(&changeset.run));
-    Ok(of_head.flat_map(|changeset| changeset.entries).map(|entry| entry.change).collect())
+    let Some(run) = &plan.head_run else { return Ok(Vec::new()) };
+    let changesets = engine.store().changeset_of_run(&plan.id, run).await?;
+    Ok(changesets.into_iter().flat_map(|changeset| changeset.entries).map(|entry| entry.change).collect())
 }
 
 fn same(mut one: Vec<NewEntry>, mut other: Vec<NewEntry>) -> bool {
