@@ -97,7 +97,9 @@ fn bare_sqlite(path: &Path) -> rusqlite::Connection {
     let connection = rusqlite::Connection::open(path).unwrap();
     connection.pragma_update(None, "journal_mode", "wal").unwrap();
     connection.pragma_update(None, "synchronous", "full").unwrap();
-    connection.execute_batch("CREATE TABLE one (id INTEGER PRIMARY KEY, v INTEGER); INSERT INTO one VALUES (1, 0)").unwrap();
+    connection
+        .execute_batch("CREATE TABLE one (id INTEGER PRIMARY KEY, v INTEGER); INSERT INTO one VALUES (1, 0)")
+        .unwrap();
     connection
 }
 
@@ -118,7 +120,10 @@ async fn bare_postgres(url: &str) -> tokio_postgres::Client {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(connection)
     }));
-    client.batch_execute("CREATE TABLE one (id BIGINT PRIMARY KEY, v BIGINT); INSERT INTO one VALUES (1, 0)").await.unwrap();
+    client
+        .batch_execute("CREATE TABLE one (id BIGINT PRIMARY KEY, v BIGINT); INSERT INTO one VALUES (1, 0)")
+        .await
+        .unwrap();
     client
 }
 

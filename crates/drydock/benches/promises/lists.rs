@@ -14,7 +14,8 @@ const FEW: u128 = 1_000;
 const MANY: u128 = 1_000_000;
 const ROUNDS: usize = 9;
 const LOOKS: usize = 60;
-const COLUMNS: &str = "id, phase, state, project, action, parent, root, revision, created_at, updated_at, body";
+const COLUMNS: &str =
+    "id, phase, state, project, action, parent, root, revision, created_at, updated_at, body";
 
 pub(crate) async fn run(table: &mut Table) {
     let world = tempfile::tempdir().unwrap();
@@ -112,8 +113,12 @@ fn fill_postgres(database: &postgres::Database, plan: &Plan, count: u128) {
             let at = plan.created_at.as_micros();
             // The text form of COPY: a backslash in the JSON must be doubled.
             let body = body.replace('\\', "\\\\");
-            writeln!(out, "{id}\t{}\t{}\t{}\t{}\t\\N\t{id}\t{}\t{at}\t{at}\t{body}", stage.0, stage.1,
-                plan.spec.project, plan.spec.action, plan.revision).unwrap();
+            writeln!(
+                out,
+                "{id}\t{}\t{}\t{}\t{}\t\\N\t{id}\t{}\t{at}\t{at}\t{body}",
+                stage.0, stage.1, plan.spec.project, plan.spec.action, plan.revision
+            )
+            .unwrap();
         }
         out.flush().unwrap();
     }

@@ -18,17 +18,17 @@ fn main() {
     let asked = |name: &str| wanted.is_empty() || wanted.iter().any(|word| name.contains(word.as_str()));
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     let mut table = Table::default();
-    let parts: [(&str, &dyn Fn(&mut Table)); 4] = [
-        ("start", &start::run),
-        ("worktree", &trees::run),
-        ("commits", &|table| runtime.block_on(commits::run(table))),
-        ("lists", &|table| runtime.block_on(lists::run(table))),
-    ];
-    for (name, part) in parts {
-        if asked(name) {
-            println!("measuring {name} …");
-            part(&mut table);
-        }
+    if asked("start") {
+        start::run(&mut table);
+    }
+    if asked("worktree") {
+        trees::run(&mut table);
+    }
+    if asked("commits") {
+        runtime.block_on(commits::run(&mut table));
+    }
+    if asked("lists") {
+        runtime.block_on(lists::run(&mut table));
     }
     println!("\n{table}");
 }

@@ -28,7 +28,8 @@ impl Table {
     /// Adds a ratio: the median over rounds, with the smallest and largest of them.
     pub(crate) fn ratio(&mut self, what: &str, promise: Promise, rounds: &[f64]) {
         let seen = median(rounds);
-        let (low, high) = rounds.iter().fold((f64::MAX, f64::MIN), |(low, high), one| (low.min(*one), high.max(*one)));
+        let (low, high) =
+            rounds.iter().fold((f64::MAX, f64::MIN), |(low, high), one| (low.min(*one), high.max(*one)));
         let (promised, kept) = match promise {
             Promise::AtLeast(bound) => (format!("≥ {bound}"), seen >= bound),
             Promise::AtMost(bound) => (format!("≤ {bound}"), seen <= bound),
@@ -40,7 +41,13 @@ impl Table {
     /// Adds a size in megabytes.
     pub(crate) fn megabytes(&mut self, what: &str, bound: f64, seen: f64) {
         let (promised, shown) = (format!("< {bound} MB"), format!("{seen:.1} MB"));
-        self.rows.push(Row { what: what.to_owned(), promised, seen: shown, noise: "–".to_owned(), kept: seen < bound });
+        self.rows.push(Row {
+            what: what.to_owned(),
+            promised,
+            seen: shown,
+            noise: "–".to_owned(),
+            kept: seen < bound,
+        });
     }
 
     /// Adds a figure that nothing was promised of.

@@ -48,7 +48,12 @@ fn spec() -> Spec {
 /// Makes a plan and returns it with the lease on it.
 pub(crate) async fn plan(store: &Store, number: u128) -> (Plan, PlanLease) {
     let id = PlanId::from_random(scattered(number));
-    let holder = Holder { owner: format!("bench/{number}"), host: "bench".to_owned(), pid: 1, purpose: "bench".to_owned() };
+    let holder = Holder {
+        owner: format!("bench/{number}"),
+        host: "bench".to_owned(),
+        pid: 1,
+        purpose: "bench".to_owned(),
+    };
     let Acquired::Held(lease) = store.plan_lease_acquire(&id, &holder, TTL).await.unwrap() else {
         panic!("somebody else holds a plan of the benchmark")
     };

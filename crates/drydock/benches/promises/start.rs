@@ -29,7 +29,11 @@ pub(crate) fn run(table: &mut Table) {
         ratios.push(ours / git);
     }
     table.ratio("start to answer of `plan list` ÷ `git --version`", Promise::AtMost(3.0), &ratios);
-    table.megabytes("peak memory of an idle `serve`", 40.0, idle_peak(drydock(&["serve", "--listen", "127.0.0.1:0"])));
+    table.megabytes(
+        "peak memory of an idle `serve`",
+        40.0,
+        idle_peak(drydock(&["serve", "--listen", "127.0.0.1:0"])),
+    );
 }
 
 /// Returns the peak memory of a server that answered nothing for a while, in megabytes.

@@ -1,4 +1,7 @@
 //! The promises, seen from outside: the real binary, real git, both stores, other processes as observers.
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may stop, and prints its seed")]
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on says where")]
 
 #[macro_use]
 mod world;
