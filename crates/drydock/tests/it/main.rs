@@ -1,8 +1,6 @@
 //! The promises, seen from outside: the real binary, real git, both stores, other processes as observers.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may stop, and prints its seed")]
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on says where")]
-
 #[macro_use]
 mod world;
 
@@ -13,6 +11,7 @@ mod killing;
 mod landing;
 mod racing;
 mod recovering;
+mod refusing;
 mod signals;
 mod steering;
 mod transitions;

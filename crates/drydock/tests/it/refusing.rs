@@ -1,0 +1,146 @@
+//! Bad input: each is a clear error that names the thing, with a next step and the documented exit code, and nothing
+//! is lost or half-done.
+
+use std::fs;
+
+use crate::world::{Kind, World};
+
+/// Asserts that a command is refused with a code, names what it is about, and says what to do next.
+fn refused(world: &World, args: &[&str], exit: i32, code: &str, names: &str) {
+    let answer = world.drydock(args).expect(exit);
+    let error = &answer.json["error"];
+    assert_eq!(error["code"], code, "{args:?}: {error}");
+    let text = error["text"].as_str().unwrap_or_default();
+    assert!(text.contains(names), "{args:?} does not name {names}: {text}");
+    assert!(!error["hint"].as_str().unwrap_or_default().is_empty(), "{args:?} has no next step: {error}");
+}
+
+on_both! {
+    /// Breaks when a name or an id that is not there is guessed, or counts as usage.
+    fn what_is_not_there_is_named_and_nothing_is_made(kind: Kind) {
+        let world = World::with_writer(kind, "echo hi > hello.txt");
+        let cases: &[(&[&str], &str)] = &[
+            (&["plan", "use", "nope", "--project", "app"], "nope"),
+            (&["plan", "use", "fix", "--project", "nope"], "nope"),
+            (&["plan", "use", "fix", "--project", "app", "--profile", "nope"], "nope"),
+            (&["plan", "show", "pln-0000"], "pln-0000"),
+            (&["plan", "execute", "not an id"], "not an id"),
+            (&["decision", "resolve", "dec-0000", "--option", "approve"], "dec-0000"),
+            (&["changeset", "show", "chg-0000"], "chg-0000"),
+            (&["lock", "break", "lck-0000", "--reason", "gone"], "lck-0000"),
+            (&["project", "show", "nope"], "nope"),
+            (&["action", "remove", "nope"], "nope"),
+            (&["agent", "check", "nope"], "nope"),
+            (&["invariant", "remove", "nope"], "nope"),
+            (&["invariant", "add", "rule", "--cel", "true", "--scope", "project:nope"], "nope"),
+        ];
+        for (args, names) in cases {
+            refused(&world, args, 3, "not_found", names);
+        }
+        assert_eq!(world.ok(&["plan", "list"])["plans"].as_array().unwrap().len(), 0);
+    }
+}
+
+/// Breaks when an argument, option or rule that makes no sense is passed over.
+#[test]
+fn what_makes_no_sense_is_refused_before_anything_is_made() {
+    let world = World::with_writer(Kind::Sqlite, "echo hi > hello.txt");
+    let cases: &[(&[&str], &str, &str)] = &[
+        (&["plan", "use", "fix", "--project", "app", "--arg", "whta=1"], "invalid", "whta"),
+        (&["invariant", "add", "rule", "--cel", "1 +"], "invalid", "rule"),
+        (&["invariant", "add", "rule", "--cel", "true", "--scope", "galaxy"], "invalid", "galaxy"),
+        (&["plan", "list", "--phase", "sleep"], "usage", "sleep"),
+        (&["frobnicate"], "usage", "frobnicate"),
+    ];
+    for (args, code, names) in cases {
+        refused(&world, args, 2, code, names);
+    }
+    assert_eq!(world.ok(&["plan", "list"])["plans"].as_array().unwrap().len(), 0);
+    assert_eq!(world.ok(&["invariant", "list"])["invariants"].as_array().unwrap().len(), 0);
+}
+
+/// Breaks when an unknown key of a file is passed over.
+#[test]
+fn an_unknown_key_of_a_file_is_named_with_its_line() {
+    let world = World::with_writer(Kind::Sqlite, "true");
+    world.write("bad-action.toml", "name = \"x\"\ndescription = \"y\"\ndescripton = \"z\"\n");
+    refused(
+        &world,
+        &["action", "create", "--file", &world.place("bad-action.toml")],
+        2,
+        "invalid",
+        "descripton",
+    );
+    world.write("bad-config.toml", "[agents.w]\nprotocol = \"command\"\ncomand = [\"x\"]\n");
+    refused(
+        &world,
+        &["--config", &world.place("bad-config.toml"), "plan", "list"],
+        2,
+        "config_invalid",
+        "comand",
+    );
+    refused(
+        &world,
+        &["--config", &world.place("missing.toml"), "plan", "list"],
+        2,
+        "config_invalid",
+        "missing.toml",
+    );
+    refused(
+        &world,
+        &["action", "create", "--file", &world.place("missing.toml")],
+        3,
+        "not_found",
+        "missing.toml",
+    );
+}
+
+/// Breaks when a repository that cannot be worked on is taken in.
+#[test]
+fn a_repository_that_cannot_be_used_says_why() {
+    let world = World::new(Kind::Sqlite);
+    world.repo.write("more.txt", "more\n");
+    world.repo.commit("more");
+    let (bare, empty, plain, shallow) =
+        (world.place("bare"), world.place("empty"), world.place("plain"), world.place("shallow"));
+    world.repo.git(&["init", "-q", "--bare", &bare]);
+    world.repo.git(&["init", "-q", &empty]);
+    fs::create_dir(&plain).unwrap();
+    let origin = format!("file://{}", world.repo.path().display());
+    world.repo.git(&["clone", "-q", "--depth", "1", &origin, &shallow]);
+    let add = |path: &str, names: &str| {
+        refused(&world, &["project", "add", "other", "--repo", path], 1, "repository_unusable", names);
+    };
+    add(&bare, "bare");
+    add(&empty, "no commits");
+    add(&plain, "not in a git repository");
+    add(&shallow, "shallow");
+    add(&world.place("nowhere"), "nowhere");
+    assert_eq!(world.ok(&["project", "list"])["projects"].as_array().unwrap().len(), 1);
+}
+
+/// Breaks when a store that cannot be used is made up, overwritten or described by its password.
+#[test]
+fn a_store_that_cannot_be_used_says_why_and_is_left_alone() {
+    let world = World::new(Kind::Sqlite);
+    let junk = "this is not a database, and it is somebody's ".repeat(40);
+    world.write("junk.db", &junk);
+    let open = |store: &str, code: &str, names: &str| {
+        refused(&world, &["--store", store, "plan", "list"], 1, code, names);
+    };
+    open(&world.place("junk.db"), "store_foreign", "junk.db");
+    assert_eq!(fs::read_to_string(world.path("junk.db")).unwrap(), junk);
+    open(&world.place("no/such/folder/x.db"), "store_missing", "no/such/folder");
+    open("postgres://u:s3cret@127.0.0.1:1/d", "store_unavailable", "127.0.0.1:1");
+    for store in ["postgres://u:s3cret@127.0.0.1:1/d", "postgress://u:s3cret@h/d"] {
+        let answer = world.drydock(&["--store", store, "plan", "list"]);
+        assert!(
+            !format!("{} {}", answer.json, answer.stderr).contains("s3cret"),
+            "{store} is told with its password"
+        );
+    }
+    let newer = world.place("newer.db");
+    world.ok(&["--store", &newer, "plan", "list"]);
+    rusqlite::Connection::open(&newer).unwrap().pragma_update(None, "user_version", 99).unwrap();
+    open(&newer, "store_newer", "99");
+}
