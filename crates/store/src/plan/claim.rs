@@ -1,5 +1,4 @@
-//! The first step of every write under a lease: hold the lock rows and the plan's row, compare owner, fence and
-//! expiry, and read what the lease is about. On PostgreSQL all of it is one round trip.
+//! The first step of every write under a lease: hold the lock rows, compare owner, fence and expiry, and read what the lease is about. On PostgreSQL all of it is one round trip.
 
 use drydock_domain::{ChangesetId, PlanId, Snapshot};
 
@@ -32,7 +31,7 @@ pub(crate) async fn claim(
 ) -> Result<Option<Claimed>, StoreError> {
     let mut statements = match tx.dialect() {
         Dialect::Sqlite => Vec::new(),
-        Dialect::Postgres => holding(plan, grips),
+        Dialect::Postgres => holding(grips),
     };
     let held = statements.len();
     statements.extend(grips.iter().map(current));
@@ -60,11 +59,10 @@ pub(crate) fn shared(tx: &Tx<'_>, grip: &Grip) -> Vec<Statement> {
     }
 }
 
-fn holding(plan: &PlanId, grips: &[Grip]) -> Vec<Statement> {
+fn holding(grips: &[Grip]) -> Vec<Statement> {
     let hold = "SELECT 1 FROM locks WHERE scope = $1 AND key = $2 FOR UPDATE";
-    let locks = grips.iter().map(|grip| on_row(hold, grip));
-    let row = "SELECT 1 FROM plans WHERE id = $1 FOR UPDATE";
-    locks.chain([Statement::new(row, [plan.as_str().into()])]).collect()
+    // The plan's row needs no lock of its own: nobody writes it without holding the row of its lock.
+    grips.iter().map(|grip| on_row(hold, grip)).collect()
 }
 
 fn on_row(sql: &'static str, grip: &Grip) -> Statement {
