@@ -34,11 +34,13 @@ pub(crate) fn stopped(plan: &Plan) -> Box<Problem> {
     Box::new(Problem::new(Code::LeaseLost, text).hint(hint).with("plan", plan.id.clone()))
 }
 
-/// Says whether the end of a phase is behind the plan, or is where it stands.
+/// Says whether the end of a phase is behind the plan, or is where it stands. A plan that landed takes no earlier
+/// phase any more: asking for one is a conflict, so that nobody believes it was run again (S2.2).
 pub(crate) fn is_reached(plan: &Plan, asked: Phase) -> bool {
     match plan.state {
         State::Cancelled => false,
-        State::Complete | State::Applied => plan.phase == asked || is_later(plan, asked),
+        State::Applied => plan.phase == asked,
+        State::Complete => plan.phase == asked || is_later(plan, asked),
         State::Queued | State::Processing | State::Waiting | State::Errored | State::Constrained => {
             is_later(plan, asked)
         }
@@ -136,6 +138,7 @@ mod tests {
     #[test]
     fn a_repeated_move_is_done_when_its_end_is_behind_the_plan() {
         assert!(is_reached(&plan(Phase::Apply, State::Applied), Phase::Apply));
+        assert!(!is_reached(&plan(Phase::Apply, State::Applied), Phase::Execute));
         assert!(is_reached(&plan(Phase::Apply, State::Constrained), Phase::Execute));
         assert!(!is_reached(&plan(Phase::Apply, State::Constrained), Phase::Apply));
         assert!(!is_reached(&plan(Phase::Execute, State::Errored), Phase::Execute));
