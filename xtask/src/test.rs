@@ -25,7 +25,8 @@ pub(crate) fn run(root: &Path, args: &[String]) -> Result<(), Failure> {
     let mut variables = asked.variables.clone();
     variables.extend(server.as_ref().map(|server| (SERVER_VARIABLE, server.admin_url().to_owned())));
 
-    let mut test = vec!["test", "--workspace"];
+    // Everything but examples in documentation, of which there are none.
+    let mut test = vec!["test", "--workspace", "--lib", "--bins", "--tests"];
     test.extend(asked.extra.iter().map(String::as_str));
     let steps: [&[&str]; 3] = [
         &["fmt", "--all", "--check"],
