@@ -1,5 +1,7 @@
 //! Many processes, one plan; many plans, one project.
 
+use std::time::Duration;
+
 use drydock_testkit::proc::Running;
 use drydock_testkit::wait;
 
@@ -94,7 +96,42 @@ on_both! {
 }
 
 on_both! {
-    /// S1.2. Breaks when a landing does not wait for the project's lock, or overwrites what landed meanwhile.
+    /// S1.2. Breaks when a landing does not hold the project's lock from before it merges until it is recorded.
+    fn a_landing_waits_for_the_one_before_it(kind: Kind) {
+        let world = World::with_writer(kind, "echo one > one.txt");
+        let (judging, go) = (world.place("judging"), world.place("go"));
+        // The first to judge a merged result waits to be told; whoever comes second is quick.
+        let judge = format!("mkdir {judging} 2>/dev/null || exit 0; while [ ! -e {go} ]; do sleep 0.05; done");
+        let one = world.plan_after("execute");
+        world.agent("writer", "echo two > two.txt");
+        let two = world.plan_after("execute");
+        world.ok(&["plan", "apply", &one, "--detach"]);
+        world.ok(&["plan", "apply", &two, "--detach"]);
+        world.ok(&["invariant", "add", "slow", "--command", &judge, "--at", "apply"]);
+        let first = world.spawn(&["plan", "apply", &one]);
+        world.wait_file("judging");
+        let second = world.spawn(&["plan", "apply", &two]);
+        wait::until("the second landing to begin", LIMIT, || (world.stage(&two) == "apply/processing").then_some(()));
+        let projects = world.locks().iter().filter(|lock| lock["scope"] == "project").count();
+        assert_eq!(projects, 1);
+        // Time enough for a landing that does not wait; one that does has nothing to do with it.
+        std::thread::sleep(Duration::from_secs(2));
+        world.write("go", "");
+        for ended in [first, second] {
+            Answer::of(ended.wait(LIMIT)).expect(0);
+        }
+        let seq = |plan: &str, kind: &str| {
+            let events = world.events(plan);
+            events.iter().find(|event| event["kind"] == kind).unwrap()["seq"].as_i64().unwrap()
+        };
+        assert!(seq(&one, "plan.applied") < seq(&two, "apply.intended"));
+        world.assert_landed_once(&one);
+        world.assert_landed_once(&two);
+    }
+}
+
+on_both! {
+    /// Breaks when a landing overwrites what landed meanwhile.
     fn two_plans_of_one_project_land_at_the_same_time(kind: Kind) {
         let world = World::with_writer(kind, "echo one > one.txt");
         let one = world.plan_after("execute");
