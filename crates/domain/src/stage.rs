@@ -91,8 +91,6 @@ pub enum ErrorClass {
     StrategyInvalid,
     /// A required validation failed.
     ValidationFailed,
-    /// An invariant does not hold.
-    InvariantBlocked,
     /// Uncommitted files of the user are in the way of landing.
     TargetDirty,
     /// Git could not do what was asked.
@@ -115,7 +113,6 @@ impl ErrorClass {
             ErrorClass::ForbiddenChange => "forbidden_change",
             ErrorClass::StrategyInvalid => "strategy_invalid",
             ErrorClass::ValidationFailed => "validation_failed",
-            ErrorClass::InvariantBlocked => "invariant_blocked",
             ErrorClass::TargetDirty => "target_dirty",
             ErrorClass::Git => "git",
             ErrorClass::Filesystem => "filesystem",

@@ -13,7 +13,7 @@ use crate::rule::refuse_unusable;
 /// Why an action file was refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct ActionFileError(String);
+pub(crate) struct ActionFileError(String);
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -53,7 +53,7 @@ struct RuleFile {
 }
 
 /// Reads an action file.
-pub fn parse(text: &str, now: Timestamp) -> Result<Action, ActionFileError> {
+pub(crate) fn parse(text: &str, now: Timestamp) -> Result<Action, ActionFileError> {
     let refuse = |text: String| ActionFileError(text);
     let file: File = toml::from_str(text).map_err(|error| refuse(error.to_string().trim_end().to_owned()))?;
     let mut agents = file.agents;

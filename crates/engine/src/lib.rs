@@ -21,7 +21,6 @@ mod upkeep;
 mod why;
 mod worker;
 
-pub use action_file::{ActionFileError, parse as parse_action_file};
 pub use clock::now;
 pub use engine::Engine;
 pub use error::{Absent, EngineError};
@@ -31,6 +30,5 @@ pub use registry::{Lockable, NewProject};
 pub use settings::Settings;
 pub use steer::Caller;
 pub use task::shield;
-pub use tree::{StrategyDraft, SubplanDraft};
 pub use upkeep::{Checkup, Collected, Grade, Kept, Removed, Sweep};
 pub use why::{CanAct, Why};

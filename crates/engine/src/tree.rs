@@ -9,13 +9,13 @@ pub(crate) const DRAFT: &str = ".drydock/strategy.json";
 /// A strategy as an agent drafts it.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct StrategyDraft {
+pub(crate) struct StrategyDraft {
     /// What it chose.
     #[serde(default)]
-    pub choices: Vec<Choice>,
+    pub(crate) choices: Vec<Choice>,
     /// The pieces it wants done on their own.
     #[serde(default)]
-    pub subplans: Vec<SubplanDraft>,
+    pub(crate) subplans: Vec<SubplanDraft>,
     /// How their results shall be merged.
     #[serde(default)]
     pub merge: Option<String>,
@@ -24,9 +24,9 @@ pub struct StrategyDraft {
 /// A piece of work that a strategy wants done on its own.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct SubplanDraft {
+pub(crate) struct SubplanDraft {
     /// Its name.
-    pub name: String,
+    pub(crate) name: String,
     /// The task in words, or
     #[serde(default)]
     pub task: Option<String>,
