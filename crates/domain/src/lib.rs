@@ -18,6 +18,7 @@ mod profile;
 mod project;
 mod refusal;
 mod stage;
+mod sync;
 mod time;
 
 pub use action::{Action, Argument, Name, NameError, Reviewer, Validation, ValidationRun};
@@ -40,4 +41,5 @@ pub use profile::{OnDivergence, Profile};
 pub use project::Project;
 pub use refusal::Refusal;
 pub use stage::{Complete, ErrorClass, Failure, Phase, Progress, Settled, Stage, State};
+pub use sync::{Clash, CommitLine, PinLine, Publishing, Standing, SyncOutcome, Uncommitted};
 pub use time::Timestamp;

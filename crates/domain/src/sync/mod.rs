@@ -1,0 +1,6 @@
+//! Keeping a plan's branch and its remote together: what was seen, the least destructive step, and what it came to.
+//! Looking and stepping are `worktree`'s; the words that a person reads are made here, from the outcome (S4.11).
+
+mod outcome;
+
+pub use outcome::{Clash, CommitLine, PinLine, Publishing, Standing, SyncOutcome, Uncommitted};
