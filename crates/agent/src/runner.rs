@@ -111,6 +111,27 @@ impl Runner {
             command::collect(&launcher, launch, timeout, stop).await
         })
     }
+
+    /// Runs a person's own program with `stdin` as its input, in a private directory that is made when it is missing
+    /// and that is its `HOME` too, with a clean environment plus `env`.
+    pub fn hook(
+        &self,
+        argv: &[String],
+        stdin: Vec<u8>,
+        env: &BTreeMap<String, String>,
+        directory: &Path,
+        timeout: Duration,
+        stop: CancellationToken,
+    ) -> Running<Result<ShellResult, StartError>> {
+        let (launcher, cwd) = (self.launcher.clone(), directory.to_owned());
+        let argv = argv.iter().map(OsString::from).collect();
+        let env = environment::of_shell(env, directory);
+        Box::pin(async move {
+            make_private(&cwd).await?;
+            let launch = Launch { argv, cwd, env: env?, stdin };
+            command::collect(&launcher, launch, timeout, stop).await
+        })
+    }
 }
 
 /// Returns the words that make the shell run `command`.
@@ -126,7 +147,12 @@ async fn prepare(cwd: &Path, temp: &Path) -> Result<(), StartError> {
     if !seen.is_dir() {
         return Err(failed(cwd, io::ErrorKind::NotADirectory.into()));
     }
+    make_private(temp).await
+}
+
+/// Makes a directory that only this user can look into, unless it is there.
+async fn make_private(path: &Path) -> Result<(), StartError> {
     let mut private = tokio::fs::DirBuilder::new();
     private.recursive(true).mode(0o700);
-    private.create(temp).await.map_err(|source| failed(temp, source))
+    private.create(path).await.map_err(|source| StartError::Directory { path: path.to_owned(), source })
 }

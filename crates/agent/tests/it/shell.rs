@@ -1,4 +1,4 @@
-//! Shell commands: validations and invariant commands.
+//! Shell commands: validations and invariant commands; and the programs that a person wants told of events.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -71,4 +71,26 @@ async fn a_variable_that_cannot_be_set_is_named() {
     let run = world.runner.shell("true", &dirs.worktree, &env, &dirs.temp, LONG, CancellationToken::new());
     let error = run.await.expect_err("the name is impossible");
     assert!(matches!(&error, StartError::Environment { name, .. } if name == "A=B"), "{error}");
+}
+
+/// Breaks when a person's program does not get its input whole, or runs where others could have left something.
+#[tokio::test]
+async fn a_hook_gets_its_input_in_a_directory_of_its_own() {
+    let world = World::new();
+    let directory = world.dirs().temp.join("made/for/it");
+    let input = "x".repeat(300_000);
+    let words =
+        ["sh", "-c", "wc -c; pwd; echo $HOME $A ${CARGO_PKG_NAME-clean}; stat -c %a ."].map(str::to_owned);
+    let env = BTreeMap::from([("A".to_owned(), "b".to_owned())]);
+    let run = world.runner.hook(&words, input.into(), &env, &directory, LONG, CancellationToken::new());
+    let seen = run.await.unwrap();
+    let place = directory.canonicalize().unwrap();
+    let output = format!("300000\n{}\n{} b clean\n700\n", place.display(), directory.display());
+    assert_eq!(seen, ShellResult { ending: Ending::Finished, output });
+
+    // One that does not care for its input is no failure.
+    let quick = ["true".to_owned()];
+    let run =
+        world.runner.hook(&quick, vec![b'x'; 300_000], &env, &directory, LONG, CancellationToken::new());
+    assert_eq!(run.await.unwrap().ending, Ending::Finished);
 }
