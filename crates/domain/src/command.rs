@@ -2,8 +2,8 @@
 //! transaction began; `decide` judges them against the stored plan.
 
 use crate::{
-    Answer, Choice, DecisionId, Enforcement, Failure, Intent, OnDivergence, Phase, Question, RunId,
-    Timestamp, ValidationRun,
+    Answer, Choice, DecisionId, Divergence, Enforcement, Failure, Intent, Phase, Question, RunId, Timestamp,
+    ValidationRun,
 };
 
 /// A request to change a plan.
@@ -17,8 +17,15 @@ pub enum Command {
     Fail(RunId, Failure, Option<Question>),
     /// The run needs a person.
     Ask(RunId, Question),
-    /// A sync found a divergence that it could not rebase.
-    Diverge(OnDivergence, Failure, Question),
+    /// A sync found a divergence that only a person can settle.
+    Diverge(Box<Divergence>),
+    /// The divergence that the plan waits for was seen to be gone.
+    Reconcile,
+    /// A strategy draft, perhaps of a person's hand, becomes the strategy.
+    Adopt {
+        /// What it chose.
+        choices: Vec<Choice>,
+    },
     /// A person answers the open decision.
     Resolve(Answer),
     /// A person lets the queued phase start, which answers its gate.
@@ -69,6 +76,10 @@ pub struct Start {
     pub run: RunId,
     /// The tip of the target; Strategize pins it as the base of all that follows.
     pub base: String,
+    /// The commit that the worktree begins at, where it is not the base.
+    pub from: Option<String>,
+    /// Where the remote is that the branch is meant to replace.
+    pub replaces: Option<String>,
     /// What the invariants said; Strategize alone enforces them here, the other phases did when they were queued.
     pub enforcement: Enforcement,
 }
@@ -170,7 +181,9 @@ impl Command {
             Command::Complete(..) => "complete",
             Command::Fail(..) => "fail",
             Command::Ask(..) => "ask",
-            Command::Diverge(..) => "diverge",
+            Command::Diverge(_) => "diverge",
+            Command::Reconcile => "reconcile",
+            Command::Adopt { .. } => "adopt a strategy for",
             Command::Resolve(_) => "resolve",
             Command::Approve { .. } => "approve",
             Command::HoldBack { .. } => "hold back",

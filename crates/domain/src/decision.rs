@@ -76,13 +76,20 @@ pub struct DecisionOption {
 }
 
 /// What an answer does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OptionEffect {
     /// The next phase may start.
     Approve,
     /// The phase starts anew, with the answer as feedback.
     Requeue,
+    /// The phase starts anew on this commit; in Apply, on another than was judged, Execute does.
+    StartFrom {
+        /// Where the new run begins.
+        commit: String,
+        /// Where the remote is that the branch shall replace, when the person says so.
+        replaces: Option<String>,
+    },
     /// The plan goes back to Strategize, with the answer as feedback.
     Revert,
     /// The plan is cancelled.
@@ -91,10 +98,11 @@ pub enum OptionEffect {
 
 impl OptionEffect {
     /// Returns the name used in JSON.
-    pub fn name(self) -> &'static str {
+    pub fn name(&self) -> &'static str {
         match self {
             OptionEffect::Approve => "approve",
             OptionEffect::Requeue => "requeue",
+            OptionEffect::StartFrom { .. } => "start_from",
             OptionEffect::Revert => "revert",
             OptionEffect::Cancel => "cancel",
         }

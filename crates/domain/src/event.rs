@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::{
     ChangesetId, Choice, Decision, DecisionId, Enforcement, Failure, Intent, Phase, PlanId, Resolution,
-    RunId, TakeOverCause, Timestamp, ValidationRun,
+    RunId, SyncOutcome, TakeOverCause, Timestamp, ValidationRun,
 };
 
 /// Something that happened to a plan.
@@ -82,9 +82,16 @@ pub enum Event {
         /// How many changes it holds.
         entries: i64,
     },
-    /// What a sync or a push came to.
-    Synced {
-        /// The outcome's name.
+    /// A strategy draft became the strategy.
+    StrategyAdopted {
+        /// How many choices it has.
+        choices: usize,
+    },
+    /// What a sync came to.
+    Synced(SyncOutcome),
+    /// What sending the landed target came to.
+    TargetSent {
+        /// `pushed` or `push_failed`.
         outcome: &'static str,
         /// What it carries.
         details: Value,
@@ -144,7 +151,9 @@ impl Event {
             Event::DecisionWithdrawn { .. } => "decision.withdrawn",
             Event::ChangesetOpened { .. } => "changeset.opened",
             Event::ChangesetSealed { .. } => "changeset.sealed",
-            Event::Synced { outcome, .. } => return format!("sync.{outcome}"),
+            Event::StrategyAdopted { .. } => "plan.strategy_adopted",
+            Event::Synced(outcome) => return format!("sync.{}", outcome.name()),
+            Event::TargetSent { outcome, .. } => return format!("sync.{outcome}"),
             Event::ApplyIntended(_) => "apply.intended",
             Event::ApplyForgone(_) => "apply.forgone",
             Event::Agent { what, .. } => return format!("agent.{what}"),
@@ -187,7 +196,9 @@ impl Event {
             Event::DecisionWithdrawn { id, reason } => json!({ "id": id, "reason": reason }),
             Event::ChangesetOpened { id, writer } => json!({ "id": id, "writer": writer }),
             Event::ChangesetSealed { id, entries } => json!({ "id": id, "entries": entries }),
-            Event::Synced { details, .. } | Event::Agent { details, .. } => details.clone(),
+            Event::StrategyAdopted { choices } => json!({ "choices": choices }),
+            Event::Synced(outcome) => outcome.told(),
+            Event::TargetSent { details, .. } | Event::Agent { details, .. } => details.clone(),
             Event::ApplyIntended(intent) | Event::ApplyForgone(intent) => json!(intent),
             Event::Validated(run) => json!(run),
             Event::LockBroken { owner, reason } => json!({ "owner": owner, "reason": reason }),

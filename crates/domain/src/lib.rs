@@ -41,5 +41,5 @@ pub use profile::{OnDivergence, Profile};
 pub use project::Project;
 pub use refusal::Refusal;
 pub use stage::{Complete, ErrorClass, Failure, Phase, Progress, Settled, Stage, State};
-pub use sync::{Clash, CommitLine, PinLine, Publishing, Standing, SyncOutcome, Uncommitted};
+pub use sync::{Clash, CommitLine, Divergence, PinLine, Publishing, Standing, SyncOutcome, Uncommitted};
 pub use time::Timestamp;

@@ -32,6 +32,13 @@ pub struct Plan {
     pub gate: Option<DecisionId>,
     /// The commit the work begins at.
     pub base_commit: String,
+    /// The commit that runs begin at, where it is not the base: work that others added to the branch, or that a
+    /// person brought back.
+    #[serde(default)]
+    pub work_from: Option<String>,
+    /// Where the remote's branch was when it was decided that the plan's branch replaces it.
+    #[serde(default)]
+    pub replaces: Option<String>,
     /// The commit that holds the result of Execute.
     pub head_commit: Option<String>,
     /// The run that made it; its changesets are what Apply lands.

@@ -125,9 +125,12 @@ impl Engine {
         let plan = self.expected(&decision.plan, caller).await?;
         let stored = self.decision(decision.id.as_str()).await?;
         let effect = match &stored.status {
-            DecisionStatus::Open => {
-                stored.question.options.iter().find(|offered| offered.id == option).map(|it| it.effect)
-            }
+            DecisionStatus::Open => stored
+                .question
+                .options
+                .iter()
+                .find(|offered| offered.id == option)
+                .map(|it| it.effect.clone()),
             DecisionStatus::Resolved(resolution) if resolution.option == option => return Ok(plan),
             // The state machine refuses it, and that raises the alert.
             DecisionStatus::Resolved(_) | DecisionStatus::Withdrawn { .. } => None,
@@ -142,7 +145,16 @@ impl Engine {
             (Some(OptionEffect::Approve), _) => {
                 Ok(self.issue(hold, Command::Approve { note }, &caller.by).await?.plan)
             }
-            (Some(OptionEffect::Requeue | OptionEffect::Revert | OptionEffect::Cancel) | None, _) => {
+            (
+                Some(
+                    OptionEffect::Requeue
+                    | OptionEffect::StartFrom { .. }
+                    | OptionEffect::Revert
+                    | OptionEffect::Cancel,
+                )
+                | None,
+                _,
+            ) => {
                 let answer = Answer { decision: stored.id, option: option.to_owned(), note };
                 Ok(self.issue(hold, Command::Resolve(answer), &caller.by).await?.plan)
             }

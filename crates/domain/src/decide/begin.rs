@@ -1,11 +1,12 @@
 //! How a plan and its phases begin: use, start, and going on to the next phase.
 
+use super::finish::completed;
 use super::route::wrong_stage;
 use crate::outcome::{Decided, Draft, Transition};
 use crate::stage::Common;
 use crate::{
-    Advance, Approval, Changes, Context, Event, NewPlan, Next, Phase, Plan, Progress, Question, Refusal,
-    Snapshot, Stage, Start, State,
+    Advance, Approval, Changes, Choice, Complete, Context, Event, NewPlan, Next, Phase, Plan, Progress,
+    Question, Refusal, Snapshot, Stage, Start, State,
 };
 
 /// Returns the transition that makes a plan: `strategize/queued`, with a gate when the profile asks before it.
@@ -22,6 +23,8 @@ pub fn create(new: NewPlan, context: &Context) -> Transition {
         parent: None,
         gate: asks.then(|| context.fresh_decision.clone()),
         base_commit: new.base_commit,
+        work_from: None,
+        replaces: None,
         head_commit: None,
         head_run: None,
         landed_commit: None,
@@ -77,10 +80,49 @@ pub(super) fn start(snapshot: &Snapshot, start: Start, context: &Context) -> Res
         }
         Phase::Apply => {}
     }
+    draft.plan.work_from = start.from;
+    draft.plan.replaces = start.replaces;
     draft.plan.run = Some(start.run);
     draft.plan.runs += 1;
     draft.plan.phase_started_at.get_or_insert(context.now);
     Ok(draft.stage(Common::Processing).event(Event::Started(phase)).done())
+}
+
+/// Strategize that is queued, failed or complete → `strategize/complete`, with the choices of a draft that somebody
+/// wrote in its worktree.
+pub(super) fn adopt(
+    snapshot: &Snapshot,
+    choices: Vec<Choice>,
+    context: &Context,
+) -> Result<Decided, Refusal> {
+    let plan = &snapshot.plan;
+    let complete = match (&plan.stage, plan.stage.state()) {
+        (Stage::Strategize(_), State::Queued | State::Errored) if plan.pending_decision().is_none() => false,
+        (Stage::Strategize(_), State::Queued | State::Errored | State::Waiting) => {
+            return Err(undecided(snapshot, "adopt a strategy for"));
+        }
+        (Stage::Strategize(_), State::Complete) if plan.choices == choices => return Ok(Decided::Already),
+        (Stage::Strategize(_), State::Complete) => true,
+        (
+            Stage::Strategize(_) | Stage::Execute(_) | Stage::Apply(_),
+            State::Queued
+            | State::Processing
+            | State::Waiting
+            | State::Complete
+            | State::Errored
+            | State::Cancelled
+            | State::Applied
+            | State::Constrained,
+        ) => return Err(wrong_stage(snapshot, "adopt a strategy for")),
+    };
+    let mut draft = Draft::after(snapshot, context).event(Event::StrategyAdopted { choices: choices.len() });
+    draft.plan.choices = choices;
+    if complete {
+        return Ok(draft.done());
+    }
+    draft.plan.stage = Stage::Strategize(Progress::Reached(Complete));
+    draft.plan.phase_started_at.get_or_insert(context.now);
+    Ok(completed(snapshot, draft, Phase::Strategize, Phase::Execute, context).done())
 }
 
 /// Opens a gate before what the plan would do next by itself; it stays where it is.

@@ -1,12 +1,12 @@
-//! How a run ends: it completes, fails, asks, diverges, or is taken from an owner that is gone.
+//! How a run ends: it completes, fails, asks, or is taken from an owner that is gone.
 
 use super::begin::undecided;
 use super::route::{same_run, wrong_stage};
 use crate::outcome::{Decided, Draft};
 use crate::stage::Common;
 use crate::{
-    Complete, Completion, Context, Event, Failure, OnDivergence, Phase, Progress, Question, Refusal, RunId,
-    Snapshot, Stage, State, TakeOverCause, Validation, ValidationRun,
+    Complete, Completion, Context, Event, Failure, Phase, Progress, Question, Refusal, RunId, Snapshot,
+    Stage, State, TakeOverCause, Validation, ValidationRun,
 };
 
 /// `strategize/processing` and `execute/processing` → `*/complete`, with a gate when the profile asks next.
@@ -43,15 +43,26 @@ pub(super) fn complete(
             Completion::Strategized { .. } | Completion::Executed { .. },
         ) => return Err(wrong_stage(snapshot, "complete")),
     };
+    Ok(completed(snapshot, draft, phase, next, context).done())
+}
+
+/// Records the end of a phase, with a gate when the profile asks before the next.
+pub(super) fn completed<'a>(
+    snapshot: &Snapshot,
+    mut draft: Draft<'a>,
+    phase: Phase,
+    next: Phase,
+    context: &Context,
+) -> Draft<'a> {
     draft.plan.phase_completed_at = Some(context.now);
     let draft = draft.event(Event::Completed(phase));
     let profile = &snapshot.plan.spec.profile;
     if !profile.asks_before(next) {
-        return Ok(draft.done());
+        return draft;
     }
     let mut draft = draft.open(Question::gate(next, &profile.name));
     draft.plan.gate = Some(context.fresh_decision.clone());
-    Ok(draft.done())
+    draft
 }
 
 /// Returns the required validations that did not pass, those that were never run included.
@@ -96,7 +107,7 @@ pub(super) fn fail(
     Ok(errored(Draft::after(snapshot, context), failure, question, context).done())
 }
 
-fn errored<'a>(
+pub(super) fn errored<'a>(
     draft: Draft<'a>,
     failure: Failure,
     question: Option<Question>,
@@ -135,37 +146,13 @@ pub(super) fn ask(
 }
 
 /// Says whether this very question is open; another one would be lost if it counted as asked.
-fn asks(snapshot: &Snapshot, question: &Question) -> bool {
+pub(super) fn asks(snapshot: &Snapshot, question: &Question) -> bool {
     snapshot.pending.as_ref().is_some_and(|pending| pending.question == *question)
 }
 
-fn waiting<'a>(draft: Draft<'a>, question: Question, context: &Context) -> Draft<'a> {
+pub(super) fn waiting<'a>(draft: Draft<'a>, question: Question, context: &Context) -> Draft<'a> {
     let decision = context.fresh_decision.clone();
     draft.stage(Common::Waiting(decision.clone())).event(Event::Waiting(decision)).open(question)
-}
-
-/// Any stage that is not terminal → `*/errored` or `*/waiting`, as the policy says.
-pub(super) fn diverge(
-    snapshot: &Snapshot,
-    policy: OnDivergence,
-    failure: Failure,
-    question: Question,
-    context: &Context,
-) -> Result<Decided, Refusal> {
-    if snapshot.plan.stage.is_terminal() {
-        return Err(wrong_stage(snapshot, "diverge"));
-    }
-    // Every recovery has its own pin, so an equal question is the same divergence reported again.
-    if asks(snapshot, &question) {
-        return Ok(Decided::Already);
-    }
-    let mut draft = Draft::after(snapshot, context)
-        .withdraw(snapshot.pending.as_ref(), "the branch diverged, which asks another question");
-    draft.plan.phase_completed_at = None;
-    Ok(match policy {
-        OnDivergence::Recover => errored(draft, failure, Some(question), context).done(),
-        OnDivergence::Pause => waiting(draft, question, context).done(),
-    })
 }
 
 /// `*/processing` without a live owner → `*/queued`. Whoever holds the lock may say so: the lock proves it.

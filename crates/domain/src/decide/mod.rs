@@ -1,6 +1,7 @@
 //! The state machine: borrow the stored plan, return a transition or a refusal, mutate nothing.
 
 mod begin;
+mod diverge;
 mod finish;
 mod land;
 mod route;

@@ -1,6 +1,6 @@
 //! The entry of the state machine: hands each command to the file that judges it.
 
-use super::{begin, finish, land, steer};
+use super::{begin, diverge, finish, land, steer};
 use crate::outcome::Decided;
 use crate::{Command, Context, Refusal, RunId, Snapshot};
 
@@ -14,9 +14,9 @@ pub fn decide(snapshot: &Snapshot, command: Command, context: &Context) -> Resul
         Command::Complete(run, completion) => finish::complete(snapshot, &run, completion, context),
         Command::Fail(run, failure, question) => finish::fail(snapshot, &run, failure, question, context),
         Command::Ask(run, question) => finish::ask(snapshot, &run, question, context),
-        Command::Diverge(policy, failure, question) => {
-            finish::diverge(snapshot, policy, failure, question, context)
-        }
+        Command::Diverge(divergence) => diverge::diverge(snapshot, &divergence, context),
+        Command::Reconcile => diverge::reconcile(snapshot, context),
+        Command::Adopt { choices } => begin::adopt(snapshot, choices, context),
         Command::TakeOver(cause) => finish::take_over(snapshot, cause, context),
         Command::Intend(run, intent) => land::intend(snapshot, &run, intent, context),
         Command::Forgo => land::forgo(snapshot, context),

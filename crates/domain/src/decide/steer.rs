@@ -1,6 +1,7 @@
 //! What a person asks of a plan: answer, retry, revert, cancel, prompt.
 
 use super::begin::approve;
+use super::diverge::start_from;
 use super::route::wrong_stage;
 use crate::outcome::{Decided, Draft};
 use crate::stage::Common;
@@ -24,19 +25,23 @@ pub(super) fn resolve(snapshot: &Snapshot, answer: Answer, context: &Context) ->
             offered: decision.question.options.iter().map(|option| option.id.clone()).collect(),
         });
     };
-    let effect = option.effect;
     let draft = Draft::after(snapshot, context).resolve(decision, &answer.option, answer.note.clone());
     let draft = match decision.question.kind {
         // Where the repository cannot tell how the landing ended, the person's word ends it.
         DecisionKind::ApplyOutcome => draft.forgo(),
         DecisionKind::Gate | DecisionKind::Agent | DecisionKind::Divergence => draft,
     };
-    match effect {
+    match &option.effect {
         OptionEffect::Approve if snapshot.plan.stage.state() == State::Queued => {
             approve(snapshot, answer.note, context)
         }
         OptionEffect::Approve => Err(wrong_stage(snapshot, "approve")),
         OptionEffect::Requeue => Ok(requeue(snapshot, draft, decision, &answer)),
+        OptionEffect::StartFrom { commit, replaces } => {
+            let mut draft = draft;
+            draft.plan.feedback.push(answer_text(decision, &answer));
+            Ok(start_from(snapshot, draft, commit.clone(), replaces.clone()))
+        }
         OptionEffect::Revert => reverted(snapshot, draft, answer_text(decision, &answer)),
         OptionEffect::Cancel => cancelled(snapshot, draft, answer_text(decision, &answer)),
     }
@@ -102,6 +107,7 @@ fn reverted(snapshot: &Snapshot, mut draft: Draft<'_>, reason: String) -> Result
     draft.plan.reversions += 1;
     draft.plan.head_commit = None;
     draft.plan.head_run = None;
+    draft.plan.work_from = None;
     draft.plan.choices = Vec::new();
     draft.plan.feedback.push(reason.clone());
     let count = draft.plan.reversions;

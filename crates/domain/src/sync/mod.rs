@@ -2,5 +2,7 @@
 //! Looking and stepping are `worktree`'s; the words that a person reads are made here, from the outcome (S4.11).
 
 mod outcome;
+mod words;
 
 pub use outcome::{Clash, CommitLine, PinLine, Publishing, Standing, SyncOutcome, Uncommitted};
+pub use words::Divergence;

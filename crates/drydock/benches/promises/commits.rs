@@ -82,7 +82,8 @@ async fn write(store: &Store, lease: &PlanLease, began: Instant) -> u64 {
         let number = u128::from(NEXT.fetch_add(1, Ordering::Relaxed));
         let run = RunId::from_random(seed::scattered(number));
         let enforcement = Enforcement::nothing(Phase::Strategize);
-        let start = Command::Start(Start { run, base: "1".repeat(40), enforcement });
+        let start =
+            Command::Start(Start { run, base: "1".repeat(40), from: None, replaces: None, enforcement });
         for command in [start, Command::TakeOver(TakeOverCause::Interrupted)] {
             let context = seed::context(seed::scattered(number));
             let judge = Box::new(move |snapshot: &_| decide(snapshot, command, &context));

@@ -266,7 +266,7 @@ impl Lander<'_> {
             Err(error) => ("push_failed", Some(error.to_string())),
         };
         let details = json!({ "remote": remote, "commit": commit.to_string(), "text": text });
-        scope.note(Event::Synced { outcome, details }).await
+        scope.note(Event::TargetSent { outcome, details }).await
     }
 
     fn constrained(&self, reasons: Vec<String>) -> End {

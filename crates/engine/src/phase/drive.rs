@@ -75,7 +75,7 @@ impl Engine {
             }
             Phase::Strategize | Phase::Execute | Phase::Apply => Enforcement::nothing(phase),
         };
-        let start = Start { run: self.fresh_run(), base, enforcement };
+        let start = Start { run: self.fresh_run(), base, from: None, replaces: None, enforcement };
         Ok(self.issue(hold, Command::Start(start), WORKER).await?.plan)
     }
 

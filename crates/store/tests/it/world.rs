@@ -220,7 +220,8 @@ pub(crate) async fn started(store: &Store, lease: &PlanLease) -> (Plan, RunId) {
 
 pub(crate) fn start(run: &RunId) -> Command {
     let enforcement = Enforcement::nothing(Phase::Strategize);
-    Command::Start(Start { run: run.clone(), base: "0".repeat(40), enforcement })
+    let base = "0".repeat(40);
+    Command::Start(Start { run: run.clone(), base, from: None, replaces: None, enforcement })
 }
 
 /// A command that writes into every table at once: the plan fails, asks, and its changesets are sealed.

@@ -1,11 +1,10 @@
 //! Single promises of the state machine.
 
-use super::say::{Say, advance, divergence, failure, intent, nothing, start, violated};
+use super::say::{Say, advance, diverge, intent, nothing, recovered, start, violated};
 use super::world::{Seen, World, spec};
 use crate::{
     Advance, Answer, Approval, Changes, Check, Command, Completion, Decided, DecisionChange, Enforcement,
-    ErrorClass, Event, Next, OnDivergence, Phase, Question, REVERSIONS_MAX, Refusal, State, Validation,
-    ValidationRun,
+    Event, Next, Phase, Question, REVERSIONS_MAX, Refusal, State, Validation, ValidationRun,
 };
 
 fn walk(world: &mut World, says: &[Say]) {
@@ -113,8 +112,10 @@ fn an_unknown_or_stale_answer_changes_nothing_and_raises_an_alert() {
         Command::Resolve(Answer { decision: decision.clone(), option: option.into(), note: None })
     };
     let before = world.snapshot.clone();
-    let unknown = world.judge(answer("restore_local")).expect_err("it is not offered");
-    assert!(matches!(&unknown, Refusal::UnknownOption { offered, .. } if offered == &["continue", "abort"]));
+    let unknown = world.judge(answer("sync_again")).expect_err("it is not offered");
+    assert!(
+        matches!(&unknown, Refusal::UnknownOption { offered, .. } if offered == &["continue", "restore_local", "abort"])
+    );
     assert_eq!(world.snapshot, before);
     world.give(answer("continue"));
     let stale = world.judge(answer("continue")).expect_err("it was answered before");
@@ -155,8 +156,10 @@ fn a_failure_and_its_question_are_one_transition() {
 fn going_on_starts_a_run_that_no_older_report_can_touch() {
     let mut world = reach(EXECUTING);
     let old = world.run();
-    walk(&mut world, &[Say::Recover, Say::AnswerFirst]);
-    assert_eq!(world.plan().feedback, ["The branch diverged. — continue"]);
+    walk(&mut world, &[Say::Recover]);
+    let asked = world.pending().question.text.clone();
+    walk(&mut world, &[Say::AnswerFirst]);
+    assert_eq!(world.plan().feedback, [format!("{} — continue", asked)]);
     assert_eq!(world.give(start(old.clone(), nothing(&world))), Seen::StaleRun, "a run id is used once");
     walk(&mut world, &[Say::Start]);
     for say in [Say::Executed, Say::Fail, Say::FailAsking, Say::Ask] {
@@ -194,13 +197,12 @@ fn a_divergence_undoes_the_end_of_a_phase_and_its_gate() {
 #[test]
 fn each_divergence_asks_once() {
     let mut world = reach(EXECUTING);
-    let recovered =
-        |pin| Command::Diverge(OnDivergence::Recover, failure(ErrorClass::Diverged), divergence(pin));
+    let recovered = |pin| diverge(&recovered(pin));
     let errored = Seen::Now(Phase::Execute, State::Errored);
     assert_eq!(world.give(recovered("refs/drydock/pin/a/1")), errored);
     assert_eq!(world.give(recovered("refs/drydock/pin/a/1")), Seen::Already);
     assert_eq!(world.give(recovered("refs/drydock/pin/a/9")), errored);
-    assert_eq!(world.pending().question, divergence("refs/drydock/pin/a/9"));
+    assert_eq!(world.pending().question.details["backup_ref"], "refs/drydock/pin/a/9");
 }
 
 /// Breaks when a run is told that its question was asked while another one is open.
@@ -242,7 +244,7 @@ fn only_the_intended_commit_lands() {
 /// the target, must find it.
 #[test]
 fn an_intent_outlives_its_run() {
-    for ends in [&[Say::TakeOver][..], &[Say::Fail, Say::Retry], &[Say::Recover, Say::AnswerFirst]] {
+    for ends in [&[Say::TakeOver][..], &[Say::Fail, Say::Retry]] {
         let mut world = reach(APPLYING);
         walk(&mut world, &[Say::Intend]);
         walk(&mut world, ends);

@@ -2,6 +2,7 @@
 //! single promises.
 
 mod claims;
+mod divergence;
 mod gates;
 mod random;
 mod say;

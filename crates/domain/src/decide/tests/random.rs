@@ -30,6 +30,7 @@ struct Model {
     asks: Option<Open>,
     intent: bool,
     ran: bool,
+    adopted: bool,
     reversions: u32,
     revision: i64,
 }
@@ -52,6 +53,7 @@ impl Model {
             asks: profile.asks_before(Phase::Strategize).then_some(Open::Gate),
             intent: false,
             ran: false,
+            adopted: false,
             reversions: 0,
             revision: 1,
         }
@@ -67,6 +69,7 @@ impl Model {
         let done = match say {
             Say::Start | Say::StartAgain => self.starts(&mut to, say, twist),
             Say::Strategized => {
+                to.adopted = false;
                 (to.state, to.asks) = (State::Complete, gate(Phase::Execute));
                 self.phase == Phase::Strategize
             }
@@ -78,9 +81,15 @@ impl Model {
             Say::FailAsking => to.becomes(State::Errored, Some(Open::LostTrack)),
             Say::Ask => to.becomes(State::Waiting, Some(Open::Agent)),
             Say::Recover => {
-                to.becomes(State::Errored, Some(Open::Recovered)) && self.asks != Some(Open::Recovered)
+                let again = self.asks == Some(Open::Recovered);
+                to.becomes(State::Errored, Some(Open::Recovered)) && !again && !self.intent
             }
-            Say::Pause => to.becomes(State::Waiting, Some(Open::Paused)) && self.asks != Some(Open::Paused),
+            Say::Pause => {
+                let again = self.asks == Some(Open::Paused);
+                to.becomes(State::Waiting, Some(Open::Paused)) && !again && !self.intent
+            }
+            Say::Reconcile => to.becomes(State::Queued, None) && self.asks == Some(Open::Paused),
+            Say::Adopt => self.adopts(&mut to, gate(Phase::Execute)),
             Say::TakeOver => to.becomes(State::Queued, None) && self.state == State::Processing,
             Say::Approve => {
                 to.becomes(State::Queued, None) && self.state == State::Queued && self.asks.is_some()
@@ -110,6 +119,10 @@ impl Model {
             }
             Say::AnswerFirst => {
                 to.intent &= self.asks != Some(Open::LostTrack);
+                // What the remote has was not judged, so it does not land without Execute.
+                if matches!(self.asks, Some(Open::Recovered | Open::Paused)) && self.phase == Phase::Apply {
+                    to.phase = Phase::Execute;
+                }
                 let advances = self.asks == Some(Open::Gate) && self.state == State::Complete;
                 to.becomes(State::Queued, None) && self.asks.is_some() && !advances
             }
@@ -127,6 +140,16 @@ impl Model {
             }
         };
         (allowed && done).then_some(to)
+    }
+
+    fn adopts(self, to: &mut Model, gate: Option<Open>) -> bool {
+        let done = self.state == State::Complete;
+        to.adopted = true;
+        if !done {
+            (to.state, to.asks) = (State::Complete, gate);
+        }
+        let open = matches!(self.state, State::Queued | State::Errored) && self.asks.is_none();
+        self.phase == Phase::Strategize && (open || (done && !self.adopted))
     }
 
     fn starts(self, to: &mut Model, say: Say, twist: Twist) -> bool {

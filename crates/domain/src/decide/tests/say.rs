@@ -2,9 +2,9 @@
 
 use super::world::World;
 use crate::{
-    Advance, Answer, Approval, Changes, Check, Choice, Command, Completion, DecisionId, DecisionKind,
+    Advance, Answer, Approval, Changes, Check, Choice, Clash, Command, CommitLine, Completion, DecisionId,
     DecisionOption, Enforcement, ErrorClass, Failure, Finding, Intent, InvariantScope, Next, OnDivergence,
-    OptionEffect, Phase, Question, RunId, Start, TakeOverCause,
+    Phase, PinLine, Question, RunId, Start, SyncOutcome, TakeOverCause, Uncommitted,
 };
 
 /// A way to mean a command. The order is the order of the columns in `table.rs`.
@@ -36,10 +36,12 @@ pub(super) enum Say {
     Cancel,
     Prompt,
     HoldBack,
+    Adopt,
+    Reconcile,
 }
 
 impl Say {
-    pub(super) const ALL: [Say; 26] = [
+    pub(super) const ALL: [Say; 28] = [
         Say::Start,
         Say::StartAgain,
         Say::Strategized,
@@ -66,6 +68,8 @@ impl Say {
         Say::Cancel,
         Say::Prompt,
         Say::HoldBack,
+        Say::Adopt,
+        Say::Reconcile,
     ];
 
     /// Returns the samples of a command. A new command does not compile here until it has one.
@@ -77,8 +81,12 @@ impl Say {
             Command::Fail(_, _, None) => &[Say::Fail],
             Command::Fail(_, _, Some(_)) => &[Say::FailAsking],
             Command::Ask(..) => &[Say::Ask],
-            Command::Diverge(OnDivergence::Recover, ..) => &[Say::Recover],
-            Command::Diverge(OnDivergence::Pause, ..) => &[Say::Pause],
+            Command::Diverge(divergence) => match divergence.policy() {
+                OnDivergence::Recover => &[Say::Recover],
+                OnDivergence::Pause => &[Say::Pause],
+            },
+            Command::Reconcile => &[Say::Reconcile],
+            Command::Adopt { .. } => &[Say::Adopt],
             Command::TakeOver(_) => &[Say::TakeOver],
             Command::Approve { .. } => &[Say::Approve],
             Command::Advance(Advance { to: Next::Execute, .. }) => &[Say::Execute, Say::ExecuteAlone],
@@ -113,8 +121,10 @@ impl Say {
             Say::Fail => Command::Fail(run, failure(ErrorClass::AgentFailed), None),
             Say::FailAsking => Command::Fail(run, failure(ErrorClass::Inconsistent), Some(lost_track())),
             Say::Ask => Command::Ask(run, Question::from_agent("Tabs?".into(), Vec::new())),
-            Say::Recover => diverge(OnDivergence::Recover),
-            Say::Pause => diverge(OnDivergence::Pause),
+            Say::Recover => diverge(&recovered("refs/drydock/pin/a/1")),
+            Say::Pause => diverge(&unreconciled("refs/drydock/pin/a/2")),
+            Say::Reconcile => Command::Reconcile,
+            Say::Adopt => Command::Adopt { choices: vec![adopted()] },
             Say::TakeOver => Command::TakeOver(TakeOverCause::OwnerGone),
             Say::Approve => Command::Approve { note: None },
             Say::Execute => advance(Next::Execute, Approval::Person { note: None }),
@@ -137,7 +147,8 @@ impl Say {
 }
 
 pub(super) fn start(run: RunId, enforcement: Enforcement) -> Command {
-    Command::Start(Start { run, base: "tip".to_owned(), enforcement })
+    let (from, replaces) = (None, None);
+    Command::Start(Start { run, base: "tip".to_owned(), from, replaces, enforcement })
 }
 
 pub(super) fn advance(to: Next, approval: Approval) -> Command {
@@ -169,23 +180,60 @@ pub(super) fn lost_track() -> Question {
     Question::apply_outcome("main", "base", "merged")
 }
 
-pub(super) fn diverge(policy: OnDivergence) -> Command {
-    let pin = match policy {
-        OnDivergence::Recover => "refs/drydock/pin/a/1",
-        OnDivergence::Pause => "refs/drydock/pin/a/2",
-    };
-    Command::Diverge(policy, failure(ErrorClass::Diverged), divergence(pin))
+pub(super) fn diverge(outcome: &SyncOutcome) -> Command {
+    Command::Diverge(Box::new(outcome.divergence().expect("it is one")))
 }
 
-/// Returns the question that follows a divergence whose commits are kept under `pin`.
-pub(super) fn divergence(pin: &str) -> Question {
-    let option = |id: &str, effect| DecisionOption { id: id.into(), label: id.into(), effect };
-    Question {
-        kind: DecisionKind::Divergence,
-        text: "The branch diverged.".into(),
-        options: vec![option("continue", OptionEffect::Requeue), option("abort", OptionEffect::Cancel)],
-        details: serde_json::json!({ "backup_ref": pin }),
+/// Returns a divergence that was recovered from, whose commits are kept under `pin`.
+pub(super) fn recovered(pin: &str) -> SyncOutcome {
+    SyncOutcome::RecoveredByReset {
+        pin: pinned(pin),
+        discarded: vec![commit("b1", "mine")],
+        to: "c2".into(),
+        arrived: vec![commit("c1", "theirs"), commit("c2", "theirs too")],
+        clash: clash(),
     }
+}
+
+/// Returns a divergence that was recovered from up to the reset.
+pub(super) fn reset_failed(pin: &str) -> SyncOutcome {
+    SyncOutcome::ResetFailed {
+        pin: pinned(pin),
+        discarded: vec![commit("b1", "mine")],
+        remote: "c1".into(),
+        arrived: vec![commit("c1", "theirs")],
+        clash: clash(),
+        reason: "index.lock exists".into(),
+    }
+}
+
+/// Returns a divergence that was left as it is.
+pub(super) fn unreconciled(pin: &str) -> SyncOutcome {
+    SyncOutcome::Unreconciled {
+        pin: pinned(pin),
+        discarded: vec![commit("b1", "mine")],
+        local: "b1".into(),
+        remote: "c1".into(),
+        arrived: vec![commit("c1", "theirs")],
+        clash: clash(),
+    }
+}
+
+fn pinned(name: &str) -> PinLine {
+    let uncommitted = Uncommitted::Kept;
+    PinLine { name: name.into(), commit: "p1".into(), head: "b1".into(), uncommitted }
+}
+
+fn clash() -> Clash {
+    Clash { commit: Some(commit("b1", "mine")), paths: vec!["a.txt".into()], text: "content".into() }
+}
+
+fn commit(id: &str, subject: &str) -> CommitLine {
+    CommitLine { id: id.into(), subject: subject.into(), author: "ada".into() }
+}
+
+fn adopted() -> Choice {
+    Choice { chosen: "by hand".into(), ..choice() }
 }
 
 pub(super) fn choice() -> Choice {

@@ -15,39 +15,42 @@ use crate::{Complete, Phase, Progress, Settled, Stage, State};
 #[rustfmt::skip]
 const TABLE: &[(&str, &[Say], &str)] = &[
     //                         start    complete  fail     diverge  takeover execute  apply    intend         answer   retry
-    //                            again     (E)       ask  ask   pause  approve  alone    alone   forgo land constrain  last  revert cancel prompt holdback
-    ("auto",   &[],             "Sp Sp  ~  ~   ~  ~  ~   Se Sw  =  =   !  !  !  !   ~  =  ~  ~   c  c   !  !  Sx Sq  Sq"),
-    ("manual", &[],             "?  ?   ~  ~   ~  ~  ~   Se Sw  =  Sq  !  !  !  !   ~  =  ~  ~   Sq Sx  !  !  Sx Sq  ="),
-    ("auto",   TAKEN_OVER,      "Sp ~   !  !   !  !  !   Se Sw  =  =   !  !  !  !   !  =  !  !   c  c   =  !  Sx Sq  Sq"),
-    ("auto",   REVERTED,        "Sp ~   !  !   !  !  !   Se Sw  =  =   !  !  !  !   !  =  !  !   c  c   !  =  Sx Sq  Sq"),
-    ("auto",   STRATEGIZING,    "!  =   Sc !   Se Se Sw  Se Sw  Sq =   !  !  !  !   !  =  !  !   c  c   !  !  Sx Sp  !"),
-    ("auto",   S_ASKED,         "?  ?   !  !   !  !  =   Se Sw  ?  ?   ?  ?  ?  ?   !  =  !  !   Sq Sx  !  !  Sx Sw  !"),
-    ("auto",   S_FAILED,        "!  !   !  !   =  !  !   Se Sw  !  !   !  !  !  !   !  =  !  !   c  c   Sq !  Sx Se  !"),
-    ("auto",   S_DIVERGED,      "!  !   !  !   =  ?  !   =  Sw  !  !   !  !  !  !   !  =  !  !   Sq Sx  ?  !  Sx Se  !"),
-    ("auto",   STRATEGIZED,     "!  !   =  !   !  !  !   Se Sw  !  !   Eq Eq !  !   !  =  !  !   c  c   !  !  Sx Sc  Sc"),
-    ("manual", M_STRATEGIZED,   "!  !   =  !   !  !  !   Se Sw  !  !   Eq ?  !  !   !  =  !  !   !  Sx  !  !  Sx Sc  ="),
-    ("auto",   S_CANCELLED,     "!  !   !  !   !  !  !   !  !   !  !   !  !  !  !   !  =  !  !   c  c   !  !  =  !  !"),
+    //                            again     (E)       ask  ask   pause  approve  alone    alone   forgo land constrain  last  revert cancel prompt holdback adopt reconcile
+    ("auto",   &[],             "Sp Sp  ~  ~   ~  ~  ~   Se Sw  =  =   !  !  !  !   ~  =  ~  ~   c  c   !  !  Sx Sq  Sq  Sc ="),
+    ("manual", &[],             "?  ?   ~  ~   ~  ~  ~   Se Sw  =  Sq  !  !  !  !   ~  =  ~  ~   Sq Sx  !  !  Sx Sq  =  ?  ="),
+    ("auto",   TAKEN_OVER,      "Sp ~   !  !   !  !  !   Se Sw  =  =   !  !  !  !   !  =  !  !   c  c   =  !  Sx Sq  Sq  Sc ="),
+    ("auto",   REVERTED,        "Sp ~   !  !   !  !  !   Se Sw  =  =   !  !  !  !   !  =  !  !   c  c   !  =  Sx Sq  Sq  Sc ="),
+    ("auto",   STRATEGIZING,    "!  =   Sc !   Se Se Sw  Se Sw  Sq =   !  !  !  !   !  =  !  !   c  c   !  !  Sx Sp  !  !  !"),
+    ("auto",   S_ASKED,         "?  ?   !  !   !  !  =   Se Sw  ?  ?   ?  ?  ?  ?   !  =  !  !   Sq Sx  !  !  Sx Sw  !  ?  ?"),
+    ("auto",   S_FAILED,        "!  !   !  !   =  !  !   Se Sw  !  !   !  !  !  !   !  =  !  !   c  c   Sq !  Sx Se  !  Sc !"),
+    ("auto",   S_DIVERGED,      "!  !   !  !   =  ?  !   =  Sw  !  !   !  !  !  !   !  =  !  !   Sq Sx  ?  !  Sx Se  !  ?  ?"),
+    ("auto",   S_PAUSED,        "?  ?   !  !   !  !  ?   Se =   ?  ?   ?  ?  ?  ?   !  =  !  !   Sq Sx  !  !  Sx Sw  !  ?  Sq"),
+    ("auto",   STRATEGIZED,     "!  !   =  !   !  !  !   Se Sw  !  !   Eq Eq !  !   !  =  !  !   c  c   !  !  Sx Sc  Sc  Sc !"),
+    ("manual", M_STRATEGIZED,   "!  !   =  !   !  !  !   Se Sw  !  !   Eq ?  !  !   !  =  !  !   !  Sx  !  !  Sx Sc  =  Sc !"),
+    ("auto",   S_CANCELLED,     "!  !   !  !   !  !  !   !  !   !  !   !  !  !  !   !  =  !  !   c  c   !  !  =  !  !  !  !"),
 
-    ("auto",   E_QUEUED,        "Ep ~   !  !   !  !  !   Ee Ew  =  =   =  =  !  !   !  =  !  !   c  c   !  Sq Ex Eq  Eq"),
-    ("auto",   EXECUTING,       "!  =   !  Ec  Ee Ee Ew  Ee Ew  Eq =   =  =  !  !   !  =  !  !   c  c   !  Sq Ex Ep  !"),
-    ("auto",   E_ASKED,         "?  ?   !  !   !  !  =   Ee Ew  ?  ?   ?  ?  ?  ?   !  =  !  !   Eq Ex  !  Sq Ex Ew  !"),
-    ("auto",   E_FAILED,        "!  !   !  !   =  !  !   Ee Ew  !  !   !  !  !  !   !  =  !  !   c  c   Eq Sq Ex Ee  !"),
-    ("auto",   E_DIVERGED,      "!  !   !  !   =  ?  !   =  Ew  !  !   !  !  !  !   !  =  !  !   Eq Ex  ?  Sq Ex Ee  !"),
-    ("auto",   EXECUTED,        "!  !   !  =   !  !  !   Ee Ew  !  !   =  =  Aq Aq  !  =  !  !   c  c   !  Sq Ex Ec  Ec"),
-    ("manual", M_EXECUTED,      "!  !   !  =   !  !  !   Ee Ew  !  !   =  =  Aq ?   !  =  !  !   !  Ex  !  Sq Ex Ec  ="),
-    ("auto",   E_CANCELLED,     "!  !   !  !   !  !  !   !  !   !  !   !  !  !  !   !  =  !  !   c  c   !  !  =  !  !"),
+    ("auto",   E_QUEUED,        "Ep ~   !  !   !  !  !   Ee Ew  =  =   =  =  !  !   !  =  !  !   c  c   !  Sq Ex Eq  Eq  !  ="),
+    ("auto",   EXECUTING,       "!  =   !  Ec  Ee Ee Ew  Ee Ew  Eq =   =  =  !  !   !  =  !  !   c  c   !  Sq Ex Ep  !  !  !"),
+    ("auto",   E_ASKED,         "?  ?   !  !   !  !  =   Ee Ew  ?  ?   ?  ?  ?  ?   !  =  !  !   Eq Ex  !  Sq Ex Ew  !  !  ?"),
+    ("auto",   E_FAILED,        "!  !   !  !   =  !  !   Ee Ew  !  !   !  !  !  !   !  =  !  !   c  c   Eq Sq Ex Ee  !  !  !"),
+    ("auto",   E_DIVERGED,      "!  !   !  !   =  ?  !   =  Ew  !  !   !  !  !  !   !  =  !  !   Eq Ex  ?  Sq Ex Ee  !  !  ?"),
+    ("auto",   E_PAUSED,        "?  ?   !  !   !  !  ?   Ee =   ?  ?   ?  ?  ?  ?   !  =  !  !   Eq Ex  !  Sq Ex Ew  !  !  Eq"),
+    ("auto",   EXECUTED,        "!  !   !  =   !  !  !   Ee Ew  !  !   =  =  Aq Aq  !  =  !  !   c  c   !  Sq Ex Ec  Ec  !  !"),
+    ("manual", M_EXECUTED,      "!  !   !  =   !  !  !   Ee Ew  !  !   =  =  Aq ?   !  =  !  !   !  Ex  !  Sq Ex Ec  =  !  !"),
+    ("auto",   E_CANCELLED,     "!  !   !  !   !  !  !   !  !   !  !   !  !  !  !   !  =  !  !   c  c   !  !  =  !  !  !  !"),
 
-    ("auto",   A_QUEUED,        "Ap ~   !  !   !  !  !   Ae Aw  =  =   !  !  =  =   !  =  !  !   c  c   !  !  Ax Aq  Aq"),
-    ("auto",   APPLYING,        "!  =   !  !   Ae Ae Aw  Ae Aw  Aq =   !  !  =  =   Ap =  !  Ak  c  c   !  !  Ax Ap  !"),
-    ("auto",   INTENDED,        "!  =   !  !   Ae Ae Aw  Ae Aw  Aq =   !  !  =  =   =  Ap Aa i   c  c   !  !  i  Ap  !"),
-    ("auto",   I_TAKEN_OVER,    "Ap ~   !  !   !  !  !   Ae Aw  =  =   !  !  =  =   !  Aq !  !   c  c   =  !  i  Aq  Aq"),
-    ("auto",   A_ASKED,         "?  ?   !  !   !  !  =   Ae Aw  ?  ?   ?  ?  ?  ?   !  =  !  !   Aq Ax  !  !  Ax Aw  !"),
-    ("auto",   A_FAILED,        "!  !   !  !   =  !  !   Ae Aw  !  !   !  !  !  !   !  =  !  !   c  c   Aq Sq Ax Ae  !"),
-    ("auto",   A_DIVERGED,      "!  !   !  !   =  ?  !   =  Aw  !  !   !  !  !  !   !  =  !  !   Aq Ax  ?  Sq Ax Ae  !"),
-    ("auto",   I_LOST_TRACK,    "!  !   !  !   =  =  !   Ae Aw  !  !   !  !  !  !   !  Ae !  !   Aq Ax  ?  i  i  Ae  !"),
-    ("auto",   CONSTRAINED,     "!  !   !  !   !  !  !   Ae Aw  !  !   !  !  !  !   !  =  !  =   c  c   Aq Sq Ax Ak  !"),
-    ("auto",   APPLIED,         "!  !   !  !   !  !  !   !  !   !  !   !  !  !  !   !  =  =  !   c  c   !  !  !  !  !"),
-    ("auto",   A_CANCELLED,     "!  !   !  !   !  !  !   !  !   !  !   !  !  !  !   !  =  !  !   c  c   !  !  =  !  !"),
+    ("auto",   A_QUEUED,        "Ap ~   !  !   !  !  !   Ae Aw  =  =   !  !  =  =   !  =  !  !   c  c   !  !  Ax Aq  Aq  !  ="),
+    ("auto",   APPLYING,        "!  =   !  !   Ae Ae Aw  Ae Aw  Aq =   !  !  =  =   Ap =  !  Ak  c  c   !  !  Ax Ap  !  !  !"),
+    ("auto",   INTENDED,        "!  =   !  !   Ae Ae Aw  i  i   Aq =   !  !  =  =   =  Ap Aa i   c  c   !  !  i  Ap  !  !  !"),
+    ("auto",   I_TAKEN_OVER,    "Ap ~   !  !   !  !  !   i  i   =  =   !  !  =  =   !  Aq !  !   c  c   =  !  i  Aq  Aq  !  ="),
+    ("auto",   A_ASKED,         "?  ?   !  !   !  !  =   Ae Aw  ?  ?   ?  ?  ?  ?   !  =  !  !   Aq Ax  !  !  Ax Aw  !  !  ?"),
+    ("auto",   A_FAILED,        "!  !   !  !   =  !  !   Ae Aw  !  !   !  !  !  !   !  =  !  !   c  c   Aq Sq Ax Ae  !  !  !"),
+    ("auto",   A_DIVERGED,      "!  !   !  !   =  ?  !   =  Aw  !  !   !  !  !  !   !  =  !  !   Eq Ax  ?  Sq Ax Ae  !  !  ?"),
+    ("auto",   A_PAUSED,        "?  ?   !  !   !  !  ?   Ae =   ?  ?   ?  ?  ?  ?   !  =  !  !   Eq Ax  !  !  Ax Aw  !  !  Aq"),
+    ("auto",   I_LOST_TRACK,    "!  !   !  !   =  =  !   i  i   !  !   !  !  !  !   !  Ae !  !   Aq Ax  ?  i  i  Ae  !  !  ?"),
+    ("auto",   CONSTRAINED,     "!  !   !  !   !  !  !   Ae Aw  !  !   !  !  !  !   !  =  !  =   c  c   Aq Sq Ax Ak  !  !  !"),
+    ("auto",   APPLIED,         "!  !   !  !   !  !  !   !  !   !  !   !  !  !  !   !  =  =  !   c  c   !  !  !  !  !  !  !"),
+    ("auto",   A_CANCELLED,     "!  !   !  !   !  !  !   !  !   !  !   !  !  !  !   !  =  !  !   c  c   !  !  =  !  !  !  !"),
 ];
 
 const STRATEGIZING: &[Say] = &[Say::Start];
@@ -56,6 +59,7 @@ const REVERTED: &[Say] = &[Say::Start, Say::Strategized, Say::Execute, Say::Reve
 const S_ASKED: &[Say] = &[Say::Start, Say::Ask];
 const S_FAILED: &[Say] = &[Say::Start, Say::Fail];
 const S_DIVERGED: &[Say] = &[Say::Start, Say::Recover];
+const S_PAUSED: &[Say] = &[Say::Start, Say::Pause];
 const STRATEGIZED: &[Say] = &[Say::Start, Say::Strategized];
 const M_STRATEGIZED: &[Say] = &[Say::Approve, Say::Start, Say::Strategized];
 const S_CANCELLED: &[Say] = &[Say::Start, Say::Cancel];
@@ -64,6 +68,7 @@ const EXECUTING: &[Say] = &[Say::Start, Say::Strategized, Say::Execute, Say::Sta
 const E_ASKED: &[Say] = &[Say::Start, Say::Strategized, Say::Execute, Say::Start, Say::Ask];
 const E_FAILED: &[Say] = &[Say::Start, Say::Strategized, Say::Execute, Say::Start, Say::Fail];
 const E_DIVERGED: &[Say] = &[Say::Start, Say::Strategized, Say::Execute, Say::Start, Say::Recover];
+const E_PAUSED: &[Say] = &[Say::Start, Say::Strategized, Say::Execute, Say::Start, Say::Pause];
 const EXECUTED: &[Say] = &[Say::Start, Say::Strategized, Say::Execute, Say::Start, Say::Executed];
 const M_EXECUTED: &[Say] =
     &[Say::Approve, Say::Start, Say::Strategized, Say::Execute, Say::Start, Say::Executed];
@@ -86,6 +91,7 @@ const I_TAKEN_OVER: &[Say] = applying!(Intend, TakeOver);
 const A_ASKED: &[Say] = applying!(Ask);
 const A_FAILED: &[Say] = applying!(Fail);
 const A_DIVERGED: &[Say] = applying!(Recover);
+const A_PAUSED: &[Say] = applying!(Pause);
 const I_LOST_TRACK: &[Say] = applying!(Intend, FailAsking);
 const CONSTRAINED: &[Say] = applying!(Constrain);
 const APPLIED: &[Say] = applying!(Intend, Land);

@@ -1,0 +1,181 @@
+//! Claims about branches that went apart: what is asked, what each answer does, and what a draft by hand does.
+
+use super::say::{Say, diverge, recovered, reset_failed, unreconciled};
+use super::world::{Seen, World};
+use crate::{Answer, Choice, Command, DecisionKind, Event, OptionEffect, Phase, State, SyncOutcome};
+
+const EXECUTING: &[Say] = &[Say::Start, Say::Strategized, Say::Execute, Say::Start];
+const APPLYING: &[Say] =
+    &[Say::Start, Say::Strategized, Say::Execute, Say::Start, Say::Executed, Say::Apply, Say::Start];
+
+fn reach(path: &[Say]) -> World {
+    let mut world = World::under("auto");
+    for say in path {
+        let command = say.to(&world);
+        assert!(matches!(world.give(command), Seen::Now(..)), "{say:?}");
+    }
+    world
+}
+
+fn answer(world: &mut World, option: &str) -> Seen {
+    let decision = world.pending().id.clone();
+    world.give(Command::Resolve(Answer { decision, option: option.to_owned(), note: None }))
+}
+
+fn offered(world: &World) -> Vec<&str> {
+    world.pending().question.options.iter().map(|option| option.id.as_str()).collect()
+}
+
+/// Breaks when a divergence is told in two writes, or its event is forgotten (S4.5).
+#[test]
+fn a_divergence_fails_the_plan_asks_and_tells_in_one_transition() {
+    let mut world = reach(EXECUTING);
+    let Ok(crate::Decided::Change(transition)) = world.judge(diverge(&recovered("p/1"))) else {
+        panic!("it is refused")
+    };
+    let kinds: Vec<_> = transition.events().iter().map(Event::kind).collect();
+    assert_eq!(kinds, ["sync.recovered_by_reset", "plan.errored", "decision.opened"]);
+    assert_eq!(transition.plan().stage.state(), State::Errored);
+    assert!(transition.plan().stage.decision().is_some());
+}
+
+/// Breaks when an answer is offered that cannot work, or one that can is missing (S4.7).
+#[test]
+fn only_what_can_work_is_offered() {
+    for (outcome, options) in [
+        (recovered("p/1"), &["continue", "restore_local", "abort"][..]),
+        (reset_failed("p/1"), &["sync_again", "restore_local", "abort"]),
+        (unreconciled("p/1"), &["continue", "restore_local", "sync_again", "abort"]),
+    ] {
+        let mut world = reach(EXECUTING);
+        world.give(diverge(&outcome));
+        assert_eq!(offered(&world), options, "{}", outcome.name());
+        assert_eq!(world.pending().question.kind, DecisionKind::Divergence);
+    }
+}
+
+/// Breaks when the words of the question, the failure or the details name another outcome than the one there was (S4.11).
+#[test]
+fn the_words_are_made_from_the_outcome() {
+    for (outcome, says) in [
+        (recovered("p/1"), "was set to the remote's c2"),
+        (reset_failed("p/1"), "failed too: index.lock exists"),
+        (unreconciled("p/1"), "nothing was moved"),
+    ] {
+        let mut world = reach(EXECUTING);
+        world.give(diverge(&outcome));
+        let question = &world.pending().question;
+        for text in [&question.text, &outcome.summary()] {
+            assert!(text.contains(says), "{text}");
+            assert!(text.contains("p/1") && text.contains("a.txt") && text.contains("“mine”"), "{text}");
+        }
+        assert_eq!(question.details["outcome"], outcome.name());
+        assert_eq!(question.details["backup_ref"], "p/1");
+        assert_eq!(question.details["discarded_commits"], serde_json::json!(["b1"]));
+    }
+}
+
+/// Breaks when "go on" or "restore" begins the new run elsewhere than its label says (S4.9).
+#[test]
+fn an_answer_says_where_the_new_run_begins() {
+    let mut world = reach(EXECUTING);
+    world.give(diverge(&recovered("p/1")));
+    assert_eq!(answer(&mut world, "continue"), Seen::Now(Phase::Execute, State::Queued));
+    assert_eq!((world.plan().work_from.as_deref(), &world.plan().replaces), (Some("c2"), &None));
+
+    let mut world = reach(EXECUTING);
+    world.give(diverge(&recovered("p/1")));
+    assert_eq!(answer(&mut world, "restore_local"), Seen::Now(Phase::Execute, State::Queued));
+    let plan = world.plan();
+    assert_eq!((plan.work_from.as_deref(), plan.replaces.as_deref()), (Some("p1"), Some("c2")));
+}
+
+/// Breaks when commits that no validation, review or person has judged can land (S4.9).
+#[test]
+fn what_execute_did_not_judge_goes_through_execute_before_it_lands() {
+    for option in ["continue", "restore_local"] {
+        let mut world = reach(APPLYING);
+        world.give(diverge(&unreconciled("p/1")));
+        assert_eq!(answer(&mut world, option), Seen::Now(Phase::Execute, State::Queued), "{option}");
+        let plan = world.plan();
+        assert_eq!((&plan.head_commit, &plan.head_run, plan.phase_started_at), (&None, &None, None));
+    }
+    let mut world = reach(APPLYING);
+    let SyncOutcome::Unreconciled { mut pin, discarded, local, remote, arrived, clash } = unreconciled("p/1")
+    else {
+        unreachable!()
+    };
+    pin.commit = "head".to_owned();
+    world.give(diverge(&SyncOutcome::Unreconciled { pin, discarded, local, remote, arrived, clash }));
+    assert_eq!(answer(&mut world, "restore_local"), Seen::Now(Phase::Apply, State::Queued), "it was judged");
+    assert_eq!(world.plan().head_commit.as_deref(), Some("head"));
+}
+
+/// Breaks when an unknown, stale or second answer changes anything (S4.8).
+#[test]
+fn an_answer_that_was_not_offered_changes_nothing_and_is_told() {
+    let mut world = reach(EXECUTING);
+    world.give(diverge(&reset_failed("p/1")));
+    let before = world.snapshot.clone();
+    assert_eq!(answer(&mut world, "continue"), Seen::UnknownOption, "it could not work");
+    assert_eq!(world.snapshot, before);
+    let decision = world.pending().id.clone();
+    answer(&mut world, "abort");
+    let late = Command::Resolve(Answer { decision, option: "restore_local".to_owned(), note: None });
+    assert_eq!(world.give(late), Seen::DecisionClosed);
+}
+
+/// Breaks when a divergence that is gone keeps asking, or one that dropped commits is hushed up.
+#[test]
+fn a_divergence_that_is_gone_is_withdrawn_unless_commits_left_the_branch() {
+    let mut world = reach(EXECUTING);
+    world.give(diverge(&unreconciled("p/1")));
+    assert_eq!(world.give(Command::Reconcile), Seen::Now(Phase::Execute, State::Queued));
+    assert!(world.snapshot.pending.is_none());
+
+    let mut world = reach(EXECUTING);
+    world.give(diverge(&recovered("p/1")));
+    assert_eq!(world.give(Command::Reconcile), Seen::Undecided);
+}
+
+/// Breaks when a draft by hand does not complete Strategize, or leaves out the gate of the profile.
+#[test]
+fn a_draft_by_hand_completes_strategize_as_an_agents_does() {
+    let mut world = World::under("supervised");
+    let drafted = |chosen: &str| {
+        let choice = Choice {
+            question: "how".into(),
+            chosen: chosen.into(),
+            alternatives: Vec::new(),
+            rationale: None,
+            confidence: None,
+        };
+        Command::Adopt { choices: vec![choice] }
+    };
+    assert_eq!(world.give(drafted("by hand")), Seen::Now(Phase::Strategize, State::Complete));
+    assert_eq!(world.pending().question.kind, DecisionKind::Gate);
+    assert_eq!(world.give(drafted("by hand")), Seen::Already);
+    assert_eq!(world.give(drafted("otherwise")), Seen::Now(Phase::Strategize, State::Complete));
+    assert_eq!(world.plan().choices[0].chosen, "otherwise");
+    assert_eq!(world.pending().question.kind, DecisionKind::Gate, "the gate stays");
+}
+
+/// Breaks when an option of any divergence has no effect that the state machine carries out.
+#[test]
+fn every_option_of_a_divergence_does_something() {
+    for outcome in [recovered("p/1"), reset_failed("p/1"), unreconciled("p/1")] {
+        for path in [EXECUTING, APPLYING] {
+            let mut world = reach(path);
+            world.give(diverge(&outcome));
+            let options = world.pending().question.options.clone();
+            for option in options {
+                let mut world = reach(path);
+                world.give(diverge(&outcome));
+                let seen = answer(&mut world, &option.id);
+                let cancels = option.effect == OptionEffect::Cancel;
+                let expected = if cancels { State::Cancelled } else { State::Queued };
+                assert!(matches!(seen, Seen::Now(_, state) if state == expected), "{}: {seen:?}", option.id);
+            }
+        }
+    }
+}

@@ -1,0 +1,335 @@
+//! What a person reads about a sync: the sentence, the failure, the question and its options, all made from the
+//! outcome, so that none of them can disagree with what happened (S4.11). The command line, the HTTP answers and the
+//! page use these words and have none of their own.
+
+use serde_json::{Value, json};
+
+use super::outcome::{Clash, CommitLine, PinLine, Publishing, SyncOutcome, Uncommitted};
+use crate::{DecisionKind, DecisionOption, ErrorClass, Failure, OnDivergence, OptionEffect, Phase, Question};
+
+/// How many commits or files a sentence names.
+const NAMED_MAX: usize = 5;
+/// How many commits the details of a decision carry.
+const COMMITS_MAX: usize = 200;
+
+/// An outcome that only a person can settle. Made from one, and the only thing a plan can diverge by.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Divergence {
+    outcome: SyncOutcome,
+    parts: Parts,
+}
+
+/// What the three outcomes have in common, and what the branch was left at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Parts {
+    pin: PinLine,
+    own: Vec<CommitLine>,
+    arrived: Vec<CommitLine>,
+    remote: String,
+    clash: Clash,
+    left: Left,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Left {
+    AtRemote,
+    ResetFailed { reason: String },
+    Alone,
+}
+
+impl SyncOutcome {
+    /// Returns the divergence that a person must settle, when it is one.
+    pub fn divergence(&self) -> Option<Divergence> {
+        let (pin, own, arrived, remote, clash, left) = match self.clone() {
+            SyncOutcome::RecoveredByReset { pin, discarded, to, arrived, clash } => {
+                (pin, discarded, arrived, to, clash, Left::AtRemote)
+            }
+            SyncOutcome::ResetFailed { pin, discarded, remote, arrived, clash, reason } => {
+                (pin, discarded, arrived, remote, clash, Left::ResetFailed { reason })
+            }
+            SyncOutcome::Unreconciled { pin, discarded, local: _, remote, arrived, clash } => {
+                (pin, discarded, arrived, remote, clash, Left::Alone)
+            }
+            SyncOutcome::NoRemote
+            | SyncOutcome::NoRemoteBranch
+            | SyncOutcome::InSync { .. }
+            | SyncOutcome::FastForwarded { .. }
+            | SyncOutcome::Pushed { .. }
+            | SyncOutcome::PushFailed { .. }
+            | SyncOutcome::KeptLocal { .. }
+            | SyncOutcome::Rebased { .. }
+            | SyncOutcome::FetchFailed { .. }
+            | SyncOutcome::Detached { .. }
+            | SyncOutcome::MidOperation { .. }
+            | SyncOutcome::Unknown { .. } => return None,
+        };
+        Some(Divergence { outcome: self.clone(), parts: Parts { pin, own, arrived, remote, clash, left } })
+    }
+
+    /// Returns what events and JSON tell of it: its name, its sentence, and all it carries, with long lists cut.
+    pub fn told(&self) -> Value {
+        let mut told = json!(self);
+        told["text"] = json!(self.summary());
+        for list in ["arrived", "sent", "local", "replayed", "discarded"] {
+            if let Some(Value::Array(commits)) = told.get_mut(list) {
+                let total = commits.len();
+                commits.truncate(COMMITS_MAX);
+                told[format!("{list}_total")] = json!(total);
+            }
+        }
+        told
+    }
+
+    /// Says what happened, in one sentence.
+    pub fn summary(&self) -> String {
+        match self {
+            SyncOutcome::NoRemote => "the project has no remote, so there is nothing to sync with".to_owned(),
+            SyncOutcome::NoRemoteBranch => "the remote has no branch for this plan".to_owned(),
+            SyncOutcome::InSync { head } => format!("branch and remote are both at {}", short(head)),
+            SyncOutcome::FastForwarded { to, arrived, .. } => {
+                format!("the branch took {} of the remote and is at {}", named(arrived), short(to))
+            }
+            SyncOutcome::Pushed { to, sent, .. } => {
+                format!("the remote took {} of the branch and is at {}", named(sent), short(to))
+            }
+            SyncOutcome::PushFailed { head, reason } => {
+                format!("the branch is at {}, and sending it to the remote failed: {reason}", short(head))
+            }
+            SyncOutcome::KeptLocal { head, local } => format!(
+                "the branch is at {} with {} that the remote does not have; they are not sent",
+                short(head),
+                named(local)
+            ),
+            SyncOutcome::Rebased { to, replayed, arrived, publishing, .. } => {
+                let sent = match publishing {
+                    Publishing::Done => String::new(),
+                    Publishing::NotAsked => "; it is not sent".to_owned(),
+                    Publishing::Failed { reason } => format!("; sending it failed: {reason}"),
+                };
+                format!(
+                    "{} of the branch now stand on {} of the remote, at {}{sent}",
+                    named(replayed),
+                    named(arrived),
+                    short(to)
+                )
+            }
+            SyncOutcome::FetchFailed { reason } => {
+                format!("it could not be found out where the remote is: {reason}")
+            }
+            SyncOutcome::Detached { on } => format!("the worktree is on {on} and not on the plan's branch"),
+            SyncOutcome::MidOperation { operation } => format!("{operation} is under way in the worktree"),
+            SyncOutcome::Unknown { attempt, reason } => format!("could not {attempt}: {reason}"),
+            SyncOutcome::RecoveredByReset { .. }
+            | SyncOutcome::ResetFailed { .. }
+            | SyncOutcome::Unreconciled { .. } => {
+                self.divergence().map(|divergence| divergence.sentence()).unwrap_or_default()
+            }
+        }
+    }
+
+    /// Says what a person can do about an outcome that leaves the plan where it is.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            SyncOutcome::FetchFailed { .. } | SyncOutcome::PushFailed { .. } => {
+                "see that the remote can be reached and lets you push, then ask again"
+            }
+            SyncOutcome::Detached { .. } => {
+                "check the plan's branch out in its worktree again, then ask again"
+            }
+            SyncOutcome::MidOperation { .. } => "finish or abort it in the worktree, then ask again",
+            SyncOutcome::Unknown { .. } | SyncOutcome::Rebased { .. } => "remove the cause, then ask again",
+            SyncOutcome::RecoveredByReset { .. }
+            | SyncOutcome::ResetFailed { .. }
+            | SyncOutcome::Unreconciled { .. } => "answer the decision",
+            SyncOutcome::NoRemote
+            | SyncOutcome::NoRemoteBranch
+            | SyncOutcome::InSync { .. }
+            | SyncOutcome::FastForwarded { .. }
+            | SyncOutcome::Pushed { .. }
+            | SyncOutcome::KeptLocal { .. } => "nothing needs to be done",
+        }
+    }
+}
+
+impl Divergence {
+    /// Returns the outcome it was made from.
+    pub fn outcome(&self) -> &SyncOutcome {
+        &self.outcome
+    }
+
+    /// Returns the backup ref.
+    pub fn pin(&self) -> &str {
+        &self.parts.pin.name
+    }
+
+    /// Returns which policy leads here: `recover` fails the plan, `pause` lets it wait.
+    pub fn policy(&self) -> OnDivergence {
+        match self.parts.left {
+            Left::AtRemote | Left::ResetFailed { .. } => OnDivergence::Recover,
+            Left::Alone => OnDivergence::Pause,
+        }
+    }
+
+    /// Returns how the phase failed.
+    pub(crate) fn failure(&self) -> Failure {
+        Failure { class: ErrorClass::Diverged, text: self.sentence() }
+    }
+
+    /// Returns what a person is asked.
+    pub(crate) fn question(&self, phase: Phase) -> Question {
+        Question {
+            kind: DecisionKind::Divergence,
+            text: format!("{} How shall the plan go on?", capitalised(&self.sentence())),
+            options: self.options(phase),
+            details: self.details(),
+        }
+    }
+
+    fn sentence(&self) -> String {
+        let Parts { pin, own, remote, clash, left, .. } = &self.parts;
+        let kept = match pin.uncommitted {
+            Uncommitted::Nothing => format!("kept as {}", pin.name),
+            Uncommitted::Kept => format!("kept with the edits that were not committed as {}", pin.name),
+        };
+        let why = clash.describe();
+        match left {
+            Left::AtRemote => format!(
+                "the branch and its remote diverged and could not be joined ({why}), so the branch was set to \
+                 the remote's {}; {} left the branch, {kept}.",
+                short(remote),
+                named(own)
+            ),
+            Left::ResetFailed { reason } => format!(
+                "the branch and its remote diverged and could not be joined ({why}), and setting the branch to \
+                 the remote's {} failed too: {reason}; the branch is where it was, with {}, {kept}.",
+                short(remote),
+                named(own)
+            ),
+            Left::Alone => format!(
+                "the branch and its remote diverged and could not be joined ({why}); nothing was moved: the \
+                 branch is where it was, with {}, {kept}, and the remote is at {}.",
+                named(own),
+                short(remote)
+            ),
+        }
+    }
+
+    fn options(&self, phase: Phase) -> Vec<DecisionOption> {
+        let Parts { pin, own, arrived, remote, left, .. } = &self.parts;
+        let option = |id: &str, label: String, effect| DecisionOption { id: id.to_owned(), label, effect };
+        let theirs = match phase {
+            Phase::Strategize | Phase::Execute => {
+                format!(
+                    "start {phase} anew on the remote's {}; {} stay in the backup",
+                    short(remote),
+                    counted(own)
+                )
+            }
+            Phase::Apply => format!(
+                "go back to execute on the remote's {}; {} stay in the backup",
+                short(remote),
+                counted(own)
+            ),
+        };
+        let ours = format!(
+            "start {phase} anew with {} of the branch; {} of the remote stay in its history, their changes do not",
+            counted(own),
+            counted(arrived)
+        );
+        let take_theirs = || OptionEffect::StartFrom { commit: remote.clone(), replaces: None };
+        let take_ours =
+            || OptionEffect::StartFrom { commit: pin.commit.clone(), replaces: Some(remote.clone()) };
+        let again =
+            || option("sync_again", format!("sync once more, and start {phase}"), OptionEffect::Requeue);
+        let mut options = match left {
+            Left::AtRemote => {
+                vec![option("continue", theirs, take_theirs()), option("restore_local", ours, take_ours())]
+            }
+            Left::ResetFailed { .. } => vec![again(), option("restore_local", ours, take_ours())],
+            Left::Alone => vec![
+                option("continue", theirs, take_theirs()),
+                option("restore_local", ours, take_ours()),
+                again(),
+            ],
+        };
+        let end = "cancel the plan; everything stays in the backup".to_owned();
+        options.push(option("abort", end, OptionEffect::Cancel));
+        options
+    }
+
+    /// Returns what decisions, events and HTTP answers carry.
+    pub fn details(&self) -> Value {
+        let Parts { pin, own, arrived, remote, clash, left } = &self.parts;
+        let reason = match left {
+            Left::ResetFailed { reason } => Some(reason),
+            Left::AtRemote | Left::Alone => None,
+        };
+        json!({
+            "outcome": self.outcome.name(),
+            "backup_ref": pin.name,
+            "backup_commit": pin.commit,
+            "uncommitted": pin.uncommitted == Uncommitted::Kept,
+            "discarded_commits": own.iter().take(COMMITS_MAX).map(|one| &one.id).collect::<Vec<_>>(),
+            "discarded": own.iter().take(COMMITS_MAX).collect::<Vec<_>>(),
+            "discarded_total": own.len(),
+            "remote_commit": remote,
+            "arrived": arrived.iter().rev().take(COMMITS_MAX).rev().collect::<Vec<_>>(),
+            "arrived_total": arrived.len(),
+            "conflict": clash,
+            "reset_error": reason,
+        })
+    }
+}
+
+impl Clash {
+    fn describe(&self) -> String {
+        let what = match &self.commit {
+            Some(commit) => format!("{} clashes", line(commit)),
+            None => "the edits that were not committed clash".to_owned(),
+        };
+        if self.paths.is_empty() { what } else { format!("{what} in {}", listed(&self.paths)) }
+    }
+}
+
+/// Names a few of the commits, and counts them.
+fn named(commits: &[CommitLine]) -> String {
+    match commits {
+        [] => "no commits".to_owned(),
+        [one] => format!("1 commit ({})", line(one)),
+        many => {
+            let lines: Vec<_> = many.iter().map(line).collect();
+            format!("{} commits ({})", many.len(), listed(&lines))
+        }
+    }
+}
+
+fn counted(commits: &[CommitLine]) -> String {
+    match commits.len() {
+        1 => "the 1 commit".to_owned(),
+        many => format!("the {many} commits"),
+    }
+}
+
+fn listed(items: &[String]) -> String {
+    let mut text = items.iter().take(NAMED_MAX).cloned().collect::<Vec<_>>().join(", ");
+    if items.len() > NAMED_MAX {
+        text.push_str(&format!(" and {} more", items.len() - NAMED_MAX));
+    }
+    text
+}
+
+fn line(commit: &CommitLine) -> String {
+    format!("{} “{}”", short(&commit.id), commit.subject)
+}
+
+fn short(commit: &str) -> &str {
+    commit.get(..10).unwrap_or(commit)
+}
+
+fn capitalised(text: &str) -> String {
+    let mut letters = text.chars();
+    match letters.next() {
+        Some(first) => first.to_uppercase().chain(letters).collect(),
+        None => String::new(),
+    }
+}
