@@ -102,7 +102,8 @@ impl Store {
         })
     }
 
-    async fn number_events(&self) -> Result<(), StoreError> {
+    /// Sees to it that whatever was committed before has its number.
+    pub(crate) async fn number_events(&self) -> Result<(), StoreError> {
         match self.engine() {
             Engine::Sqlite(_) => Ok(()),
             Engine::Postgres(postgres) => postgres.number_pending().await,

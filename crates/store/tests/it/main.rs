@@ -16,6 +16,7 @@ mod child;
 mod commits;
 mod crashes;
 mod damage;
+mod deliveries;
 mod feed;
 mod leases;
 mod opening;

@@ -10,6 +10,9 @@ use drydock_testkit::proc;
 use crate::child;
 use crate::world::{LIMIT, World, now, queued};
 
+/// The schema that this program writes.
+const NEWEST: i64 = 2;
+
 async fn refused(url: &StoreUrl) -> StoreError {
     Store::open(url, Options::new(now)).await.expect_err("it must be refused")
 }
@@ -26,13 +29,38 @@ on_both! {
             .collect();
         for one in here {
             let store = one.await.unwrap();
-            assert_eq!(store.schema_version(), 1);
+            assert_eq!(store.schema_version(), NEWEST);
             queued(&store, "a").await;
         }
         for other in others {
             other.wait(LIMIT).expect_code(0);
         }
         assert_eq!(world.query("SELECT count(*) FROM plans"), "4");
+    }
+}
+
+on_both! {
+    /// Breaks when a step of the schema is edited instead of added, or loses what an older program wrote.
+    async fn an_older_store_is_taken_along(world: World) {
+        match &world {
+            World::Sqlite(_) => {
+                let older = rusqlite::Connection::open(world.file()).unwrap();
+                older.execute_batch(include_str!("../../src/sqlite/schema_1.sql")).unwrap();
+                older.execute_batch("PRAGMA application_id = 0x44525944; PRAGMA user_version = 1").unwrap();
+            }
+            World::Postgres(_) => {
+                world.meddle(include_str!("../../src/postgres/schema_1.sql"));
+                world.meddle("CREATE TABLE drydock_schema (version BIGINT NOT NULL)");
+                world.meddle("INSERT INTO drydock_schema VALUES (1)");
+            }
+        }
+        world.meddle("INSERT INTO actions (name, body) VALUES ('old', '{}')");
+        let store = world.open().await;
+        queued(&store, "a").await;
+        assert_eq!(store.delivery_list().await.unwrap(), []);
+        assert_eq!(world.query("SELECT name FROM actions"), "old");
+        drop(store);
+        drop(world.open().await);
     }
 }
 
@@ -45,7 +73,7 @@ on_both! {
             World::Postgres(_) => world.meddle("UPDATE drydock_schema SET version = 99"),
         }
         let error = refused(&world.url()).await;
-        assert!(matches!(error, StoreError::Newer { found: 99, known: 1, .. }), "{error:?}");
+        assert!(matches!(error, StoreError::Newer { found: 99, known: NEWEST, .. }), "{error:?}");
         assert_eq!(error.code(), "store_newer");
     }
 }

@@ -1,0 +1,245 @@
+//! How far each hook has been told of the feed. The feed itself is the outbox: an event is committed with what it
+//! tells, so all that is kept here is a place in it, and how the telling goes. One process at a time holds the claim
+//! on a hook; whoever lost it can settle nothing. None of these writes wakes anybody: they tell no news.
+
+use std::time::Duration;
+
+use drydock_domain::Name;
+
+use crate::lease::micros;
+use crate::tx::{BoxFuture, Tx, Verdict};
+use crate::value::{Row, Statement, Value};
+use crate::{Store, StoreError};
+
+/// How far a hook has been told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Delivery {
+    /// The hook.
+    pub hook: Name,
+    /// Every event up to this one was told, given up, or does not concern the hook.
+    pub position: i64,
+    /// How often the event that comes next was tried in vain.
+    pub attempts: i64,
+    /// How long until it may be tried: another process is at it, or the last try was just now.
+    pub due_in: Duration,
+    /// How many events were told.
+    pub delivered: i64,
+    /// How many were given up.
+    pub failed: i64,
+    /// What the last try met, unless it succeeded.
+    pub last_error: Option<String>,
+}
+
+/// The right to tell a hook its next event, for a while.
+#[must_use = "a hook that is claimed and not told waits for the claim to expire"]
+#[derive(Debug, PartialEq, Eq)]
+pub struct DeliveryClaim {
+    hook: Name,
+    owner: String,
+    /// How often the event was tried in vain before.
+    pub attempts: i64,
+}
+
+/// What a try came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Told {
+    /// The hook has this event.
+    Delivered(i64),
+    /// It has not, and is tried again after a while.
+    Later {
+        /// What the try met.
+        error: String,
+        /// How long to wait.
+        delay: Duration,
+    },
+    /// It has not, and will not.
+    GivenUp {
+        /// The event.
+        seq: i64,
+        /// What the last try met.
+        error: String,
+    },
+    /// The try was cut short by us and counts for nothing.
+    CutShort,
+}
+
+/// Whether a claim still was the claimant's.
+#[must_use = "who lost a claim must not go on with it"]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tenure {
+    /// It was.
+    Kept,
+    /// Its time was over, and another may have it.
+    Lost,
+}
+
+const COLUMNS: &str = "hook, position, attempts,
+    CASE WHEN next_at > claimed_until THEN next_at ELSE claimed_until END - drydock_now(),
+    delivered, failed, last_error";
+
+impl Store {
+    /// Remembers hooks: each that is new is told what is committed from now on, not what was before.
+    pub fn delivery_begin(&self, hooks: &[Name]) -> BoxFuture<'_, Result<(), StoreError>> {
+        let hooks = hooks.to_vec();
+        Box::pin(async move {
+            let known = self.delivery_list().await?;
+            let is_new = |hook: &Name| !known.iter().any(|delivery| delivery.hook == *hook);
+            let new: Vec<_> = hooks.into_iter().filter(is_new).collect();
+            if new.is_empty() {
+                return Ok(());
+            }
+            self.number_events().await?;
+            self.write(move |tx| Box::pin(begin(tx, new))).await
+        })
+    }
+
+    /// Returns how far every hook has been told that was ever remembered.
+    pub fn delivery_list(&self) -> BoxFuture<'_, Result<Vec<Delivery>, StoreError>> {
+        Box::pin(self.read(|tx| {
+            Box::pin(async move {
+                let sql = format!("SELECT {COLUMNS} FROM deliveries ORDER BY hook");
+                tx.last(Statement::composed(sql, Vec::new())).await?.iter().map(delivery_from).collect()
+            })
+        }))
+    }
+
+    /// Returns how far a hook has been told.
+    pub fn delivery_fetch(&self, hook: &Name) -> BoxFuture<'_, Result<Option<Delivery>, StoreError>> {
+        let hook = hook.clone();
+        Box::pin(self.read(move |tx| {
+            Box::pin(async move {
+                let sql = format!("SELECT {COLUMNS} FROM deliveries WHERE hook = $1");
+                let rows = tx.last(Statement::composed(sql, vec![hook.as_str().into()])).await?;
+                rows.first().map(delivery_from).transpose()
+            })
+        }))
+    }
+
+    /// Claims a hook as it was seen; nothing when it is not due, or was told or claimed since.
+    pub fn delivery_claim(
+        &self,
+        seen: &Delivery,
+        owner: &str,
+        ttl: Duration,
+    ) -> BoxFuture<'_, Result<Option<DeliveryClaim>, StoreError>> {
+        let sql = "UPDATE deliveries SET claimed_by = $4, claimed_until = drydock_now() + $5
+            WHERE hook = $1 AND position = $2 AND attempts = $3
+                AND next_at <= drydock_now() AND claimed_until <= drydock_now()
+            RETURNING attempts";
+        let params = [
+            seen.hook.as_str().into(),
+            seen.position.into(),
+            seen.attempts.into(),
+            owner.into(),
+            micros(ttl).into(),
+        ];
+        let (statement, hook, owner) = (Statement::new(sql, params), seen.hook.clone(), owner.to_owned());
+        Box::pin(async move {
+            let rows = self.quietly(statement).await?;
+            let claim = |row: &Row| Ok(DeliveryClaim { hook, owner, attempts: row.int(0)? });
+            rows.first().map(claim).transpose()
+        })
+    }
+
+    /// Keeps a claim for longer.
+    pub fn delivery_renew(
+        &self,
+        claim: &DeliveryClaim,
+        ttl: Duration,
+    ) -> BoxFuture<'_, Result<Tenure, StoreError>> {
+        let set = "claimed_until = drydock_now() + $3";
+        self.under_claim(claim, set, vec![micros(ttl).into()])
+    }
+
+    /// Ends a claim with what the try came to, all in one step.
+    pub fn delivery_settle(
+        &self,
+        claim: &DeliveryClaim,
+        told: Told,
+    ) -> BoxFuture<'_, Result<Tenure, StoreError>> {
+        let (set, params): (_, Vec<Value>) = match told {
+            Told::Delivered(seq) => {
+                let set = "claimed_by = NULL, claimed_until = 0, position = $3, attempts = 0, next_at = 0,
+                    delivered = delivered + 1, last_error = NULL";
+                (set, vec![seq.into()])
+            }
+            Told::Later { error, delay } => {
+                let set = "claimed_by = NULL, claimed_until = 0, attempts = attempts + 1,
+                    next_at = drydock_now() + $3, last_error = $4";
+                (set, vec![micros(delay).into(), error.into()])
+            }
+            Told::GivenUp { seq, error } => {
+                let set = "claimed_by = NULL, claimed_until = 0, position = $3, attempts = 0, next_at = 0,
+                    failed = failed + 1, last_error = $4";
+                (set, vec![seq.into(), error.into()])
+            }
+            Told::CutShort => ("claimed_by = NULL, claimed_until = 0", Vec::new()),
+        };
+        self.under_claim(claim, set, params)
+    }
+
+    /// Notes that nothing up to an event concerns the hook, unless it was told or claimed since it was seen.
+    pub fn delivery_pass(&self, seen: &Delivery, to: i64) -> BoxFuture<'_, Result<(), StoreError>> {
+        let sql = "UPDATE deliveries SET position = $4
+            WHERE hook = $1 AND position = $2 AND attempts = $3 AND claimed_until <= drydock_now() AND $4 > position";
+        let params = [seen.hook.as_str().into(), seen.position.into(), seen.attempts.into(), to.into()];
+        let statement = Statement::new(sql, params);
+        Box::pin(async move { self.quietly(statement).await.map(drop) })
+    }
+
+    fn under_claim(
+        &self,
+        claim: &DeliveryClaim,
+        set: &'static str,
+        more: Vec<Value>,
+    ) -> BoxFuture<'_, Result<Tenure, StoreError>> {
+        let sql = format!(
+            "UPDATE deliveries SET {set}
+             WHERE hook = $1 AND claimed_by = $2 AND claimed_until > drydock_now() RETURNING hook"
+        );
+        let mut params: Vec<Value> = vec![claim.hook.as_str().into(), claim.owner.as_str().into()];
+        params.extend(more);
+        let statement = Statement::composed(sql, params);
+        Box::pin(async move {
+            let rows = self.quietly(statement).await?;
+            Ok(if rows.is_empty() { Tenure::Lost } else { Tenure::Kept })
+        })
+    }
+
+    /// Runs one statement that tells nobody anything new.
+    async fn quietly(&self, statement: Statement) -> Result<Vec<Row>, StoreError> {
+        self.write(move |tx| {
+            Box::pin(async move {
+                tx.quiet();
+                Ok(Verdict::Keep(tx.last(statement).await?))
+            })
+        })
+        .await
+    }
+}
+
+async fn begin(tx: &mut Tx<'_>, hooks: Vec<Name>) -> Result<Verdict<()>, StoreError> {
+    tx.quiet();
+    // Two processes may meet a new hook at once; the one that comes second leaves what the first has written.
+    let sql = "INSERT INTO deliveries
+            (hook, position, attempts, next_at, claimed_by, claimed_until, delivered, failed, last_error)
+        SELECT CAST($1 AS TEXT), coalesce(max(seq), 0), 0, 0, NULL, 0, 0, 0, NULL FROM events WHERE true
+        ON CONFLICT (hook) DO NOTHING";
+    let statements = hooks.iter().map(|hook| Statement::new(sql, [hook.as_str().into()])).collect();
+    tx.finish(statements).await?;
+    Ok(Verdict::Keep(()))
+}
+
+fn delivery_from(row: &Row) -> Result<Delivery, StoreError> {
+    let name = row.text(0)?;
+    let hook = name.parse().map_err(|error| StoreError::damaged("deliveries", name, format!("{error}")))?;
+    Ok(Delivery {
+        hook,
+        position: row.int(1)?,
+        attempts: row.int(2)?,
+        due_in: Duration::from_micros(u64::try_from(row.int(3)?).unwrap_or(0)),
+        delivered: row.int(4)?,
+        failed: row.int(5)?,
+        last_error: row.text_or_null(6)?.map(str::to_owned),
+    })
+}
