@@ -41,5 +41,8 @@ pub use profile::{OnDivergence, Profile};
 pub use project::Project;
 pub use refusal::Refusal;
 pub use stage::{Complete, ErrorClass, Failure, Phase, Progress, Settled, Stage, State};
-pub use sync::{Clash, CommitLine, Divergence, PinLine, Publishing, Standing, SyncOutcome, Uncommitted};
+pub use sync::{
+    Clash, ClashStep, CommitLine, Divergence, Edits, Footing, PinLine, Publish, Publishing, Relation, RemoteSight,
+    Sight, Standing, Step, SyncOutcome, Uncommitted, Unsent,
+};
 pub use time::Timestamp;

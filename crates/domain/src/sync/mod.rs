@@ -2,7 +2,9 @@
 //! Looking and stepping are `worktree`'s; the words that a person reads are made here, from the outcome (S4.11).
 
 mod outcome;
+mod sight;
 mod words;
 
 pub use outcome::{Clash, CommitLine, PinLine, Publishing, Standing, SyncOutcome, Uncommitted};
+pub use sight::{ClashStep, Edits, Footing, Publish, Relation, RemoteSight, Sight, Step, Unsent};
 pub use words::Divergence;
