@@ -3,17 +3,22 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use drydock_api::{BoxFuture, Code, Problem, Transport};
-use drydock_engine::{Engine, EngineError, Settings};
+use drydock_engine::{Engine, EngineError, Hooks, Settings};
 use drydock_store::{CrashPoint, Options, Store, StoreError, StoreUrl};
+use tokio_util::sync::CancellationToken;
 
 use crate::cli::Backend;
 use crate::config::{Config, StorePlace};
-use crate::http::{Local, problem, router};
+use crate::http::{Local, event_shape, problem, router};
 
 /// The word that makes this program the keeper of a child.
 pub(crate) const KEEP: &str = "__keep";
+
+/// How long a command that changed something may go on telling hooks of it.
+const LAST_WORDS: Duration = Duration::from_secs(3);
 
 /// The engine in this process.
 pub(crate) struct Embedded {
@@ -25,6 +30,10 @@ impl Embedded {
     /// Opens the store and makes the engine; nothing runs yet.
     pub(crate) async fn open(place: &StorePlace, config: Config) -> Result<Self, Box<Problem>> {
         let engine = engine(place, config).await?;
+        // Before anything is moved, so that a hook that is new is told of it.
+        if let Err(error) = engine.hooks_begin().await {
+            tracing::warn!(%error, "hooks that are new are not told of what happens now");
+        }
         let local = Local::new(router(engine.clone(), &person()));
         Ok(Self { engine, local })
     }
@@ -73,6 +82,7 @@ pub(crate) async fn engine(place: &StorePlace, config: Config) -> Result<Engine,
         default_agent: config.default_agent,
         default_profile: config.default_profile,
         lock_ttl: config.lock_ttl,
+        hooks: Hooks { list: config.hooks, shape: event_shape },
         worktrees: worktrees(place)?,
         launcher: launcher(),
     };
@@ -155,7 +165,17 @@ impl Backend for Embedded {
                 let plan = engine.plan(&given).await?;
                 engine.drive(plan.id).await
             };
-            driven.await.map(drop).map_err(|error| problem(&error))
+            // A person who waits for an alert should have it while the plan is driven, not when it has ended.
+            let over = CancellationToken::new();
+            let (driven, ()) = tokio::join!(
+                async {
+                    let driven = driven.await;
+                    over.cancel();
+                    driven
+                },
+                engine.deliver(&over)
+            );
+            driven.map(drop).map_err(|error| problem(&error))
         }))
     }
 
@@ -163,6 +183,9 @@ impl Backend for Embedded {
         Box::pin(async move {
             if let Err(error) = self.engine.shut_down().await {
                 tracing::warn!(%error, "could not let go of every lock; they run out by themselves");
+            }
+            if self.local.has_changed_things() {
+                self.engine.deliver_due(LAST_WORDS).await;
             }
         })
     }

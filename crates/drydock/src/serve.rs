@@ -34,9 +34,14 @@ pub(crate) async fn serve(
         Box::new(Problem::new(Code::Usage, text).hint("name another address with --listen"))
     })?;
     let bound = listener.local_addr().unwrap_or(address);
+    begin_hooks(&engine).await?;
     say(&format!("http://{bound}"));
     let work = async {
-        let (served, ()) = tokio::join!(answer(listener, &engine, GRACE), engine.work(workers));
+        let (served, (), ()) = tokio::join!(
+            answer(listener, &engine, GRACE),
+            engine.work(workers),
+            engine.deliver(engine.stopping())
+        );
         release(&engine).await?;
         served.map_err(|error| {
             let text = format!("could not go on serving: {error}");
@@ -50,8 +55,9 @@ pub(crate) async fn serve(
 pub(crate) async fn work(place: &StorePlace, config: Config, workers: usize) -> Result<(), Box<Problem>> {
     let interrupts = Interrupts::listen()?;
     let engine = embedded::engine(place, config).await?;
+    begin_hooks(&engine).await?;
     let work = async {
-        engine.work(workers).await;
+        tokio::join!(engine.work(workers), engine.deliver(engine.stopping()));
         release(&engine).await
     };
     until_told(&engine, interrupts, work).await
@@ -85,6 +91,11 @@ async fn until_told<T>(engine: &Engine, mut interrupts: Interrupts, work: impl F
     };
     engine.stopping().cancel();
     interrupts.wind_up(interrupt, work).await
+}
+
+/// Has hooks that are new told of what happens from now on.
+async fn begin_hooks(engine: &Engine) -> Result<(), Box<Problem>> {
+    engine.hooks_begin().await.map_err(|error| Box::new(problem(&error.into())))
 }
 
 async fn release(engine: &Engine) -> Result<(), Box<Problem>> {

@@ -8,6 +8,8 @@ use std::time::Duration;
 use drydock_agent::AgentSpec;
 use drydock_domain::Profile;
 
+use crate::hook::Hooks;
+
 /// The configuration of one engine.
 #[derive(Debug, Clone)]
 pub struct Settings {
@@ -21,6 +23,8 @@ pub struct Settings {
     pub default_profile: String,
     /// How long a lock lives without renewal.
     pub lock_ttl: Duration,
+    /// Who is told of events.
+    pub hooks: Hooks,
     /// Where worktrees are made.
     pub worktrees: PathBuf,
     /// The words that start this program as the keeper of a child.

@@ -109,7 +109,8 @@ impl Engine {
             },
             count => good("agents", format!("{count} configured; `drydock agent check NAME` starts one")),
         };
-        Ok((vec![git, store, locks, worktrees, agents], counts.stale_locks))
+        let hooks = self.hooks_checkup().await?;
+        Ok((vec![git, store, locks, worktrees, agents, hooks], counts.stale_locks))
     }
 
     /// Removes the directories of runs that are over. The work in each is kept as a snapshot first.

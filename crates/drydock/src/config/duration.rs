@@ -1,4 +1,4 @@
-//! How long a lock lives, as written: a duration within bounds.
+//! Durations as written, each within bounds: how long a lock lives, how long a hook may take.
 
 use std::time::Duration;
 
@@ -10,20 +10,36 @@ const TTL_MAX: Duration = Duration::from_secs(60 * 60);
 /// How long a lock lives without renewal when nothing is configured.
 pub(crate) const TTL_DEFAULT: Duration = Duration::from_secs(60);
 
+const HOOK_MIN: Duration = Duration::from_secs(1);
+const HOOK_MAX: Duration = Duration::from_secs(5 * 60);
+
+/// How long one telling of a hook may take when nothing is configured.
+pub(crate) const HOOK_DEFAULT: Duration = Duration::from_secs(10);
+
+/// Reads how long one telling of a hook may take.
+pub(crate) fn hook_timeout(text: &str) -> Result<Duration, String> {
+    let timeout = duration("timeout", text)?;
+    if timeout < HOOK_MIN || timeout > HOOK_MAX {
+        return Err(format!("timeout = {text:?} is out of bounds; a hook has 1s to 5m"));
+    }
+    Ok(timeout)
+}
+
 /// Reads the life of a lock. Shorter than the bounds and a busy machine loses its own locks; longer and nobody can
 /// take over from a dead one.
 pub(crate) fn lock_ttl(text: &str) -> Result<Duration, String> {
-    let parsed: Option<SignedDuration> = text.parse().ok();
-    let ttl = parsed.and_then(|duration| Duration::try_from(duration).ok());
-    let Some(ttl) = ttl else {
-        return Err(format!(
-            "ttl = {text:?} is not a duration; write a number and a unit, such as 60s or 5m"
-        ));
-    };
+    let ttl = duration("ttl", text)?;
     if ttl < TTL_MIN || ttl > TTL_MAX {
         return Err(format!("ttl = {text:?} is out of bounds; a lock lives 5s to 1h"));
     }
     Ok(ttl)
+}
+
+fn duration(key: &str, text: &str) -> Result<Duration, String> {
+    let parsed: Option<SignedDuration> = text.parse().ok();
+    parsed.and_then(|duration| Duration::try_from(duration).ok()).ok_or_else(|| {
+        format!("{key} = {text:?} is not a duration; write a number and a unit, such as 60s or 5m")
+    })
 }
 
 #[cfg(test)]
@@ -42,5 +58,9 @@ mod tests {
         for text in ["", "60", "4s", "4999ms", "61m", "-5s", "soon"] {
             assert!(lock_ttl(text).expect_err(text).contains(&format!("{text:?}")));
         }
+        for text in ["", "10", "999ms", "301s", "-5s"] {
+            assert!(hook_timeout(text).expect_err(text).contains(&format!("{text:?}")));
+        }
+        assert_eq!(hook_timeout("2m"), Ok(Duration::from_secs(120)));
     }
 }

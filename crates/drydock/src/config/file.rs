@@ -10,9 +10,11 @@ use std::time::Duration;
 use drydock_agent::AgentSpec;
 use drydock_api::{Code, Problem};
 use drydock_domain::Profile;
+use drydock_engine::Hook;
 use serde::Deserialize;
 
 use super::duration::{TTL_DEFAULT, lock_ttl};
+use super::hook;
 use super::key::{explain, line_of};
 use super::place::{StorePlace, config_path, store_place};
 use super::profile;
@@ -30,6 +32,8 @@ pub(crate) struct Config {
     pub(crate) default_profile: String,
     /// How long a lock lives without renewal.
     pub(crate) lock_ttl: Duration,
+    /// Who is told of events.
+    pub(crate) hooks: Vec<Hook>,
 }
 
 impl Default for Config {
@@ -40,6 +44,7 @@ impl Default for Config {
             default_agent: None,
             default_profile: Profile::DEFAULT.to_owned(),
             lock_ttl: TTL_DEFAULT,
+            hooks: Vec::new(),
         }
     }
 }
@@ -56,6 +61,8 @@ struct Written {
     defaults: Defaults,
     #[serde(default)]
     locks: Locks,
+    #[serde(default)]
+    hooks: Vec<hook::Written>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -139,6 +146,7 @@ fn parse(text: &str, directory: &Path) -> Result<Config, Refusal> {
         Some(text) => lock_ttl(text).map_err(|reason| format!("[locks] {reason}"))?,
         None => TTL_DEFAULT,
     };
+    let hooks = hook::resolve(written.hooks)?;
     let agents = written.agents.into_iter().map(|(name, spec)| (name, spec.resolved_from(directory)));
     Ok(Config {
         agents: agents.collect(),
@@ -146,6 +154,7 @@ fn parse(text: &str, directory: &Path) -> Result<Config, Refusal> {
         default_agent: written.defaults.agent,
         default_profile,
         lock_ttl,
+        hooks,
     })
 }
 

@@ -2,6 +2,7 @@
 
 mod duration;
 mod file;
+mod hook;
 mod key;
 mod place;
 mod profile;

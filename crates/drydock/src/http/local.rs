@@ -1,7 +1,10 @@
 //! The router called in this process: what the command line talks to when no server is named.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use axum::Router;
 use axum::body::Body;
+use axum::http::Method;
 use drydock_api::http::{Request, Response};
 use drydock_api::{BoxFuture, Bytes, Transport, TransportError};
 use http_body_util::BodyExt;
@@ -10,18 +13,27 @@ use tower::ServiceExt;
 /// Carries requests to a router without a socket.
 pub(crate) struct Local {
     router: Router,
+    changed: AtomicBool,
 }
 
 impl Local {
     /// Returns a transport to this router.
     pub(crate) fn new(router: Router) -> Self {
-        Self { router }
+        Self { router, changed: AtomicBool::new(false) }
+    }
+
+    /// Says whether anything was asked for that can change something.
+    pub(crate) fn has_changed_things(&self) -> bool {
+        self.changed.load(Ordering::Relaxed)
     }
 }
 
 impl Transport for Local {
     fn send(&self, request: Request<Bytes>) -> BoxFuture<'_, Result<Response<Bytes>, TransportError>> {
         let router = self.router.clone();
+        if request.method() != Method::GET {
+            self.changed.store(true, Ordering::Relaxed);
+        }
         Box::pin(async move {
             let answered = router.oneshot(request.map(Body::from)).await;
             let (parts, body) = match answered {

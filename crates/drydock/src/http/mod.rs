@@ -16,3 +16,4 @@ pub(crate) use guard::guarded;
 pub(crate) use local::Local;
 pub(crate) use problem::problem;
 pub(crate) use router::router;
+pub(crate) use view::event_shape;

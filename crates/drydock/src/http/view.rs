@@ -188,6 +188,11 @@ pub(super) fn lock(lock: domain::Lock) -> api::Lock {
     }
 }
 
+/// Returns an event as it is shown everywhere.
+pub(crate) fn event_shape(recorded: domain::Recorded) -> serde_json::Value {
+    serde_json::to_value(event(recorded)).expect("an event has text keys and finite numbers")
+}
+
 pub(super) fn event(event: domain::Recorded) -> api::Event {
     api::Event {
         seq: event.seq,

@@ -4,12 +4,14 @@
 #[macro_use]
 mod world;
 
+mod alerting;
 mod cancelling;
 mod capture;
 mod freezing;
 mod killing;
 mod landing;
 mod racing;
+mod receiver;
 mod recovering;
 mod refusing;
 mod signals;

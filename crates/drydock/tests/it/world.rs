@@ -130,6 +130,27 @@ impl World {
         fs::write(path, text).unwrap();
     }
 
+    /// Runs a statement on the store behind its back: columns separated by `|`, one row a line.
+    #[track_caller]
+    pub(crate) fn query(&self, sql: &str) -> String {
+        if let Some(database) = &self.database {
+            return database.query(sql);
+        }
+        let connection = rusqlite::Connection::open(&self.store).unwrap();
+        connection.busy_timeout(LIMIT).unwrap();
+        let mut asked = connection.prepare(sql).unwrap();
+        let columns = asked.column_count();
+        let rows = asked.query_map([], |row| {
+            let shown = (0..columns).map(|column| match row.get_ref(column).unwrap() {
+                rusqlite::types::ValueRef::Null => String::new(),
+                rusqlite::types::ValueRef::Integer(number) => number.to_string(),
+                other => other.as_str().unwrap().to_owned(),
+            });
+            Ok(shown.collect::<Vec<_>>().join("|"))
+        });
+        rows.unwrap().collect::<Result<Vec<_>, _>>().unwrap().join("\n")
+    }
+
     /// Returns the lines of a file in the home; none when there is no such file.
     pub(crate) fn lines(&self, path: &str) -> Vec<String> {
         fs::read_to_string(self.path(path)).unwrap_or_default().lines().map(str::to_owned).collect()

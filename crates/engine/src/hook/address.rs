@@ -1,0 +1,157 @@
+//! The address of a webhook. Its path and query often are the secret of whoever receives, and it may name a user with
+//! a password, so nothing but scheme, host and port is ever shown.
+
+use std::fmt;
+use std::str::FromStr;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use hyper::Uri;
+use hyper::header::HeaderValue;
+
+/// Where a webhook is.
+#[derive(Clone, PartialEq, Eq)]
+pub struct WebAddress {
+    pub(super) channel: Channel,
+    pub(super) host: String,
+    pub(super) port: u16,
+    /// What the `Host` header says.
+    pub(super) named: HeaderValue,
+    /// Path and query.
+    pub(super) target: Uri,
+    /// What the `Authorization` header says.
+    pub(super) credentials: Option<HeaderValue>,
+}
+
+/// How bytes travel to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Channel {
+    Plain,
+    Tls,
+}
+
+/// Why a text is not the address of a webhook. It does not repeat the text.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("it is not the address of a webhook: {0}")]
+pub struct WebAddressError(&'static str);
+
+impl FromStr for WebAddress {
+    type Err = WebAddressError;
+
+    fn from_str(text: &str) -> Result<Self, WebAddressError> {
+        let uri: Uri = text.parse().map_err(|_| WebAddressError("it is not a URL"))?;
+        let (channel, usual) = match uri.scheme_str() {
+            Some("http") => (Channel::Plain, 80),
+            Some("https") => (Channel::Tls, 443),
+            Some(_) | None => return Err(WebAddressError("it must begin with https:// or http://")),
+        };
+        let authority = uri.authority().map(|authority| authority.as_str()).unwrap_or_default();
+        let (user, named) = match authority.rsplit_once('@') {
+            Some((user, named)) => (Some(user), named),
+            None => (None, authority),
+        };
+        let host = uri.host().unwrap_or_default();
+        if host.is_empty() {
+            return Err(WebAddressError("it names no host"));
+        }
+        // The parser takes a number that is too large for no port at all.
+        let port = match named.strip_prefix(host).and_then(|rest| rest.strip_prefix(':')) {
+            Some(port) => port.parse().ok().filter(|port| *port > 0),
+            None => Some(usual),
+        };
+        let port = port.ok_or(WebAddressError("its port is not a number from 1 to 65535"))?;
+        let header = |text: &str| HeaderValue::from_str(text).map_err(|_| WebAddressError("it is not a URL"));
+        let target = uri.path_and_query().map_or("/", |target| target.as_str());
+        Ok(Self {
+            channel,
+            host: host.trim_start_matches('[').trim_end_matches(']').to_owned(),
+            port,
+            named: header(named)?,
+            target: target.parse().map_err(|_| WebAddressError("it is not a URL"))?,
+            credentials: user.map(|user| header(&basic(user))).transpose()?,
+        })
+    }
+}
+
+impl fmt::Display for WebAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let scheme = match self.channel {
+            Channel::Plain => "http",
+            Channel::Tls => "https",
+        };
+        write!(f, "{scheme}://{}", self.named.to_str().unwrap_or(&self.host))
+    }
+}
+
+impl fmt::Debug for WebAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("WebAddress").field(&self.to_string()).finish()
+    }
+}
+
+/// Returns the header that names a user, as the address writes them: `user:password`, with escapes.
+fn basic(user: &str) -> String {
+    let (name, password) = user.split_once(':').unwrap_or((user, ""));
+    let mut plain = unescaped(name);
+    plain.push(b':');
+    plain.extend(unescaped(password));
+    format!("Basic {}", STANDARD.encode(plain))
+}
+
+/// Returns a text without its `%41` escapes; what is no escape stays as it is.
+fn unescaped(text: &str) -> Vec<u8> {
+    let mut plain = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, after @ ..] = rest {
+        let escape = match rest {
+            [b'%', high, low, ..] => char::from(*high).to_digit(16).zip(char::from(*low).to_digit(16)),
+            _ => None,
+        };
+        match escape {
+            Some((high, low)) => {
+                plain.push((high * 16 + low) as u8);
+                rest = &after[2..];
+            }
+            None => {
+                plain.push(*first);
+                rest = after;
+            }
+        }
+    }
+    plain
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_taken_apart() {
+        let address: WebAddress = "https://me:p%40ss@[::1]:8443/a/b?token=x".parse().unwrap();
+        assert_eq!((address.host.as_str(), address.port, address.channel), ("::1", 8443, Channel::Tls));
+        assert_eq!(
+            (address.named.to_str().unwrap(), address.target.to_string()),
+            ("[::1]:8443", "/a/b?token=x".into())
+        );
+        assert_eq!(address.credentials.unwrap().to_str().unwrap(), "Basic bWU6cEBzcw==");
+        let plain: WebAddress = "http://h".parse().unwrap();
+        assert_eq!((plain.port, plain.target.to_string(), plain.credentials), (80, "/".into(), None));
+    }
+
+    /// Breaks when a log line or a health check can show what only the two ends may know.
+    #[test]
+    fn nothing_secret_is_shown() {
+        let address: WebAddress = "https://me:s3cret@example.org:99/s3cret?s3cret".parse().unwrap();
+        let shown = format!("{address} {address:?}");
+        assert!(
+            !shown.contains("s3cret") && !shown.contains("me:") && shown.contains("https://example.org:99"),
+            "{shown}"
+        );
+        for wrong in
+            ["s3cret", "ftp://s3cret", "https://", "/s3cret", "https://h:0/s3cret", "https://h:99999/s3cret"]
+        {
+            let error = wrong.parse::<WebAddress>().expect_err(wrong).to_string();
+            assert!(!error.contains("s3cret"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! How the hooks are: what was told and given up, and what stands in the way now. Says nothing of an address beyond
+//! its host, and never a secret.
+
+use drydock_store::Delivery;
+
+use super::spec::Hook;
+use crate::engine::Engine;
+use crate::error::EngineError;
+use crate::upkeep::{Checkup, Grade};
+
+const NAME: &str = "hooks";
+
+impl Engine {
+    /// Looks at how the configured hooks were told.
+    pub(crate) async fn hooks_checkup(&self) -> Result<Checkup, EngineError> {
+        let hooks = &self.settings().hooks.list;
+        if hooks.is_empty() {
+            let text = "none is configured".to_owned();
+            return Ok(Checkup { name: NAME, grade: Grade::Good, text, hint: None });
+        }
+        let told = self.store().delivery_list().await?;
+        let lines = hooks.iter().map(|hook| line(hook, told.iter().find(|one| one.hook == hook.name)));
+        let (grades, lines): (Vec<_>, Vec<_>) = lines.unzip();
+        let doubtful = grades.contains(&Grade::Doubtful);
+        let grade = if doubtful { Grade::Doubtful } else { Grade::Good };
+        let hint = "what is named above keeps a hook from being told; plans go on without it".to_owned();
+        Ok(Checkup { name: NAME, grade, text: lines.join("; "), hint: doubtful.then_some(hint) })
+    }
+}
+
+/// Returns how one hook is, in a line.
+fn line(hook: &Hook, told: Option<&Delivery>) -> (Grade, String) {
+    let counts = match told {
+        Some(told) => format!("{}: {} told, {} given up", hook.name, told.delivered, told.failed),
+        None => format!("{}: nothing told yet", hook.name),
+    };
+    let error = told.and_then(|told| told.last_error.as_deref().map(|error| (told.attempts, error)));
+    match (hook.missing_secret(), error) {
+        (Some(variable), _) => {
+            (Grade::Doubtful, format!("{counts}; {variable}, its secret, is not in the environment here"))
+        }
+        (None, Some((0, error))) => (Grade::Doubtful, format!("{counts}, the last because {error}")),
+        (None, Some((attempts, error))) => {
+            (Grade::Doubtful, format!("{counts}, tried {attempts} times in vain: {error}"))
+        }
+        (None, None) => (Grade::Good, counts),
+    }
+}

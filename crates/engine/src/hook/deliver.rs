@@ -1,0 +1,320 @@
+//! The telling: each hook has a task that follows the feed, claims the hook when there is something for it, and tells
+//! it. What fails is tried again with growing pauses and given up in the end; nothing here makes an event, so a hook
+//! that fails cannot be the reason for more telling. An event can be told twice when a process dies right after a
+//! telling: each carries its number, so that who is told can drop the second.
+
+use std::time::Duration;
+
+use drydock_domain::{Name, Recorded};
+use drydock_store::{Delivery, DeliveryClaim, EventFilter, StoreError, Tenure, Told};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::spec::{Hook, Means};
+use super::webhook::{self, Letter};
+use crate::engine::Engine;
+use crate::task;
+
+/// After so many tries an event is given up.
+const ATTEMPTS_MAX: i64 = 10;
+/// The pause after the first failed try; it doubles up to the last.
+const BACK_OFF_FIRST: Duration = Duration::from_secs(1);
+const BACK_OFF_LAST: Duration = Duration::from_secs(5 * 60);
+/// How long a claim lives, and how often it is renewed while a telling goes on: what a killed process had claimed is
+/// told by another soon.
+const CLAIM_TTL: Duration = Duration::from_secs(6);
+const CLAIM_RENEW: Duration = Duration::from_secs(2);
+/// How long a telling may go on after the word to stop.
+const STOP_GRACE: Duration = Duration::from_secs(2);
+/// How long to wait for news when there is nothing to tell, and how far two looks are apart at the least.
+const IDLE_MAX: Duration = Duration::from_secs(5);
+const LOOK_EVERY: Duration = Duration::from_millis(25);
+/// How many events are read at a time.
+const PAGE: i64 = 200;
+/// After so many events that do not concern a hook, the place up to which it was told is written down.
+const PASS_EVERY: i64 = 200;
+/// How much of an error is kept.
+const ERROR_MAX: usize = 300;
+
+/// Why a hook was not told.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Failure(pub(super) String);
+
+impl Engine {
+    /// Remembers the configured hooks, so that each is told what is committed from now on.
+    pub async fn hooks_begin(&self) -> Result<(), StoreError> {
+        let names: Vec<Name> = self.settings().hooks.list.iter().map(|hook| hook.name.clone()).collect();
+        if names.is_empty() { Ok(()) } else { self.store().delivery_begin(&names).await }
+    }
+
+    /// Tells every hook what it wants to know, until `stop` is cancelled.
+    pub async fn deliver(&self, stop: &CancellationToken) {
+        let couriers: Vec<_> = self
+            .usable_hooks()
+            .map(|hook| {
+                let (engine, stop) = (self.clone(), stop.clone());
+                task::start("courier", async move { engine.deliver_to(hook, stop).await })
+            })
+            .collect();
+        for courier in couriers {
+            if let Err(error) = courier.await {
+                tracing::error!(%error, "a courier ended badly");
+            }
+        }
+    }
+
+    /// Tells every hook what is due now, for at most `limit`.
+    pub async fn deliver_due(&self, limit: Duration) {
+        let deadline = Instant::now() + limit;
+        let couriers: Vec<_> = self
+            .usable_hooks()
+            .map(|hook| {
+                let engine = self.clone();
+                task::start("courier", async move {
+                    let mut courier = Courier::new(&engine, &hook);
+                    while Instant::now() < deadline {
+                        match courier.step(late(deadline, limit)).await {
+                            Ok(Step::Again) => {}
+                            Ok(Step::Later(_)) => break,
+                            Err(error) => {
+                                tracing::warn!(hook = %hook.name, %error, "could not look for what is due");
+                                break;
+                            }
+                        }
+                    }
+                })
+            })
+            .collect();
+        for courier in couriers {
+            if let Err(error) = courier.await {
+                tracing::error!(%error, "a courier ended badly");
+            }
+        }
+    }
+
+    /// Returns the hooks that this process can tell. One whose secret is elsewhere is left to whoever has it: an
+    /// unsigned telling would be refused, and would count as a failure.
+    fn usable_hooks(&self) -> impl Iterator<Item = Hook> + '_ {
+        let is_usable = |hook: &&Hook| match hook.missing_secret() {
+            None => true,
+            Some(variable) => {
+                tracing::warn!(hook = %hook.name, variable, "not told from here: its secret is not in the environment");
+                false
+            }
+        };
+        self.settings().hooks.list.iter().filter(is_usable).cloned()
+    }
+
+    /// Keeps one courier at work: one that ended badly is replaced.
+    async fn deliver_to(&self, hook: Hook, stop: CancellationToken) {
+        while !stop.is_cancelled() {
+            let (engine, hook, stop) = (self.clone(), hook.clone(), stop.clone());
+            let round =
+                task::start("courier's round", async move { Courier::new(&engine, &hook).go(&stop).await });
+            if let Err(error) = round.await {
+                tracing::error!(%error, "a courier ended badly; another goes on");
+            }
+        }
+    }
+
+    async fn tell(&self, hook: &Hook, event: Recorded) -> Result<(), Failure> {
+        match &hook.means {
+            Means::Command { argv, pass_env } => self.tell_program(hook, argv, pass_env, event).await,
+            Means::Webhook { address, .. } => {
+                let (kind, seq) = (event.kind.clone(), event.seq);
+                let shown = (self.settings().hooks.shape)(event);
+                let body = serde_json::json!({ "event": shown }).to_string().into_bytes();
+                let secret = hook.secret();
+                let posting = webhook::post(address, secret.as_deref(), Letter { kind, seq, body });
+                let late = || Failure(format!("{address} took longer than {} s", hook.timeout.as_secs()));
+                tokio::time::timeout(hook.timeout, posting).await.unwrap_or_else(|_| Err(late()))
+            }
+        }
+    }
+}
+
+/// Ends a telling by a process that is about to end. It counts as a try: where no other process tells, one that always
+/// takes too long would else be begun for ever.
+async fn late(deadline: Instant, limit: Duration) -> Option<Failure> {
+    tokio::time::sleep_until(deadline).await;
+    Some(Failure(format!("it took longer than the {} s at the end of a command", limit.as_secs())))
+}
+
+/// What a courier found to do.
+enum Step {
+    /// Look again at once.
+    Again,
+    /// There is nothing to tell, or not yet.
+    Later(Duration),
+}
+
+/// Tells one hook what it wants to know.
+struct Courier<'e> {
+    engine: &'e Engine,
+    hook: &'e Hook,
+    owner: String,
+    /// No event up to this one concerns the hook, beyond what is written down.
+    passed: i64,
+}
+
+impl<'e> Courier<'e> {
+    fn new(engine: &'e Engine, hook: &'e Hook) -> Self {
+        let owner = engine.identity().holder("tell a hook").owner;
+        Self { engine, hook, owner, passed: 0 }
+    }
+
+    async fn go(&mut self, stop: &CancellationToken) {
+        let mut watch = self.engine.store().watch();
+        while !stop.is_cancelled() {
+            let cut = async {
+                stop.cancelled().await;
+                tokio::time::sleep(STOP_GRACE).await;
+                None
+            };
+            let pause = match self.step(cut).await {
+                Ok(Step::Again) => continue,
+                Ok(Step::Later(pause)) => pause.min(IDLE_MAX),
+                Err(error) => {
+                    tracing::warn!(hook = %self.hook.name, %error, "could not look for what to tell");
+                    IDLE_MAX
+                }
+            };
+            let news = async {
+                tokio::time::sleep(LOOK_EVERY).await;
+                watch.changed(pause).await;
+            };
+            tokio::select! {
+                () = news => {}
+                () = stop.cancelled() => {}
+            }
+        }
+        if let Err(error) = self.write_down(1).await {
+            tracing::debug!(hook = %self.hook.name, %error, "some events will be looked at again");
+        }
+    }
+
+    /// Tells the next event that is wanted, if it is due and nobody else is at it. `cut` ends a telling that lasts, which
+    /// counts as a try when it says why.
+    async fn step(&mut self, cut: impl Future<Output = Option<Failure>>) -> Result<Step, StoreError> {
+        let store = self.engine.store();
+        let Some(seen) = store.delivery_fetch(&self.hook.name).await? else {
+            store.delivery_begin(std::slice::from_ref(&self.hook.name)).await?;
+            return Ok(Step::Again);
+        };
+        let Some(event) = self.next(&seen).await? else {
+            self.write_down(PASS_EVERY).await?;
+            return Ok(Step::Later(IDLE_MAX));
+        };
+        if !seen.due_in.is_zero() {
+            return Ok(Step::Later(seen.due_in));
+        }
+        let Some(claim) = store.delivery_claim(&seen, &self.owner, CLAIM_TTL).await? else {
+            return Ok(Step::Later(LOOK_EVERY));
+        };
+        let seq = event.seq;
+        let told = tokio::select! {
+            sent = self.engine.tell(self.hook, event) => Some(self.verdict(seq, claim.attempts, sent)),
+            failure = cut => Some(match failure {
+                Some(failure) => self.verdict(seq, claim.attempts, Err(failure)),
+                None => Told::CutShort,
+            }),
+            () = self.keep(&claim) => None,
+        };
+        let Some(told) = told else { return Ok(Step::Later(LOOK_EVERY)) };
+        match store.delivery_settle(&claim, told).await? {
+            Tenure::Kept => Ok(Step::Again),
+            Tenure::Lost => {
+                tracing::warn!(hook = %self.hook.name, seq, "the claim was lost; the event may be told twice");
+                Ok(Step::Later(LOOK_EVERY))
+            }
+        }
+    }
+
+    /// Returns the next event that the hook wants.
+    async fn next(&mut self, seen: &Delivery) -> Result<Option<Recorded>, StoreError> {
+        self.passed = self.passed.max(seen.position);
+        loop {
+            let filter = EventFilter { after: self.passed, plan: None, limit: PAGE };
+            let page = self.engine.store().event_list(&filter).await?;
+            let Some(last) = page.last().map(|event| event.seq) else { return Ok(None) };
+            if let Some(event) = page.into_iter().find(|event| self.hook.wants.include(event)) {
+                self.passed = event.seq - 1;
+                return Ok(Some(event));
+            }
+            self.passed = last;
+        }
+    }
+
+    /// Writes down how far the feed does not concern the hook, when that is at least so many events.
+    async fn write_down(&self, least: i64) -> Result<(), StoreError> {
+        let store = self.engine.store();
+        match store.delivery_fetch(&self.hook.name).await? {
+            Some(seen) if self.passed - seen.position >= least => {
+                store.delivery_pass(&seen, self.passed).await
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// Renews a claim for as long as it can be; returns when it is lost.
+    async fn keep(&self, claim: &DeliveryClaim) {
+        loop {
+            tokio::time::sleep(CLAIM_RENEW).await;
+            match self.engine.store().delivery_renew(claim, CLAIM_TTL).await {
+                Ok(Tenure::Kept) => {}
+                Ok(Tenure::Lost) => return,
+                Err(error) => tracing::warn!(hook = %self.hook.name, %error, "could not renew a claim"),
+            }
+        }
+    }
+
+    fn verdict(&self, seq: i64, attempts: i64, sent: Result<(), Failure>) -> Told {
+        let name = &self.hook.name;
+        let error = match sent {
+            Ok(()) => {
+                tracing::info!(hook = %name, seq, "told");
+                return Told::Delivered(seq);
+            }
+            Err(Failure(error)) => shortened(error),
+        };
+        match back_off(attempts) {
+            Some(delay) => {
+                tracing::warn!(hook = %name, seq, error, delay_s = delay.as_secs(), "not told now");
+                Told::Later { error, delay }
+            }
+            None => {
+                tracing::error!(hook = %name, seq, error, attempts = ATTEMPTS_MAX, "given up: the hook is not told");
+                Told::GivenUp { seq, error }
+            }
+        }
+    }
+}
+
+/// Returns the pause after a failed try, when so many failed before it; none when it was the last.
+fn back_off(attempts: i64) -> Option<Duration> {
+    if attempts + 1 >= ATTEMPTS_MAX {
+        return None;
+    }
+    let doublings = u32::try_from(attempts.max(0)).unwrap_or(u32::MAX);
+    Some(BACK_OFF_FIRST.saturating_mul(2_u32.saturating_pow(doublings)).min(BACK_OFF_LAST))
+}
+
+fn shortened(error: String) -> String {
+    match error.char_indices().nth(ERROR_MAX) {
+        Some((at, _)) => format!("{}…", &error[..at]),
+        None => error,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_grow_and_end() {
+        let pauses: Vec<_> = (0..ATTEMPTS_MAX).map_while(back_off).map(|pause| pause.as_secs()).collect();
+        assert_eq!(pauses, [1, 2, 4, 8, 16, 32, 64, 128, 256]);
+        assert_eq!(back_off(ATTEMPTS_MAX + 5), None);
+        assert_eq!(shortened("é".repeat(400)).chars().count(), ERROR_MAX + 1);
+    }
+}

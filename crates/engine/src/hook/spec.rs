@@ -1,0 +1,205 @@
+//! What a hook is: which events it wants, and how it is told. Reading the configuration is the binary's business.
+
+use std::os::unix::ffi::OsStringExt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use drydock_domain::{Name, Recorded};
+use serde_json::Value;
+
+use super::address::WebAddress;
+
+/// The kind of the events that have a priority.
+const ALERT: &str = "alert";
+
+/// The hooks of one engine.
+#[derive(Debug, Clone)]
+pub struct Hooks {
+    /// The hooks; no two have one name.
+    pub list: Vec<Hook>,
+    /// How an event is shown to others: the same shape as everywhere else.
+    pub shape: fn(Recorded) -> Value,
+}
+
+/// Somebody who is told of events.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hook {
+    /// What it is known by; how far it was told is kept under this name.
+    pub name: Name,
+    /// What it is told of.
+    pub wants: Wants,
+    /// How it is told.
+    pub means: Means,
+    /// How long one telling may take.
+    pub timeout: Duration,
+}
+
+/// Which events a hook is told of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wants {
+    /// The kinds.
+    pub events: Vec<Pattern>,
+    /// Of alerts, only those that are at least so urgent.
+    pub min_priority: Priority,
+}
+
+/// How a hook is told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Means {
+    /// A program is started with the event on its standard input.
+    Command {
+        /// The program and its arguments.
+        argv: Vec<String>,
+        /// The variables of our environment that it gets.
+        pass_env: Vec<String>,
+    },
+    /// The event is posted to an address.
+    Webhook {
+        /// Where to.
+        address: WebAddress,
+        /// The variable of our environment that holds the key of the signature.
+        secret_env: Option<String>,
+    },
+}
+
+/// How urgent an alert is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Priority {
+    /// Worth knowing.
+    Low,
+    /// Somebody should look now.
+    High,
+}
+
+/// The kinds of events that are meant: one, all of a family such as `plan.*`, or all.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Pattern {
+    /// This kind.
+    Exact(String),
+    /// Every kind that begins with this word and a dot.
+    Family(String),
+    /// Every kind.
+    Any,
+}
+
+/// A text that names no events.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} names no events; write a kind such as \"alert\", a family such as \"plan.*\", or \"*\"")]
+pub struct PatternError(String);
+
+impl Hook {
+    /// Returns the key of the signature.
+    pub(super) fn secret(&self) -> Option<Vec<u8>> {
+        let variable = self.secret_env()?;
+        std::env::var_os(variable).map(OsStringExt::into_vec).filter(|secret| !secret.is_empty())
+    }
+
+    /// Returns the variable of a secret that is wanted and not there.
+    pub(super) fn missing_secret(&self) -> Option<&str> {
+        self.secret_env().filter(|_| self.secret().is_none())
+    }
+
+    fn secret_env(&self) -> Option<&str> {
+        match &self.means {
+            Means::Webhook { secret_env, .. } => secret_env.as_deref(),
+            Means::Command { .. } => None,
+        }
+    }
+}
+
+impl FromStr for Pattern {
+    type Err = PatternError;
+
+    fn from_str(text: &str) -> Result<Self, PatternError> {
+        let is_words = |text: &str| {
+            let is_word = |word: &str| {
+                !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_')
+            };
+            text.split('.').all(is_word)
+        };
+        match text.strip_suffix(".*") {
+            _ if text == "*" => Ok(Pattern::Any),
+            Some(family) if is_words(family) => Ok(Pattern::Family(family.to_owned())),
+            None if is_words(text) => Ok(Pattern::Exact(text.to_owned())),
+            Some(_) | None => Err(PatternError(text.to_owned())),
+        }
+    }
+}
+
+impl Pattern {
+    /// Says whether a kind is meant.
+    pub fn means(&self, kind: &str) -> bool {
+        match self {
+            Pattern::Any => true,
+            Pattern::Exact(meant) => meant == kind,
+            Pattern::Family(family) => {
+                kind.strip_prefix(family.as_str()).is_some_and(|rest| rest.starts_with('.'))
+            }
+        }
+    }
+}
+
+impl Wants {
+    /// Says whether an event is wanted.
+    pub(super) fn include(&self, event: &Recorded) -> bool {
+        let urgent = event.kind != ALERT || priority(event) >= self.min_priority;
+        urgent && self.events.iter().any(|pattern| pattern.means(&event.kind))
+    }
+}
+
+/// An alert that does not say how urgent it is is told to everybody: one too many is better than one too few.
+fn priority(alert: &Recorded) -> Priority {
+    match alert.details.get("priority").and_then(Value::as_str) {
+        Some("low") => Priority::Low,
+        Some(_) | None => Priority::High,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use drydock_domain::Timestamp;
+    use serde_json::json;
+
+    fn pattern(text: &str) -> Pattern {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn a_pattern_means_a_kind_a_family_or_all() {
+        for (text, kind, meant) in [
+            ("alert", "alert", true),
+            ("alert", "alerts", false),
+            ("decision.opened", "decision.opened", true),
+            ("decision.opened", "decision.resolved", false),
+            ("plan.*", "plan.created", true),
+            ("plan.*", "plan", false),
+            ("plan.*", "planning.created", false),
+            ("sync.*", "sync.fetch_failed", true),
+            ("*", "anything", true),
+        ] {
+            assert_eq!(pattern(text).means(kind), meant, "{text} and {kind}");
+        }
+        for text in ["", "plan.", ".*", "plan*", "*.created", "Plan.created", "plan .x", "plan.*.x", "**"] {
+            assert!(text.parse::<Pattern>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn only_alerts_are_chosen_by_their_priority() {
+        let event = |kind: &str, details| Recorded {
+            seq: 1,
+            at: Timestamp::from_micros(0),
+            kind: kind.to_owned(),
+            plan: None,
+            run: None,
+            revision: None,
+            details,
+        };
+        let high = Wants { events: vec![Pattern::Any], min_priority: Priority::High };
+        assert!(!high.include(&event("alert", json!({ "priority": "low" }))));
+        assert!(high.include(&event("alert", json!({ "priority": "high" }))));
+        assert!(high.include(&event("alert", json!({}))));
+        assert!(high.include(&event("plan.created", json!({ "priority": "low" }))));
+    }
+}

@@ -1,0 +1,124 @@
+//! Telling a web address: one POST with the event as JSON, signed when there is a secret. A status from 200 to 299 is
+//! the receipt; anything else, a redirect too, is none. Each event is a connection of its own: events are rare.
+
+use std::sync::{Arc, OnceLock};
+
+use http_body_util::Full;
+use hyper::body::Bytes;
+use hyper::client::conn::http1;
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST, USER_AGENT};
+use hyper::{Request, StatusCode};
+use hyper_util::rt::TokioIo;
+use ring::hmac;
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, RootCertStore};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+
+use super::address::{Channel, WebAddress};
+use super::deliver::Failure;
+
+/// What is told, ready to be sent.
+pub(super) struct Letter {
+    pub(super) kind: String,
+    pub(super) seq: i64,
+    pub(super) body: Vec<u8>,
+}
+
+/// Posts a letter and waits for the receipt. No error names more of the address than host and port.
+pub(super) async fn post(address: &WebAddress, secret: Option<&[u8]>, letter: Letter) -> Result<(), Failure> {
+    let request = request(address, secret, letter)?;
+    let place = (address.host.as_str(), address.port);
+    let stream = TcpStream::connect(place).await;
+    let stream = stream.map_err(|error| Failure(format!("could not connect to {address}: {error}")))?;
+    let status = match address.channel {
+        Channel::Plain => exchange(address, stream, request).await?,
+        Channel::Tls => {
+            let failed = |error: String| Failure(format!("could not speak TLS with {address}: {error}"));
+            let name =
+                ServerName::try_from(address.host.clone()).map_err(|error| failed(error.to_string()))?;
+            let connector = TlsConnector::from(tls().map_err(failed)?);
+            let stream = connector.connect(name, stream).await.map_err(|error| failed(error.to_string()))?;
+            exchange(address, stream, request).await?
+        }
+    };
+    if status.is_success() { Ok(()) } else { Err(Failure(format!("{address} answered {status}"))) }
+}
+
+fn request(
+    address: &WebAddress,
+    secret: Option<&[u8]>,
+    letter: Letter,
+) -> Result<Request<Full<Bytes>>, Failure> {
+    let mut request = Request::post(address.target.clone())
+        .header(HOST, &address.named)
+        .header(USER_AGENT, concat!("drydock/", env!("CARGO_PKG_VERSION")))
+        .header(CONTENT_TYPE, "application/json")
+        .header("Drydock-Event", letter.kind)
+        .header("Drydock-Delivery", letter.seq);
+    if let Some(secret) = secret {
+        request = request.header("Drydock-Signature", signature(secret, &letter.body));
+    }
+    if let Some(credentials) = &address.credentials {
+        request = request.header(AUTHORIZATION, credentials);
+    }
+    let request = request.body(Full::new(Bytes::from(letter.body)));
+    request.map_err(|error| Failure(format!("could not write the request to {address}: {error}")))
+}
+
+/// Returns `sha256=` and the HMAC of the body in hexadecimal.
+fn signature(secret: &[u8], body: &[u8]) -> String {
+    let key = hmac::Key::new(hmac::HMAC_SHA256, secret);
+    let tag = hmac::sign(&key, body);
+    tag.as_ref().iter().fold("sha256=".to_owned(), |text, byte| format!("{text}{byte:02x}"))
+}
+
+async fn exchange(
+    address: &WebAddress,
+    stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    request: Request<Full<Bytes>>,
+) -> Result<StatusCode, Failure> {
+    let broken = |error: hyper::Error| Failure(format!("could not talk to {address}: {error}"));
+    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
+    let mut answer = std::pin::pin!(sender.send_request(request));
+    // The connection only moves bytes while it is polled. When it ends first, the answer says how.
+    let answer = tokio::select! {
+        answer = &mut answer => answer,
+        _ = connection => answer.await,
+    };
+    Ok(answer.map_err(broken)?.status())
+}
+
+/// Returns what TLS needs: the system's certificates, read once.
+fn tls() -> Result<Arc<ClientConfig>, String> {
+    static CONFIG: OnceLock<Result<Arc<ClientConfig>, String>> = OnceLock::new();
+    CONFIG
+        .get_or_init(|| {
+            let mut trusted = RootCertStore::empty();
+            // A certificate of the system that cannot be read is skipped, as every other program does.
+            trusted.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+            let provider = Arc::new(rustls::crypto::ring::default_provider());
+            let config = ClientConfig::builder_with_provider(provider)
+                .with_safe_default_protocol_versions()
+                .map_err(|error| error.to_string())?
+                .with_root_certificates(trusted)
+                .with_no_client_auth();
+            Ok(Arc::new(config))
+        })
+        .clone()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Breaks when receivers cannot check the signature with what every language has; the case is RFC 4231's second.
+    #[test]
+    fn the_signature_is_the_hmac_of_the_body() {
+        assert_eq!(
+            signature(b"Jefe", b"what do ya want for nothing?"),
+            "sha256=5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843"
+        );
+    }
+}
