@@ -14,6 +14,7 @@ use crate::ending::{Ending, ShellResult};
 use crate::error::StartError;
 use crate::keeper::wire::Exit;
 use crate::output::{Drain, Kept, Sink};
+use crate::sandbox::{Resource, Resources};
 use crate::signal::{Signal, Stream};
 use crate::supervise::{self, End, Ends, Launch};
 
@@ -22,6 +23,7 @@ use crate::supervise::{self, End, Ends, Launch};
 pub(crate) struct Limits {
     pub(crate) timeout: Duration,
     pub(crate) output_max: u64,
+    pub(crate) resources: Resources,
 }
 
 /// Runs a program and passes on what it says.
@@ -70,6 +72,7 @@ pub(crate) async fn collect(
         program: "sh".into(),
         reason: format!("no pipe for it: {error}"),
     })?;
+    let resources = launch.terms.resources;
     let kept = supervise::start(launcher, launch, stdout, stderr).await?;
     let (hurry, over) = (stop.child_token(), CancellationToken::new());
     // Output that is thrown away as it comes cannot fill anything; only time limits a chatty validation.
@@ -83,7 +86,7 @@ pub(crate) async fn collect(
         }
     };
     let (end, ()) = tokio::join!(kept.finish(ends), collecting);
-    let limits = Limits { timeout, output_max: u64::MAX };
+    let limits = Limits { timeout, output_max: u64::MAX, resources };
     Ok(ShellResult { ending: ending(end, limits, end_of_output.tail()), output: end_of_output.text() })
 }
 
@@ -102,5 +105,12 @@ fn ending(end: End, limits: Limits, tail: String) -> Ending {
         End::Stopped => Ending::Stopped,
         End::TimedOut => Ending::TimedOut { after: limits.timeout, tail },
         End::Exceeded => Ending::OutputExceeded { limit: limits.output_max },
+        End::Greedy(what) => {
+            let max = match what {
+                Resource::Memory => limits.resources.memory_max.unwrap_or(u64::MAX),
+                Resource::Processes => limits.resources.processes_max,
+            };
+            Ending::LimitExceeded { what, max, tail }
+        }
     }
 }

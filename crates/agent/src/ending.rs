@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::sandbox::Resource;
+
 /// The end of a run. By the time this value exists nothing that the run started is alive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use = "an ending says whether the work was done"]
@@ -35,6 +37,15 @@ pub enum Ending {
     OutputExceeded {
         /// The limit in bytes.
         limit: u64,
+    },
+    /// It used more than its limit and was killed.
+    LimitExceeded {
+        /// What it used too much of.
+        what: Resource,
+        /// The limit.
+        max: u64,
+        /// The last lines it wrote.
+        tail: String,
     },
 }
 

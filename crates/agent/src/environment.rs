@@ -38,16 +38,17 @@ const OURS: [&str; 7] = [
 ///
 /// `HOME` is the temporary directory, so git and other tools find neither the credentials nor the settings of the
 /// person who runs drydock; the system's git settings, which may name a credential helper, are left out for the same
-/// reason, and git never waits for a password.
+/// reason, and git never waits for a password. It also takes no lock just to look, because a confined run may not.
 pub(crate) fn base(temp: &Path) -> Environment {
     let path = std::env::var_os("PATH").unwrap_or_else(|| PATH_DEFAULT.into());
-    let fixed: [(&str, OsString); 6] = [
+    let fixed: [(&str, OsString); 7] = [
         ("PATH", path),
         ("LANG", "C.UTF-8".into()),
         ("HOME", temp.into()),
         ("TMPDIR", temp.into()),
         ("GIT_TERMINAL_PROMPT", "0".into()),
         ("GIT_CONFIG_NOSYSTEM", "1".into()),
+        ("GIT_OPTIONAL_LOCKS", "0".into()),
     ];
     fixed.into_iter().map(|(name, value)| (name.into(), value)).collect()
 }

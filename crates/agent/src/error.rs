@@ -52,6 +52,12 @@ pub enum StartError {
         /// What is wrong with it.
         reason: &'static str,
     },
+    /// The sandbox that the run must have cannot be made.
+    #[error("could not make the sandbox: {reason}")]
+    Sandbox {
+        /// What is missing.
+        reason: String,
+    },
     /// Drydock's own keeper process did not come up.
     #[error("could not start the keeper {launcher}: {reason}")]
     Keeper {
@@ -87,6 +93,10 @@ impl StartError {
                 format!("check that {} exists and that drydock may write there", path.display())
             }
             Self::Environment { .. } => "correct `env` in the configuration".into(),
+            Self::Sandbox { .. } => {
+                "`drydock doctor` says what this kernel can do; `sandbox` in the configuration says what is asked"
+                    .into()
+            }
             Self::Keeper { launcher, .. } => {
                 format!(
                     "check that {launcher} is still the drydock that is running, and the limits of this machine"

@@ -2,7 +2,7 @@
 //!
 //! Every process started here lives under a *keeper*, a copy of our own binary that outlives neither drydock nor the
 //! run and takes every descendant with it (`keeper`). Nothing here knows plans, stores or worktrees; nothing here
-//! decides what an ending means. Sandboxing and the Agent Client Protocol are not here yet.
+//! decides what an ending means. The Agent Client Protocol is not here yet.
 
 mod command;
 mod duration;
@@ -13,6 +13,7 @@ mod keeper;
 mod message;
 mod output;
 mod runner;
+mod sandbox;
 mod script;
 mod scripted;
 mod signal;
@@ -25,6 +26,7 @@ pub use error::StartError;
 pub use keeper::keep;
 pub use message::{AskOption, Message, Opinion};
 pub use runner::{Runner, Running};
+pub use sandbox::{Landlock, Reads, Resource, Sandbox, SandboxMode, landlock};
 pub use signal::{Signal, Stream};
 pub use spec::{AgentSpec, SpecError};
 pub use supervise::STOP_GRACE;

@@ -16,6 +16,8 @@ use crate::command::{self, Limits};
 use crate::ending::{Ending, ShellResult};
 use crate::environment;
 use crate::error::StartError;
+use crate::keeper::wire::Terms;
+use crate::sandbox::{Floor, Resources, Sandbox, describe, landlock};
 use crate::scripted;
 use crate::signal::Signal;
 use crate::spec::{AgentSpec, Protocol};
@@ -29,6 +31,8 @@ pub type Running<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 #[derive(Debug, Clone)]
 pub struct Runner {
     launcher: Arc<[OsString]>,
+    sandbox: Arc<Sandbox>,
+    floor: Floor,
 }
 
 impl Runner {
@@ -38,7 +42,24 @@ impl Runner {
     /// `/proc/self/exe` is the image that is running even after an upgrade replaced the file, so the two always
     /// understand each other.
     pub fn new(launcher: Vec<OsString>) -> Self {
-        Self { launcher: launcher.into() }
+        Self { launcher: launcher.into(), sandbox: Arc::default(), floor: Floor::AsConfigured }
+    }
+
+    /// Returns the same runner with another sandbox for agents and shell commands.
+    #[must_use]
+    pub fn with_sandbox(self, sandbox: Sandbox) -> Self {
+        Self { sandbox: sandbox.into(), ..self }
+    }
+
+    /// Returns a runner that starts agents and shell commands in a full sandbox or not at all.
+    #[must_use]
+    pub fn requiring_sandbox(&self) -> Self {
+        Self { floor: Floor::Required, ..self.clone() }
+    }
+
+    /// Says how this agent is confined: `landlock` and the version of the kernel's interface, or `none` and why.
+    pub fn confinement(&self, spec: &AgentSpec) -> String {
+        describe(self.sandbox.mode_for(spec.sandbox(), self.floor), landlock())
     }
 
     /// Runs an agent on a task in its worktree and tells `signals` what it says.
@@ -54,8 +75,12 @@ impl Runner {
         stop: CancellationToken,
     ) -> Running<Result<Ending, StartError>> {
         let (launcher, spec, task, dirs) = (self.launcher.clone(), spec.clone(), task.clone(), dirs.clone());
+        let resources = spec.resources().over(self.sandbox.resources());
+        let mode = self.sandbox.mode_for(spec.sandbox(), self.floor);
+        let cage = self.sandbox.cage(mode, landlock(), &dirs);
         Box::pin(async move {
             prepare(&dirs.worktree, &dirs.temp).await?;
+            let terms = Terms { cage: cage?, resources };
             let json = serde_json::to_string(&task)
                 .expect("a task has only text keys and no numbers that JSON lacks");
             let (env, task_file) = environment::of_agent(&spec, &task, &json, &dirs);
@@ -64,12 +89,13 @@ impl Runner {
                     .await
                     .map_err(|source| StartError::Directory { path, source })?;
             }
-            let limits = Limits { timeout: spec.timeout(), output_max: spec.output_max() };
+            let limits = Limits { timeout: spec.timeout(), output_max: spec.output_max(), resources };
             let launch = |argv| Launch {
                 argv,
                 cwd: dirs.worktree.clone(),
                 env: env.clone(),
                 stdin: json.clone().into_bytes(),
+                terms: terms.clone(),
             };
             match spec.how() {
                 Protocol::Command { argv } => {
@@ -92,27 +118,28 @@ impl Runner {
         })
     }
 
-    /// Runs `sh -c command` with no input in `cwd`, with a clean environment plus `env`.
+    /// Runs `sh -c command` with no input in the worktree, with a clean environment plus `env`.
     pub fn shell(
         &self,
         command: &str,
-        cwd: &Path,
+        dirs: &RunDirs,
         env: &BTreeMap<String, String>,
-        temp: &Path,
         timeout: Duration,
         stop: CancellationToken,
     ) -> Running<Result<ShellResult, StartError>> {
-        let launcher = self.launcher.clone();
-        let (argv, cwd, temp) = (shell_words(command), cwd.to_owned(), temp.to_owned());
-        let env = environment::of_shell(env, &temp);
+        let (launcher, argv, dirs) = (self.launcher.clone(), shell_words(command), dirs.clone());
+        let env = environment::of_shell(env, &dirs.temp);
+        let cage = self.sandbox.cage(self.sandbox.mode_for(None, self.floor), landlock(), &dirs);
+        let resources = self.sandbox.resources();
         Box::pin(async move {
-            prepare(&cwd, &temp).await?;
-            let launch = Launch { argv, cwd, env: env?, stdin: Vec::new() };
+            prepare(&dirs.worktree, &dirs.temp).await?;
+            let terms = Terms { cage: cage?, resources };
+            let launch = Launch { argv, cwd: dirs.worktree, env: env?, stdin: Vec::new(), terms };
             command::collect(&launcher, launch, timeout, stop).await
         })
     }
 
-    /// Runs a person's own program with `stdin` as its input, in a private directory that is made when it is missing
+    /// Runs a person's own program outside the sandbox with `stdin` as its input, in a private directory that is made when it is missing
     /// and that is its `HOME` too, with a clean environment plus `env`.
     pub fn hook(
         &self,
@@ -128,7 +155,8 @@ impl Runner {
         let env = environment::of_shell(env, directory);
         Box::pin(async move {
             make_private(&cwd).await?;
-            let launch = Launch { argv, cwd, env: env?, stdin };
+            let terms = Terms { cage: None, resources: Resources::default() };
+            let launch = Launch { argv, cwd, env: env?, stdin, terms };
             command::collect(&launcher, launch, timeout, stop).await
         })
     }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
+use crate::sandbox::{SandboxMode, Size, WrittenResources};
 use crate::{duration, environment};
 
 const TIMEOUT_DEFAULT: Duration = Duration::from_secs(30 * 60);
@@ -14,8 +15,9 @@ const OUTPUT_DEFAULT_MAX: u64 = 16 * 1024 * 1024;
 /// One agent: how it is started, what it sees of the environment, and its limits.
 ///
 /// Written as `protocol = "command"` with `command = [program, arguments…]`, or `protocol = "scripted"` with
-/// `script = "file.toml"`; and for both `env`, `pass_env`, `timeout` (30m unless said) and `output_max` in bytes
-/// (16 MiB unless said). Unknown keys are refused.
+/// `script = "file.toml"`; and for both `env`, `pass_env`, `timeout` (30m unless said), `output_max` in bytes
+/// (16 MiB unless said), and in place of what `[sandbox]` says `sandbox`, `memory_max`, `processes_max` and
+/// `files_max`. Unknown keys are refused.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "Written")]
 pub struct AgentSpec {
@@ -24,6 +26,8 @@ pub struct AgentSpec {
     pass_env: Vec<String>,
     timeout: Duration,
     output_max: u64,
+    sandbox: Option<SandboxMode>,
+    resources: WrittenResources,
 }
 
 /// How drydock and the agent talk. The Agent Client Protocol becomes a third case.
@@ -62,6 +66,12 @@ impl AgentSpec {
     #[must_use]
     pub fn with_output_max(self, output_max: u64) -> Self {
         Self { output_max, ..self }
+    }
+
+    /// Returns the same agent with a sandbox mode of its own.
+    #[must_use]
+    pub fn with_sandbox(self, mode: SandboxMode) -> Self {
+        Self { sandbox: Some(mode), ..self }
     }
 
     /// Returns the same agent with one more variable in its environment.
@@ -134,6 +144,14 @@ impl AgentSpec {
         self.output_max
     }
 
+    pub(crate) fn sandbox(&self) -> Option<SandboxMode> {
+        self.sandbox
+    }
+
+    pub(crate) fn resources(&self) -> WrittenResources {
+        self.resources
+    }
+
     fn checked(written: Written) -> Result<Self, SpecError> {
         let protocol = match (written.protocol, written.command, written.script) {
             (ProtocolName::Command, Some(argv), None) => {
@@ -169,7 +187,11 @@ impl AgentSpec {
             Some(bytes) => bytes,
             None => OUTPUT_DEFAULT_MAX,
         };
-        Ok(Self { protocol, env: written.env, pass_env: written.pass_env, timeout, output_max })
+        let resources =
+            WrittenResources::checked(written.memory_max, written.processes_max, written.files_max)
+                .map_err(SpecError)?;
+        let (env, pass_env, sandbox) = (written.env, written.pass_env, written.sandbox);
+        Ok(Self { protocol, env, pass_env, timeout, output_max, sandbox, resources })
     }
 }
 
@@ -186,6 +208,10 @@ struct Written {
     pass_env: Vec<String>,
     timeout: Option<String>,
     output_max: Option<u64>,
+    sandbox: Option<SandboxMode>,
+    memory_max: Option<Size>,
+    processes_max: Option<u64>,
+    files_max: Option<u64>,
 }
 
 #[derive(Clone, Copy, Deserialize)]
@@ -205,6 +231,10 @@ impl Written {
             pass_env: Vec::new(),
             timeout: None,
             output_max: None,
+            sandbox: None,
+            memory_max: None,
+            processes_max: None,
+            files_max: None,
         }
     }
 }

@@ -25,7 +25,8 @@ use crate::environment::{Environment, KEEPER};
 use crate::error::StartError;
 use crate::keeper::SWEEP_PATIENCE;
 use crate::keeper::processes;
-use crate::keeper::wire::{self, Exit, Report};
+use crate::keeper::wire::{self, Exit, Report, Terms};
+use crate::sandbox::Resource;
 
 /// How long a run that is told to stop may take to end by itself.
 pub const STOP_GRACE: Duration = Duration::from_secs(3);
@@ -46,6 +47,7 @@ pub(crate) struct Launch {
     pub(crate) cwd: PathBuf,
     pub(crate) env: Environment,
     pub(crate) stdin: Vec<u8>,
+    pub(crate) terms: Terms,
 }
 
 /// Why a run ended: by itself, or because of us.
@@ -55,6 +57,8 @@ pub(crate) enum End {
     Stopped,
     TimedOut,
     Exceeded,
+    /// Its keeper saw it use too much.
+    Greedy(Resource),
 }
 
 /// What ends a run besides itself.
@@ -76,6 +80,7 @@ pub(crate) struct Kept {
     reports: Lines<BufReader<OwnedReadHalf>>,
     /// The end as it was reported, kept because whoever read it may have been cancelled before it could say so.
     reported: Option<Exit>,
+    greedy: Option<Resource>,
 }
 
 /// Starts the keeper and, through it, what is to be started; returns when that runs.
@@ -90,11 +95,15 @@ pub(crate) async fn start(
     let mut kept = spawn(launcher, &launch, keepers, stdout, stderr)
         .and_then(|keeper| Kept::over(own, keeper))
         .map_err(|error| no_keeper(launcher, error))?;
-    match timeout(START_PATIENCE, kept.open(&launch.stdin)).await {
+    match timeout(START_PATIENCE, kept.open(&launch)).await {
         Ok(Ok(Some(Report::Started))) => Ok(kept),
         Ok(Ok(Some(Report::Refused { errno, text }))) => {
             drop(kept.orders);
             Err(refused(program, &launch.cwd, &launch.env, errno, text))
+        }
+        Ok(Ok(Some(Report::Unconfined { text }))) => {
+            drop(kept.orders);
+            Err(StartError::Sandbox { reason: text })
         }
         Ok(Ok(Some(Report::Ended { .. }))) => Err(no_keeper(launcher, "it reported an end before a start")),
         Ok(Ok(None)) => match kept.reaped().await {
@@ -138,7 +147,14 @@ impl Kept {
         own.set_nonblocking(true)?;
         let (reports, orders) = UnixStream::from_std(own)?.into_split();
         let pid = keeper.id();
-        Ok(Self { keeper, pid, orders, reports: BufReader::new(reports).lines(), reported: None })
+        Ok(Self {
+            keeper,
+            pid,
+            orders,
+            reports: BufReader::new(reports).lines(),
+            reported: None,
+            greedy: None,
+        })
     }
 
     /// Takes the pipes of the keeper that were asked for.
@@ -146,8 +162,9 @@ impl Kept {
         &mut self.keeper
     }
 
-    async fn open(&mut self, stdin: &[u8]) -> io::Result<Option<Report>> {
-        if let Err(error) = self.orders.write_all(&wire::opening(stdin)).await {
+    async fn open(&mut self, launch: &Launch) -> io::Result<Option<Report>> {
+        let opening = wire::opening(&launch.terms, &launch.stdin)?;
+        if let Err(error) = self.orders.write_all(&opening).await {
             // It ended without reading; the missing report says so better than a broken pipe.
             tracing::debug!(%error, "a keeper did not read its opening");
         }
@@ -169,12 +186,12 @@ impl Kept {
     pub(crate) async fn finish(mut self, ends: Ends<'_>) -> End {
         let end = tokio::select! {
             biased;
-            exit = self.exit() => End::Itself(exit),
+            exit = self.exit() => self.greedy.map_or(End::Itself(exit), End::Greedy),
             () = ends.stop.cancelled() => End::Stopped,
             () = ends.exceeded.cancelled() => End::Exceeded,
             () = tokio::time::sleep(ends.timeout) => End::TimedOut,
         };
-        if !matches!(end, End::Itself(_)) {
+        if !matches!(end, End::Itself(_) | End::Greedy(_)) {
             ends.hurry.cancel();
             self.halt(end).await;
         }
@@ -212,7 +229,8 @@ impl Kept {
             return exit;
         }
         match self.report().await {
-            Ok(Some(Report::Ended { exit, survivors })) => {
+            Ok(Some(Report::Ended { exit, survivors, exceeded })) => {
+                self.greedy = exceeded;
                 if !survivors.is_empty() {
                     tracing::error!(
                         ?survivors,

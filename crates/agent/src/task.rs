@@ -34,11 +34,13 @@ pub struct Task {
     pub base: String,
 }
 
-/// The two directories of a run.
+/// The directories of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunDirs {
     /// Where the agent starts and works; must exist.
     pub worktree: PathBuf,
     /// The agent's own scratch space, also its `HOME` and `TMPDIR`; made when missing.
     pub temp: PathBuf,
+    /// What it must be able to read beside these where reading is restricted, such as the repository's `.git`.
+    pub reads: Vec<PathBuf>,
 }

@@ -42,7 +42,7 @@ pub use project::Project;
 pub use refusal::Refusal;
 pub use stage::{Complete, ErrorClass, Failure, Phase, Progress, Settled, Stage, State};
 pub use sync::{
-    Clash, ClashStep, CommitLine, Divergence, Edits, Footing, PinLine, Publish, Publishing, Relation, RemoteSight,
-    Sight, Standing, Step, SyncOutcome, Uncommitted, Unsent,
+    Clash, ClashStep, CommitLine, Divergence, Edits, Footing, PinLine, Publish, Publishing, Relation,
+    RemoteSight, Sight, Standing, Step, SyncOutcome, Uncommitted, Unsent,
 };
 pub use time::Timestamp;

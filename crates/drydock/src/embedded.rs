@@ -79,6 +79,8 @@ pub(crate) async fn engine(place: &StorePlace, config: Config) -> Result<Engine,
     let settings = Settings {
         agents: config.agents,
         profiles: config.profiles,
+        sandbox: config.sandbox,
+        sandboxed_profiles: config.sandboxed_profiles,
         default_agent: config.default_agent,
         default_profile: config.default_profile,
         lock_ttl: config.lock_ttl,

@@ -40,7 +40,7 @@ struct Inner {
 impl Engine {
     /// Returns an engine on this store. Looks at nothing yet: git is found when first needed.
     pub fn new(store: Store, settings: Settings) -> Engine {
-        let runner = Runner::new(settings.launcher.clone());
+        let runner = Runner::new(settings.launcher.clone()).with_sandbox(settings.sandbox.clone());
         let identity = Arc::new(Identity::of_this_process());
         let stopping = CancellationToken::new();
         Engine { inner: Arc::new(Inner { store, settings, identity, runner, stopping }) }
@@ -62,6 +62,12 @@ impl Engine {
 
     pub(crate) fn runner(&self) -> &Runner {
         &self.inner.runner
+    }
+
+    /// Returns what runs things for a plan: in a full sandbox or not at all, where its profile says so.
+    pub(crate) fn runner_for(&self, plan: &Plan) -> Runner {
+        let strict = self.settings().sandboxed_profiles.contains(&plan.spec.profile.name);
+        if strict { self.runner().requiring_sandbox() } else { self.runner().clone() }
     }
 
     /// Returns the token that is cancelled when this process is asked to stop.

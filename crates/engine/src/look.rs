@@ -121,7 +121,7 @@ impl Engine {
         let spec = spec.clone().with_timeout(CHECK_MAX.min(spec.timeout()));
         let run = self.fresh_run();
         let root = self.settings().worktrees.join(CHECKS).join(run.as_str());
-        let dirs = RunDirs { worktree: root.join("tree"), temp: root.join("temp") };
+        let dirs = RunDirs { worktree: root.join("tree"), temp: root.join("temp"), reads: Vec::new() };
         let (tree, made, place) = (dirs.worktree.clone(), root.clone(), root.clone());
         let file = |attempt: &str, source| EngineError::File { attempt: attempt.to_owned(), source };
         let prepared = task::blocking(move || {

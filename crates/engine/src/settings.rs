@@ -1,11 +1,11 @@
 //! What the engine is configured with. Reading files and flags is the binary's business.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use drydock_agent::AgentSpec;
+use drydock_agent::{AgentSpec, Sandbox};
 use drydock_domain::Profile;
 
 use crate::hook::Hooks;
@@ -17,6 +17,10 @@ pub struct Settings {
     pub agents: BTreeMap<String, AgentSpec>,
     /// The profiles: the built-in ones and the configured ones.
     pub profiles: Vec<Profile>,
+    /// What agents, validations and command invariants are confined by.
+    pub sandbox: Sandbox,
+    /// The profiles whose plans run nothing outside a full sandbox.
+    pub sandboxed_profiles: BTreeSet<String>,
     /// The agent of a plan whose action names none.
     pub default_agent: Option<String>,
     /// The profile of a plan that names none.

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use drydock_agent::{Landlock, SandboxMode, landlock};
 use drydock_domain::{Fence, Plan, PlanId, State};
 use drydock_worktree::Git;
 
@@ -110,7 +111,8 @@ impl Engine {
             count => good("agents", format!("{count} configured; `drydock agent check NAME` starts one")),
         };
         let hooks = self.hooks_checkup().await?;
-        Ok((vec![git, store, locks, worktrees, agents, hooks], counts.stale_locks))
+        let sandbox = sandbox(self.settings().sandbox.mode(), landlock());
+        Ok((vec![git, store, locks, worktrees, agents, hooks, sandbox], counts.stale_locks))
     }
 
     /// Removes the directories of runs that are over. The work in each is kept as a snapshot first.
@@ -249,6 +251,43 @@ fn plan_directories(worktrees: PathBuf) -> std::io::Result<Vec<PlanId>> {
         }
     }
     Ok(plans)
+}
+
+/// Says what agents are confined by, and warns where that is less than it could be.
+fn sandbox(mode: SandboxMode, kernel: &Landlock) -> Checkup {
+    let doubtful = |text: String, hint: &str| Checkup {
+        name: "sandbox",
+        grade: Grade::Doubtful,
+        text,
+        hint: Some(hint.to_owned()),
+    };
+    let free = "agents can write wherever you can; run drydock as a user who can write little";
+    match (mode, kernel) {
+        (SandboxMode::Required, Landlock::Absent { reason } | Landlock::Broken { reason }) => {
+            bad("sandbox", format!("it is required, and {reason}"), "no agent can run; use another kernel")
+        }
+        (SandboxMode::Required, Landlock::Partial { abi, lacks }) => bad(
+            "sandbox",
+            format!("it is required in full, and Landlock {abi} {lacks}"),
+            "no agent can run; use Linux 6.2 or newer",
+        ),
+        (SandboxMode::Off, Landlock::Absent { reason }) => doubtful(format!("off, and {reason}"), free),
+        (SandboxMode::Off, _) => doubtful(
+            "off in the configuration, though this kernel has Landlock".to_owned(),
+            "remove `mode = \"off\"` from [sandbox]",
+        ),
+        (SandboxMode::BestEffort, Landlock::Absent { reason }) => doubtful(reason.clone(), free),
+        (SandboxMode::BestEffort, Landlock::Broken { reason }) => {
+            bad("sandbox", reason.clone(), "no agent can run")
+        }
+        (SandboxMode::BestEffort, Landlock::Partial { abi, lacks }) => {
+            doubtful(format!("Landlock {abi}, which {lacks}"), "use Linux 6.2 or newer")
+        }
+        (SandboxMode::BestEffort, Landlock::Full { abi }) => good("sandbox", format!("Landlock {abi}")),
+        (SandboxMode::Required, Landlock::Full { abi }) => {
+            good("sandbox", format!("Landlock {abi}, required"))
+        }
+    }
 }
 
 fn good(name: &'static str, text: String) -> Checkup {

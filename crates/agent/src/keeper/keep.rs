@@ -24,9 +24,11 @@ use rustix::process::{
     set_dumpable_behavior, setsid, wait,
 };
 
+use super::limits::{self, LOOK_PAUSE};
 use super::processes;
-use super::wire::{self, Exit, Report};
+use super::wire::{self, Exit, Report, Terms};
 use crate::environment::KEEPER;
+use crate::sandbox::{Resource, Resources, confine};
 
 /// How long the keeper goes on killing before it reports what it could not kill.
 pub(crate) const SWEEP_PATIENCE: Duration = Duration::from_secs(20);
@@ -73,12 +75,11 @@ fn life(argv: &[OsString]) -> io::Result<ExitCode> {
     control.local_addr().map_err(only_by_drydock)?;
     settle()?;
     // An end of the stream in here means that drydock died or gave up before anything was started.
-    let input = wire::read_opening(&mut &control)?;
-    let (agent, stdin) = match start(argv) {
+    let (terms, input) = wire::read_opening(&mut &control)?;
+    let (agent, stdin) = match start(argv, &terms) {
         Ok(started) => started,
-        Err(error) => {
-            let refused = Report::Refused { errno: error.raw_os_error(), text: error.to_string() };
-            wire::write_report(&mut &control, &refused)?;
+        Err(report) => {
+            wire::write_report(&mut &control, &report)?;
             return Ok(ExitCode::from(UNUSABLE));
         }
     };
@@ -95,12 +96,13 @@ fn life(argv: &[OsString]) -> io::Result<ExitCode> {
     }
     // When drydock does not hear this it is gone, and the reader of orders will see that by itself.
     drop(wire::write_report(&mut &control, &Report::Started));
-    let (exit, survivors) = watch(agent, &happened);
+    limits::take_precedence();
+    let (exit, survivors, exceeded) = watch(agent, &happened, &terms.resources);
     let code = match exit {
         Exit::Code(code) => code,
         Exit::Signal(signal) => 128 + signal,
     };
-    drop(wire::write_report(&mut &control, &Report::Ended { exit, survivors }));
+    drop(wire::write_report(&mut &control, &Report::Ended { exit, survivors, exceeded }));
     Ok(ExitCode::from(u8::try_from(code).unwrap_or(u8::MAX)))
 }
 
@@ -117,8 +119,22 @@ fn settle() -> io::Result<()> {
     }
 }
 
+/// Starts the agent on a thread that is first locked in, so that the agent is and the keeper is not.
+fn start(argv: &[OsString], terms: &Terms) -> Result<(Pid, ChildStdin), Report> {
+    let refused = |error: io::Error| Report::Refused { errno: error.raw_os_error(), text: error.to_string() };
+    limits::lower(&terms.resources).map_err(refused)?;
+    let confined = || {
+        if let Some(cage) = &terms.cage {
+            confine(cage).map_err(|error| Report::Unconfined { text: error.to_string() })?;
+        }
+        spawn(argv).map_err(refused)
+    };
+    let died = || Report::Unconfined { text: "the thread that starts the agent died".to_owned() };
+    thread::scope(|scope| scope.spawn(confined).join().unwrap_or_else(|_| Err(died())))
+}
+
 /// Starts the agent in a process group of its own, with our working directory, environment, output and error.
-fn start(argv: &[OsString]) -> io::Result<(Pid, ChildStdin)> {
+fn spawn(argv: &[OsString]) -> io::Result<(Pid, ChildStdin)> {
     let (program, arguments) = argv
         .split_first()
         .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "no program was named"))?;
@@ -177,17 +193,30 @@ fn exit_of(status: WaitStatus) -> Option<Exit> {
     status.exit_status().map(Exit::Code).or_else(|| status.terminating_signal().map(Exit::Signal))
 }
 
-/// Waits for the end, then sweeps; returns how the agent ended and which processes would not die.
-fn watch(agent: Pid, happened: &Receiver<Happening>) -> (Exit, Vec<i32>) {
+/// Waits for the end, then sweeps; returns how the agent ended, which processes would not die, and what of its limits
+/// it went beyond.
+fn watch(
+    agent: Pid,
+    happened: &Receiver<Happening>,
+    resources: &Resources,
+) -> (Exit, Vec<i32>, Option<Resource>) {
+    let mut exceeded = None;
     let exit = loop {
-        match happened.recv() {
+        match happened.recv_timeout(LOOK_PAUSE) {
             Ok(Happening::Terminate) => signal_group(agent, Signal::TERM),
             Ok(Happening::Exited(exit)) => break Some(exit),
-            Ok(Happening::Childless) => return (KILLED, Vec::new()),
-            Ok(Happening::Released) | Err(_) => break None,
+            Ok(Happening::Childless) => return (KILLED, Vec::new(), None),
+            Ok(Happening::Released) | Err(RecvTimeoutError::Disconnected) => break None,
+            Err(RecvTimeoutError::Timeout) => {
+                exceeded = limits::exceeded(resources);
+                if exceeded.is_some() {
+                    break None;
+                }
+            }
         }
     };
-    sweep(agent, exit, happened)
+    let (exit, survivors) = sweep(agent, exit, happened);
+    (exit, survivors, exceeded)
 }
 
 fn sweep(agent: Pid, mut exit: Option<Exit>, happened: &Receiver<Happening>) -> (Exit, Vec<i32>) {

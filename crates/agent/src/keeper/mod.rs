@@ -1,6 +1,7 @@
 //! The process between drydock and what it starts: nothing of a run outlives its keeper, and no keeper its drydock.
 
 mod keep;
+mod limits;
 pub(crate) mod processes;
 pub(crate) mod wire;
 

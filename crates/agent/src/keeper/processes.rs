@@ -40,6 +40,60 @@ pub(crate) fn kill_descendants() -> io::Result<Vec<i32>> {
     Ok(alive.iter().map(|process| process.pid).collect())
 }
 
+/// Returns the descendants of this process that are alive, or the first few more than `most` of them.
+///
+/// Asks the kernel for the children of each, which costs by the size of the run and not of the machine; a kernel that
+/// does not say is read whole. What forks or ends meanwhile may be missed: this is for limits, not for killing.
+pub(crate) fn living_descendants(most: u64) -> io::Result<Vec<i32>> {
+    let own = std::process::id().cast_signed();
+    let mut found = BTreeSet::new();
+    let mut parents = vec![own];
+    while let Some(parent) = parents.pop() {
+        // A fork bomb grows while it is counted; knowing that there are too many is enough.
+        if found.len() as u64 > most {
+            break;
+        }
+        match children(parent) {
+            Ok(children) => parents.extend(children.into_iter().filter(|child| found.insert(*child))),
+            Err(error) if parent == own => {
+                tracing::trace!(%error, "the kernel does not list children");
+                let alive = descendants(&all()?, own).into_iter().filter(|process| !process.zombie);
+                return Ok(alive.map(|process| process.pid).collect());
+            }
+            // It ended since it was listed.
+            Err(_) => {}
+        }
+    }
+    Ok(found.into_iter().collect())
+}
+
+/// Returns how many threads a user has.
+pub(crate) fn threads_of(user: u32) -> io::Result<u64> {
+    let mut threads = 0;
+    for process in all()? {
+        // One that ended meanwhile has none.
+        let Ok(status) = fs::read_to_string(format!("/proc/{}/status", process.pid)) else { continue };
+        let field = |name: &str| {
+            status.lines().find_map(|line| {
+                line.strip_prefix(name)?.split_ascii_whitespace().next()?.parse::<u64>().ok()
+            })
+        };
+        if field("Uid:") == Some(u64::from(user)) {
+            threads += field("Threads:").unwrap_or(1);
+        }
+    }
+    Ok(threads)
+}
+
+fn children(pid: i32) -> io::Result<Vec<i32>> {
+    let mut children = Vec::new();
+    for thread in fs::read_dir(format!("/proc/{pid}/task"))? {
+        let listed = fs::read_to_string(thread?.path().join("children"))?;
+        children.extend(listed.split_ascii_whitespace().filter_map(|number| number.parse::<i32>().ok()));
+    }
+    Ok(children)
+}
+
 /// Sends SIGKILL to every process whose environment at its start held `entry`, and returns how many there were.
 ///
 /// This is for the descendants of a keeper that was itself killed: they are no longer below anything of ours.

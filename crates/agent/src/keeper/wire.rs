@@ -1,8 +1,8 @@
 //! What drydock and a keeper say to each other, over one socket that is the keeper's standard input.
 //!
-//! To the keeper: the length of the agent's standard input (8 bytes, little endian), those bytes, and from then on
-//! orders of one byte. The end of the stream is an order too, the strongest one: *kill everything now*. The kernel
-//! gives that order for us when drydock dies, whatever it dies of.
+//! To the keeper: the terms of the run and the agent's standard input, each as a length (8 bytes, little endian) and so
+//! many bytes, and from then on orders of one byte. The end of the stream is an order too, the strongest one: *kill
+//! everything now*. The kernel gives that order for us when drydock dies, whatever it dies of.
 //!
 //! A socket and not signals: a parent-death signal is tied to the *thread* that started the keeper, and threads of an
 //! async runtime come and go; a handler for SIGTERM cannot be had without unsafe code; and a signal sent before the
@@ -16,11 +16,21 @@ use std::io::{self, Read, Write};
 
 use serde::{Deserialize, Serialize};
 
+use crate::sandbox::{Cage, Resource, Resources};
+
 /// The order to ask the agent's process group politely to end (SIGTERM). All else is left to the end of the stream.
 pub(crate) const TERMINATE: u8 = b'T';
 
-/// The longest standard input a keeper takes, so that a stray number is not taken for a length.
-const INPUT_MAX: u64 = 256 * 1024 * 1024;
+/// The longest part of an opening that a keeper takes, so that a stray number is not taken for a length.
+const PART_MAX: u64 = 256 * 1024 * 1024;
+
+/// Under which terms a keeper starts the agent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Terms {
+    /// Where it may write and read; everywhere when there is none.
+    pub(crate) cage: Option<Cage>,
+    pub(crate) resources: Resources,
+}
 
 /// What a keeper reports: `Started` then `Ended`, or only `Refused`.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,8 +40,10 @@ pub(crate) enum Report {
     Started,
     /// The system did not start the agent; no process exists.
     Refused { errno: Option<i32>, text: String },
+    /// The sandbox could not be made; no process exists.
+    Unconfined { text: String },
     /// The agent ended and every descendant is gone, except those listed, which could not be killed in time.
-    Ended { exit: Exit, survivors: Vec<i32> },
+    Ended { exit: Exit, survivors: Vec<i32>, exceeded: Option<Resource> },
 }
 
 /// How the agent's own process ended.
@@ -43,24 +55,32 @@ pub(crate) enum Exit {
 }
 
 /// Returns the first bytes that drydock sends.
-pub(crate) fn opening(input: &[u8]) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(8 + input.len());
-    bytes.extend_from_slice(&(input.len() as u64).to_le_bytes());
-    bytes.extend_from_slice(input);
-    bytes
+pub(crate) fn opening(terms: &Terms, input: &[u8]) -> io::Result<Vec<u8>> {
+    let terms = serde_json::to_vec(terms)?;
+    let mut bytes = Vec::with_capacity(16 + terms.len() + input.len());
+    for part in [&terms, input] {
+        bytes.extend_from_slice(&(part.len() as u64).to_le_bytes());
+        bytes.extend_from_slice(part);
+    }
+    Ok(bytes)
 }
 
-/// Reads the agent's standard input from the opening.
-pub(crate) fn read_opening(from: &mut impl Read) -> io::Result<Vec<u8>> {
+/// Reads the terms and the agent's standard input from the opening.
+pub(crate) fn read_opening(from: &mut impl Read) -> io::Result<(Terms, Vec<u8>)> {
+    let terms = read_part(from)?;
+    Ok((serde_json::from_slice(&terms)?, read_part(from)?))
+}
+
+fn read_part(from: &mut impl Read) -> io::Result<Vec<u8>> {
     let mut length = [0; 8];
     from.read_exact(&mut length)?;
     let length = u64::from_le_bytes(length);
-    if length > INPUT_MAX {
+    if length > PART_MAX {
         return Err(io::Error::new(io::ErrorKind::InvalidData, "the opening is too long"));
     }
-    let mut input = Vec::new();
-    from.take(length).read_to_end(&mut input)?;
-    if input.len() as u64 == length { Ok(input) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
+    let mut part = Vec::new();
+    from.take(length).read_to_end(&mut part)?;
+    if part.len() as u64 == length { Ok(part) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
 }
 
 /// Writes one report as a line.

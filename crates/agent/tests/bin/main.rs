@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use drydock_agent::{Runner, keep};
+use drydock_agent::{RunDirs, Runner, keep};
 use tokio_util::sync::CancellationToken;
 
 fn main() -> ExitCode {
@@ -24,14 +24,9 @@ fn run(arguments: Vec<OsString>) -> ExitCode {
     let directory = PathBuf::from(&arguments[1]);
     let runner = Runner::new(vec!["/proc/self/exe".into(), "__keep".into(), "--".into()]);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-    let shell = runner.shell(
-        &command,
-        &directory,
-        &BTreeMap::new(),
-        &directory.join("temp"),
-        Duration::from_secs(60),
-        CancellationToken::new(),
-    );
+    let dirs = RunDirs { temp: directory.join("temp"), worktree: directory, reads: Vec::new() };
+    let shell =
+        runner.shell(&command, &dirs, &BTreeMap::new(), Duration::from_secs(60), CancellationToken::new());
     match runtime.block_on(shell) {
         Ok(_) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,

@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod endings;
+mod escaping;
 mod leaving_nothing;
 mod output;
 mod scripts;

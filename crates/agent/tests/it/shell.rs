@@ -11,7 +11,7 @@ use crate::world::{World, alive, until};
 async fn shell(world: &World, command: &str, timeout: Duration, stop: CancellationToken) -> ShellResult {
     let env = BTreeMap::from([("A".to_owned(), "b".to_owned())]);
     let dirs = world.dirs();
-    world.runner.shell(command, &dirs.worktree, &env, &dirs.temp, timeout, stop).await.unwrap()
+    world.runner.shell(command, &dirs, &env, timeout, stop).await.unwrap()
 }
 
 const LONG: Duration = Duration::from_secs(60);
@@ -68,7 +68,7 @@ async fn a_variable_that_cannot_be_set_is_named() {
     let world = World::new();
     let env = BTreeMap::from([("A=B".to_owned(), "x".to_owned())]);
     let dirs = world.dirs();
-    let run = world.runner.shell("true", &dirs.worktree, &env, &dirs.temp, LONG, CancellationToken::new());
+    let run = world.runner.shell("true", &dirs, &env, LONG, CancellationToken::new());
     let error = run.await.expect_err("the name is impossible");
     assert!(matches!(&error, StartError::Environment { name, .. } if name == "A=B"), "{error}");
 }

@@ -64,6 +64,7 @@ async fn the_environment_holds_nothing_but_what_was_meant() {
         "DRYDOCK_TASK",
         "DRYDOCK_WORKTREE",
         "GIT_CONFIG_NOSYSTEM",
+        "GIT_OPTIONAL_LOCKS",
         "GIT_TERMINAL_PROMPT",
         "HOME",
         "LANG",

@@ -45,7 +45,7 @@ impl World {
     }
 
     pub(crate) fn dirs(&self) -> RunDirs {
-        RunDirs { worktree: self.worktree(), temp: self.directory.path().join("temp") }
+        RunDirs { worktree: self.worktree(), temp: self.directory.path().join("temp"), reads: Vec::new() }
     }
 
     pub(crate) fn worktree(&self) -> PathBuf {

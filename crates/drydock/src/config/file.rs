@@ -1,13 +1,13 @@
 //! The configuration file: read once, checked as a whole. Whatever does not make sense is refused with the file, the
 //! line and the reason; nothing is guessed or skipped.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use drydock_agent::AgentSpec;
+use drydock_agent::{AgentSpec, Sandbox};
 use drydock_api::{Code, Problem};
 use drydock_domain::Profile;
 use drydock_engine::Hook;
@@ -26,6 +26,10 @@ pub(crate) struct Config {
     pub(crate) agents: BTreeMap<String, AgentSpec>,
     /// The profiles: the built-in ones and the configured ones.
     pub(crate) profiles: Vec<Profile>,
+    /// What agents, validations and command invariants are confined by.
+    pub(crate) sandbox: Sandbox,
+    /// The profiles whose plans run nothing outside a full sandbox.
+    pub(crate) sandboxed_profiles: BTreeSet<String>,
     /// The agent of a plan that names none.
     pub(crate) default_agent: Option<String>,
     /// The profile of a plan that names none.
@@ -41,6 +45,8 @@ impl Default for Config {
         Self {
             agents: BTreeMap::new(),
             profiles: Profile::built_in(),
+            sandbox: Sandbox::default(),
+            sandboxed_profiles: BTreeSet::new(),
             default_agent: None,
             default_profile: Profile::DEFAULT.to_owned(),
             lock_ttl: TTL_DEFAULT,
@@ -57,6 +63,8 @@ struct Written {
     agents: BTreeMap<String, AgentSpec>,
     #[serde(default)]
     profiles: BTreeMap<String, profile::Written>,
+    #[serde(default)]
+    sandbox: Sandbox,
     #[serde(default)]
     defaults: Defaults,
     #[serde(default)]
@@ -151,6 +159,8 @@ fn parse(text: &str, directory: &Path) -> Result<Config, Refusal> {
     Ok(Config {
         agents: agents.collect(),
         profiles,
+        sandbox: written.sandbox,
+        sandboxed_profiles: profile::sandboxed(&written.profiles),
         default_agent: written.defaults.agent,
         default_profile,
         lock_ttl,

@@ -1,7 +1,8 @@
 //! Profiles as configured: each extends another, and what it does not say it takes from there.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use drydock_agent::SandboxMode;
 use drydock_domain::{OnDivergence, Phase, Profile};
 use serde::Deserialize;
 
@@ -12,6 +13,7 @@ pub(crate) struct Written {
     extends: Option<String>,
     on_divergence: Option<OnDivergence>,
     asks_before: Option<Vec<Phase>>,
+    sandbox: Option<SandboxMode>,
 }
 
 /// Returns the built-in profiles and the configured ones, each with what it extends filled in.
@@ -22,11 +24,34 @@ pub(crate) fn resolve(written: &BTreeMap<String, Written>) -> Result<Vec<Profile
             "profile {name:?} is built in; give yours another name and `extends = {name:?}`"
         ));
     }
+    let lesser = |layer: &Written| layer.sandbox.is_some_and(|mode| mode != SandboxMode::Required);
+    if let Some((name, _)) = written.iter().find(|(_, layer)| lesser(layer)) {
+        return Err(format!(
+            "profile {name:?} can only require the sandbox; set `sandbox = \"required\"` or leave it out"
+        ));
+    }
     let built_in = all.clone();
     for name in written.keys() {
         all.push(one(name, written, &built_in)?);
     }
     Ok(all)
+}
+
+/// Returns the profiles that require a sandbox, themselves or by what they extend. A profile can only ask for more
+/// than the configuration does, so what else it could say about the sandbox is refused.
+pub(crate) fn sandboxed(written: &BTreeMap<String, Written>) -> BTreeSet<String> {
+    let requires = |name: &String| {
+        let mut at = Some(name);
+        // `resolve` has refused circles and names that lead nowhere.
+        while let Some(layer) = at.and_then(|name| written.get(name)) {
+            if layer.sandbox == Some(SandboxMode::Required) {
+                return true;
+            }
+            at = layer.extends.as_ref();
+        }
+        false
+    };
+    written.keys().filter(|name| requires(name)).cloned().collect()
 }
 
 fn one(name: &str, written: &BTreeMap<String, Written>, built_in: &[Profile]) -> Result<Profile, String> {
@@ -79,12 +104,20 @@ mod tests {
     }
 
     #[test]
+    fn a_sandbox_is_required_of_all_that_extend_who_requires_it() {
+        let text = "[a]\nextends = 'b'\n[b]\nsandbox = 'required'\n[c]\nextends = 'auto'";
+        let sandboxed = sandboxed(&toml::from_str(text).unwrap());
+        assert_eq!(sandboxed.iter().map(String::as_str).collect::<Vec<_>>(), ["a", "b"]);
+    }
+
+    #[test]
     fn a_circle_an_unknown_base_and_a_built_in_name_are_refused() {
         for (text, reason) in [
             ("[a]\nextends = 'b'\n[b]\nextends = 'a'", "a -> b -> a"),
             ("[a]\nextends = 'a'", "itself"),
             ("[a]\nextends = 'b'\n[b]\nextends = 'nobody'", "profile \"b\" extends \"nobody\""),
             ("[auto]\nasks_before = []", "built in"),
+            ("[a]\nsandbox = 'off'", "only require"),
         ] {
             let refusal = resolved(text).expect_err(text);
             assert!(refusal.contains(reason), "{text}: {refusal}");

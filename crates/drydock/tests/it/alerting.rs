@@ -31,7 +31,8 @@ impl Desk {
     fn hooks(&self, hooks: &str) {
         let agent =
             "[agents.writer]\nprotocol = \"command\"\ncommand = [\"sh\", \"-c\", \"echo hi > hello.txt\"]\n";
-        self.world.write("hooks.toml", &format!("[locks]\nttl = \"5s\"\n{agent}{hooks}"));
+        let sandbox = format!("[sandbox]\nwrite = [{}]\n", Value::from(self.world.place("")));
+        self.world.write("hooks.toml", &format!("[locks]\nttl = \"5s\"\n{sandbox}{agent}{hooks}"));
         self.drydock(&["plan", "list"]).expect(0);
     }
 

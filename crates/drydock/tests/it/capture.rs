@@ -5,7 +5,7 @@ use crate::world::{World, list};
 on_both! {
     /// S3.3. Breaks when a kind of change is not captured, or when something else than the record lands.
     fn every_kind_of_change_lands_exactly(kind: Kind) {
-        let world = World::with_writer(kind, "echo tracked >> README.md; git mv src/main.txt src/moved.txt; \
+        let world = World::with_writer(kind, "echo tracked >> README.md; mv src/main.txt src/moved.txt; \
             rm src/other.txt; mkdir -p new/deep; echo untracked > 'new/deep/with space.txt'; \
             printf '\\000\\001\\377' > blob.bin; chmod +x run.sh; ln -s README.md link; \
             mkdir -p .drydock; echo secret > .drydock/notes; echo junk > ignored.log");

@@ -14,6 +14,7 @@ mod racing;
 mod receiver;
 mod recovering;
 mod refusing;
+mod sandboxing;
 mod signals;
 mod steering;
 mod transitions;

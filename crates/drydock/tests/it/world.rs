@@ -54,6 +54,7 @@ pub(crate) struct World {
     home: TempDir,
     store: String,
     agents: Mutex<BTreeMap<String, String>>,
+    settings: Mutex<String>,
     database: Option<Database>,
 }
 
@@ -71,7 +72,7 @@ impl World {
         };
         fs::create_dir_all(home.path().join("store")).unwrap();
         let agents = Mutex::default();
-        let world = Self { repo: Repo::new(), home, store, agents, database };
+        let world = Self { repo: Repo::new(), home, store, agents, settings: Mutex::default(), database };
         world.configure();
         world.ok(&["project", "add", "app", "--repo", world.repo.path().to_str().unwrap()]);
         world
@@ -91,8 +92,19 @@ impl World {
         self.configure();
     }
 
+    /// Adds tables to the configuration.
+    pub(crate) fn settings(&self, text: &str) {
+        self.settings.lock().unwrap().push_str(text);
+        self.configure();
+    }
+
     fn configure(&self) {
-        let mut text = String::from("[locks]\nttl = \"5s\"\n");
+        // Agents of these tests leave marks in the home for the test to see, so they may write there.
+        let mut text = format!(
+            "[locks]\nttl = \"5s\"\n[sandbox]\nwrite = [{}]\n{}",
+            Value::from(self.place("")),
+            self.settings.lock().unwrap()
+        );
         for (name, script) in self.agents.lock().unwrap().iter() {
             // A JSON string is a TOML string as well.
             let script = Value::from(script.as_str());

@@ -69,12 +69,13 @@ impl Scope<'_> {
         let spec = spec.as_author(&author.name, &author.email);
         let invariants = effective_for(self.engine, &self.plan).await?;
         let job = self.job(role, &invariants);
-        let dirs = RunDirs { worktree: self.tree(), temp: self.temp() };
-        self.note(Event::Agent { what: "started", details: json!({ "agent": name, "role": role.name() }) })
-            .await?;
+        let runner = self.engine.runner_for(&self.plan);
+        let sandbox = runner.confinement(&spec);
+        let details = json!({ "agent": name, "role": role.name(), "sandbox": sandbox });
+        self.note(Event::Agent { what: "started", details }).await?;
         let (signals, heard) = mpsc::channel(SIGNALS_MAX);
         let stop = self.stop.child_token();
-        let running = self.engine.runner().agent(&spec, &job, &dirs, signals, stop.clone());
+        let running = runner.agent(&spec, &job, &self.dirs(), signals, stop.clone());
         let mut listener = Listener::new(self, name, checkout);
         let (ending, listened) = tokio::join!(running, async {
             let listened = listener.listen(heard, &stop).await;
@@ -86,6 +87,13 @@ impl Scope<'_> {
         listened?;
         let (choices, question) = (listener.choices, listener.question);
         self.agent_ended(name, checkout, ending, choices, question).await
+    }
+
+    /// Returns where an agent or a command of this run works.
+    pub(super) fn dirs(&self) -> RunDirs {
+        // Git reads the repository from the worktree; nothing in there can be written.
+        let reads = vec![self.repository.common_dir().to_owned()];
+        RunDirs { worktree: self.tree(), temp: self.temp(), reads }
     }
 
     fn job(&self, role: Role, invariants: &[Invariant]) -> Task {
@@ -129,9 +137,11 @@ impl Scope<'_> {
         match ending {
             Ok(Ending::Finished) => Ok(AgentEnd::Finished { choices }),
             Ok(Ending::Stopped) => Ok(AgentEnd::Ended(End::Stopped)),
-            Ok(Ending::Failed { tail, .. } | Ending::Killed { tail, .. }) => {
-                failed(ErrorClass::AgentFailed, format!("agent {name} {how}{}", said(&tail)))
-            }
+            Ok(
+                Ending::Failed { tail, .. }
+                | Ending::Killed { tail, .. }
+                | Ending::LimitExceeded { tail, .. },
+            ) => failed(ErrorClass::AgentFailed, format!("agent {name} {how}{}", said(&tail))),
             Ok(Ending::TimedOut { tail, .. }) => {
                 failed(ErrorClass::AgentTimedOut, format!("agent {name} {how}{}", said(&tail)))
             }
@@ -165,6 +175,7 @@ pub(crate) fn wording(ending: &Ending) -> String {
         Ending::TimedOut { after, .. } => format!("took longer than {} s", after.as_secs()),
         Ending::Stopped => "was stopped".to_owned(),
         Ending::OutputExceeded { limit } => format!("wrote more than {limit} bytes"),
+        Ending::LimitExceeded { what, max, .. } => format!("used more than {max} {what}"),
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-use drydock_agent::Ending;
+use drydock_agent::{Ending, RunDirs};
 use drydock_domain::{Event, Validation, ValidationRun};
 
 use super::scope::Scope;
@@ -34,12 +34,9 @@ impl Scope<'_> {
             ("DRYDOCK_RUN".to_owned(), self.run.to_string()),
             ("DRYDOCK_PHASE".to_owned(), self.plan.stage.phase().to_string()),
         ]);
-        let command = &validation.command;
-        let answer = self
-            .engine
-            .runner()
-            .shell(command, tree, &environment, &self.temp(), timeout, self.stop.clone())
-            .await;
+        let (command, dirs) = (&validation.command, RunDirs { worktree: tree.to_owned(), ..self.dirs() });
+        let runner = self.engine.runner_for(&self.plan);
+        let answer = runner.shell(command, &dirs, &environment, timeout, self.stop.clone()).await;
         let (passed, how, output) = match answer {
             Err(error) => (false, error.to_string(), String::new()),
             Ok(result) => {
@@ -61,6 +58,7 @@ fn judge(ending: &Ending) -> Option<(bool, String)> {
         Ending::Killed { signal, .. } => Some((false, format!("killed by signal {signal}"))),
         Ending::TimedOut { after, .. } => Some((false, format!("took longer than {} s", after.as_secs()))),
         Ending::OutputExceeded { limit } => Some((false, format!("wrote more than {limit} bytes"))),
+        Ending::LimitExceeded { what, max, .. } => Some((false, format!("used more than {max} {what}"))),
         Ending::Stopped => None,
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use drydock_agent::Ending;
+use drydock_agent::{Ending, RunDirs};
 use drydock_domain::{Check, Enforcement, Finding, Invariant, Phase, Plan, Project, Rule, effective};
 use drydock_worktree::{CommitId, Repository};
 use tokio_util::sync::CancellationToken;
@@ -80,7 +80,7 @@ impl Engine {
                 (Rule::Command(_), _, Err(reason)) => Check::Unknown(reason.clone()),
                 (Rule::Command(command), _, Ok(place)) => {
                     let facts = gather(plan, project, at, DiffFacts::default());
-                    self.command_check(command, place, &facts, &subject, stop).await
+                    self.command_check(command, place, plan, &facts, &subject, stop).await
                 }
             };
             findings.push(Finding { invariant: rule.name, scope: rule.scope, check });
@@ -117,8 +117,9 @@ impl Engine {
         subject: &Subject,
     ) -> Result<CommandPlace, String> {
         if !rules.iter().any(|rule| matches!(rule.rule, Rule::Command(_))) {
-            return Ok(CommandPlace { root: None, alive: None });
+            return Ok(CommandPlace { root: None, alive: None, reads: Vec::new() });
         }
+        let reads = vec![repository.common_dir().to_owned()];
         let name = format!("rules-{}", self.fresh_run());
         let root = self.settings().worktrees.join(plan.id.as_str()).join(name);
         let (repository, commit, path) = (repository.clone(), subject.to.clone(), root.join("tree"));
@@ -128,13 +129,14 @@ impl Engine {
             repository.checkout_detached(&path, &commit).map(|_| alive).map_err(|error| error.to_string())
         });
         let alive = made.await.map_err(|error| format!("no checkout could be made for it: {error}"))?;
-        Ok(CommandPlace { root: Some(root), alive: Some(alive) })
+        Ok(CommandPlace { root: Some(root), alive: Some(alive), reads })
     }
 
     async fn command_check(
         &self,
         command: &str,
         place: &CommandPlace,
+        plan: &Plan,
         facts: &Facts,
         subject: &Subject,
         stop: &CancellationToken,
@@ -147,9 +149,10 @@ impl Engine {
             ("DRYDOCK_BASE".to_owned(), subject.from.to_string()),
             ("DRYDOCK_HEAD".to_owned(), subject.to.to_string()),
         ]);
-        let (tree, temp) = (root.join("tree"), root.join("temp"));
-        let answer =
-            self.runner().shell(command, &tree, &environment, &temp, COMMAND_MAX, stop.clone()).await;
+        let dirs =
+            RunDirs { worktree: root.join("tree"), temp: root.join("temp"), reads: place.reads.clone() };
+        let runner = self.runner_for(plan);
+        let answer = runner.shell(command, &dirs, &environment, COMMAND_MAX, stop.clone()).await;
         match answer {
             Err(error) => Check::Unknown(error.to_string()),
             Ok(result) => judge(command, result.ending, result.output.trim_end()),
@@ -157,7 +160,7 @@ impl Engine {
     }
 
     async fn command_place_remove(&self, repository: Repository, place: CommandPlace) {
-        let CommandPlace { root: Some(root), alive } = place else { return };
+        let CommandPlace { root: Some(root), alive, .. } = place else { return };
         drop(alive);
         let removed = task::blocking(move || remove(&repository, &root)).await;
         if let Err(error) = removed {
@@ -171,6 +174,8 @@ struct CommandPlace {
     root: Option<PathBuf>,
     /// Held, so that nobody takes the place for a leftover.
     alive: Option<Alive>,
+    /// What commands read beside it: the repository, for git.
+    reads: Vec<PathBuf>,
 }
 
 fn remove(repository: &Repository, root: &Path) -> Result<(), String> {
@@ -190,6 +195,9 @@ fn judge(command: &str, ending: Ending, output: &str) -> Check {
         Ending::Killed { signal, .. } => Check::Unknown(format!("`{command}` was killed by signal {signal}")),
         Ending::TimedOut { after, .. } => {
             Check::Unknown(format!("`{command}` took longer than {} s", after.as_secs()))
+        }
+        Ending::LimitExceeded { what, max, .. } => {
+            Check::Unknown(format!("`{command}` used more than {max} {what}"))
         }
         Ending::Stopped => Check::Unknown(format!("`{command}` was stopped")),
         Ending::OutputExceeded { .. } => Check::Unknown(format!("`{command}` wrote too much output")),

@@ -1,0 +1,15 @@
+//! Where a run may write and read, and how much it may use: what is configured, and what the kernel makes of it.
+
+mod kernel;
+mod policy;
+mod powers;
+mod resources;
+mod size;
+
+pub(crate) use kernel::{Cage, confine};
+pub use kernel::{Landlock, landlock};
+pub(crate) use policy::{Floor, describe};
+pub use policy::{Reads, Sandbox, SandboxMode};
+pub use resources::Resource;
+pub(crate) use resources::{Resources, WrittenResources};
+pub(crate) use size::Size;
