@@ -34,9 +34,16 @@ impl Captured {
 
 /// What a snapshot does with `.drydock/`.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum OwnFolder {
+pub(crate) enum OwnFolder {
     AsInParent,
     AsFound,
+}
+
+/// Everything in a directory, as a tree and as an index that knows its files.
+pub(crate) struct Snapshot {
+    pub(crate) index: PrivateIndex,
+    pub(crate) tree: TreeId,
+    pub(crate) changes: Vec<RawChange>,
 }
 
 impl Checkout {
@@ -50,7 +57,7 @@ impl Checkout {
         author: &Signature,
     ) -> Result<Captured, GitError> {
         let attempt = format!("capture {}", self.path().display());
-        let (tree, changes) = self.snapshot(parent, OwnFolder::AsInParent, &attempt)?;
+        let Snapshot { tree, changes, .. } = self.snapshot(parent, OwnFolder::AsInParent, &attempt)?;
         for change in &changes {
             path_text(&change.path)?;
         }
@@ -61,16 +68,16 @@ impl Checkout {
     /// Returns the paths in the directory that differ from a commit, those in `.drydock/` included.
     pub fn changed_paths(&self, base: &CommitId) -> Result<Vec<String>, GitError> {
         let attempt = format!("look for changes in {}", self.path().display());
-        let (_, changes) = self.snapshot(base, OwnFolder::AsFound, &attempt)?;
+        let Snapshot { changes, .. } = self.snapshot(base, OwnFolder::AsFound, &attempt)?;
         changes.iter().map(|change| path_text(&change.path)).collect()
     }
 
-    fn snapshot(
+    pub(crate) fn snapshot(
         &self,
         parent: &CommitId,
         own: OwnFolder,
         attempt: &str,
-    ) -> Result<(TreeId, Vec<RawChange>), GitError> {
+    ) -> Result<Snapshot, GitError> {
         let guard = self.place.guard()?;
         let index = match PrivateIndex::copy_of(&self.place, attempt)? {
             Copied::Index(index) => index,
@@ -97,7 +104,7 @@ impl Checkout {
         // A link to a commit that is in no repository but the agent's would lose the agent's work.
         match changes.iter().find(|change| change.mode_after == GITLINK && change.mode_before != GITLINK) {
             Some(nested) => Err(GitError::NestedRepository { path: lossy(&nested.path) }),
-            None => Ok((tree, changes)),
+            None => Ok(Snapshot { index, tree, changes }),
         }
     }
 
@@ -132,7 +139,7 @@ impl Checkout {
     }
 }
 
-fn is_own(change: &RawChange) -> bool {
+pub(crate) fn is_own(change: &RawChange) -> bool {
     match change.path.strip_prefix(OWN_FOLDER.as_bytes()) {
         Some(rest) => rest.is_empty() || rest.starts_with(b"/"),
         None => false,

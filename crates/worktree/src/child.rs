@@ -51,29 +51,30 @@ pub(crate) fn run(mut command: Command, input: Vec<u8>, limit: Duration) -> Resu
     }
 }
 
-/// A child that is talked to line by line; dropping it ends it.
+/// A child that is talked to in parts that a byte ends, such as lines; dropping it ends it.
 pub(crate) struct Conversation {
     child: Child,
     stdin: Option<ChildStdin>,
-    lines: Receiver<String>,
+    parts: Receiver<String>,
     stderr: Receiver<Vec<u8>>,
     deadline: Instant,
 }
 
 impl Conversation {
-    pub(crate) fn start(mut command: Command, limit: Duration) -> Result<Conversation, Broken> {
+    pub(crate) fn start(mut command: Command, end: u8, limit: Duration) -> Result<Conversation, Broken> {
         let mut child = spawn(&mut command, Stdio::piped())?;
-        let (sender, lines) = channel();
+        let (sender, parts) = channel();
         let stdout = child.stdout.take();
         thread::spawn(move || {
-            for line in BufReader::new(stdout?).lines() {
-                sender.send(line.ok()?).ok()?;
+            for part in BufReader::new(stdout?).split(end) {
+                // Only ids and fixed words are of use to anybody who asks.
+                sender.send(String::from_utf8_lossy(&part.ok()?).into_owned()).ok()?;
             }
             Some(())
         });
         let stderr = read_all(child.stderr.take());
         let stdin = child.stdin.take();
-        Ok(Conversation { child, stdin, lines, stderr, deadline: Instant::now() + limit })
+        Ok(Conversation { child, stdin, parts, stderr, deadline: Instant::now() + limit })
     }
 
     /// Sends bytes; a child that has gone shows in the answer that does not come.
@@ -85,10 +86,10 @@ impl Conversation {
         }
     }
 
-    /// Waits for a line. `Ok(None)` means that the child has ended instead.
-    pub(crate) fn line(&mut self) -> Result<Option<String>, Broken> {
-        match self.lines.recv_timeout(self.deadline.saturating_duration_since(Instant::now())) {
-            Ok(line) => Ok(Some(line)),
+    /// Waits for a part. `Ok(None)` means that the child has ended instead.
+    pub(crate) fn part(&mut self) -> Result<Option<String>, Broken> {
+        match self.parts.recv_timeout(self.deadline.saturating_duration_since(Instant::now())) {
+            Ok(part) => Ok(Some(part)),
             Err(RecvTimeoutError::Disconnected) => Ok(None),
             Err(RecvTimeoutError::Timeout) => Err(Broken::TimedOut),
         }
@@ -99,7 +100,7 @@ impl Conversation {
         self.stdin = None;
         let stderr = receive(&self.stderr, self.deadline).ok_or(Broken::TimedOut)?;
         let status = wait(&mut self.child, self.deadline).ok_or(Broken::TimedOut)?;
-        let stdout = self.lines.try_iter().collect::<Vec<_>>().join("\n").into_bytes();
+        let stdout = self.parts.try_iter().collect::<Vec<_>>().join("\n").into_bytes();
         Ok(Ended { status, stdout, stderr })
     }
 }

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 #[non_exhaustive]
 pub enum GitError {
     /// There is no git program.
-    #[error("could not find git: install git 2.40 or later and make sure that PATH names it")]
+    #[error("could not find git: install git 2.41 or later and make sure that PATH names it")]
     Missing,
     /// The program is older than what is needed.
     #[error("{} is git {found}, but {needed} or later is needed", program.display())]
@@ -193,6 +193,18 @@ impl GitError {
     pub(crate) fn unexpected(attempt: &str, detail: impl Into<String>) -> Self {
         Self::Unexpected { attempt: attempt.to_owned(), detail: detail.into() }
     }
+}
+
+/// Returns what an error says, with its causes.
+pub(crate) fn told(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        cause = error.source();
+    }
+    text
 }
 
 /// Why a directory cannot be used as a project's repository.

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use crate::error::GitError;
 use crate::run::Call;
 
-/// `merge-tree --merge-base` came with this version.
-const VERSION_MIN: (u32, u32) = (2, 40);
-const VERSION_MIN_TEXT: &str = "2.40";
+/// `fetch --porcelain` came with this version.
+const VERSION_MIN: (u32, u32) = (2, 41);
+const VERSION_MIN_TEXT: &str = "2.41";
 
 /// Variables that are handed on from our own environment, which is trusted.
 const HANDED_ON: &[&str] =

@@ -28,7 +28,7 @@ use crate::lock::IndexLock;
 use crate::name;
 use crate::placement::operation_under_way;
 use crate::private_index::{Copied, PrivateIndex};
-use crate::refs::{Moved, Prepared, PreparedMove};
+use crate::refs::{Moved, Permit, Prepared, PreparedMove};
 use crate::repository::Repository;
 use crate::run::{LIMIT_FILES, Place};
 use crate::worktrees::Worktree;
@@ -64,7 +64,7 @@ pub enum Landing {
 }
 
 /// Who has a branch checked out.
-enum Holder {
+pub(crate) enum Holder {
     Nobody,
     Worktree(Place),
     Occupied { worktree: PathBuf, operation: &'static str },
@@ -99,18 +99,19 @@ impl Repository {
         if !self.is_ancestor(from, to)? {
             return Err(GitError::NotForward { from: from.to_string(), to: to.to_string() });
         }
+        let permit = Permit { name: permit, object: to.as_str(), note: "drydock: land" };
         match self.holder(&worktrees, &full) {
-            Holder::Nobody => match self.branch_move(&full, from, to, permit)? {
+            Holder::Nobody => match self.branch_move(&full, from, to, &permit)? {
                 Moved::Done => Ok(Landing::Moved),
                 Moved::Elsewhere(found) => Ok(Landing::Stale { found }),
                 Moved::Revoked => Ok(Landing::Revoked),
             },
-            Holder::Worktree(place) => land_files(&place, &full, from, to, permit, &attempt),
+            Holder::Worktree(place) => land_files(&place, &full, from, to, &permit, &attempt),
             Holder::Occupied { worktree, operation } => Ok(Landing::Occupied { worktree, operation }),
         }
     }
 
-    fn holder(&self, worktrees: &[Worktree], full: &str) -> Holder {
+    pub(crate) fn holder(&self, worktrees: &[Worktree], full: &str) -> Holder {
         let mut holders = Vec::new();
         for worktree in worktrees {
             // A rebase detaches HEAD and comes back to the branch with what the branch was at its start.
@@ -146,7 +147,7 @@ fn land_files(
     full: &str,
     from: &CommitId,
     to: &CommitId,
-    permit: &str,
+    permit: &Permit<'_>,
     attempt: &str,
 ) -> Result<Landing, GitError> {
     let worktree = || place.work_tree.clone();

@@ -165,7 +165,7 @@ fn obstructions(work_tree: &Path, changes: &[RawChange]) -> HashSet<Vec<u8>> {
 }
 
 /// Returns the first part of the way to a path that is there and no directory.
-fn file_above<'a>(work_tree: &Path, path: &'a [u8]) -> Option<&'a [u8]> {
+pub(crate) fn file_above<'a>(work_tree: &Path, path: &'a [u8]) -> Option<&'a [u8]> {
     let slashes = path.iter().enumerate().filter(|(_, b)| **b == b'/').map(|(at, _)| at);
     for slash in slashes {
         match fs::symlink_metadata(work_tree.join(OsStr::from_bytes(&path[..slash]))) {
@@ -177,7 +177,7 @@ fn file_above<'a>(work_tree: &Path, path: &'a [u8]) -> Option<&'a [u8]> {
     None
 }
 
-fn files_in(folder: &Path) -> Vec<PathBuf> {
+pub(crate) fn files_in(folder: &Path) -> Vec<PathBuf> {
     // A directory that cannot be read is in the way as a whole.
     let Ok(entries) = fs::read_dir(folder) else { return vec![folder.to_owned()] };
     let mut files = Vec::new();

@@ -1,4 +1,4 @@
-//! The only caller of git: worktrees, captures, diffs, merges, refs and landing.
+//! The only caller of git: worktrees, captures, diffs, merges, refs, landing, sync and pins.
 //!
 //! Everything is synchronous, every call has a time limit, and no call runs a program that the
 //! configuration of a repository names (`guard` says how, and what is left). Paths are UTF-8;
@@ -7,6 +7,7 @@
 mod capture;
 mod checkout;
 mod child;
+mod crash;
 mod create;
 mod describe;
 mod diff;
@@ -16,15 +17,18 @@ mod guard;
 mod id;
 mod land;
 mod landing_check;
+mod line;
 mod lock;
 mod merge;
 mod name;
+mod pin;
 mod placement;
 mod private_index;
 mod push;
 mod refs;
 mod repository;
 mod run;
+mod sync;
 mod worktrees;
 
 pub use capture::Captured;
@@ -36,6 +40,8 @@ pub use git::Git;
 pub use id::{BadId, CommitId, TreeId, Treeish};
 pub use land::Landing;
 pub use merge::{Merge, Signature};
+pub use pin::{KeptPin, Pin, PinOrder, Pruned, Restored};
 pub use push::Push;
 pub use refs::{RefCreated, RefDeleted};
 pub use repository::Repository;
+pub use sync::SyncOrder;

@@ -90,6 +90,14 @@ impl IndexLock {
         }
     }
 
+    /// Tells whether there is a lock that is not one of ours.
+    pub(crate) fn is_foreign(git_dir: &Path) -> bool {
+        match fs::read(git_dir.join("index.lock")) {
+            Ok(bytes) => bytes != MARK,
+            Err(error) => error.kind() != ErrorKind::NotFound,
+        }
+    }
+
     /// Removes a lock that a crash of ours left. Call it with the repository lock held.
     pub(crate) fn clear_left_over(git_dir: &Path, attempt: &str) -> Result<(), GitError> {
         let path = git_dir.join("index.lock");

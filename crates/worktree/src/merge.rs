@@ -1,6 +1,7 @@
 //! Merging and committing on objects alone: no file, index or branch is touched.
 
 use crate::error::GitError;
+use crate::guard::Replacements;
 use crate::id::{CommitId, TreeId};
 use crate::repository::Repository;
 use crate::run::{Output, Place, path_text};
@@ -33,20 +34,15 @@ pub enum Merge {
 impl Repository {
     /// Merges two commits by a given base.
     pub fn merge(&self, base: &CommitId, ours: &CommitId, theirs: &CommitId) -> Result<Merge, GitError> {
-        let attempt = format!("merge {theirs} into {ours}");
         // In the root, for the sake of its attributes (`merge=union` and the like).
-        let call = self.place().call(attempt.as_str()).settings(&self.place().guard()?);
-        let call = call.args(["merge-tree", "--write-tree", "-z", "--name-only", "--messages"]);
-        let call = call.arg(format!("--merge-base={base}")).args([ours.as_str(), theirs.as_str()]);
-        let output = call.accept(&[0, 1]).run()?;
-        let mut fields = output.fields();
-        let tree = fields.next().and_then(|field| std::str::from_utf8(field).ok());
-        let tree = tree.and_then(|tree| tree.parse::<TreeId>().ok());
-        let tree = tree.ok_or_else(|| wrong(&attempt, &output))?;
-        if output.code == 0 {
-            return Ok(Merge::Clean(tree));
+        let guard = self.place().guard()?;
+        match merge_trees(self.place(), &guard, base.as_str(), ours.as_str(), theirs.as_str())? {
+            Ok(tree) => Ok(Merge::Clean(tree)),
+            Err(Conflict { paths, messages }) => {
+                let paths = paths.iter().map(|path| path_text(path)).collect::<Result<_, _>>()?;
+                Ok(Merge::Conflict { paths, messages })
+            }
         }
-        read_conflict(fields, &attempt)
     }
 
     /// Writes a commit; nothing points at it yet.
@@ -103,17 +99,50 @@ pub(crate) fn commit_tree(
     answer.trim_end().parse().map_err(|_| GitError::unexpected(attempt, answer))
 }
 
+/// Places that both sides of a merge changed; the names are as git has them.
+pub(crate) struct Conflict {
+    /// Sorted, each once.
+    pub(crate) paths: Vec<Vec<u8>>,
+    pub(crate) messages: String,
+}
+
+/// Merges two commits by a base, all of which may also be named by trees where git takes them.
+pub(crate) fn merge_trees(
+    place: &Place,
+    guard: &Replacements,
+    base: &str,
+    ours: &str,
+    theirs: &str,
+) -> Result<Result<TreeId, Conflict>, GitError> {
+    let attempt = format!("merge {theirs} into {ours}");
+    let call = place.call(attempt.as_str()).settings(guard);
+    let call = call.args(["merge-tree", "--write-tree", "-z", "--name-only", "--messages"]);
+    let call = call.arg(format!("--merge-base={base}")).args([ours, theirs]);
+    let output = call.accept(&[0, 1]).run()?;
+    let mut fields = output.fields();
+    let tree = fields.next().and_then(|field| std::str::from_utf8(field).ok());
+    let tree = tree.and_then(|tree| tree.parse::<TreeId>().ok());
+    let tree = tree.ok_or_else(|| wrong(&attempt, &output))?;
+    if output.code == 0 {
+        return Ok(Ok(tree));
+    }
+    read_conflict(fields, &attempt).map(Err)
+}
+
 /// Reads the paths up to an empty field, then messages: count, that many paths, kind, text.
-fn read_conflict<'a>(mut fields: impl Iterator<Item = &'a [u8]>, attempt: &str) -> Result<Merge, GitError> {
+fn read_conflict<'a>(
+    mut fields: impl Iterator<Item = &'a [u8]>,
+    attempt: &str,
+) -> Result<Conflict, GitError> {
     let cut = || GitError::unexpected(attempt, "the list of conflicts is cut short");
-    let mut paths: Vec<String> =
-        fields.by_ref().take_while(|field| !field.is_empty()).map(path_text).collect::<Result<_, _>>()?;
+    let mut paths: Vec<Vec<u8>> =
+        fields.by_ref().take_while(|field| !field.is_empty()).map(<[u8]>::to_vec).collect();
     let mut messages = String::new();
     while let Some(count) = fields.next() {
         let count: usize = std::str::from_utf8(count).ok().and_then(|n| n.parse().ok()).ok_or_else(cut)?;
         let mut about = Vec::new();
         for _ in 0..count {
-            about.push(path_text(fields.next().ok_or_else(cut)?)?);
+            about.push(fields.next().ok_or_else(cut)?.to_vec());
         }
         let kind = fields.next().ok_or_else(cut)?;
         let text = String::from_utf8_lossy(fields.next().ok_or_else(cut)?);
@@ -125,7 +154,7 @@ fn read_conflict<'a>(mut fields: impl Iterator<Item = &'a [u8]>, attempt: &str) 
     }
     paths.sort();
     paths.dedup();
-    Ok(Merge::Conflict { paths, messages: messages.trim_end().to_owned() })
+    Ok(Conflict { paths, messages: messages.trim_end().to_owned() })
 }
 
 fn wrong(attempt: &str, output: &Output) -> GitError {

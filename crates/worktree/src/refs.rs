@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::child::Conversation;
 use crate::error::GitError;
-use crate::id::CommitId;
+use crate::id::{CommitId, is_object_name};
 use crate::name;
 use crate::repository::{Repository, commit_at};
 use crate::run::{LIMIT_FILES, Place, judge};
@@ -86,12 +86,12 @@ impl Repository {
         full: &str,
         from: &CommitId,
         to: &CommitId,
-        permit: &str,
+        permit: &Permit<'_>,
     ) -> Result<Moved, GitError> {
         let attempt = format!("move {full} to {to}");
         match update(self.place(), &attempt, permitted(full, from, to, permit)) {
             Ok(()) => Ok(Moved::Done),
-            Err(_) if commit_at(self.place(), permit)?.as_ref() != Some(to) => Ok(Moved::Revoked),
+            Err(_) if !permit.holds(self.place())? => Ok(Moved::Revoked),
             Err(error) => Ok(Moved::Elsewhere(found_elsewhere(self.place(), full, from, error)?)),
         }
     }
@@ -117,12 +117,40 @@ fn found_elsewhere(
     }
 }
 
-/// The records that move a ref only while the permit names the commit it moves to.
-fn permitted(full: &str, from: &CommitId, to: &CommitId, permit: &str) -> String {
-    format!("verify {permit}\0{to}\0update {full}\0{to}\0{from}\0")
+/// A ref that must point to an object for a move to be allowed.
+pub(crate) struct Permit<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) object: &'a str,
+    /// What the branch's reflog says about the move.
+    pub(crate) note: &'static str,
 }
 
-fn update(place: &Place, attempt: &str, record: String) -> Result<(), GitError> {
+impl Permit<'_> {
+    fn holds(&self, place: &Place) -> Result<bool, GitError> {
+        Ok(object_at(place, self.name)?.as_deref() == Some(self.object))
+    }
+}
+
+/// The records that move a ref only while the permit holds.
+fn permitted(full: &str, from: &CommitId, to: &CommitId, permit: &Permit<'_>) -> String {
+    let Permit { name, object, .. } = permit;
+    format!("verify {name}\0{object}\0update {full}\0{to}\0{from}\0")
+}
+
+/// Reads what a full ref points to, of whatever kind it is.
+pub(crate) fn object_at(place: &Place, name: &str) -> Result<Option<String>, GitError> {
+    let attempt = format!("read {name}");
+    let call = place.call_without_files(attempt.as_str()).args(["rev-parse", "--quiet", "--verify", name]);
+    let output = call.accept(&[0, 1]).run()?;
+    if output.code == 1 {
+        return Ok(None);
+    }
+    let text = output.text(&attempt)?.trim_end().to_owned();
+    if is_object_name(&text) { Ok(Some(text)) } else { Err(GitError::unexpected(&attempt, text)) }
+}
+
+/// Changes refs in one transaction, given as records of `update-ref --stdin -z`.
+pub(crate) fn update(place: &Place, attempt: &str, record: String) -> Result<(), GitError> {
     let call = place.call_without_files(attempt).args(["update-ref", "-m", "drydock", "--stdin", "-z"]);
     call.stdin(record.into_bytes()).run().map(drop)
 }
@@ -148,20 +176,20 @@ impl PreparedMove {
         full: &str,
         from: &CommitId,
         to: &CommitId,
-        permit: &str,
+        permit: &Permit<'_>,
     ) -> Result<Prepared, GitError> {
         let attempt = format!("move {full} to {to}");
         let call = place.call_without_files(attempt.as_str()).limit(2 * LIMIT_FILES);
-        // The reflog entry names the landing; HEAD of this worktree gets one as well.
-        let call = call.args(["update-ref", "-m", "drydock: land", "--stdin", "-z"]);
-        let (mut conversation, limit) = call.converse()?;
+        // The reflog entry says who moved it; HEAD of this worktree gets one as well.
+        let call = call.args(["update-ref", "-m", permit.note, "--stdin", "-z"]);
+        let (mut conversation, limit) = call.converse(b'\n')?;
         conversation.send(format!("start\0{}prepare\0", permitted(full, from, to, permit)).as_bytes());
         let mut prepared = PreparedMove { conversation, attempt, limit };
         let answer = prepared.answers("start: ok").and_then(|()| prepared.answers("prepare: ok"));
         match answer {
             Ok(()) => Ok(Prepared::Ready(prepared)),
             Err(Unanswered::Broken(error)) => Err(error),
-            Err(Unanswered::Ended) if commit_at(place, permit)?.as_ref() != Some(to) => Ok(Prepared::Revoked),
+            Err(Unanswered::Ended) if !permit.holds(place)? => Ok(Prepared::Revoked),
             Err(Unanswered::Ended) => {
                 Ok(Prepared::Elsewhere(found_elsewhere(place, full, from, prepared.explain())?))
             }
@@ -179,7 +207,7 @@ impl PreparedMove {
     }
 
     fn answers(&mut self, expected: &str) -> Result<(), Unanswered> {
-        match self.conversation.line() {
+        match self.conversation.part() {
             Ok(Some(line)) if line == expected => Ok(()),
             Ok(Some(line)) => Err(Unanswered::Broken(GitError::unexpected(&self.attempt, line))),
             Ok(None) => Err(Unanswered::Ended),

@@ -157,7 +157,8 @@ impl Call {
     /// Lets the call reach remotes, with the variables that ssh and proxies need.
     pub(crate) fn remote(mut self) -> Call {
         self.env.extend_from_slice(self.git.remote_environment());
-        self.env("GIT_ALLOW_PROTOCOL", "file:http:https:ssh")
+        // Set and empty, it keeps git from the program that `core.gitProxy` names; no setting could.
+        self.env("GIT_PROXY_COMMAND", "").env("GIT_ALLOW_PROTOCOL", "file:git:http:https:ssh")
     }
 
     pub(crate) fn run(self) -> Result<Output, GitError> {
@@ -169,10 +170,10 @@ impl Call {
         }
     }
 
-    /// Starts the call as a conversation instead of waiting for its end.
-    pub(crate) fn converse(self) -> Result<(Conversation, Duration), GitError> {
+    /// Starts the call as a conversation, in parts that a byte ends, instead of waiting for its end.
+    pub(crate) fn converse(self, end: u8) -> Result<(Conversation, Duration), GitError> {
         let limit = self.limit;
-        Conversation::start(self.command(), limit)
+        Conversation::start(self.command(), end, limit)
             .map(|conversation| (conversation, limit))
             .map_err(|broken| broken.named(&self.attempt, limit))
     }
@@ -316,12 +317,16 @@ mod tests {
             "config",
             "diff-files",
             "diff-tree",
+            "fetch",
             "for-each-ref",
+            "hash-object",
             "ls-files",
+            "ls-remote",
             "merge-base",
             "merge-tree",
             "push",
             "read-tree",
+            "rev-list",
             "status",
             "symbolic-ref",
             "update-index",

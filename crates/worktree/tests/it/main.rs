@@ -11,3 +11,5 @@ mod merge;
 mod open;
 mod push;
 mod refs;
+mod scene;
+mod sync;

@@ -1,0 +1,54 @@
+//! Lines of commits: who wrote them, where two of them fork, and putting a branch on another one.
+
+use crate::error::GitError;
+use crate::id::CommitId;
+use crate::name;
+use crate::repository::Repository;
+
+impl Repository {
+    /// Tells whether a commit has ancestors, or is one, that neither the known commits have nor bear this line in
+    /// their message.
+    pub fn others_wrote(&self, known: &[CommitId], tip: &CommitId, mark: &str) -> Result<bool, GitError> {
+        let attempt = format!("look who wrote the commits of {tip}");
+        let call = self.call(attempt.as_str()).args(["rev-list", "--max-count=1"]);
+        let call = call.args(["--invert-grep", "--fixed-strings"]).arg(format!("--grep={mark}"));
+        let call = call.arg(tip.as_str());
+        let call = known.iter().fold(call, |call, commit| call.arg(format!("^{commit}")));
+        Ok(!call.run()?.stdout.is_empty())
+    }
+
+    /// Returns a best common ancestor of two commits; none when they have none.
+    pub fn merge_base(&self, one: &CommitId, other: &CommitId) -> Result<Option<CommitId>, GitError> {
+        let attempt = format!("find where {one} and {other} fork");
+        let call = self.call(attempt.as_str()).args(["merge-base", one.as_str(), other.as_str()]);
+        let output = call.accept(&[0, 1]).run()?;
+        if output.code == 1 {
+            return Ok(None);
+        }
+        let text = output.text(&attempt)?;
+        text.trim_end().parse().map(Some).map_err(|_| GitError::unexpected(&attempt, text))
+    }
+
+    /// Puts a branch that no worktree has checked out on another commit, if it is where it is expected.
+    pub fn branch_put(&self, branch: &str, expected: &CommitId, to: &CommitId) -> Result<(), GitError> {
+        let full = name::branch_ref(branch)?;
+        let attempt = format!("move {branch} to {to}");
+        let _lock = self.lock(&attempt)?;
+        let holder = self.worktrees()?.into_iter().find(|one| one.branch.as_deref() == Some(full.as_str()));
+        if let Some(holder) = holder {
+            return Err(GitError::BranchInUse { branch: branch.to_owned(), worktree: holder.path });
+        }
+        let call = self.call(attempt).args(["update-ref", "--no-deref", "--end-of-options"]);
+        call.arg(full).args([to.as_str(), expected.as_str()]).run()?;
+        Ok(())
+    }
+
+    /// Tells whether anything but this branch keeps its commits.
+    pub fn branch_is_kept_elsewhere(&self, branch: &str) -> Result<bool, GitError> {
+        let full = name::branch_ref(branch)?;
+        let attempt = format!("look what else keeps {branch}");
+        let call = self.call(attempt.as_str()).args(["for-each-ref", "--count=2", "--format=%(refname)"]);
+        let text = call.arg(format!("--contains={full}")).run()?.text(&attempt)?;
+        Ok(text.lines().any(|name| name != full))
+    }
+}

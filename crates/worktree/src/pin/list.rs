@@ -1,0 +1,225 @@
+//! Looking at pins, bringing them back as a branch, and removing those that nobody needs.
+
+use drydock_domain::{CommitLine, Uncommitted};
+
+use crate::error::GitError;
+use crate::id::CommitId;
+use crate::name;
+use crate::pin::about::{ABOUTS, About, PINS, about_of, objects, parts};
+use crate::refs::{RefCreated, RefDeleted, object_at, update};
+use crate::repository::Repository;
+use crate::sync::commit_lines;
+
+/// A pin, and what it keeps.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pin {
+    /// The ref's full name.
+    pub name: String,
+    /// The commit it keeps.
+    pub commit: CommitId,
+    /// The commit that the branch was at.
+    pub head: CommitId,
+    /// The plan.
+    pub plan: String,
+    /// The run, if there was one.
+    pub run: Option<String>,
+    /// Why it was made.
+    pub reason: String,
+    /// The commits that no branch, remote-tracking branch or tag has, oldest first.
+    pub commits: Vec<CommitLine>,
+    /// Whether it keeps edits that were not committed.
+    pub uncommitted: Uncommitted,
+    /// The remote's commit that the branch had diverged from.
+    pub remote: Option<String>,
+    /// When it was made, in seconds since 1970.
+    pub created_at_seconds: i64,
+}
+
+/// What came of bringing a pin back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Restored {
+    /// The branch is there now.
+    Created {
+        /// The pin's commit, at which it is.
+        commit: CommitId,
+    },
+    /// There was such a branch before; it stays as it is.
+    BranchExists {
+        /// Where it is.
+        at: CommitId,
+    },
+    /// There is no such pin.
+    NoSuchPin,
+}
+
+/// What came of removing pins.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pruned {
+    /// The names of those that are gone; what they kept is reachable elsewhere.
+    pub removed: Vec<String>,
+    /// Those that stay.
+    pub kept: Vec<KeptPin>,
+}
+
+/// A pin that was not removed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeptPin {
+    /// The ref's full name.
+    pub name: String,
+    /// Why.
+    pub reason: String,
+}
+
+impl Repository {
+    /// Lists the pins of a plan, or all, by plan and then oldest first.
+    pub fn pin_list(&self, plan: Option<&str>) -> Result<Vec<Pin>, GitError> {
+        let below = plan.map_or_else(String::new, |plan| format!("{plan}/"));
+        let attempt = "list the pins";
+        let mut pins = self.refs(&format!("{PINS}{below}"))?;
+        pins.retain(|(name, _)| parts(name).is_some());
+        pins.sort_by(|(one, _), (other, _)| parts(one).cmp(&parts(other)));
+        let beside = self.refs(&format!("{ABOUTS}{below}"))?;
+        let blob = |pin: &str| {
+            let name = about_of(pin)?;
+            beside.iter().find(|(found, _)| *found == name).map(|(_, id)| id.as_str())
+        };
+        let blobs: Vec<&str> = pins.iter().filter_map(|(name, _)| blob(name)).collect();
+        let texts = objects(self.place(), &blobs, attempt)?;
+        let describe = |(name, commit): &(String, CommitId)| {
+            let text = blob(name).and_then(|blob| texts.get(blob));
+            let about = text.and_then(|text| serde_json::from_slice::<About>(text).ok());
+            self.pin_of(name, commit, about)
+        };
+        pins.iter().map(describe).collect()
+    }
+
+    /// Finds a pin by its full name, or by plan and number such as `p/1`.
+    pub fn pin_find(&self, name: &str) -> Result<Option<Pin>, GitError> {
+        let full = full_name(name)?;
+        let Some(commit) = self.ref_read(&full)? else { return Ok(None) };
+        let blob = match about_of(&full) {
+            Some(beside) => object_at(self.place(), &beside)?,
+            None => None,
+        };
+        let texts =
+            objects(self.place(), &blob.iter().map(String::as_str).collect::<Vec<_>>(), "read a pin")?;
+        let about = texts.values().next().and_then(|text| serde_json::from_slice(text).ok());
+        self.pin_of(&full, &commit, about).map(Some)
+    }
+
+    /// Makes a new branch at a pin; one that exists stays as it is.
+    pub fn pin_restore(&self, name: &str, branch: &str) -> Result<Restored, GitError> {
+        let Some(commit) = self.ref_read(&full_name(name)?)? else { return Ok(Restored::NoSuchPin) };
+        match self.ref_create(&name::branch_ref(branch)?, &commit)? {
+            RefCreated::Created => Ok(Restored::Created { commit }),
+            RefCreated::Exists(at) => Ok(Restored::BranchExists { at }),
+        }
+    }
+
+    /// Removes the pins whose commit a branch, a remote-tracking branch or a tag has.
+    pub fn pin_prune(&self, plan: Option<&str>) -> Result<Pruned, GitError> {
+        let mut pruned = Pruned { removed: Vec::new(), kept: Vec::new() };
+        for pin in self.pin_list(plan)? {
+            let reason = match (&pin.uncommitted, pin.commits.len()) {
+                _ if self.recovery_pin(&pin.plan)?.as_deref() == Some(pin.name.as_str()) => {
+                    Some("a recovery that is not settled names it".to_owned())
+                }
+                (Uncommitted::Kept, _) if !self.is_elsewhere(&pin.commit)? => {
+                    Some("it keeps edits that were never committed".to_owned())
+                }
+                (Uncommitted::Kept | Uncommitted::Nothing, 0) => None,
+                (Uncommitted::Kept | Uncommitted::Nothing, 1) => {
+                    Some("it keeps a commit that is nowhere else".to_owned())
+                }
+                (Uncommitted::Kept | Uncommitted::Nothing, many) => {
+                    Some(format!("it keeps {many} commits that are nowhere else"))
+                }
+            };
+            match reason {
+                Some(reason) => pruned.kept.push(KeptPin { name: pin.name, reason }),
+                None => match self.pin_remove(&pin.name, &pin.commit)? {
+                    RefDeleted::Deleted | RefDeleted::Absent => pruned.removed.push(pin.name),
+                    RefDeleted::Moved { .. } => {
+                        let reason = "it was changed meanwhile".to_owned();
+                        pruned.kept.push(KeptPin { name: pin.name, reason });
+                    }
+                },
+            }
+        }
+        Ok(pruned)
+    }
+
+    /// Removes a pin by its exact name, whatever it keeps.
+    pub fn pin_delete(&self, name: &str) -> Result<RefDeleted, GitError> {
+        let full = full_name(name)?;
+        match self.ref_read(&full)? {
+            Some(commit) => self.pin_remove(&full, &commit),
+            None => Ok(RefDeleted::Absent),
+        }
+    }
+
+    /// Removes a pin and what is said about it, together.
+    fn pin_remove(&self, full: &str, commit: &CommitId) -> Result<RefDeleted, GitError> {
+        let attempt = format!("remove {full}");
+        let mut records = format!("delete {full}\0{commit}\0");
+        if let Some(beside) = about_of(full)
+            && let Some(blob) = object_at(self.place(), &beside)?
+        {
+            records.push_str(&format!("delete {beside}\0{blob}\0"));
+        }
+        let Err(error) = update(self.place(), &attempt, records) else { return Ok(RefDeleted::Deleted) };
+        match self.ref_read(full)? {
+            None => Ok(RefDeleted::Absent),
+            Some(found) if found != *commit => Ok(RefDeleted::Moved { found }),
+            Some(_) => Err(error),
+        }
+    }
+
+    fn is_elsewhere(&self, commit: &CommitId) -> Result<bool, GitError> {
+        let call = self.call(format!("look for {commit} elsewhere"));
+        let call = call.args(["rev-list", "--max-count=1", commit.as_str(), "--not"]);
+        Ok(call.args(["--branches", "--remotes", "--tags"]).run()?.stdout.is_empty())
+    }
+
+    fn pin_of(&self, name: &str, commit: &CommitId, about: Option<About>) -> Result<Pin, GitError> {
+        let (head, uncommitted) = match &about {
+            Some(about) => (about.head.parse().unwrap_or_else(|_| commit.clone()), about.uncommitted),
+            // Nothing is known but the commit; whatever it keeps counts as its own.
+            None => (commit.clone(), Uncommitted::Nothing),
+        };
+        let elsewhere = ["--not", "--branches", "--remotes", "--tags"].map(str::to_owned);
+        let revisions = [&[head.to_string()], elsewhere.as_slice()].concat();
+        let plan = parts(name).map_or("", |(plan, _)| plan).to_owned();
+        let (run, reason, remote, created_at_seconds) = match about {
+            Some(about) => (about.run, about.reason, about.remote, about.created_at),
+            None => {
+                let made = self.commit_head(commit)?.at_seconds;
+                (None, "what was said about it is gone".to_owned(), None, made)
+            }
+        };
+        let commits = commit_lines(self.place(), &revisions)?;
+        let commit = commit.clone();
+        Ok(Pin {
+            name: name.to_owned(),
+            commit,
+            head,
+            plan,
+            run,
+            reason,
+            commits,
+            uncommitted,
+            remote,
+            created_at_seconds,
+        })
+    }
+}
+
+/// Returns the full name of a pin, and refuses a ref that is none.
+fn full_name(name: &str) -> Result<String, GitError> {
+    let full = if name.starts_with("refs/") { name.to_owned() } else { format!("{PINS}{name}") };
+    name::full_ref(&full)?;
+    match parts(&full) {
+        Some(_) => Ok(full),
+        None => Err(GitError::BadName { name: name.to_owned(), reason: "it is not the name of a pin" }),
+    }
+}

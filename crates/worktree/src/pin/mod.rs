@@ -1,0 +1,10 @@
+//! Pins: refs that keep commits and uncommitted work before anything that could drop them.
+
+mod about;
+mod list;
+mod write;
+
+pub(crate) use about::objects;
+pub use list::{KeptPin, Pin, Pruned, Restored};
+pub use write::PinOrder;
+pub(crate) use write::{Content, Held, MarkerWrite};

@@ -1,0 +1,218 @@
+//! Making pins: create-only, described in the same transaction, and read back before anybody relies on them.
+//!
+//! A pin of a clean branch is its head commit itself. One of a branch with uncommitted work is a commit on
+//! top of the head that has everything in the directory; its second parent has what was staged, if that was
+//! nowhere else. A second attempt at the same finds the pin of the first.
+
+use std::thread;
+use std::time::Duration;
+
+use drydock_domain::{PinLine, Uncommitted};
+
+use crate::error::GitError;
+use crate::id::{CommitId, TreeId};
+use crate::merge::{Signature, commit_tree};
+use crate::name;
+use crate::pin::about::{ABOUTS, About, PINS, about_of, blob_write, objects, parts};
+use crate::refs::{object_at, update};
+use crate::repository::Repository;
+
+/// How often a name that somebody else was quicker to take is followed by the next.
+const TRIES_MAX: u32 = 500;
+const PAUSE: Duration = Duration::from_millis(2);
+
+/// For whom and why something is pinned.
+#[derive(Debug, Clone, Copy)]
+pub struct PinOrder<'a> {
+    /// The plan.
+    pub plan: &'a str,
+    /// The run, if there is one.
+    pub run: Option<&'a str>,
+    /// Why, for a person to read.
+    pub reason: &'a str,
+    /// Who makes it, and when.
+    pub signature: &'a Signature,
+}
+
+/// What is to be kept.
+pub(crate) struct Content<'a> {
+    pub(crate) head: &'a CommitId,
+    pub(crate) held: Option<Held>,
+    pub(crate) remote: Option<&'a CommitId>,
+}
+
+/// Uncommitted work.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Held {
+    /// Everything in the directory.
+    pub(crate) tree: TreeId,
+    /// What is staged, if it is nowhere else.
+    pub(crate) staged: Option<TreeId>,
+}
+
+/// Another ref to write in the transaction of the pin.
+pub(crate) struct MarkerWrite<'a> {
+    pub(crate) name: &'a str,
+    /// What it must point to before; none when it must not exist.
+    pub(crate) before: Option<&'a str>,
+    pub(crate) text: &'a dyn Fn(&PinLine) -> Result<Vec<u8>, GitError>,
+}
+
+/// A pin that was read back, and the object of the marker.
+pub(crate) struct Pinned {
+    pub(crate) line: PinLine,
+    pub(crate) marker: Option<String>,
+}
+
+impl Repository {
+    /// Pins a commit, such as the tip of a branch that is about to be moved elsewhere.
+    pub fn pin_branch(&self, order: &PinOrder<'_>, head: &CommitId) -> Result<PinLine, GitError> {
+        let content = Content { head, held: None, remote: None };
+        self.pin_write(order, &content, None).map(|pinned| pinned.line)
+    }
+
+    /// Pins what is given, or finds the newest pin of the same.
+    pub(crate) fn pin_write(
+        &self,
+        order: &PinOrder<'_>,
+        content: &Content<'_>,
+        marker: Option<&MarkerWrite<'_>>,
+    ) -> Result<Pinned, GitError> {
+        let attempt = format!("pin {}", content.head);
+        let prefix = format!("{PINS}{}/", order.plan);
+        name::full_ref(&format!("{prefix}1"))?;
+        let about = describe(order, content);
+        let mut commit = None;
+        for _ in 0..TRIES_MAX {
+            let pins = self.refs(&prefix)?;
+            let numbered = pins.iter().filter_map(|(name, at)| Some((parts(name)?.1, name, at)));
+            let newest = numbered.max_by_key(|(number, _, _)| *number);
+            let same = match newest {
+                Some((_, name, at)) if self.keeps(name, &about, &attempt)? => {
+                    Some((name.clone(), at.clone()))
+                }
+                Some(_) | None => None,
+            };
+            let (name, commit, mut records) = match same {
+                Some((name, at)) => (name.clone(), at.clone(), format!("verify {name}\0{at}\0")),
+                None => {
+                    let number = newest.map_or(0, |(number, _, _)| number) + 1;
+                    let name = format!("{prefix}{number}");
+                    let commit = match commit.take() {
+                        Some(commit) => commit,
+                        None => self.commit_of(order, content)?,
+                    };
+                    let text = serde_json::to_vec(&about)
+                        .map_err(|error| GitError::unexpected(&attempt, error.to_string()))?;
+                    let blob = blob_write(self.place(), text, &attempt)?;
+                    let beside = format!("{ABOUTS}{}/{number}", order.plan);
+                    let records = format!("create {name}\0{commit}\0create {beside}\0{blob}\0");
+                    (name, commit, records)
+                }
+            };
+            let line = PinLine {
+                name: name.clone(),
+                commit: commit.to_string(),
+                head: content.head.to_string(),
+                uncommitted: about.uncommitted,
+            };
+            let marked = match marker {
+                Some(marker) => Some(self.marker_record(marker, &line, &mut records, &attempt)?),
+                None => None,
+            };
+            match update(self.place(), &attempt, records) {
+                Ok(()) => {
+                    self.read_back(&line, &attempt)?;
+                    return Ok(Pinned { line, marker: marked });
+                }
+                // Somebody else has taken the name, or is about to.
+                Err(error) if error.is_transient() || object_at(self.place(), &name)?.is_some() => {
+                    if let Some(marker) = marker
+                        && object_at(self.place(), marker.name)?.as_deref() != marker.before
+                    {
+                        return Err(error);
+                    }
+                    thread::sleep(PAUSE);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Err(GitError::unexpected(&attempt, format!("{TRIES_MAX} names in a row were taken")))
+    }
+
+    fn keeps(&self, pin: &str, about: &About, attempt: &str) -> Result<bool, GitError> {
+        let Some(beside) = about_of(pin) else { return Ok(false) };
+        let Some(blob) = object_at(self.place(), &beside)? else { return Ok(false) };
+        let found = objects(self.place(), &[&blob], attempt)?;
+        let read = found.get(&blob).and_then(|bytes| serde_json::from_slice::<About>(bytes).ok());
+        Ok(read.is_some_and(|read| read.keeps_the_same(about)))
+    }
+
+    /// Writes the commit to pin, if the head itself will not do.
+    fn commit_of(&self, order: &PinOrder<'_>, content: &Content<'_>) -> Result<CommitId, GitError> {
+        match &content.held {
+            None => Ok(content.head.clone()),
+            Some(held) => self.commit_held(order.signature, content.head, held),
+        }
+    }
+
+    /// Writes uncommitted work as a commit on top of a head.
+    pub(crate) fn commit_held(
+        &self,
+        signature: &Signature,
+        head: &CommitId,
+        held: &Held,
+    ) -> Result<CommitId, GitError> {
+        let commit = |tree: &TreeId, parents: &[CommitId], message: &str| {
+            commit_tree(self.place(), tree, parents, message, signature)
+        };
+        let mut parents = vec![head.clone()];
+        if let Some(staged) = &held.staged {
+            parents.push(commit(staged, std::slice::from_ref(head), "staged, not committed")?);
+        }
+        commit(&held.tree, &parents, "not committed")
+    }
+
+    fn marker_record(
+        &self,
+        marker: &MarkerWrite<'_>,
+        line: &PinLine,
+        records: &mut String,
+        attempt: &str,
+    ) -> Result<String, GitError> {
+        let blob = blob_write(self.place(), (marker.text)(line)?, attempt)?;
+        let name = marker.name;
+        records.push_str(&match marker.before {
+            Some(before) => format!("update {name}\0{blob}\0{before}\0"),
+            None => format!("create {name}\0{blob}\0"),
+        });
+        Ok(blob)
+    }
+
+    /// A pin counts from here on: its name leads to its commit, and all that the commit adds can be read.
+    fn read_back(&self, line: &PinLine, attempt: &str) -> Result<(), GitError> {
+        if object_at(self.place(), &line.name)?.as_deref() != Some(line.commit.as_str()) {
+            return Err(GitError::unexpected(
+                attempt,
+                format!("{} was written, but reads otherwise", line.name),
+            ));
+        }
+        let call = self.call(attempt).args(["rev-list", "--objects", "--quiet", &line.commit, "--not"]);
+        call.arg(format!("{}^@", line.head)).run().map(drop)
+    }
+}
+
+fn describe(order: &PinOrder<'_>, content: &Content<'_>) -> About {
+    let held = content.held.as_ref();
+    About {
+        plan: order.plan.to_owned(),
+        run: order.run.map(str::to_owned),
+        reason: order.reason.to_owned(),
+        created_at: order.signature.at_seconds,
+        uncommitted: if held.is_some() { Uncommitted::Kept } else { Uncommitted::Nothing },
+        head: content.head.to_string(),
+        tree: held.map(|held| held.tree.to_string()),
+        staged: held.and_then(|held| held.staged.as_ref()).map(TreeId::to_string),
+        remote: content.remote.map(CommitId::to_string),
+    }
+}

@@ -1,0 +1,72 @@
+//! Asking the remote where its branch is, and bringing its commits here.
+//!
+//! Exactly one branch is fetched, into a ref of ours. A branch that the remote does not have makes the fetch fail like
+//! many other things do, so a failed fetch is followed by a question that has an answer of its own for it.
+
+use std::time::Duration;
+
+use crate::error::{GitError, told};
+use crate::guard::Replacements;
+use crate::id::CommitId;
+use crate::run::{Call, Place};
+use crate::sync::order::Names;
+
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// Where the remote's branch is.
+pub(crate) enum Fetched {
+    At(CommitId),
+    Absent,
+    Failed { reason: String },
+}
+
+/// Fetches the branch; whatever goes wrong is an answer too.
+pub(crate) fn fetch(place: &Place, guard: &Replacements, remote: &str, names: &Names) -> Fetched {
+    let attempt = format!("fetch {} from {remote}", names.branch);
+    match try_fetch(place, guard, remote, names, &attempt) {
+        Ok(tip) => Fetched::At(tip),
+        // The remote did not answer in a minute; it is not asked a second time.
+        Err(error @ GitError::TimedOut { .. }) => Fetched::Failed { reason: told(&error) },
+        Err(error) => match is_absent(place, guard, remote, names) {
+            Ok(true) => Fetched::Absent,
+            Ok(false) | Err(_) => Fetched::Failed { reason: told(&error) },
+        },
+    }
+}
+
+fn try_fetch(
+    place: &Place,
+    guard: &Replacements,
+    remote: &str,
+    names: &Names,
+    attempt: &str,
+) -> Result<CommitId, GitError> {
+    let Names { branch, tracking, .. } = names;
+    let call = ask(place, guard, attempt).args(["fetch", "--porcelain", "--verbose", "--no-progress"]);
+    let call = call.args(["--no-tags", "--no-recurse-submodules", "--no-prune", "--no-auto-maintenance"]);
+    // An empty map keeps the refspecs of the configuration from updating the user's own refs on the way.
+    let call = call.args(["--no-write-fetch-head", "--refmap=", "--upload-pack=git-upload-pack", "--"]);
+    let output = call.arg(remote).arg(format!("+{branch}:{tracking}")).run()?;
+    let answer = output.text(attempt)?;
+    // Records such as `* <before> <after> <ref>`; the flag may be a space.
+    let found = answer.lines().find_map(|line| {
+        let rest = line.get(1..)?.trim_start().strip_suffix(tracking.as_str())?;
+        rest.split(' ').nth(1)?.parse().ok()
+    });
+    found.ok_or_else(|| GitError::unexpected(attempt, answer))
+}
+
+fn is_absent(place: &Place, guard: &Replacements, remote: &str, names: &Names) -> Result<bool, GitError> {
+    let attempt = format!("look for {} in {remote}", names.branch);
+    let call = ask(place, guard, &attempt).args(["ls-remote", "--exit-code", "--refs"]);
+    let call = call.args(["--upload-pack=git-upload-pack", "--", remote, &names.branch]).accept(&[0, 2]);
+    let output = call.run()?;
+    // The name is compared from its end, so a longer one may have been found.
+    let exact = |line: &str| line.split('\t').nth(1) == Some(names.branch.as_str());
+    Ok(output.code == 2 || !String::from_utf8_lossy(&output.stdout).lines().any(exact))
+}
+
+/// In the root, to which an address such as `../other` is relative.
+fn ask(place: &Place, guard: &Replacements, attempt: &str) -> Call {
+    place.call(attempt).remote().settings(guard).limit(LIMIT)
+}

@@ -1,0 +1,128 @@
+//! A worktree that is about to be moved: its index locked, and everything in it captured.
+//!
+//! Captured is what is tracked, changed, new or deleted, and what git ignores but the remote's files would
+//! overwrite. `.drydock/` is not: it is drydock's own and stays in place whatever happens around it.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use drydock_domain::Edits;
+
+use crate::capture::{OwnFolder, Snapshot, is_own};
+use crate::checkout::Checkout;
+use crate::diff::{RawChange, raw_changes};
+use crate::error::GitError;
+use crate::id::{CommitId, TreeId};
+use crate::landing_check::{file_above, files_in};
+use crate::lock::IndexLock;
+use crate::pin::Held;
+use crate::private_index::{Copied, GITLINK, PrivateIndex};
+use crate::run::Place;
+use crate::sync::replay::tree_of;
+
+/// A worktree that nobody else's git changes meanwhile.
+pub(crate) struct Folder<'a> {
+    pub(crate) checkout: &'a Checkout,
+    pub(crate) lock: IndexLock,
+    /// Knows the files as they are.
+    pub(crate) index: PrivateIndex,
+    /// Everything in the directory.
+    pub(crate) tree: TreeId,
+    /// The uncommitted work, if there is any.
+    pub(crate) held: Option<Held>,
+}
+
+/// Whether a worktree can be moved at all.
+pub(crate) enum Opened<'a> {
+    Ready(Folder<'a>),
+    /// What is in the way.
+    Busy(String),
+}
+
+impl<'a> Folder<'a> {
+    /// Locks and captures a worktree at `head`, of which the files of `coming` are to take the place.
+    /// Call it with the repository lock held.
+    pub(crate) fn open(
+        checkout: &'a Checkout,
+        head: &CommitId,
+        coming: &CommitId,
+        attempt: &str,
+    ) -> Result<Opened<'a>, GitError> {
+        let place = &checkout.place;
+        IndexLock::clear_left_over(&place.git_dir, attempt)?;
+        let lock = match IndexLock::take(&place.git_dir, attempt) {
+            Ok(lock) => lock,
+            Err(GitError::IndexLocked { .. }) => return Ok(Opened::Busy("index.lock".to_owned())),
+            Err(error) => return Err(error),
+        };
+        let staged = match PrivateIndex::copy_of(place, attempt)? {
+            Copied::Nothing(_) => None,
+            Copied::Index(copy) => {
+                if copy.entries(place, attempt)?.iter().any(|entry| entry.stage != 0) {
+                    return Ok(Opened::Busy("files that are not merged".to_owned()));
+                }
+                Some(copy.write_tree(place, attempt)?)
+            }
+        };
+        let Snapshot { index, mut tree, .. } = checkout.snapshot(head, OwnFolder::AsInParent, attempt)?;
+        let ignored = in_the_way(&place.work_tree, &raw_changes(place, &tree, coming)?)?;
+        if !ignored.is_empty() {
+            let paths = ignored.iter().flat_map(|path| [path.as_slice(), b"\0"].concat()).collect();
+            let call = place.call(attempt).index(&index.path()).settings(&place.guard()?);
+            let call = call.args(["update-index", "--add", "--replace", "-z", "--stdin"]);
+            call.stdin(paths).run()?;
+            tree = index.write_tree(place, attempt)?;
+        }
+        let head_tree = tree_of(place, head, attempt)?;
+        let staged = match staged {
+            Some(staged) if staged_only(place, &head_tree, &staged, &tree)? => Some(staged),
+            Some(_) | None => None,
+        };
+        let held = (tree != head_tree || staged.is_some()).then(|| Held { tree: tree.clone(), staged });
+        Ok(Opened::Ready(Folder { checkout, lock, index, tree, held }))
+    }
+
+    pub(crate) fn edits(&self) -> Edits {
+        if self.held.is_some() { Edits::Present } else { Edits::Absent }
+    }
+}
+
+/// Tells whether something is staged that is neither committed nor in the directory.
+fn staged_only(place: &Place, head: &TreeId, staged: &TreeId, found: &TreeId) -> Result<bool, GitError> {
+    if staged == head || staged == found {
+        return Ok(false);
+    }
+    let changed = raw_changes(place, head, staged)?;
+    let replaced = raw_changes(place, staged, found)?;
+    let there = changed.iter().filter(|change| change.mode_after != 0 && !is_own(change));
+    Ok(there.into_iter().any(|change| replaced.iter().any(|other| other.path == change.path)))
+}
+
+/// Returns the files that stand where others are to come, and that the capture does not have.
+fn in_the_way(work_tree: &Path, changes: &[RawChange]) -> Result<Vec<Vec<u8>>, GitError> {
+    let mut found = Vec::new();
+    for change in changes.iter().filter(|change| change.mode_after != 0 && !is_own(change)) {
+        if let Some(above) = file_above(work_tree, &change.path) {
+            found.push(above.to_vec());
+            continue;
+        }
+        let full = work_tree.join(OsStr::from_bytes(&change.path));
+        let Ok(meta) = fs::symlink_metadata(&full) else { continue };
+        if meta.is_dir() && change.mode_before != GITLINK && change.mode_after != GITLINK {
+            let inside = files_in(&full);
+            let names = inside.iter().filter_map(|path| path.strip_prefix(work_tree).ok());
+            found.extend(names.map(|path| path.as_os_str().as_bytes().to_vec()));
+        } else if !meta.is_dir() && change.mode_before == 0 {
+            found.push(change.path.clone());
+        }
+    }
+    let inner = |path: &Vec<u8>| path.split(|b| *b == b'/').any(|part| part == b".git");
+    if let Some(path) = found.iter().find(|path| inner(path)) {
+        return Err(GitError::NestedRepository { path: String::from_utf8_lossy(path).into_owned() });
+    }
+    found.sort();
+    found.dedup();
+    Ok(found)
+}

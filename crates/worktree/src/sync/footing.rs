@@ -1,0 +1,62 @@
+//! How a branch stands in its worktree, read from files: a sync that finds nothing to do must cost next to nothing.
+
+use std::fs;
+use std::path::Path;
+
+use drydock_domain::Footing;
+
+use crate::checkout::Checkout;
+use crate::error::GitError;
+use crate::lock::IndexLock;
+use crate::repository::{commit_at, head_branch};
+
+/// What git leaves in a worktree's git directory while an operation is under way.
+const UNDER_WAY: &[(&str, &str)] = &[
+    ("rebase-merge", "rebase"),
+    ("rebase-apply/applying", "am"),
+    ("rebase-apply", "rebase"),
+    ("MERGE_HEAD", "merge"),
+    ("CHERRY_PICK_HEAD", "cherry-pick"),
+    ("REVERT_HEAD", "revert"),
+    ("sequencer", "cherry-pick"),
+    ("BISECT_LOG", "bisect"),
+];
+
+/// What a repository that keeps its refs in tables has in place of HEAD.
+const ELSEWHERE: &str = "refs/heads/.invalid";
+
+/// Looks at a worktree; one whose directory is gone is none.
+pub(crate) fn footing(checkout: &Checkout, full: &str) -> Result<Footing, GitError> {
+    let git_dir = &checkout.place.git_dir;
+    if !checkout.path().is_dir() || !git_dir.is_dir() {
+        return Ok(Footing::Unattached);
+    }
+    if let Some(operation) = operation(git_dir) {
+        return Ok(Footing::MidOperation { operation: operation.to_owned() });
+    }
+    let file = git_dir.join("HEAD");
+    let text = fs::read_to_string(&file).map_err(|source| GitError::file("read HEAD", &file, source))?;
+    let on = match text.trim_end().strip_prefix("ref: ") {
+        Some(ELSEWHERE) => match head_branch(&checkout.place)? {
+            Some(branch) => format!("refs/heads/{branch}"),
+            None => {
+                commit_at(&checkout.place, "HEAD")?.map_or_else(|| "nothing".to_owned(), |id| id.to_string())
+            }
+        },
+        Some(on) => on.to_owned(),
+        None => text.trim_end().to_owned(),
+    };
+    if on != full {
+        let on = on.strip_prefix("refs/heads/").unwrap_or(&on).to_owned();
+        return Ok(Footing::Elsewhere { on });
+    }
+    match IndexLock::is_foreign(git_dir) {
+        true => Ok(Footing::Locked { lock: "index.lock".to_owned() }),
+        false => Ok(Footing::OnBranch),
+    }
+}
+
+fn operation(git_dir: &Path) -> Option<&'static str> {
+    let found = UNDER_WAY.iter().find(|(name, _)| fs::symlink_metadata(git_dir.join(name)).is_ok());
+    found.map(|(_, operation)| *operation)
+}

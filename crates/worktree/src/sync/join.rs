@@ -1,0 +1,56 @@
+//! Joining what the branch and its worktree have with what the remote has, in memory: commits first, then edits.
+
+use drydock_domain::{Clash, CommitLine};
+
+use crate::error::GitError;
+use crate::guard::Replacements;
+use crate::id::{CommitId, TreeId};
+use crate::merge::{Signature, merge_trees};
+use crate::pin::Held;
+use crate::repository::Repository;
+use crate::sync::replay::{Replayed, clash_of, replay, tree_of};
+use crate::sync::walk::Sides;
+
+/// What joining came to.
+pub(crate) enum Joined {
+    Clean {
+        /// Where the branch is to go.
+        to: CommitId,
+        /// What the directory is to hold.
+        files: TreeId,
+        replayed: Vec<CommitLine>,
+    },
+    Clash(Clash),
+}
+
+impl Repository {
+    /// Joins; nothing is changed but that objects are added.
+    pub(crate) fn join(
+        &self,
+        guard: &Replacements,
+        sides: &Sides,
+        tips: (&CommitId, &CommitId),
+        held: Option<&Held>,
+        signature: &Signature,
+    ) -> Result<Joined, GitError> {
+        let (local, remote) = tips;
+        let attempt = format!("join {local} with {remote}");
+        let (to, replayed) = if sides.local.is_empty() {
+            (remote.clone(), Vec::new())
+        } else {
+            match replay(self.place(), guard, sides, local, remote)? {
+                Replayed::Clean { to, commits } => (to, commits),
+                Replayed::Clash(clash) => return Ok(Joined::Clash(clash)),
+            }
+        };
+        let Some(held) = held else {
+            let files = tree_of(self.place(), &to, &attempt)?;
+            return Ok(Joined::Clean { to, files, replayed });
+        };
+        let edits = self.commit_held(signature, local, held)?;
+        match merge_trees(self.place(), guard, local.as_str(), to.as_str(), edits.as_str())? {
+            Ok(files) => Ok(Joined::Clean { to, files, replayed }),
+            Err(conflict) => Ok(Joined::Clash(clash_of(conflict, None))),
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! What there is before a sync changes anything: refs, configuration, the remote's branch.
+
+use std::thread;
+
+use crate::error::GitError;
+use crate::guard::{Configured, Replacements};
+use crate::id::CommitId;
+use crate::refs::update;
+use crate::repository::Repository;
+use crate::sync::fetch::{Fetched, fetch};
+use crate::sync::order::Names;
+
+/// The refs as they are.
+#[derive(Debug, Default)]
+pub(crate) struct Refs {
+    pub(crate) local: Option<CommitId>,
+    pub(crate) tracking: Option<CommitId>,
+    pub(crate) gone: Option<CommitId>,
+    /// The object that the marker of a recovery points to.
+    pub(crate) recovery: Option<String>,
+}
+
+/// What a look at the remote came to.
+pub(crate) enum RemoteSeen {
+    Unreachable(String),
+    NeverThere,
+    Deleted,
+    Tip(CommitId),
+}
+
+impl Repository {
+    /// Looks at refs and configuration at the same time: each is a process of its own.
+    pub(crate) fn look(
+        &self,
+        names: &Names,
+        remote: &str,
+    ) -> Result<(Refs, (Replacements, Configured)), GitError> {
+        thread::scope(|scope| {
+            let refs = scope.spawn(|| self.refs_of(names));
+            let guard = self.place().guard_remote(remote);
+            let refs = refs.join().map_err(|_| GitError::unexpected("read the refs", "a thread failed"))?;
+            Ok((refs?, guard?))
+        })
+    }
+
+    fn refs_of(&self, names: &Names) -> Result<Refs, GitError> {
+        let attempt = "read the refs of a branch";
+        let call = self.call(attempt).args(["for-each-ref", "--format=%(objectname) %(refname)"]);
+        let Names { branch, tracking, gone, recovery } = names;
+        let text = call.args([branch, tracking, gone, recovery]).run()?.text(attempt)?;
+        let mut refs = Refs::default();
+        for line in text.lines() {
+            let unreadable = || GitError::unexpected(attempt, line);
+            let (id, name) = line.split_once(' ').ok_or_else(unreadable)?;
+            let commit = || id.parse().map(Some).map_err(|_| unreadable());
+            // A pattern also finds what is below it, which is none of ours.
+            match name {
+                _ if name == branch => refs.local = commit()?,
+                _ if name == tracking => refs.tracking = commit()?,
+                _ if name == gone => refs.gone = commit()?,
+                _ if name == recovery => refs.recovery = Some(id.to_owned()),
+                _ => {}
+            }
+        }
+        Ok(refs)
+    }
+
+    /// Asks the remote, and remembers a branch that it had and has no more.
+    pub(crate) fn look_at_remote(
+        &self,
+        names: &Names,
+        remote: &str,
+        refs: &Refs,
+        guard: &Replacements,
+    ) -> Result<RemoteSeen, GitError> {
+        let Names { tracking, gone, .. } = names;
+        let attempt = "remember where the remote is";
+        match (fetch(self.place(), guard, remote, names), &refs.tracking, &refs.gone) {
+            (Fetched::Failed { reason }, _, _) => Ok(RemoteSeen::Unreachable(reason)),
+            (Fetched::At(tip), _, None) => Ok(RemoteSeen::Tip(tip)),
+            (Fetched::At(tip), _, Some(before)) => {
+                update(self.place(), attempt, format!("delete {gone}\0{before}\0"))?;
+                Ok(RemoteSeen::Tip(tip))
+            }
+            (Fetched::Absent, None, None) => Ok(RemoteSeen::NeverThere),
+            (Fetched::Absent, None, Some(_)) => Ok(RemoteSeen::Deleted),
+            (Fetched::Absent, Some(seen), before) => {
+                let old =
+                    before.as_ref().map_or_else(|| "0".repeat(seen.as_str().len()), CommitId::to_string);
+                let records = format!("delete {tracking}\0{seen}\0update {gone}\0{seen}\0{old}\0");
+                update(self.place(), attempt, records)?;
+                Ok(RemoteSeen::Deleted)
+            }
+        }
+    }
+
+    /// Records that the remote's branch is at a commit which it has just accepted.
+    pub(crate) fn remember_pushed(&self, names: &Names, commit: &CommitId) -> Result<(), GitError> {
+        let record = format!("update {}\0{commit}\0\0", names.tracking);
+        update(self.place(), "remember where the remote is", record)
+    }
+}

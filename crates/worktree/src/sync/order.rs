@@ -1,0 +1,65 @@
+//! What a sync is asked to do, and the refs that it keeps for itself.
+
+use drydock_domain::{OnDivergence, Publish};
+
+use crate::checkout::Checkout;
+use crate::error::GitError;
+use crate::id::CommitId;
+use crate::name;
+use crate::pin::PinOrder;
+
+/// What to bring together, and how.
+#[derive(Debug, Clone, Copy)]
+pub struct SyncOrder<'a> {
+    /// The branch, here and on the remote.
+    pub branch: &'a str,
+    /// Where the branch began; what it has beyond is its own.
+    pub base: &'a CommitId,
+    /// The remote; none when the project has none.
+    pub remote: Option<&'a str>,
+    /// The directory that has the branch checked out, if any.
+    pub worktree: Option<&'a Checkout>,
+    /// What to do about commits that cannot be joined.
+    pub on_divergence: OnDivergence,
+    /// Whether the branch's own commits are to be sent.
+    pub publish: Publish,
+    /// A tip of the remote of which it was decided that the branch replaces it.
+    pub replaces: Option<&'a CommitId>,
+    /// For whom and why something may be pinned.
+    pub pin: PinOrder<'a>,
+}
+
+/// The refs of one sync.
+pub(crate) struct Names {
+    /// The branch.
+    pub(crate) branch: String,
+    /// Where the remote's branch was when last seen. Ours alone: the user's `refs/remotes` stay as they are.
+    pub(crate) tracking: String,
+    /// Where the remote's branch was before somebody deleted it.
+    pub(crate) gone: String,
+    /// The marker of a recovery that is not settled.
+    pub(crate) recovery: String,
+}
+
+impl Names {
+    pub(crate) fn new(order: &SyncOrder<'_>, remote: &str) -> Result<Names, GitError> {
+        // One part, so that remotes called `a` and `a/b` do not get into each other's way.
+        let part = name::remote(remote)?.replace('/', "%2F");
+        let SyncOrder { branch, pin, .. } = order;
+        let names = Names {
+            branch: name::branch_ref(branch)?,
+            tracking: format!("refs/drydock/remote/{part}/{branch}"),
+            gone: format!("refs/drydock/gone/{part}/{branch}"),
+            recovery: recovery_name(pin.plan)?,
+        };
+        name::full_ref(&names.tracking)?;
+        Ok(names)
+    }
+}
+
+/// Returns the ref that marks a recovery of a plan.
+pub(crate) fn recovery_name(plan: &str) -> Result<String, GitError> {
+    let name = format!("refs/drydock/recovery/{plan}");
+    name::full_ref(&name)?;
+    Ok(name)
+}

@@ -1,0 +1,208 @@
+//! Replaying commits on other commits, on objects alone: no file, index or ref is touched.
+//!
+//! The branch is followed by first parents, each commit taken as its change to the first parent. So a merge that was
+//! made on the branch is replayed as one change, with its other parents kept, and the commits that it brought in are
+//! not replayed as if they were the branch's own. Author, committer, dates, encoding and message stay byte for byte;
+//! a signature goes, because it would no longer be true.
+//!
+//! First all states of the branch are merged with the remote's at once, in one process, since none of these merges
+//! waits for another. Only if one of them conflicts are the commits replayed one by one, which can still succeed.
+
+use std::collections::{HashMap, HashSet};
+use std::fs;
+use std::time::Duration;
+
+use drydock_domain::{Clash, CommitLine};
+use tempfile::TempDir;
+
+use crate::child::Conversation;
+use crate::error::GitError;
+use crate::guard::Replacements;
+use crate::id::{CommitId, TreeId};
+use crate::merge::{Conflict, merge_trees};
+use crate::pin::objects;
+use crate::private_index::PrivateIndex;
+use crate::run::{LIMIT_FILES, Place, judge};
+use crate::sync::walk::{Sides, Walked};
+
+/// What a replay came to.
+pub(crate) enum Replayed {
+    Clean { to: CommitId, commits: Vec<CommitLine> },
+    Clash(Clash),
+}
+
+/// Replays the local side on the tip of the remote.
+pub(crate) fn replay(
+    place: &Place,
+    guard: &Replacements,
+    sides: &Sides,
+    local: &CommitId,
+    onto: &CommitId,
+) -> Result<Replayed, GitError> {
+    let attempt = format!("replay {local} on {onto}");
+    let chain = first_parents(sides, local);
+    let ids: Vec<&str> = chain.iter().map(|walked| walked.id.as_str()).collect();
+    let texts = objects(place, &ids, &attempt)?;
+    let base = match chain.first().and_then(|walked| walked.parents.first()) {
+        Some(parent) => parent.clone(),
+        None => nothing(place, &attempt)?,
+    };
+    let at_once = merge_at_once(place, guard, &base, onto, &chain, &attempt)?;
+    let ours: HashSet<&CommitId> = sides.local.iter().map(|walked| &walked.id).collect();
+    let all = sides.local.iter().chain(&sides.shared);
+    let trees: HashMap<&CommitId, &TreeId> = all.map(|walked| (&walked.id, &walked.tree)).collect();
+    let mut writer = Writer::start(place, &attempt)?;
+    let (mut tip, mut tip_tree) = (onto.clone(), tree_of(place, onto, &attempt)?);
+    let mut commits = Vec::new();
+    for (nth, walked) in chain.into_iter().enumerate() {
+        let parent = walked.parents.first().unwrap_or(&base);
+        let tree = match &at_once {
+            Some(trees) => trees[nth].clone(),
+            None => match merge_trees(place, guard, parent.as_str(), tip.as_str(), walked.id.as_str())? {
+                Ok(tree) => tree,
+                Err(conflict) => return Ok(Replayed::Clash(clash_of(conflict, Some(walked.line.clone())))),
+            },
+        };
+        let kept: Vec<&CommitId> = walked.parents.iter().skip(1).filter(|id| ours.contains(id)).collect();
+        let was_empty = trees.get(parent).is_some_and(|before| **before == walked.tree);
+        if tree == tip_tree && kept.is_empty() && !was_empty {
+            continue;
+        }
+        let text = texts.get(walked.id.as_str());
+        let text = text.ok_or_else(|| GitError::unexpected(&attempt, format!("{} is missing", walked.id)))?;
+        tip = writer.write(&rewritten(text, &tree, &tip, &kept))?;
+        tip_tree = tree;
+        commits.push(CommitLine { id: tip.to_string(), ..walked.line.clone() });
+    }
+    Ok(Replayed::Clean { to: tip, commits })
+}
+
+/// Finds out what both sides changed, and says so.
+pub(crate) fn clash_of(conflict: Conflict, commit: Option<CommitLine>) -> Clash {
+    let paths = conflict.paths.iter().map(|path| String::from_utf8_lossy(path).into_owned()).collect();
+    Clash { commit, paths, text: conflict.messages }
+}
+
+/// Merges each commit with another by one base; none when one of them conflicts.
+fn merge_at_once(
+    place: &Place,
+    guard: &Replacements,
+    base: &CommitId,
+    onto: &CommitId,
+    chain: &[&Walked],
+    attempt: &str,
+) -> Result<Option<Vec<TreeId>>, GitError> {
+    let asked: String = chain.iter().map(|walked| format!("{base} -- {onto} {}\n", walked.id)).collect();
+    let call = place.call(attempt).settings(guard).limit(LIMIT_FILES);
+    let call = call.args(["merge-tree", "--write-tree", "--stdin", "--name-only", "--no-messages"]);
+    let output = call.stdin(asked.into_bytes()).run()?;
+    let mut fields = output.fields();
+    let mut trees = Vec::new();
+    for _ in chain {
+        // A clean merge is `1`, a tree, and an empty list of conflicts.
+        match (fields.next(), fields.next(), fields.next()) {
+            (Some(b"0"), _, _) => return Ok(None),
+            (Some(b"1"), Some(tree), None | Some(b"")) => {
+                let tree = String::from_utf8_lossy(tree);
+                trees.push(tree.parse().map_err(|_| GitError::unexpected(attempt, tree))?);
+            }
+            (first, _, _) => {
+                let first = String::from_utf8_lossy(first.unwrap_or_default()).into_owned();
+                return Err(GitError::unexpected(attempt, first));
+            }
+        }
+    }
+    Ok(Some(trees))
+}
+
+/// The branch's own line, oldest first.
+fn first_parents<'a>(sides: &'a Sides, local: &CommitId) -> Vec<&'a Walked> {
+    let by_id: HashMap<&CommitId, &Walked> = sides.local.iter().map(|walked| (&walked.id, walked)).collect();
+    let mut chain = Vec::new();
+    let mut next = by_id.get(local);
+    while let Some(walked) = next {
+        chain.push(*walked);
+        next = walked.parents.first().and_then(|parent| by_id.get(parent));
+    }
+    chain.reverse();
+    chain
+}
+
+/// A commit without files, as the base of one that has no parents.
+fn nothing(place: &Place, attempt: &str) -> Result<CommitId, GitError> {
+    let tree = PrivateIndex::empty(place, attempt)?.write_tree(place, attempt)?;
+    let text = format!("tree {tree}\nauthor drydock <> 0 +0000\ncommitter drydock <> 0 +0000\n\nnothing\n");
+    let call = place.call_without_files(attempt).args(["hash-object", "-t", "commit", "-w", "--stdin"]);
+    let answer = call.stdin(text.into_bytes()).run()?.text(attempt)?;
+    answer.trim_end().parse().map_err(|_| GitError::unexpected(attempt, answer))
+}
+
+pub(crate) fn tree_of(place: &Place, commit: &CommitId, attempt: &str) -> Result<TreeId, GitError> {
+    let call = place.call_without_files(attempt).args(["rev-parse", "--verify"]);
+    let answer = call.arg(format!("{commit}^{{tree}}")).run()?.text(attempt)?;
+    answer.trim_end().parse().map_err(|_| GitError::unexpected(attempt, answer))
+}
+
+/// The text of a commit with another tree and other parents, and without signatures.
+fn rewritten(text: &[u8], tree: &TreeId, parent: &CommitId, others: &[&CommitId]) -> Vec<u8> {
+    let end = text.windows(2).position(|pair| pair == b"\n\n").map_or(text.len(), |at| at + 1);
+    let (head, message) = text.split_at(end);
+    let mut result = format!("tree {tree}\nparent {parent}\n").into_bytes();
+    for other in others {
+        result.extend_from_slice(format!("parent {other}\n").as_bytes());
+    }
+    let mut dropping = false;
+    for line in head.split_inclusive(|b| *b == b'\n') {
+        let gone: [&[u8]; 5] = [b"tree ", b"parent ", b"gpgsig ", b"gpgsig-sha256 ", b"mergetag "];
+        // The lines of a signature after its first begin with a space.
+        dropping =
+            if line.starts_with(b" ") { dropping } else { gone.iter().any(|word| line.starts_with(word)) };
+        if !dropping {
+            result.extend_from_slice(line);
+        }
+    }
+    result.extend_from_slice(message);
+    result
+}
+
+/// A process that writes commits; one for each would be a thousand processes for a thousand commits.
+struct Writer {
+    conversation: Option<Conversation>,
+    folder: TempDir,
+    attempt: String,
+    limit: Duration,
+}
+
+impl Writer {
+    fn start(place: &Place, attempt: &str) -> Result<Writer, GitError> {
+        let call = place.call_without_files(attempt).limit(LIMIT_FILES);
+        let call = call.args(["hash-object", "-t", "commit", "-w", "--no-filters", "--stdin-paths"]);
+        let (conversation, limit) = call.converse(b'\n')?;
+        let folder = tempfile::Builder::new().prefix("drydock-replay-").tempdir_in(&place.git_dir);
+        let folder = folder.map_err(|source| GitError::file(attempt, &place.git_dir, source))?;
+        Ok(Writer { conversation: Some(conversation), folder, attempt: attempt.to_owned(), limit })
+    }
+
+    fn write(&mut self, text: &[u8]) -> Result<CommitId, GitError> {
+        let attempt = self.attempt.as_str();
+        let path = self.folder.path().join("commit");
+        fs::write(&path, text).map_err(|source| GitError::file(attempt, &path, source))?;
+        let mut conversation =
+            self.conversation.take().expect("only an error leaves none, and it ends the replay");
+        let mut line = path.into_os_string().into_encoded_bytes();
+        line.push(b'\n');
+        conversation.send(&line);
+        match conversation.part() {
+            Ok(Some(id)) => {
+                self.conversation = Some(conversation);
+                id.parse().map_err(|_| GitError::unexpected(attempt, id))
+            }
+            Ok(None) => match conversation.finish().map(|ended| judge(attempt, ended, &[])) {
+                Ok(Err(error)) => Err(error),
+                Ok(Ok(_)) => Err(GitError::unexpected(attempt, "git ended early")),
+                Err(broken) => Err(broken.named(attempt, self.limit)),
+            },
+            Err(broken) => Err(broken.named(attempt, self.limit)),
+        }
+    }
+}

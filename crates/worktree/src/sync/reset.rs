@@ -1,0 +1,187 @@
+//! Setting a branch to the remote's commit after its own were pinned, as often as it takes.
+
+use std::collections::HashSet;
+
+use drydock_domain::{PinLine, SyncOutcome};
+
+use crate::crash;
+use crate::diff::raw_changes;
+use crate::error::{GitError, told};
+use crate::id::{CommitId, TreeId};
+use crate::pin::{Content, Held, MarkerWrite};
+use crate::refs::{Permit, update};
+use crate::repository::Repository;
+use crate::sync::folder::{Folder, Opened};
+use crate::sync::footing::footing;
+use crate::sync::order::{Names, SyncOrder};
+use crate::sync::recovery::Marker;
+use crate::sync::replay::tree_of;
+use crate::sync::shift::{Shift, Shifted};
+
+/// Whether a marker that was found says how to go on.
+pub(crate) enum Resumed {
+    Settled(SyncOutcome),
+    /// The branch has moved on to something else: the marker is of no use any more, and gone.
+    Stale,
+}
+
+impl Repository {
+    /// Pins what cannot be joined, marks the recovery, and sets the branch to the remote's commit.
+    pub(crate) fn recover(
+        &self,
+        order: &SyncOrder<'_>,
+        names: &Names,
+        unpinned: &Marker,
+        held: Option<&Held>,
+        folder: Option<Folder<'_>>,
+    ) -> Result<SyncOutcome, GitError> {
+        let (marker, blob) = self.mark(order, names, unpinned, held, None)?;
+        crash::hit("sync.pinned");
+        Ok(self.reset(names, &marker, &blob, folder))
+    }
+
+    /// Completes a recovery that was cut short, and reports it as it would have been.
+    pub(crate) fn resume(
+        &self,
+        order: &SyncOrder<'_>,
+        names: &Names,
+        blob: &str,
+        local: &CommitId,
+    ) -> Result<Resumed, GitError> {
+        let attempt = format!("complete the recovery of {}", order.branch);
+        let marker = self.marker_read(blob)?;
+        let target = commit(&marker.remote, &attempt)?;
+        if *local == target || (local.as_str() != marker.local && self.is_ancestor(&target, local)?) {
+            return Ok(Resumed::Settled(done(marker)));
+        }
+        if local.as_str() != marker.local {
+            update(self.place(), &attempt, format!("delete {}\0{blob}\0", names.recovery))?;
+            return Ok(Resumed::Stale);
+        }
+        let _lock = self.lock(&attempt)?;
+        let checkout = match order.worktree {
+            Some(checkout) => match footing(checkout, &names.branch)? {
+                drydock_domain::Footing::Unattached => None,
+                drydock_domain::Footing::OnBranch => Some(checkout),
+                drydock_domain::Footing::Locked { lock } => {
+                    return Ok(Resumed::Settled(failed(marker, format!("{lock} is held"))));
+                }
+                drydock_domain::Footing::Elsewhere { on } => {
+                    return Ok(Resumed::Settled(failed(marker, format!("the worktree is on {on}"))));
+                }
+                drydock_domain::Footing::MidOperation { operation } => {
+                    return Ok(Resumed::Settled(failed(marker, format!("a {operation} is under way"))));
+                }
+            },
+            None => None,
+        };
+        let Some(checkout) = checkout else {
+            return Ok(Resumed::Settled(self.reset(names, &marker, blob, None)));
+        };
+        let folder = match Folder::open(checkout, local, &target, &attempt) {
+            Ok(Opened::Ready(folder)) => folder,
+            Ok(Opened::Busy(what)) => {
+                return Ok(Resumed::Settled(failed(marker, format!("{what} in the way"))));
+            }
+            Err(error) => return Ok(Resumed::Settled(failed(marker, told(&error)))),
+        };
+        let (marker, blob) = if self.is_kept(&folder, &marker, &target, &attempt)? {
+            (marker, blob.to_owned())
+        } else {
+            // Somebody has worked in the directory since: that is kept as well.
+            self.mark(order, names, &marker, folder.held.as_ref(), Some(blob))?
+        };
+        Ok(Resumed::Settled(self.reset(names, &marker, &blob, Some(folder))))
+    }
+
+    /// Pins and marks in one transaction.
+    fn mark(
+        &self,
+        order: &SyncOrder<'_>,
+        names: &Names,
+        unpinned: &Marker,
+        held: Option<&Held>,
+        before: Option<&str>,
+    ) -> Result<(Marker, String), GitError> {
+        let attempt = "mark a recovery";
+        let marked = |pin: &PinLine| Marker {
+            pin: pin.clone(),
+            tree: held.map(|held| held.tree.to_string()),
+            staged: held.and_then(|held| held.staged.as_ref()).map(TreeId::to_string),
+            ..unpinned.clone()
+        };
+        let text = |pin: &PinLine| marked(pin).text();
+        let write = MarkerWrite { name: &names.recovery, before, text: &text };
+        let (local, remote) = (commit(&unpinned.local, attempt)?, commit(&unpinned.remote, attempt)?);
+        let content = Content { head: &local, held: held.cloned(), remote: Some(&remote) };
+        let pinned = self.pin_write(&order.pin, &content, Some(&write))?;
+        let blob = pinned.marker.ok_or_else(|| GitError::unexpected(attempt, "no marker was written"))?;
+        Ok((marked(&pinned.line), blob))
+    }
+
+    /// Tells whether everything in the directory is in the pin or already as the remote has it.
+    fn is_kept(
+        &self,
+        folder: &Folder<'_>,
+        marker: &Marker,
+        target: &CommitId,
+        attempt: &str,
+    ) -> Result<bool, GitError> {
+        let place = self.place();
+        let pinned = match &marker.tree {
+            Some(tree) => tree.parse().map_err(|_| GitError::unexpected(attempt, tree.as_str()))?,
+            None => tree_of(place, &commit(&marker.local, attempt)?, attempt)?,
+        };
+        let target = tree_of(place, target, attempt)?;
+        let staged = folder.held.as_ref().and_then(|held| held.staged.as_ref());
+        let known = |tree: &TreeId| -> Result<bool, GitError> {
+            let other = raw_changes(place, &pinned, tree)?;
+            let new: HashSet<Vec<u8>> =
+                other.into_iter().filter(|c| c.mode_after != 0).map(|c| c.path).collect();
+            Ok(!raw_changes(place, &target, tree)?.iter().any(|change| new.contains(&change.path)))
+        };
+        let staged_known = match staged {
+            Some(staged) if marker.staged.as_deref() != Some(staged.as_str()) => known(staged)?,
+            Some(_) | None => true,
+        };
+        Ok(staged_known && known(&folder.tree)?)
+    }
+
+    /// The pin is written and read back, and the marker names it: from here on commits may leave the branch.
+    fn reset(&self, names: &Names, marker: &Marker, blob: &str, folder: Option<Folder<'_>>) -> SyncOutcome {
+        match self.try_reset(names, marker, blob, folder) {
+            Ok(Shifted::Done) => done(marker.clone()),
+            Ok(Shifted::Refused(reason)) => failed(marker.clone(), reason),
+            Err(error) => failed(marker.clone(), told(&error)),
+        }
+    }
+
+    fn try_reset(
+        &self,
+        names: &Names,
+        marker: &Marker,
+        blob: &str,
+        folder: Option<Folder<'_>>,
+    ) -> Result<Shifted, GitError> {
+        let attempt = format!("set {} to {}", names.branch, marker.remote);
+        let (local, target) = (commit(&marker.local, &attempt)?, commit(&marker.remote, &attempt)?);
+        let files = tree_of(self.place(), &target, &attempt)?;
+        let permit = Permit { name: &names.recovery, object: blob, note: "drydock: sync" };
+        let shift = Shift { full: &names.branch, from: &local, to: &target, files: &files, permit };
+        self.shift(&shift, folder)
+    }
+}
+
+fn done(marker: Marker) -> SyncOutcome {
+    let Marker { pin, discarded, remote, arrived, clash, .. } = marker;
+    SyncOutcome::RecoveredByReset { pin, discarded, to: remote, arrived, clash }
+}
+
+fn failed(marker: Marker, reason: String) -> SyncOutcome {
+    let Marker { pin, discarded, remote, arrived, clash, .. } = marker;
+    SyncOutcome::ResetFailed { pin, discarded, remote, arrived, clash, reason }
+}
+
+fn commit(text: &str, attempt: &str) -> Result<CommitId, GitError> {
+    text.parse().map_err(|_| GitError::unexpected(attempt, text))
+}

@@ -1,0 +1,149 @@
+//! Moving a branch, and the files of its worktree with it.
+//!
+//! The order is files, index, ref. A crash in between leaves the old head with newer files, which is seen as an edit
+//! that joins without conflict with what it came from; the reverse would look like an edit that takes somebody's
+//! commit back. The ref's old value was compared, and the ref locked, before the first file is written.
+
+use crate::capture::is_own;
+use crate::checkout::Checkout;
+use crate::crash;
+use crate::diff::raw_changes;
+use crate::error::GitError;
+use crate::id::{CommitId, TreeId};
+use crate::land::Holder;
+use crate::private_index::{Copied, GITLINK, PrivateIndex};
+use crate::refs::{Moved, Permit, Prepared, PreparedMove};
+use crate::repository::{Repository, commit_at, head_branch};
+use crate::run::{LIMIT_FILES, Place};
+use crate::sync::folder::Folder;
+use crate::sync::replay::tree_of;
+
+/// Where a branch is to go.
+pub(crate) struct Shift<'a> {
+    /// The branch's full name.
+    pub(crate) full: &'a str,
+    pub(crate) from: &'a CommitId,
+    pub(crate) to: &'a CommitId,
+    /// What the directory is to hold: the commit's own files, or those and edits.
+    pub(crate) files: &'a TreeId,
+    pub(crate) permit: Permit<'a>,
+}
+
+/// What came of it.
+pub(crate) enum Shifted {
+    Done,
+    /// Nothing was changed, because of this.
+    Refused(String),
+}
+
+impl Repository {
+    /// Moves a branch. Call it with the repository lock held.
+    pub(crate) fn shift(&self, shift: &Shift<'_>, folder: Option<Folder<'_>>) -> Result<Shifted, GitError> {
+        let own = folder.as_ref().map(|folder| folder.checkout);
+        if let Some(reason) = self.held_elsewhere(shift.full, own)? {
+            return Ok(Shifted::Refused(reason));
+        }
+        let Some(folder) = folder else {
+            return match self.branch_move(shift.full, shift.from, shift.to, &shift.permit)? {
+                Moved::Done => {
+                    crash::hit("sync.moved");
+                    Ok(Shifted::Done)
+                }
+                Moved::Revoked => Ok(Shifted::Refused(revoked(shift))),
+                Moved::Elsewhere(found) => Ok(Shifted::Refused(elsewhere(shift, found))),
+            };
+        };
+        let attempt = format!("move {} to {}", folder.checkout.path().display(), shift.to);
+        let place = folder.checkout.place.clone();
+        let Shift { full, from, to, .. } = shift;
+        let prepared = match PreparedMove::prepare(&place, full, from, to, &shift.permit)? {
+            Prepared::Ready(prepared) => prepared,
+            Prepared::Revoked => return Ok(Shifted::Refused(revoked(shift))),
+            Prepared::Elsewhere(found) => return Ok(Shifted::Refused(elsewhere(shift, found))),
+        };
+        write_files(&folder, &place, shift, &attempt)?;
+        let Folder { lock, index, .. } = folder;
+        index.install(&place.git_dir, &attempt)?;
+        lock.release(&attempt)?;
+        crash::hit("sync.index");
+        prepared.commit()?;
+        crash::hit("sync.moved");
+        verify(&place, shift, &attempt)?;
+        Ok(Shifted::Done)
+    }
+
+    /// A ref that moves under somebody's files would make the files look like edits.
+    pub(crate) fn held_elsewhere(
+        &self,
+        full: &str,
+        own: Option<&Checkout>,
+    ) -> Result<Option<String>, GitError> {
+        let mut worktrees = self.worktrees()?;
+        worktrees.retain(|worktree| own.is_none_or(|own| own.place.git_dir != worktree.git_dir));
+        Ok(match self.holder(&worktrees, full) {
+            Holder::Nobody => None,
+            Holder::Worktree(place) => {
+                Some(format!("the branch is checked out in {}", place.work_tree.display()))
+            }
+            Holder::Occupied { worktree, operation } => {
+                Some(format!("{operation} in {}", worktree.display()))
+            }
+        })
+    }
+}
+
+fn write_files(folder: &Folder<'_>, place: &Place, shift: &Shift<'_>, attempt: &str) -> Result<(), GitError> {
+    let Folder { index, tree, .. } = folder;
+    let files = left_in_place(place, tree, shift.files, attempt)?;
+    let settings = [place.guard()?, vec![("core.sparseCheckout".to_owned(), "false".to_owned())]].concat();
+    let call = || place.call(attempt).index(&index.path()).settings(&settings).limit(LIMIT_FILES);
+    // Checks once more that every file is as it was captured before it writes the first.
+    call().args(["read-tree", "-m", "-u", tree.as_str(), files.as_str()]).run()?;
+    crash::hit("sync.files");
+    call().args(["read-tree", "-m", shift.to.as_str()]).run()?;
+    // Exit code 1 says that some file differs from the commit: an edit.
+    call().args(["update-index", "-q", "--refresh"]).accept(&[0, 1]).run().map(drop)
+}
+
+/// Returns the tree to write, in which what must stay as it is on disk is as it was captured: `.drydock/`, which
+/// is drydock's, and submodules, of which only the index records where they should be.
+fn left_in_place(place: &Place, from: &TreeId, to: &TreeId, attempt: &str) -> Result<TreeId, GitError> {
+    let changes = raw_changes(place, from, to)?;
+    let stays = changes.iter().filter(|change| is_own(change) || change.mode_before == GITLINK);
+    let sides: Vec<_> = stays.map(|c| (c.mode_before, c.before.as_str(), c.path.as_slice())).collect();
+    if sides.is_empty() {
+        return Ok(to.clone());
+    }
+    let index = PrivateIndex::empty(place, attempt)?;
+    place.call(attempt).index(&index.path()).args(["read-tree", to.as_str()]).run()?;
+    index.put(place, &sides, attempt)?;
+    index.write_tree(place, attempt)
+}
+
+/// Looks whether everything is where it should be; git has been known to report success with unmerged files.
+fn verify(place: &Place, shift: &Shift<'_>, attempt: &str) -> Result<(), GitError> {
+    let wrong = |detail: String| Err(GitError::unexpected(attempt, detail));
+    let branch = head_branch(place)?.map(|branch| format!("refs/heads/{branch}"));
+    if branch.as_deref() != Some(shift.full) {
+        return wrong(format!("afterwards the worktree is on {branch:?}"));
+    }
+    let head = commit_at(place, "HEAD")?;
+    if head.as_ref() != Some(shift.to) {
+        return wrong(format!("afterwards the branch is at {head:?}"));
+    }
+    let (Copied::Index(index) | Copied::Nothing(index)) = PrivateIndex::copy_of(place, attempt)?;
+    // An index with unmerged entries has no tree.
+    if index.write_tree(place, attempt)? != tree_of(place, shift.to, attempt)? {
+        return wrong("afterwards the index differs from the commit".to_owned());
+    }
+    Ok(())
+}
+
+fn revoked(shift: &Shift<'_>) -> String {
+    format!("{} was changed by somebody else meanwhile", shift.permit.name)
+}
+
+fn elsewhere(shift: &Shift<'_>, found: Option<CommitId>) -> String {
+    let found = found.map_or_else(|| "gone".to_owned(), |id| format!("at {id}"));
+    format!("{} was expected at {}, but is {found}", shift.full, shift.from)
+}

@@ -1,0 +1,356 @@
+//! A sync from its first look to its outcome. It never fails: what could not be found out or done is an outcome too.
+
+use drydock_domain::{
+    Clash, ClashStep, Edits, Footing, PinLine, Publish, Publishing, Relation, RemoteSight, Sight, Step,
+    SyncOutcome, Uncommitted, Unsent,
+};
+
+use crate::crash;
+use crate::error::{GitError, told};
+use crate::guard::{Configured, Replacements};
+use crate::id::CommitId;
+use crate::pin::Content;
+use crate::push::Push;
+use crate::refs::Permit;
+use crate::repository::Repository;
+use crate::sync::folder::{Folder, Opened};
+use crate::sync::footing::footing;
+use crate::sync::join::Joined;
+use crate::sync::look::RemoteSeen;
+use crate::sync::order::{Names, SyncOrder};
+use crate::sync::recovery::Marker;
+use crate::sync::reset::Resumed;
+use crate::sync::shift::{Shift, Shifted};
+use crate::sync::walk::{Sides, commit_lines};
+
+/// What is known once the remote has answered.
+struct Scene<'a> {
+    order: &'a SyncOrder<'a>,
+    names: &'a Names,
+    remote: &'a str,
+    guard: &'a Replacements,
+    local: CommitId,
+    /// The remote's commit; none when it has no such branch.
+    tip: Option<CommitId>,
+    sides: Sides,
+}
+
+impl Repository {
+    /// Brings a branch and that of its remote together, by the least destructive step.
+    pub fn sync(&self, order: &SyncOrder<'_>) -> SyncOutcome {
+        let Some(remote) = order.remote else { return SyncOutcome::NoRemote };
+        self.try_sync(order, remote).unwrap_or_else(|error| SyncOutcome::Unknown {
+            attempt: format!("sync {} with {remote}", order.branch),
+            reason: told(&error),
+        })
+    }
+
+    fn try_sync(&self, order: &SyncOrder<'_>, remote: &str) -> Result<SyncOutcome, GitError> {
+        let attempt = format!("sync {} with {remote}", order.branch);
+        let names = Names::new(order, remote)?;
+        if self.common_dir().join("shallow").exists() {
+            let detail = "the repository has become a shallow clone: run git fetch --unshallow in it";
+            return Err(GitError::unexpected(&attempt, detail));
+        }
+        let (refs, (guard, configured)) = self.look(&names, remote)?;
+        let Some(local) = refs.local.clone() else {
+            return Err(GitError::unexpected(&attempt, "there is no such branch"));
+        };
+        if let Some(blob) = &refs.recovery {
+            match self.resume(order, &names, blob, &local)? {
+                Resumed::Settled(outcome) => return Ok(outcome),
+                Resumed::Stale => {}
+            }
+        }
+        let seen = match configured {
+            Configured::Yes => self.look_at_remote(&names, remote, &refs, &guard)?,
+            Configured::No => RemoteSeen::Unreachable(format!("no remote called {remote} is configured")),
+        };
+        crash::hit("sync.fetched");
+        let footing = match order.worktree {
+            Some(checkout) => footing(checkout, &names.branch)?,
+            None => Footing::Unattached,
+        };
+        let (seen, tip, sides) = self.compare(order, &local, seen)?;
+        let scene = Scene { order, names: &names, remote, guard: &guard, local, tip, sides };
+        let moves = matches!(seen, RemoteSight::Tip(Relation::Behind(_) | Relation::Diverged(_)));
+        let sight = Sight { footing, remote: seen, publish: order.publish };
+        if !moves || !matches!(sight.footing, Footing::Unattached | Footing::OnBranch) {
+            return self.step(&scene, sight.step(), None);
+        }
+        let outcome = self.step_locked(&scene, sight)?;
+        Ok(self.publish_rebased(&scene, outcome))
+    }
+
+    /// Takes a step that moves files, in turn with all others who move some.
+    fn step_locked(&self, scene: &Scene<'_>, sight: Sight) -> Result<SyncOutcome, GitError> {
+        let _lock = self.lock(&format!("sync {} with {}", scene.order.branch, scene.remote))?;
+        match self.open_folder(scene, &sight)? {
+            Ok(folder) => {
+                let edits = folder.as_ref().map_or(Edits::Absent, Folder::edits);
+                let remote = match sight.remote {
+                    RemoteSight::Tip(Relation::Behind(_)) => RemoteSight::Tip(Relation::Behind(edits)),
+                    RemoteSight::Tip(Relation::Diverged(_)) => RemoteSight::Tip(Relation::Diverged(edits)),
+                    other => other,
+                };
+                self.step(scene, Sight { remote, ..sight }.step(), folder)
+            }
+            Err(lock) => self.step(scene, Sight { footing: Footing::Locked { lock }, ..sight }.step(), None),
+        }
+    }
+
+    /// Captures the worktree, if there is one; what is in the way is the inner error.
+    fn open_folder<'a>(
+        &self,
+        scene: &Scene<'a>,
+        sight: &Sight,
+    ) -> Result<Result<Option<Folder<'a>>, String>, GitError> {
+        let (Some(checkout), Some(tip), Footing::OnBranch) =
+            (scene.order.worktree, &scene.tip, &sight.footing)
+        else {
+            return Ok(Ok(None));
+        };
+        match Folder::open(checkout, &scene.local, tip, &format!("capture {}", checkout.path().display()))? {
+            Opened::Ready(folder) => Ok(Ok(Some(folder))),
+            Opened::Busy(what) => Ok(Err(what)),
+        }
+    }
+
+    /// Compares the branch with what the remote has.
+    fn compare(
+        &self,
+        order: &SyncOrder<'_>,
+        local: &CommitId,
+        seen: RemoteSeen,
+    ) -> Result<(RemoteSight, Option<CommitId>, Sides), GitError> {
+        let tip = match seen {
+            RemoteSeen::Unreachable(reason) => {
+                return Ok((RemoteSight::Unreachable { reason }, None, Sides::default()));
+            }
+            RemoteSeen::Deleted => return Ok((RemoteSight::BranchDeleted, None, Sides::default())),
+            RemoteSeen::NeverThere => {
+                let unsent = match self.is_ancestor(local, order.base)? {
+                    true => Unsent::Nothing,
+                    false => Unsent::Commits,
+                };
+                return Ok((RemoteSight::NoBranch(unsent), None, Sides::default()));
+            }
+            RemoteSeen::Tip(tip) => tip,
+        };
+        if tip == *local {
+            return Ok((RemoteSight::Tip(Relation::Same), Some(tip), Sides::default()));
+        }
+        let sides = Sides::walk(self.place(), local, &tip)?;
+        let relation = match (sides.local.is_empty(), sides.remote.is_empty()) {
+            (_, false) if order.replaces == Some(&tip) => Relation::Replaced,
+            (true, false) => Relation::Behind(Edits::Absent),
+            (false, true) => Relation::Ahead,
+            (false, false) => Relation::Diverged(Edits::Absent),
+            (true, true) => {
+                return Err(GitError::unexpected("compare", "two tips, and nothing between them"));
+            }
+        };
+        Ok((RemoteSight::Tip(relation), Some(tip), sides))
+    }
+
+    fn step(
+        &self,
+        scene: &Scene<'_>,
+        step: Step,
+        folder: Option<Folder<'_>>,
+    ) -> Result<SyncOutcome, GitError> {
+        match step {
+            Step::NoRemote => Ok(SyncOutcome::NoRemote),
+            Step::FetchFailed { reason } => Ok(SyncOutcome::FetchFailed { reason }),
+            Step::Detached { on } => Ok(SyncOutcome::Detached { on }),
+            Step::MidOperation { operation } => Ok(SyncOutcome::MidOperation { operation }),
+            Step::LeaveRemoteAbsent => Ok(SyncOutcome::NoRemoteBranch),
+            Step::InSync => Ok(SyncOutcome::InSync { head: scene.local.to_string() }),
+            Step::KeepLocal => {
+                Ok(SyncOutcome::KeptLocal { head: scene.local.to_string(), local: self.own_lines(scene)? })
+            }
+            Step::Push => self.send(scene, &scene.local),
+            Step::Supersede => self.supersede(scene),
+            Step::FastForward(_) | Step::Replay(_) => self.bring_together(scene, folder),
+        }
+    }
+
+    /// Lists the commits that only the branch has.
+    fn own_lines(&self, scene: &Scene<'_>) -> Result<Vec<drydock_domain::CommitLine>, GitError> {
+        match &scene.tip {
+            Some(_) => Ok(scene.sides.local_lines()),
+            None => commit_lines(self.place(), &[format!("{}..{}", scene.order.base, scene.local)]),
+        }
+    }
+
+    /// Sends a commit as the branch's tip; refused or failed, nothing has changed.
+    fn send(&self, scene: &Scene<'_>, commit: &CommitId) -> Result<SyncOutcome, GitError> {
+        let head = scene.local.to_string();
+        match self.publish(scene, commit) {
+            Publishing::Done => Ok(SyncOutcome::Pushed {
+                from: scene.tip.as_ref().map(CommitId::to_string),
+                to: commit.to_string(),
+                sent: self.own_lines(scene)?,
+            }),
+            Publishing::Failed { reason } => Ok(SyncOutcome::PushFailed { head, reason }),
+            Publishing::NotAsked => Ok(SyncOutcome::KeptLocal { head, local: self.own_lines(scene)? }),
+        }
+    }
+
+    fn publish(&self, scene: &Scene<'_>, commit: &CommitId) -> Publishing {
+        match scene.order.publish {
+            Publish::No => return Publishing::NotAsked,
+            Publish::Yes => {}
+        }
+        match self.push(scene.remote, scene.order.branch, commit) {
+            Ok(Push::Pushed) => {
+                crash::hit("sync.pushed");
+                // The next fetch would find out as well; a branch deleted before that would be sent again.
+                match self.remember_pushed(scene.names, commit) {
+                    Ok(()) => Publishing::Done,
+                    Err(error) => Publishing::Failed { reason: told(&error) },
+                }
+            }
+            Ok(Push::Rejected { text }) => Publishing::Failed { reason: text },
+            Err(error) => Publishing::Failed { reason: told(&error) },
+        }
+    }
+
+    /// Sends a commit that has the branch's content and both tips as parents: the remote's commits stay in its
+    /// history, and nothing is forced. The branch follows once the remote has it.
+    fn supersede(&self, scene: &Scene<'_>) -> Result<SyncOutcome, GitError> {
+        let Some(tip) = &scene.tip else {
+            return Err(GitError::unexpected("supersede", "the remote has no such branch"));
+        };
+        let tree = self.tree_of(&scene.local)?;
+        let message = format!("Keep the branch's own content\n\nThis replaces the content of {tip}.");
+        let parents = [scene.local.clone(), tip.clone()];
+        let joined = self.commit(&tree, &parents, &message, scene.order.pin.signature)?;
+        let outcome = self.send(scene, &joined)?;
+        match &outcome {
+            SyncOutcome::Pushed { .. } => {}
+            _ => return Ok(outcome),
+        }
+        let _lock = self.lock("move a branch to what was sent")?;
+        if let Some(reason) = self.held_elsewhere(&scene.names.branch, scene.order.worktree)? {
+            return Ok(unknown(scene, reason));
+        }
+        // Its content is that of the branch, so neither index nor files change.
+        let permit = Permit { name: &scene.names.tracking, object: joined.as_str(), note: "drydock: sync" };
+        match self.branch_move(&scene.names.branch, &scene.local, &joined, &permit)? {
+            crate::refs::Moved::Done => {
+                crash::hit("sync.moved");
+                Ok(outcome)
+            }
+            crate::refs::Moved::Revoked | crate::refs::Moved::Elsewhere(_) => {
+                Ok(unknown(scene, "the branch was moved by somebody else meanwhile".to_owned()))
+            }
+        }
+    }
+
+    /// Moves the branch to the remote's commit, or its own commits on top of it, under whatever edits there are.
+    fn bring_together(&self, scene: &Scene<'_>, folder: Option<Folder<'_>>) -> Result<SyncOutcome, GitError> {
+        let Scene { order, names, guard, local, sides, .. } = scene;
+        let Some(tip) = &scene.tip else {
+            return Err(GitError::unexpected("bring together", "the remote has no such branch"));
+        };
+        let held = folder.as_ref().and_then(|folder| folder.held.clone());
+        let joined = self.join(guard, sides, (local, tip), held.as_ref(), order.pin.signature)?;
+        crash::hit("sync.replayed");
+        let (to, files, replayed) = match joined {
+            Joined::Clean { to, files, replayed } => (to, files, replayed),
+            Joined::Clash(clash) => return self.clashed(scene, tip, clash, folder),
+        };
+        // A fast-forward without edits drops nothing.
+        let pin = match held.is_some() || !sides.local.is_empty() {
+            true => {
+                let content = Content { head: local, held, remote: Some(tip) };
+                Some(self.pin_write(&order.pin, &content, None)?.line)
+            }
+            false => None,
+        };
+        crash::hit("sync.pinned");
+        let permit = Permit { name: &names.tracking, object: tip.as_str(), note: "drydock: sync" };
+        let shift = Shift { full: &names.branch, from: local, to: &to, files: &files, permit };
+        match self.shift(&shift, folder)? {
+            Shifted::Done => {}
+            Shifted::Refused(reason) => return Ok(unknown(scene, reason)),
+        }
+        let (from, arrived) = (local.to_string(), sides.remote_lines());
+        match pin {
+            Some(pin) if !sides.local.is_empty() => Ok(SyncOutcome::Rebased {
+                from,
+                publishing: Publishing::NotAsked,
+                to: to.to_string(),
+                onto: tip.to_string(),
+                pin,
+                replayed,
+                arrived,
+            }),
+            Some(_) | None => Ok(SyncOutcome::FastForwarded { from, to: to.to_string(), arrived }),
+        }
+    }
+
+    /// Sends a rebased branch; the lock that others wait for is not held over it.
+    fn publish_rebased(&self, scene: &Scene<'_>, mut outcome: SyncOutcome) -> SyncOutcome {
+        if let SyncOutcome::Rebased { to, onto, publishing, .. } = &mut outcome {
+            // All commits may have turned out to be on the remote already: then there is nothing to send.
+            *publishing = match to.parse::<CommitId>() {
+                Ok(_) if to == onto => Publishing::Done,
+                Ok(commit) => self.publish(scene, &commit),
+                Err(error) => Publishing::Failed { reason: error.to_string() },
+            };
+        }
+        outcome
+    }
+
+    fn clashed(
+        &self,
+        scene: &Scene<'_>,
+        tip: &CommitId,
+        clash: Clash,
+        folder: Option<Folder<'_>>,
+    ) -> Result<SyncOutcome, GitError> {
+        let Scene { order, names, local, sides, .. } = scene;
+        let held = folder.as_ref().and_then(|folder| folder.held.clone());
+        match order.on_divergence.on_clash() {
+            ClashStep::PinOnly => {
+                let content = Content { head: local, held, remote: Some(tip) };
+                let pin = self.pin_write(&order.pin, &content, None)?.line;
+                crash::hit("sync.pinned");
+                Ok(SyncOutcome::Unreconciled {
+                    pin,
+                    discarded: sides.local_lines(),
+                    local: local.to_string(),
+                    remote: tip.to_string(),
+                    arrived: sides.remote_lines(),
+                    clash,
+                })
+            }
+            ClashStep::PinAndReset => {
+                let no_pin = PinLine {
+                    name: String::new(),
+                    commit: String::new(),
+                    head: String::new(),
+                    uncommitted: Uncommitted::Nothing,
+                };
+                let marker = Marker {
+                    local: local.to_string(),
+                    remote: tip.to_string(),
+                    tree: None,
+                    staged: None,
+                    pin: no_pin,
+                    discarded: sides.local_lines(),
+                    arrived: sides.remote_lines(),
+                    clash,
+                };
+                self.recover(order, names, &marker, held.as_ref(), folder)
+            }
+        }
+    }
+}
+
+fn unknown(scene: &Scene<'_>, reason: String) -> SyncOutcome {
+    let attempt = format!("sync {} with {}", scene.order.branch, scene.remote);
+    SyncOutcome::Unknown { attempt, reason }
+}

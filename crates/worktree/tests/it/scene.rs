@@ -1,0 +1,109 @@
+//! A plan's branch with its worktree, a remote, and somebody else who pushes there.
+
+use std::path::PathBuf;
+
+use drydock_domain::{OnDivergence, Publish, SyncOutcome};
+use drydock_worktree::{Checkout, CommitId, PinOrder, Repository, Signature, SyncOrder};
+
+use crate::fixture::{Fixture, ada, write};
+
+pub(crate) const BRANCH: &str = "drydock/p/work";
+
+pub(crate) struct Scene {
+    pub(crate) fixture: Fixture,
+    pub(crate) base: CommitId,
+    pub(crate) checkout: Checkout,
+    pub(crate) signature: Signature,
+}
+
+impl Scene {
+    /// The branch is checked out at its base; the remote is empty.
+    pub(crate) fn new() -> Scene {
+        let fixture = Fixture::new();
+        fixture.user(&["init", "-q", "--bare", "remote"], &fixture.path(""));
+        let address = format!("file://{}", fixture.path("remote").display());
+        fixture.user(&["remote", "add", "origin", &address], &fixture.repo());
+        let base = fixture.tip("main");
+        let checkout = fixture.open().checkout_add(&fixture.tree("p"), BRANCH, &base).unwrap();
+        Scene { fixture, base, checkout, signature: ada() }
+    }
+
+    /// The remote has the branch, at the same commit, and we have seen it there.
+    pub(crate) fn pushed() -> Scene {
+        let scene = Scene::new();
+        scene.fixture.user(&["push", "-q", "origin", BRANCH], &scene.fixture.repo());
+        assert_eq!(scene.sync(), SyncOutcome::InSync { head: scene.base.to_string() });
+        scene
+    }
+
+    pub(crate) fn repository(&self) -> Repository {
+        self.fixture.open()
+    }
+
+    pub(crate) fn tree(&self) -> PathBuf {
+        self.checkout.path().to_owned()
+    }
+
+    pub(crate) fn sync(&self) -> SyncOutcome {
+        self.sync_with(|_| {})
+    }
+
+    pub(crate) fn sync_with<'a>(&'a self, change: impl FnOnce(&mut SyncOrder<'a>)) -> SyncOutcome {
+        let mut order = self.order();
+        change(&mut order);
+        self.repository().sync(&order)
+    }
+
+    pub(crate) fn order(&self) -> SyncOrder<'_> {
+        SyncOrder {
+            branch: BRANCH,
+            base: &self.base,
+            remote: Some("origin"),
+            worktree: Some(&self.checkout),
+            on_divergence: OnDivergence::Recover,
+            publish: Publish::Yes,
+            replaces: None,
+            pin: PinOrder { plan: "p", run: Some("r"), reason: "sync", signature: &self.signature },
+        }
+    }
+
+    /// Commits a file in the worktree.
+    pub(crate) fn commit(&self, name: &str, text: &str, message: &str) -> CommitId {
+        write(&self.tree().join(name), text);
+        self.fixture.commit_in(&self.tree(), message)
+    }
+
+    /// Lets somebody else push a change to one file on top of what the remote has.
+    pub(crate) fn remote_commit(&self, name: &str, text: &str, message: &str) -> CommitId {
+        let other = self.other();
+        write(&other.join(name), text);
+        let commit = self.fixture.commit_in(&other, message);
+        self.fixture.user(&["push", "-q", "origin", &format!("HEAD:{BRANCH}")], &other);
+        commit
+    }
+
+    /// Somebody else's clone, at what the remote has.
+    pub(crate) fn other(&self) -> PathBuf {
+        let other = self.fixture.path("other");
+        if !other.exists() {
+            self.fixture.user(&["clone", "-q", "--no-checkout", "remote", "other"], &self.fixture.path(""));
+        }
+        self.fixture.user(&["fetch", "-q", "origin", BRANCH], &other);
+        self.fixture.user(&["checkout", "-q", "--detach", "FETCH_HEAD"], &other);
+        other
+    }
+
+    pub(crate) fn local(&self) -> CommitId {
+        self.fixture.tip(BRANCH)
+    }
+
+    pub(crate) fn remote_tip(&self) -> Option<CommitId> {
+        let full = format!("refs/heads/{BRANCH}");
+        let args = ["for-each-ref", "--format=%(objectname)", &full];
+        self.fixture.user(&args, &self.fixture.path("remote")).parse().ok()
+    }
+
+    pub(crate) fn status(&self) -> String {
+        self.fixture.status(&self.tree())
+    }
+}
