@@ -208,6 +208,8 @@ pub struct Context {
     pub now: Timestamp,
     /// Who asks.
     pub by: String,
+    /// From where.
+    pub via: String,
     /// An unused id, for the decision that the command may open.
     pub fresh_decision: DecisionId,
 }

@@ -146,6 +146,9 @@ pub struct Resolution {
     pub note: Option<String>,
     /// Who answered.
     pub by: String,
+    /// From where, e.g. `command line`.
+    #[serde(default)]
+    pub via: String,
     /// When.
     pub at: Timestamp,
 }

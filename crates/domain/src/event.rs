@@ -191,7 +191,7 @@ impl Event {
                 "options": decision.question.options.iter().map(|option| &option.id).collect::<Vec<_>>(),
             }),
             Event::DecisionResolved(id, resolution) => {
-                json!({ "id": id, "option": resolution.option, "note": resolution.note, "by": resolution.by })
+                json!({ "id": id, "option": resolution.option, "note": resolution.note, "by": resolution.by, "via": resolution.via })
             }
             Event::DecisionWithdrawn { id, reason } => json!({ "id": id, "reason": reason }),
             Event::ChangesetOpened { id, writer } => json!({ "id": id, "writer": writer }),

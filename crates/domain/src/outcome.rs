@@ -133,8 +133,8 @@ impl<'a> Draft<'a> {
     }
 
     pub(crate) fn resolve(mut self, decision: &Decision, option: &str, note: Option<String>) -> Self {
-        let resolution =
-            Resolution { option: option.to_owned(), note, by: self.context.by.clone(), at: self.context.now };
+        let Context { now, by, via, .. } = self.context.clone();
+        let resolution = Resolution { option: option.to_owned(), note, by, via, at: now };
         self.events.push(Event::DecisionResolved(decision.id.clone(), resolution.clone()));
         self.decisions.push(DecisionChange::Resolve(decision.id.clone(), resolution));
         self.plan.gate = None;

@@ -23,6 +23,20 @@ pub(crate) const WORKER: &str = "drydock";
 const SHUT_DOWN_MAX: Duration = Duration::from_secs(15);
 const SHUT_DOWN_POLL: Duration = Duration::from_millis(10);
 
+/// Who asks, and from where.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Who<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) via: &'a str,
+}
+
+/// What nobody asked for comes from the engine itself.
+impl<'a> From<&'a str> for Who<'a> {
+    fn from(name: &'a str) -> Self {
+        Who { name, via: WORKER }
+    }
+}
+
 /// Takes plans through their phases. Cheap to clone; all clones are one.
 #[derive(Clone)]
 pub struct Engine {
@@ -89,10 +103,11 @@ impl Engine {
         Ok(())
     }
 
-    pub(crate) fn context(&self, by: &str) -> Context {
+    pub(crate) fn context(&self, who: Who<'_>) -> Context {
         Context {
             now: clock::now(),
-            by: by.to_owned(),
+            by: who.name.to_owned(),
+            via: who.via.to_owned(),
             fresh_decision: DecisionId::from_random(clock::random()),
         }
     }

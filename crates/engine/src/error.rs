@@ -1,7 +1,7 @@
 //! What an engine call can end with other than its answer. A refusal says that the world said no; the others say
 //! that we could not find out or could not do it.
 
-use drydock_domain::{Lock, Refusal};
+use drydock_domain::{Decision, Lock, Refusal, SyncOutcome};
 use drydock_store::{CommitError, RecordError, StoreError};
 use drydock_worktree::{GitError, OpenError};
 
@@ -70,6 +70,18 @@ pub enum EngineError {
         /// What to do.
         hint: String,
     },
+    /// The branch and its remote diverged, and a person must answer first.
+    #[error("{}", decision.question.text)]
+    Diverged {
+        /// What they are asked.
+        decision: Box<Decision>,
+    },
+    /// The branch could not be brought together with its remote; nothing else was done.
+    #[error("{}", outcome.summary())]
+    Unsynced {
+        /// What came of it.
+        outcome: Box<SyncOutcome>,
+    },
     /// This process was asked to stop before it had an answer; nothing was recorded.
     #[error("interrupted before there was an answer; nothing was recorded")]
     Interrupted,
@@ -125,6 +137,8 @@ impl EngineError {
             | EngineError::Ambiguous { .. }
             | EngineError::Exists { .. }
             | EngineError::InUse { .. }
+            | EngineError::Diverged { .. }
+            | EngineError::Unsynced { .. }
             | EngineError::Invalid { .. }
             | EngineError::Repository(_)
             | EngineError::File { .. } => false,

@@ -95,7 +95,7 @@ impl Engine {
         project: &Project,
         by: &str,
     ) -> Result<Plan, EngineError> {
-        let plan = self.store().plan_create(hold.lease(), create(new, &self.context(by))).await?;
+        let plan = self.store().plan_create(hold.lease(), create(new, &self.context(by.into()))).await?;
         let repository = self.repository(project).await?;
         let unseen = task::blocking(move || repository.dirty_paths()).await?;
         if !unseen.is_empty() {

@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
-use drydock_domain::{Action, Invariant, InvariantScope, Name, NameError, Plan, Project, Validation};
+use drydock_domain::{
+    Action, Invariant, InvariantScope, Name, NameError, OnDivergence, Plan, Project, Validation,
+};
 use drydock_store::{Added, Removed};
 
 use crate::action_file::parse;
@@ -23,6 +25,8 @@ pub struct NewProject {
     pub target: Option<String>,
     /// The remote to push to.
     pub remote: Option<String>,
+    /// What a divergence here does, whatever the profile says.
+    pub on_divergence: Option<OnDivergence>,
     /// What every plan must pass.
     pub validations: Vec<Validation>,
 }
@@ -57,6 +61,7 @@ impl Engine {
             repo: root,
             target,
             remote: new.remote,
+            on_divergence: new.on_divergence,
             validations: new.validations,
             created_at: clock::now(),
         };

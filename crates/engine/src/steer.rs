@@ -9,7 +9,7 @@ use drydock_domain::{
 };
 use drydock_store::{Request, RequestKind};
 
-use crate::engine::Engine;
+use crate::engine::{Engine, Who};
 use crate::error::EngineError;
 use crate::hold::Hold;
 use crate::phase::landed;
@@ -25,8 +25,16 @@ const CANCEL_POLL: Duration = Duration::from_millis(200);
 pub struct Caller {
     /// Who.
     pub by: String,
+    /// From where, e.g. `command line`.
+    pub via: String,
     /// The revision that the answer is based on, when the caller says so.
     pub expected: Option<i64>,
+}
+
+impl<'a> From<&'a Caller> for Who<'a> {
+    fn from(caller: &'a Caller) -> Self {
+        Who { name: &caller.by, via: &caller.via }
+    }
 }
 
 impl Engine {
@@ -66,7 +74,7 @@ impl Engine {
             && plan.stage == to.phase().queued()
         {
             let approve = Command::Approve { note: note.clone() };
-            return Ok(self.issue(hold, approve, &caller.by).await?.plan);
+            return Ok(self.issue(hold, approve, caller).await?.plan);
         }
         let ready = matches!(
             (&plan.stage, to),
@@ -81,7 +89,7 @@ impl Engine {
             (Enforcement::nothing(to.phase()), Changes::Something)
         };
         let command = Command::Advance(Advance { to, enforcement, approval, changes });
-        Ok(self.issue(hold, command, &caller.by).await?.plan)
+        Ok(self.issue(hold, command, caller).await?.plan)
     }
 
     async fn advance_facts(&self, plan: &Plan, to: Next) -> Result<(Enforcement, Changes), EngineError> {
@@ -143,7 +151,7 @@ impl Engine {
                 self.advance_held(hold, &plan.id, Next::Apply, Approval::Person { note }, caller).await
             }
             (Some(OptionEffect::Approve), _) => {
-                Ok(self.issue(hold, Command::Approve { note }, &caller.by).await?.plan)
+                Ok(self.issue(hold, Command::Approve { note }, caller).await?.plan)
             }
             (
                 Some(
@@ -156,7 +164,9 @@ impl Engine {
                 _,
             ) => {
                 let answer = Answer { decision: stored.id, option: option.to_owned(), note };
-                Ok(self.issue(hold, Command::Resolve(answer), &caller.by).await?.plan)
+                let plan = self.issue(hold, Command::Resolve(answer), caller).await?.plan;
+                self.carry_out(hold, &plan).await;
+                Ok(plan)
             }
         }
     }
@@ -224,14 +234,14 @@ impl Engine {
     ) -> Result<Plan, EngineError> {
         let plan = self.expected(id, caller).await?;
         if matches!(command, Command::Cancel { .. } | Command::Revert { .. }) && plan.intent.is_some() {
-            self.forgo_unlanded(hold, &plan, &caller.by).await?;
+            self.forgo_unlanded(hold, &plan, caller).await?;
         }
-        Ok(self.issue(hold, command, &caller.by).await?.plan)
+        Ok(self.issue(hold, command, caller).await?.plan)
     }
 
     /// Drops the intent of a landing that is seen not to have happened. One that did happen stays, and the state
     /// machine refuses to cancel it away.
-    async fn forgo_unlanded(&self, hold: &Hold, plan: &Plan, by: &str) -> Result<(), EngineError> {
+    async fn forgo_unlanded(&self, hold: &Hold, plan: &Plan, caller: &Caller) -> Result<(), EngineError> {
         let Some(intent) = plan.intent.clone() else { return Ok(()) };
         let project = self.project(plan.spec.project.as_str()).await?;
         let project_hold = self.hold_project(&project.name, self.stopping()).await?;
@@ -240,7 +250,7 @@ impl Engine {
             let id = plan.id.clone();
             let landed = task::blocking(move || landed(&repository, &id, &intent)).await?;
             if !landed {
-                self.issue_landing(hold, &project_hold, Command::Forgo, by).await?;
+                self.issue_landing(hold, &project_hold, Command::Forgo, caller).await?;
             }
             Ok(())
         }
@@ -250,7 +260,7 @@ impl Engine {
     }
 
     /// Reads the plan under its lock and compares the revision that the caller saw.
-    async fn expected(&self, id: &PlanId, caller: &Caller) -> Result<Plan, EngineError> {
+    pub(crate) async fn expected(&self, id: &PlanId, caller: &Caller) -> Result<Plan, EngineError> {
         let plan = self.plan_stored(id).await?;
         match caller.expected {
             Some(expected) if expected != plan.revision => {

@@ -4,7 +4,7 @@
 use drydock_domain::{Command, decide};
 use drydock_store::{Committed, Warrant};
 
-use crate::engine::Engine;
+use crate::engine::{Engine, Who};
 use crate::error::EngineError;
 use crate::hold::{Hold, ProjectHold};
 
@@ -14,9 +14,9 @@ impl Engine {
         &self,
         hold: &Hold,
         command: Command,
-        by: &str,
+        by: impl Into<Who<'_>>,
     ) -> Result<Committed, EngineError> {
-        self.commit(Warrant::Plan(hold.lease()), command, by).await
+        self.commit(Warrant::Plan(hold.lease()), command, by.into()).await
     }
 
     /// Commits one command of a landing, under the plan's and the project's lock (S1.2).
@@ -25,18 +25,19 @@ impl Engine {
         hold: &Hold,
         project: &ProjectHold,
         command: Command,
-        by: &str,
+        by: impl Into<Who<'_>>,
     ) -> Result<Committed, EngineError> {
-        self.commit(Warrant::Landing { plan: hold.lease(), project: project.lease() }, command, by).await
+        self.commit(Warrant::Landing { plan: hold.lease(), project: project.lease() }, command, by.into())
+            .await
     }
 
     async fn commit(
         &self,
         warrant: Warrant<'_>,
         command: Command,
-        by: &str,
+        who: Who<'_>,
     ) -> Result<Committed, EngineError> {
-        let context = self.context(by);
+        let context = self.context(who);
         let judge = Box::new(move |snapshot: &_| decide(snapshot, command, &context));
         Ok(self.store().plan_transact(warrant, judge).await?)
     }

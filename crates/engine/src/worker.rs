@@ -94,7 +94,7 @@ impl Engine {
 
     async fn advance_unasked(&self, claim: &Claim, to: Next) -> Result<(), EngineError> {
         let hold = self.hold(&claim.plan, "go on to the next phase").await?;
-        let caller = Caller { by: WORKER.to_owned(), expected: None };
+        let caller = Caller { by: WORKER.to_owned(), via: WORKER.to_owned(), expected: None };
         let done = self.advance_held(&hold, &claim.plan, to, Approval::Profile, &caller).await;
         hold.release().await;
         done.map(drop)

@@ -21,7 +21,12 @@ pub(crate) async fn open(url: &StoreUrl) -> Store {
 }
 
 pub(crate) fn context(number: u128) -> Context {
-    Context { now: clock(), by: "bench".to_owned(), fresh_decision: DecisionId::from_random(number) }
+    Context {
+        now: clock(),
+        by: "bench".to_owned(),
+        via: "a bench".to_owned(),
+        fresh_decision: DecisionId::from_random(number),
+    }
 }
 
 /// Spreads a number over the bits of an id, so that ids are as scattered as real ones.

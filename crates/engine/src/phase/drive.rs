@@ -14,6 +14,7 @@ use crate::engine::{Engine, WORKER};
 use crate::error::EngineError;
 use crate::hold::Hold;
 use crate::rule::Subject;
+use crate::sync::{Begin, Together};
 
 /// Why a run was asked to stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,15 +56,27 @@ impl Engine {
         };
         let project = self.project(plan.spec.project.as_str()).await?;
         let repository = self.repository(&project).await?;
+        let together =
+            Together { engine: self, hold, plan: &plan, project: &project, repository: &repository };
+        let begin = match together.before().await? {
+            Begin::At { from, replaces } => (from, replaces),
+            Begin::Diverged(plan) => return Ok(*plan),
+        };
         leftovers::set_aside(self, hold, &plan, &repository).await?;
-        let plan = self.start(hold, plan, &project).await?;
+        let plan = self.start(hold, plan, &project, begin).await?;
         let run = plan.run.clone().expect("a started plan has a run");
         let stop = CancellationToken::new();
         let scope = Scope { engine: self, hold, plan, project, repository, run, stop };
         self.finish(hold, scope).await
     }
 
-    async fn start(&self, hold: &Hold, plan: Plan, project: &Project) -> Result<Plan, EngineError> {
+    async fn start(
+        &self,
+        hold: &Hold,
+        plan: Plan,
+        project: &Project,
+        (from, replaces): (Option<String>, Option<String>),
+    ) -> Result<Plan, EngineError> {
         let phase = plan.stage.phase();
         let base = self.target_tip(project).await?;
         let enforcement = match phase {
@@ -75,7 +88,7 @@ impl Engine {
             }
             Phase::Strategize | Phase::Execute | Phase::Apply => Enforcement::nothing(phase),
         };
-        let start = Start { run: self.fresh_run(), base, from: None, replaces: None, enforcement };
+        let start = Start { run: self.fresh_run(), base, from, replaces, enforcement };
         Ok(self.issue(hold, Command::Start(start), WORKER).await?.plan)
     }
 
@@ -119,7 +132,12 @@ impl Engine {
             }
             (Err(error), _) => failure(&scope, &error),
         };
-        Ok(self.issue(hold, command, WORKER).await?.plan)
+        let diverges = matches!(command, Command::Diverge(_));
+        let plan = self.issue(hold, command, WORKER).await?.plan;
+        if diverges {
+            scope.together().settle().await;
+        }
+        Ok(plan)
     }
 
     async fn cancel_command(&self, plan: &PlanId) -> Result<Command, EngineError> {
@@ -159,6 +177,8 @@ fn failure(scope: &Scope<'_>, error: &EngineError) -> Command {
         | EngineError::Ambiguous { .. }
         | EngineError::Exists { .. }
         | EngineError::InUse { .. }
+        | EngineError::Diverged { .. }
+        | EngineError::Unsynced { .. }
         | EngineError::Interrupted
         | EngineError::Store(_) => ErrorClass::Git,
     };

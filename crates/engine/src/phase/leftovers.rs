@@ -8,7 +8,7 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 
 use drydock_domain::{Event, Fence, Plan, PlanId};
-use drydock_worktree::{Checkout, CommitId, Repository};
+use drydock_worktree::{Checkout, CommitId, GitError, PinOrder, Repository};
 
 use super::scope::{commit_id, signature, snapshot};
 use crate::engine::Engine;
@@ -51,6 +51,44 @@ enum Claim {
     Ours { _alive: Option<File> },
     /// Its run lives on under a fence that is no longer current, and can commit nothing.
     Superseded,
+}
+
+/// The directory of a plan's latest run, when that is over.
+pub(crate) enum Claimed {
+    /// Ours, until the lock is dropped.
+    Checkout { checkout: Checkout, _alive: Option<File> },
+    /// It is gone, or has another branch than the plan's.
+    Nothing,
+}
+
+/// Takes the directory of a plan's latest run, as the holder of the plan under this fence. One in which a process
+/// that lost the plan has not ended yet is put by first.
+pub(crate) fn claim_latest(
+    worktrees: &Path,
+    plan: &Plan,
+    fence: Fence,
+    repository: &Repository,
+) -> Result<Claimed, EngineError> {
+    let Some(run) = &plan.run else { return Ok(Claimed::Nothing) };
+    let path = worktrees.join(plan.id.as_str()).join(run.as_str());
+    if !path.exists() {
+        return Ok(Claimed::Nothing);
+    }
+    let leftover = Leftover { path, run: run.to_string() };
+    match claim(&leftover, fence)? {
+        Claim::Superseded => {
+            let reason = "the process that ran it lost the plan and has not ended".to_owned();
+            put_by(repository, &plan.id, &leftover, reason)?;
+            Ok(Claimed::Nothing)
+        }
+        Claim::Ours { _alive } => {
+            let checkout = repository.checkout_open(&leftover.path.join("tree"))?;
+            Ok(match checkout.filter(|checkout| checkout.branch() == Some(plan.branch().as_str())) {
+                Some(checkout) => Claimed::Checkout { checkout, _alive },
+                None => Claimed::Nothing,
+            })
+        }
+    }
 }
 
 /// Makes the directory of a run and takes its lock.
@@ -204,9 +242,21 @@ fn failed(verb: &str, path: &Path, source: io::Error) -> EngineError {
     EngineError::File { attempt: format!("{verb} {}", path.display()), source }
 }
 
+/// Pins the commits of a branch that nothing else keeps: the next run begins elsewhere.
+fn keep_branch(repository: &Repository, plan: &PlanId, branch: &str) -> Result<(), GitError> {
+    let Some(tip) = repository.branch_tip(branch)? else { return Ok(()) };
+    if repository.branch_is_kept_elsewhere(branch)? {
+        return Ok(());
+    }
+    let signature = signature(repository);
+    let reason = "a run ended and left commits on the branch";
+    let order = PinOrder { plan: plan.as_str(), run: None, reason, signature: &signature };
+    repository.pin_branch(&order, &tip).map(drop)
+}
+
 /// Sets the work of all earlier runs of a plan aside; a new run starts clean. What could only be kept as a directory
 /// is told, because somebody should look.
-pub(super) async fn set_aside(
+pub(crate) async fn set_aside(
     engine: &Engine,
     hold: &Hold,
     plan: &Plan,
@@ -214,6 +264,7 @@ pub(super) async fn set_aside(
 ) -> Result<(), EngineError> {
     let (worktrees, fence) = (engine.settings().worktrees.clone(), hold.lease().fence());
     let (id, base, repository) = (plan.id.clone(), commit_id(&plan.base_commit)?, repository.clone());
+    let branch = plan.branch();
     let alerts = task::blocking(move || -> Result<Vec<Event>, EngineError> {
         let own = worktrees.join(id.as_str());
         let found = leftovers(&worktrees, &id).map_err(|source| failed("list", &own, source))?;
@@ -227,6 +278,7 @@ pub(super) async fn set_aside(
             }
         }
         remove_empty(&own)?;
+        keep_branch(&repository, &id, &branch)?;
         Ok(alerts)
     })
     .await?;

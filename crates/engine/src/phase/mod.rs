@@ -11,4 +11,7 @@ mod validate;
 
 pub(crate) use agents::wording;
 pub(crate) use apply::landed;
-pub(crate) use leftovers::{Alive, Work, leftovers, occupy, remove_empty, remove_leftover};
+pub(crate) use leftovers::{
+    Alive, Claimed, Work, claim_latest, leftovers, occupy, remove_empty, remove_leftover, set_aside,
+};
+pub(crate) use scope::{commit_id, signature};

@@ -10,6 +10,7 @@ use super::leftovers::{Alive, occupy_under};
 use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::hold::Hold;
+use crate::sync::Together;
 use crate::{clock, task};
 
 /// How often numbering a snapshot is tried against others that number at the same time.
@@ -52,6 +53,17 @@ impl Scope<'_> {
 
     pub(super) fn base(&self) -> Result<CommitId, EngineError> {
         commit_id(&self.plan.base_commit)
+    }
+
+    /// Returns the commit that the run's worktree begins at.
+    pub(super) fn from(&self) -> Result<CommitId, EngineError> {
+        self.plan.work_from.as_deref().map_or_else(|| self.base(), commit_id)
+    }
+
+    /// Returns this plan and its remote, to be brought together.
+    pub(super) fn together(&self) -> Together<'_> {
+        let Scope { engine, hold, plan, project, repository, .. } = self;
+        Together { engine, hold, plan, project, repository }
     }
 
     /// Runs git work off the event loop.

@@ -1,10 +1,11 @@
 //! Strategize: an agent reads the base and leaves a strategy draft. It may change nothing else.
 
-use drydock_domain::{Choice, Command, Completion, ErrorClass};
+use drydock_domain::{Choice, Command, Completion, ErrorClass, Publish};
 
 use super::agents::{AgentEnd, Role};
 use super::scope::{End, Scope};
 use crate::error::EngineError;
+use crate::sync::Joined;
 use crate::task;
 use crate::tree::{self, DRAFT};
 
@@ -16,19 +17,23 @@ pub(super) async fn run(scope: &Scope<'_>) -> Result<End, EngineError> {
         return Ok(complete(scope, Vec::new()));
     };
     let _alive = scope.prepare().await?;
-    let (path, branch, base) = (scope.tree(), scope.plan.branch(), scope.base()?);
-    let checkout = scope.git(move |repository| repository.checkout_add(&path, &branch, &base)).await?;
+    let (path, branch, from) = (scope.tree(), scope.plan.branch(), scope.from()?);
+    let checkout = scope.git(move |repository| repository.checkout_add(&path, &branch, &from)).await?;
     let mut choices = match scope.agent(&agent, Role::Strategist, &checkout).await? {
         AgentEnd::Finished { choices } => choices,
         AgentEnd::Ended(end) => return Ok(end),
     };
-    let (seen, base) = (checkout.clone(), scope.base()?);
-    let changed = scope.git(move |_| seen.changed_paths(&base)).await?;
+    let (seen, from) = (checkout.clone(), scope.from()?);
+    let changed = scope.git(move |_| seen.changed_paths(&from)).await?;
     let forbidden: Vec<_> = changed.into_iter().filter(|path| path != DRAFT).collect();
     if !forbidden.is_empty() {
         let named = forbidden.iter().take(PATHS_NAMED_MAX).cloned().collect::<Vec<_>>().join(", ");
         let text = format!("strategize may write only {DRAFT}, and {} changed {named}", agent);
         return Ok(scope.failed(ErrorClass::ForbiddenChange, text));
+    }
+    // The draft is adopted only where branch and remote are together.
+    if let Joined::Diverged(divergence) = scope.together().after(&checkout, Publish::No).await? {
+        return Ok(End::Report(Box::new(Command::Diverge(divergence))));
     }
     let draft = scope.tree().join(DRAFT);
     match task::blocking(move || std::fs::read_to_string(draft)).await {

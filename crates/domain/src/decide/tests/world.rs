@@ -154,6 +154,7 @@ fn context(ticks: i64) -> Context {
     Context {
         now: Timestamp::from_micros(ticks),
         by: "ada".to_owned(),
+        via: "a test".to_owned(),
         fresh_decision: DecisionId::from_random(ticks as u128),
     }
 }

@@ -1,0 +1,150 @@
+//! What a person asks for: a sync, or that the draft in the worktree becomes the strategy. Both sync first, and a sync
+//! that is not clean changes nothing else.
+
+use std::io::ErrorKind;
+
+use drydock_domain::{
+    Command, Decision, DecisionKind, DecisionStatus, Phase, Plan, PlanId, Refusal, Standing, State,
+    SyncOutcome,
+};
+
+use super::together::Together;
+use crate::engine::Engine;
+use crate::error::EngineError;
+use crate::hold::Hold;
+use crate::steer::Caller;
+use crate::task;
+use crate::tree::{self, DRAFT};
+
+/// What a sync that a person asked for came to.
+#[derive(Debug, Clone)]
+pub struct Synced {
+    /// What happened.
+    pub outcome: SyncOutcome,
+    /// The plan after it.
+    pub plan: Plan,
+    /// What the person must answer, when it diverged.
+    pub decision: Option<Decision>,
+}
+
+impl Engine {
+    /// Brings a plan's branch and its remote together.
+    pub async fn sync(&self, plan: &PlanId, caller: &Caller) -> Result<Synced, EngineError> {
+        let hold = self.hold(plan, "sync").await?;
+        let done = self.sync_held(&hold, plan, caller).await;
+        hold.release().await;
+        done
+    }
+
+    async fn sync_held(&self, hold: &Hold, id: &PlanId, caller: &Caller) -> Result<Synced, EngineError> {
+        let plan = self.expected(id, caller).await?;
+        let phase = plan.stage.phase();
+        match plan.stage.state() {
+            State::Queued | State::Waiting | State::Complete | State::Errored | State::Constrained => {}
+            state @ (State::Processing | State::Applied | State::Cancelled) => {
+                return Err(Refusal::WrongStage { command: "sync", phase, state }.into());
+            }
+        }
+        let pending = self.pending(&plan).await?;
+        if let Some(decision) = &pending
+            && set_aside_commits(decision)
+        {
+            return Err(EngineError::Diverged { decision: Box::new(decision.clone()) });
+        }
+        let (outcome, diverged) = self.sync_asked(hold, &plan, caller).await?;
+        let waits = pending.is_some_and(|decision| decision.question.kind == DecisionKind::Divergence)
+            && plan.stage.state() == State::Waiting;
+        let plan = match (diverged, outcome.standing()) {
+            (Some(plan), _) => plan,
+            (None, Standing::Settled) if waits => self.issue(hold, Command::Reconcile, caller).await?.plan,
+            (None, Standing::Settled | Standing::Unsettled | Standing::Diverged) => {
+                self.plan_stored(id).await?
+            }
+        };
+        let decision = match outcome.standing() {
+            Standing::Diverged => self.pending(&plan).await?,
+            Standing::Settled | Standing::Unsettled => None,
+        };
+        Ok(Synced { outcome, plan, decision })
+    }
+
+    /// Makes the draft in the worktree the strategy of the plan. A sync that is not clean adopts nothing (S4.6).
+    pub async fn adopt(&self, plan: &PlanId, caller: &Caller) -> Result<Plan, EngineError> {
+        let hold = self.hold(plan, "adopt a strategy").await?;
+        let done = self.adopt_held(&hold, plan, caller).await;
+        hold.release().await;
+        done
+    }
+
+    async fn adopt_held(&self, hold: &Hold, id: &PlanId, caller: &Caller) -> Result<Plan, EngineError> {
+        let plan = self.expected(id, caller).await?;
+        if let Some(decision) = self.pending(&plan).await?
+            && decision.question.kind == DecisionKind::Divergence
+        {
+            return Err(EngineError::Diverged { decision: Box::new(decision) });
+        }
+        let (phase, state) = (plan.stage.phase(), plan.stage.state());
+        match (phase, state) {
+            (Phase::Strategize, State::Queued | State::Waiting | State::Complete | State::Errored) => {}
+            (Phase::Strategize | Phase::Execute | Phase::Apply, _) => {
+                return Err(Refusal::WrongStage { command: "adopt a strategy for", phase, state }.into());
+            }
+        }
+        let (outcome, diverged) = self.sync_asked(hold, &plan, caller).await?;
+        if let Some(plan) = diverged {
+            let decision = self.pending(&plan).await?;
+            let decision = decision.ok_or_else(|| EngineError::absent("open decision of", &plan.id))?;
+            return Err(EngineError::Diverged { decision: Box::new(decision) });
+        }
+        match outcome.standing() {
+            Standing::Settled => {}
+            Standing::Unsettled | Standing::Diverged => {
+                return Err(EngineError::Unsynced { outcome: Box::new(outcome) });
+            }
+        }
+        let choices = self.draft_of(&plan).await?.choices;
+        Ok(self.issue(hold, Command::Adopt { choices }, caller).await?.plan)
+    }
+
+    async fn sync_asked(
+        &self,
+        hold: &Hold,
+        plan: &Plan,
+        caller: &Caller,
+    ) -> Result<(SyncOutcome, Option<Plan>), EngineError> {
+        let project = self.project(plan.spec.project.as_str()).await?;
+        let repository = self.repository(&project).await?;
+        let together = Together { engine: self, hold, plan, project: &project, repository: &repository };
+        together.asked(caller).await
+    }
+
+    /// Reads the draft that the latest run, or a person in its directory, left.
+    async fn draft_of(&self, plan: &Plan) -> Result<tree::StrategyDraft, EngineError> {
+        let missing = || {
+            EngineError::invalid(
+                format!("the worktree of {} has no {DRAFT}", plan.id),
+                format!("run `drydock plan strategize {}`, or write the file in its worktree", plan.id),
+            )
+        };
+        let Some(run) = &plan.run else { return Err(missing()) };
+        let root = self.settings().worktrees.join(plan.id.as_str()).join(run.as_str());
+        let path = root.join("tree").join(DRAFT);
+        let text = match task::blocking(move || std::fs::read_to_string(path)).await {
+            Ok(text) => text,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Err(missing()),
+            Err(source) => return Err(EngineError::File { attempt: format!("read {DRAFT}"), source }),
+        };
+        tree::parse(&text).map_err(|reason| EngineError::invalid(reason, "mend the draft, then adopt it"))
+    }
+
+    async fn pending(&self, plan: &Plan) -> Result<Option<Decision>, EngineError> {
+        let snapshot = self.store().plan_snapshot(&plan.id).await?;
+        Ok(snapshot.and_then(|snapshot| snapshot.pending).filter(|it| it.status == DecisionStatus::Open))
+    }
+}
+
+/// Says whether the decision is about commits that already left the branch, which a person must acknowledge first.
+fn set_aside_commits(decision: &Decision) -> bool {
+    decision.question.kind == DecisionKind::Divergence
+        && decision.question.details["outcome"] == "recovered_by_reset"
+}

@@ -1,0 +1,431 @@
+//! The one way in which a plan's branch meets its remote. Git's part is `worktree`'s; here are the plan's part: which
+//! directory, what may be sent, what the outcome means, and that a divergence is committed with its question.
+
+use drydock_domain::{
+    DecisionStatus, Divergence, Event, OnDivergence, Phase, Plan, Project, Publish, RunId, Standing, State,
+    SyncOutcome,
+};
+use drydock_store::DecisionFilter;
+use drydock_worktree::{Checkout, CommitId, GitError, Merge, PinOrder, Repository, SyncOrder};
+
+use crate::engine::{Engine, WORKER, Who};
+use crate::error::EngineError;
+use crate::hold::Hold;
+use crate::phase::{Claimed, claim_latest, commit_id, set_aside, signature};
+use crate::task;
+
+/// How many decisions of a plan are looked through for the one about a pin; the newest come first.
+const DECISIONS_MAX: i64 = 100;
+
+/// A plan whose branch is brought together with its remote, under the plan's lock.
+pub(crate) struct Together<'a> {
+    pub(crate) engine: &'a Engine,
+    pub(crate) hold: &'a Hold,
+    pub(crate) plan: &'a Plan,
+    pub(crate) project: &'a Project,
+    pub(crate) repository: &'a Repository,
+}
+
+/// Where the next run begins.
+pub(crate) enum Begin {
+    /// On this commit, or on the base when there is none.
+    At {
+        /// The commit.
+        from: Option<String>,
+        /// Where the remote is that the run's result is meant to replace.
+        replaces: Option<String>,
+    },
+    /// Nowhere: a person is asked first, and that is committed.
+    Diverged(Box<Plan>),
+}
+
+/// What a sync after a phase came to.
+pub(crate) enum Joined {
+    /// The branch is where the run left it.
+    Still,
+    /// The branch has taken in commits of others, and is here.
+    Moved(CommitId),
+    /// A person must be asked.
+    Diverged(Box<Divergence>),
+}
+
+/// Which directory has the branch checked out.
+enum Ground {
+    /// That of the run that is going on.
+    Run(Checkout),
+    /// That of the latest run, if it is still there.
+    Leftover,
+    /// None.
+    Branch,
+}
+
+impl Together<'_> {
+    /// Syncs before a phase starts, and says where it begins. What cannot be found out is an error: the phase stays
+    /// queued.
+    pub(crate) async fn before(&self) -> Result<Begin, EngineError> {
+        let keep = || Begin::At { from: self.plan.work_from.clone(), replaces: self.plan.replaces.clone() };
+        // How a landing ended is found out first; where the branch is does not matter until then.
+        if self.project.remote.is_none() || self.plan.intent.is_some() {
+            return Ok(keep());
+        }
+        self.take_up_answer().await?;
+        let publish = match self.plan.stage.phase() {
+            // What an earlier run left is not for others: the new run begins anew.
+            Phase::Strategize | Phase::Execute => Publish::No,
+            Phase::Apply => Publish::Yes,
+        };
+        let mut outcome = self.sync(Ground::Leftover, publish).await?;
+        if stands_in_the_way(&outcome) {
+            // The run is over and its directory is none of its concern any more: everything in it is kept.
+            set_aside(self.engine, self.hold, self.plan, self.repository).await?;
+            outcome = self.sync(Ground::Branch, publish).await?;
+        }
+        if let Some(divergence) = outcome.divergence() {
+            return Ok(Begin::Diverged(Box::new(self.diverged(divergence, WORKER).await?)));
+        }
+        self.tell(&outcome).await?;
+        match outcome.standing() {
+            Standing::Settled => {}
+            Standing::Unsettled | Standing::Diverged => {
+                return Err(EngineError::Unsynced { outcome: Box::new(outcome) });
+            }
+        }
+        match self.plan.stage.phase() {
+            Phase::Apply => {
+                self.tell_unjudged(&outcome).await?;
+                Ok(keep())
+            }
+            Phase::Strategize | Phase::Execute => self.begin(&outcome).await,
+        }
+    }
+
+    /// Syncs after a phase, in the directory of its run.
+    pub(crate) async fn after(&self, checkout: &Checkout, publish: Publish) -> Result<Joined, EngineError> {
+        if self.project.remote.is_none() {
+            return Ok(Joined::Still);
+        }
+        let outcome = self.sync(Ground::Run(checkout.clone()), publish).await?;
+        if let Some(divergence) = outcome.divergence() {
+            return Ok(Joined::Diverged(Box::new(divergence)));
+        }
+        self.tell(&outcome).await?;
+        Ok(match &outcome {
+            SyncOutcome::FastForwarded { to, .. } | SyncOutcome::Rebased { to, .. } => {
+                Joined::Moved(commit_id(to)?)
+            }
+            SyncOutcome::NoRemote
+            | SyncOutcome::NoRemoteBranch
+            | SyncOutcome::InSync { .. }
+            | SyncOutcome::Pushed { .. }
+            | SyncOutcome::KeptLocal { .. } => Joined::Still,
+            // The work is captured and judged whether or not the remote has it; the next phase does not start before
+            // it does.
+            SyncOutcome::PushFailed { .. }
+            | SyncOutcome::FetchFailed { .. }
+            | SyncOutcome::Detached { .. }
+            | SyncOutcome::MidOperation { .. }
+            | SyncOutcome::Unknown { .. } => {
+                let text =
+                    format!("the work of {} is not on the remote: {}", self.plan.id, outcome.summary());
+                self.engine.note(self.hold, vec![Event::Alert { priority: "high", text }]).await?;
+                Joined::Still
+            }
+            SyncOutcome::RecoveredByReset { .. }
+            | SyncOutcome::ResetFailed { .. }
+            | SyncOutcome::Unreconciled { .. } => unreachable!("these are divergences"),
+        })
+    }
+
+    /// Syncs because a person asks. A divergence is committed with its question; everything else is told.
+    pub(crate) async fn asked(
+        &self,
+        by: impl Into<Who<'_>>,
+    ) -> Result<(SyncOutcome, Option<Plan>), EngineError> {
+        self.take_up_answer().await?;
+        let publish = match self.plan.stage.state() {
+            State::Errored | State::Constrained => Publish::No,
+            State::Queued
+            | State::Processing
+            | State::Waiting
+            | State::Complete
+            | State::Applied
+            | State::Cancelled => Publish::Yes,
+        };
+        let outcome = self.sync(Ground::Leftover, publish).await?;
+        match outcome.divergence() {
+            Some(divergence) => {
+                let plan = self.diverged(divergence, by).await?;
+                Ok((outcome, Some(plan)))
+            }
+            None => {
+                self.tell(&outcome).await?;
+                Ok((outcome, None))
+            }
+        }
+    }
+
+    /// Commits a divergence: failure, question and event are one write (S4.5). The marker of the recovery goes last,
+    /// so that a crash before this leads the next sync to the same divergence and pin again.
+    pub(crate) async fn diverged(
+        &self,
+        divergence: Divergence,
+        by: impl Into<Who<'_>>,
+    ) -> Result<Plan, EngineError> {
+        let command = drydock_domain::Command::Diverge(Box::new(divergence));
+        let plan = self.engine.issue(self.hold, command, by).await?.plan;
+        self.settle().await;
+        Ok(plan)
+    }
+
+    /// Forgets the recovery that is recorded now. Should it fail, the next sync sees that its decision is there.
+    pub(crate) async fn settle(&self) {
+        let (repository, id) = (self.repository.clone(), self.plan.id.clone());
+        if let Err(error) = task::blocking(move || repository.recovery_settle(id.as_str())).await {
+            tracing::warn!(plan = %self.plan.id, %error, "could not remove the marker of a recovery");
+        }
+    }
+
+    async fn tell(&self, outcome: &SyncOutcome) -> Result<(), EngineError> {
+        self.engine.note(self.hold, vec![Event::Synced(outcome.clone())]).await
+    }
+
+    /// Tells that commits of others reached the branch after its work was judged: Apply lands what was judged (S3.3).
+    async fn tell_unjudged(&self, outcome: &SyncOutcome) -> Result<(), EngineError> {
+        let (SyncOutcome::FastForwarded { arrived, .. } | SyncOutcome::Rebased { arrived, .. }) = outcome
+        else {
+            return Ok(());
+        };
+        let text = format!(
+            "{} commits reached the branch of {} after its work was judged; they stay on the branch and do not \
+             land with it (`drydock plan revert` takes them in)",
+            arrived.len(),
+            self.plan.id
+        );
+        self.engine.note(self.hold, vec![Event::Alert { priority: "high", text }]).await
+    }
+
+    async fn sync(&self, ground: Ground, publish: Publish) -> Result<SyncOutcome, EngineError> {
+        self.forget_settled_recovery().await?;
+        let job = Job::of(self, publish)?;
+        let (repository, plan) = (self.repository.clone(), self.plan.clone());
+        let (worktrees, fence) = (self.engine.settings().worktrees.clone(), self.hold.lease().fence());
+        let outcome = task::blocking(move || {
+            job.make_branch(&repository)?;
+            match ground {
+                Ground::Run(checkout) => Ok(job.run(&repository, Some(&checkout))),
+                Ground::Branch => Ok(job.run(&repository, None)),
+                Ground::Leftover => match claim_latest(&worktrees, &plan, fence, &repository)? {
+                    Claimed::Checkout { checkout, _alive } => Ok(job.run(&repository, Some(&checkout))),
+                    Claimed::Nothing => Ok::<_, EngineError>(job.run(&repository, None)),
+                },
+            }
+        })
+        .await?;
+        tracing::info!(
+            plan = %self.plan.id,
+            branch = self.plan.branch(),
+            remote = self.project.remote,
+            outcome = outcome.name(),
+            text = outcome.summary(),
+            "worktree_sync_outcome"
+        );
+        Ok(outcome)
+    }
+
+    /// Removes the marker of a recovery whose decision is recorded: the crash came between the two.
+    async fn forget_settled_recovery(&self) -> Result<(), EngineError> {
+        let (repository, id) = (self.repository.clone(), self.plan.id.clone());
+        let Some(pin) = task::blocking(move || repository.recovery_pin(id.as_str())).await? else {
+            return Ok(());
+        };
+        let filter = DecisionFilter {
+            plan: Some(self.plan.id.clone()),
+            limit: DECISIONS_MAX,
+            ..DecisionFilter::default()
+        };
+        let decisions = self.engine.store().decision_list(&filter).await?.items;
+        let recorded = decisions.iter().any(|decision| {
+            decision.question.details["backup_ref"] == pin.as_str()
+                && !matches!(decision.status, DecisionStatus::Open)
+        });
+        if recorded {
+            self.settle().await;
+        }
+        Ok(())
+    }
+
+    /// Moves the branch to where a person's answer said that the next run begins, if that was not done yet.
+    pub(crate) async fn take_up_answer(&self) -> Result<(), EngineError> {
+        let Some(commit) = &self.plan.work_from else { return Ok(()) };
+        let (commit, branch, repository) = (commit_id(commit)?, self.plan.branch(), self.repository.clone());
+        let (to, name) = (commit.clone(), branch.clone());
+        let tip = task::blocking(move || match repository.branch_tip(&name)? {
+            Some(tip) if !repository.is_ancestor(&to, &tip)? => Ok::<_, GitError>(Some(tip)),
+            Some(_) | None => Ok(None),
+        })
+        .await?;
+        let Some(tip) = tip else { return Ok(()) };
+        set_aside(self.engine, self.hold, self.plan, self.repository).await?;
+        let (repository, plan, run) = (self.repository.clone(), self.plan.id.clone(), self.plan.run.clone());
+        task::blocking(move || {
+            let author = signature(&repository);
+            let run = run.as_ref().map(RunId::as_str);
+            let reason = "a person chose other commits";
+            let pin = PinOrder { plan: plan.as_str(), run, reason, signature: &author };
+            repository.pin_branch(&pin, &tip)?;
+            repository.branch_put(&branch, &tip, &commit)
+        })
+        .await?;
+        Ok(())
+    }
+
+    /// Says where a new run begins: on the work that others put on the branch; else where a person said; else on the
+    /// base. What only drydock put on the remote is an earlier attempt, and replaced.
+    async fn begin(&self, outcome: &SyncOutcome) -> Result<Begin, EngineError> {
+        let tip = match outcome {
+            SyncOutcome::InSync { head } => head,
+            SyncOutcome::FastForwarded { to, .. } => to,
+            SyncOutcome::Rebased { to, .. } => return self.on_top_of(commit_id(to)?).await,
+            SyncOutcome::NoRemote
+            | SyncOutcome::NoRemoteBranch
+            | SyncOutcome::Pushed { .. }
+            | SyncOutcome::PushFailed { .. }
+            | SyncOutcome::KeptLocal { .. }
+            | SyncOutcome::RecoveredByReset { .. }
+            | SyncOutcome::ResetFailed { .. }
+            | SyncOutcome::Unreconciled { .. }
+            | SyncOutcome::FetchFailed { .. }
+            | SyncOutcome::Detached { .. }
+            | SyncOutcome::MidOperation { .. }
+            | SyncOutcome::Unknown { .. } => {
+                let (from, replaces) = (self.plan.work_from.clone(), self.plan.replaces.clone());
+                return Ok(Begin::At { from, replaces });
+            }
+        };
+        let (repository, base, plan) = (self.repository.clone(), self.base()?, self.plan.id.clone());
+        let seen = commit_id(tip)?;
+        let target = self.project.target.clone();
+        let others = task::blocking(move || {
+            let target = repository.branch_tip(&target)?;
+            let known: Vec<_> = [Some(base), target].into_iter().flatten().collect();
+            repository.others_wrote(&known, &seen, &format!("Drydock-Plan: {plan}"))
+        })
+        .await?;
+        if others {
+            self.on_top_of(commit_id(tip)?).await
+        } else {
+            Ok(Begin::At { from: self.plan.work_from.clone(), replaces: Some(tip.clone()) })
+        }
+    }
+
+    /// Begins on a commit that contains the base: where the target moved on since, both are merged in memory.
+    async fn on_top_of(&self, tip: CommitId) -> Result<Begin, EngineError> {
+        let replaces = self.plan.replaces.clone();
+        let (repository, base, plan) = (self.repository.clone(), self.base()?, self.plan.id.clone());
+        let seen = tip.clone();
+        let merged = task::blocking(move || {
+            if repository.is_ancestor(&base, &seen)? {
+                return Ok::<_, GitError>(Ok(seen));
+            }
+            let Some(fork) = repository.merge_base(&base, &seen)? else { return Ok(Err(Vec::new())) };
+            match repository.merge(&fork, &seen, &base)? {
+                Merge::Conflict { paths, .. } => Ok(Err(paths)),
+                Merge::Clean(tree) => {
+                    let text = format!("Merge the plan's base into its branch\n\nDrydock-Plan: {plan}\n");
+                    let author = signature(&repository);
+                    repository.commit(&tree, &[seen, base], &text, &author).map(Ok)
+                }
+            }
+        })
+        .await?;
+        match merged {
+            Ok(from) => Ok(Begin::At { from: Some(from.to_string()), replaces }),
+            Err(paths) => Err(EngineError::invalid(
+                format!(
+                    "what others put on {} conflicts with the target in {}",
+                    self.plan.branch(),
+                    paths.join(", ")
+                ),
+                "merge the target into that branch and push it, then ask again",
+            )),
+        }
+    }
+
+    fn base(&self) -> Result<CommitId, EngineError> {
+        commit_id(&self.plan.base_commit)
+    }
+}
+
+/// Says whether it is the state of a directory, and not of the remote, that kept a sync from an answer.
+fn stands_in_the_way(outcome: &SyncOutcome) -> bool {
+    match outcome {
+        SyncOutcome::Detached { .. } | SyncOutcome::MidOperation { .. } | SyncOutcome::Unknown { .. } => true,
+        SyncOutcome::NoRemote
+        | SyncOutcome::NoRemoteBranch
+        | SyncOutcome::InSync { .. }
+        | SyncOutcome::FastForwarded { .. }
+        | SyncOutcome::Pushed { .. }
+        | SyncOutcome::PushFailed { .. }
+        | SyncOutcome::KeptLocal { .. }
+        | SyncOutcome::Rebased { .. }
+        | SyncOutcome::RecoveredByReset { .. }
+        | SyncOutcome::ResetFailed { .. }
+        | SyncOutcome::Unreconciled { .. }
+        | SyncOutcome::FetchFailed { .. } => false,
+    }
+}
+
+/// What git is asked for, owned so that it can go to another thread.
+struct Job {
+    branch: String,
+    remote: Option<String>,
+    base: CommitId,
+    on_divergence: OnDivergence,
+    publish: Publish,
+    replaces: Option<CommitId>,
+    plan: String,
+    run: Option<String>,
+}
+
+impl Job {
+    fn of(together: &Together<'_>, publish: Publish) -> Result<Job, EngineError> {
+        let Together { plan, project, .. } = together;
+        Ok(Job {
+            branch: plan.branch(),
+            remote: project.remote.clone(),
+            base: together.base()?,
+            on_divergence: project.on_divergence.unwrap_or(plan.spec.profile.on_divergence),
+            publish,
+            replaces: plan.replaces.as_deref().map(commit_id).transpose()?,
+            plan: plan.id.to_string(),
+            run: plan.run.as_ref().map(ToString::to_string),
+        })
+    }
+
+    /// Makes the branch where no run has yet: others may have pushed to it before.
+    fn make_branch(&self, repository: &Repository) -> Result<(), GitError> {
+        if self.remote.is_some() && repository.branch_tip(&self.branch)?.is_none() {
+            repository.ref_create(&format!("refs/heads/{}", self.branch), &self.base)?;
+        }
+        Ok(())
+    }
+
+    fn run(&self, repository: &Repository, worktree: Option<&Checkout>) -> SyncOutcome {
+        let author = signature(repository);
+        repository.sync(&SyncOrder {
+            branch: &self.branch,
+            remote: self.remote.as_deref(),
+            worktree,
+            base: &self.base,
+            on_divergence: self.on_divergence,
+            publish: self.publish,
+            replaces: self.replaces.as_ref(),
+            pin: PinOrder {
+                plan: &self.plan,
+                run: self.run.as_deref(),
+                reason: "the branch and its remote diverged",
+                signature: &author,
+            },
+        })
+    }
+}
