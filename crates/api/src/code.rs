@@ -126,6 +126,12 @@ codes! {
     DecisionClosed = "decision_closed" 409 CONFLICT "the decision is closed";
     /// The decision has no such option.
     UnknownOption = "unknown_option" 422 USAGE "no such option";
+    /// A divergence was recovered from, and a person has not said yet how to go on.
+    SyncRecovered = "sync_recovered_unacknowledged" 409 UNDECIDED "commits were set aside; a person must decide";
+    /// The branch and its remote diverged and were left as they are.
+    SyncUnreconciled = "sync_unreconciled" 409 UNDECIDED "the branch and its remote diverged; a person must decide";
+    /// The branch could not be brought together with its remote.
+    SyncFailed = "sync_failed" 409 FAILED "the sync failed";
     /// Git cannot work with the repository as it is.
     RepositoryUnusable = "repository_unusable" 422 FAILED "the repository cannot be used";
     /// The agent cannot be started.
@@ -221,6 +227,9 @@ mod tests {
             (Code::StaleRevision, 412, 4),
             (Code::InvariantBlocked, 423, 5),
             (Code::DecisionOpen, 409, 6),
+            (Code::SyncRecovered, 409, 6),
+            (Code::SyncUnreconciled, 409, 6),
+            (Code::SyncFailed, 409, 1),
             (Code::StoreBusy, 503, 4),
             (Code::StoreFull, 503, 1),
             (Code::Interrupted, 499, 130),

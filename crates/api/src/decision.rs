@@ -67,6 +67,9 @@ pub struct Resolution {
     pub note: Option<String>,
     /// Who answered.
     pub by: String,
+    /// From where: `command line`, `http`.
+    #[serde(default)]
+    pub via: String,
     /// When.
     pub at: String,
 }

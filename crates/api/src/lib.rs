@@ -4,6 +4,7 @@
 
 mod action;
 mod agent;
+mod backup;
 mod changeset;
 mod checkpoint;
 mod client;
@@ -21,11 +22,16 @@ mod query;
 mod remote;
 mod routes;
 mod sight;
+mod sync;
 mod transport;
 mod word;
 
 pub use action::{Action, Actions, Argument, NewAction, OneAction, Reviewer, Roles};
 pub use agent::{AgentCheck, AgentEntry, Agents, OneAgentCheck};
+pub use backup::{
+    Backup, BackupQuery, Backups, Commit, OneBackup, PruneBackups, PrunedBackups, RestoreBackup,
+    RestoredBackup,
+};
 pub use changeset::{ChangeOp, Changeset, ChangesetQuery, ChangesetState, Changesets, Entry, OneChangeset};
 pub use checkpoint::{Checkpoint, Checkpoints};
 pub use client::{Client, ClientError, PlanMove, Terms};
@@ -45,8 +51,9 @@ pub use plan::{
     NewPlan, OnePlan, Phase, Plan, PlanError, PlanInvariant, PlanQuery, Plans, Prompt, Reason, State,
 };
 pub use problem::Problem;
-pub use project::{NewProject, NewValidation, OneProject, Project, Projects, Validation};
+pub use project::{NewProject, NewValidation, OnDivergence, OneProject, Project, Projects, Validation};
 pub use remote::{Remote, RemoteError};
 pub use sight::{CanAct, Choice, Diff, OneDiff, OneTree, OneWhy, Tree, Why};
+pub use sync::{Sync, Synced};
 pub use transport::{BoxFuture, Transport, TransportError};
 pub use word::UnknownWord;

@@ -2,6 +2,18 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::word::words;
+
+words! {
+    /// What a divergence that cannot be rebased does.
+    OnDivergence {
+        /// Pin the local commits, reset to the remote, ask.
+        Recover = "recover",
+        /// Leave everything as it is and ask.
+        Pause = "pause",
+    }
+}
+
 /// A git repository that plans work on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Project {
@@ -13,6 +25,9 @@ pub struct Project {
     pub target: String,
     /// The remote that landed work is pushed to.
     pub remote: Option<String>,
+    /// What a divergence here does, whatever the profile says: `recover` or `pause`.
+    #[serde(default)]
+    pub on_divergence: Option<OnDivergence>,
     /// What every plan here must pass.
     #[serde(default)]
     pub validations: Vec<Validation>,
@@ -48,6 +63,9 @@ pub struct NewProject {
     /// The remote that landed work is pushed to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remote: Option<String>,
+    /// What a divergence here does; without it, the profile says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_divergence: Option<OnDivergence>,
     /// What every plan here must pass.
     #[serde(default)]
     pub validations: Vec<NewValidation>,

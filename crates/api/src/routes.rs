@@ -5,12 +5,13 @@ use serde::{Deserialize, Serialize};
 use crate::client::{Client, ClientError, PlanMove, Terms};
 use crate::query::{query, segment};
 use crate::{
-    Action, Actions, AgentCheck, Agents, BreakLock, Changeset, ChangesetQuery, Changesets, Checkpoints,
-    Decision, DecisionQuery, Decisions, Diff, Doctor, EventQuery, Events, Gc, GcRequest, Invariant,
-    InvariantQuery, Invariants, LastEvent, LastEventQuery, Lock, Locks, NewAction, NewInvariant, NewPlan,
-    NewProject, OneAction, OneAgentCheck, OneChangeset, OneDecision, OneDiff, OneDoctor, OneGc, OneInvariant,
-    OneLock, OnePlan, OneProject, OneTree, OneWhy, Plan, PlanQuery, Plans, Project, Projects, Prompt, Reason,
-    Resolve, Resolved, ScopeQuery, Tree, Why,
+    Action, Actions, AgentCheck, Agents, Backup, BackupQuery, Backups, BreakLock, Changeset, ChangesetQuery,
+    Changesets, Checkpoints, Decision, DecisionQuery, Decisions, Diff, Doctor, EventQuery, Events, Gc,
+    GcRequest, Invariant, InvariantQuery, Invariants, LastEvent, LastEventQuery, Lock, Locks, NewAction,
+    NewInvariant, NewPlan, NewProject, OneAction, OneAgentCheck, OneBackup, OneChangeset, OneDecision,
+    OneDiff, OneDoctor, OneGc, OneInvariant, OneLock, OnePlan, OneProject, OneTree, OneWhy, Plan, PlanQuery,
+    Plans, Project, Projects, Prompt, PruneBackups, PrunedBackups, Reason, Resolve, Resolved, RestoreBackup,
+    RestoredBackup, ScopeQuery, Synced, Tree, Why,
 };
 
 type Answer<T> = Result<T, ClientError>;
@@ -140,6 +141,43 @@ impl Client<'_> {
         self.plan_post(id, to.name(), &Nothing {}, terms).await
     }
 
+    /// Brings a plan's branch and its remote together.
+    pub async fn plan_sync(&self, id: &str, terms: &Terms) -> Answer<Synced> {
+        self.post(format!("/plans/{}/sync", segment(id)), &Nothing {}, terms).await
+    }
+
+    /// Makes the draft in a plan's worktree its strategy.
+    pub async fn plan_adopt(&self, id: &str, terms: &Terms) -> Answer<Plan> {
+        self.plan_post(id, "strategy/adopt", &Nothing {}, terms).await
+    }
+
+    /// Lists backups.
+    pub async fn backups(&self, which: &BackupQuery) -> Answer<Backups> {
+        self.get(format!("/backups{}", query(which))).await
+    }
+
+    /// Reads a backup.
+    pub async fn backup(&self, name: &str) -> Answer<Backup> {
+        let one: OneBackup = self.get(backup_path(name)).await?;
+        Ok(one.backup)
+    }
+
+    /// Brings a backup back as a new branch.
+    pub async fn backup_restore(&self, name: &str, how: &RestoreBackup) -> Answer<RestoredBackup> {
+        self.post(format!("{}/restore", backup_path(name)), how, &Terms::default()).await
+    }
+
+    /// Removes one backup, whatever it keeps.
+    pub async fn backup_delete(&self, name: &str) -> Answer<Backup> {
+        let one: OneBackup = self.delete(backup_path(name)).await?;
+        Ok(one.backup)
+    }
+
+    /// Removes backups whose commits are all reachable elsewhere.
+    pub async fn backup_prune(&self, which: &PruneBackups) -> Answer<PrunedBackups> {
+        self.post("/backups/prune".to_owned(), which, &Terms::default()).await
+    }
+
     /// Ends a plan.
     pub async fn plan_cancel(&self, id: &str, reason: Option<String>, terms: &Terms) -> Answer<Plan> {
         self.plan_post(id, "cancel", &Reason { reason }, terms).await
@@ -232,4 +270,11 @@ impl Client<'_> {
         let one: OnePlan = self.post(format!("/plans/{}/{verb}", segment(id)), body, terms).await?;
         Ok(one.plan)
     }
+}
+
+/// Returns the path of a backup, which is named by its ref or by the end of it.
+fn backup_path(name: &str) -> String {
+    let end = name.strip_prefix("refs/drydock/pin/").unwrap_or(name);
+    let (plan, number) = end.rsplit_once('/').unwrap_or((end, "0"));
+    format!("/backups/{}/{}", segment(plan), segment(number))
 }

@@ -34,7 +34,7 @@ impl Embedded {
         if let Err(error) = engine.hooks_begin().await {
             tracing::warn!(%error, "hooks that are new are not told of what happens now");
         }
-        let local = Local::new(router(engine.clone(), &person()));
+        let local = Local::new(router(engine.clone(), &person(), "command line"));
         Ok(Self { engine, local })
     }
 
@@ -142,6 +142,10 @@ fn fault(variable: &str) -> Result<Option<(CrashPoint, u32)>, Box<Problem>> {
     let Some(text) = std::env::var_os(variable) else { return Ok(None) };
     let text = text.to_string_lossy();
     let (point, nth) = text.split_once(':').unwrap_or((&text, "1"));
+    // Points of a sync are `worktree`'s.
+    if point.starts_with("sync.") {
+        return Ok(None);
+    }
     match (point.parse(), nth.parse()) {
         (Ok(point), Ok(nth)) => Ok(Some((point, nth))),
         (Err(_), _) | (_, Err(_)) => {

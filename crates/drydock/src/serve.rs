@@ -67,7 +67,7 @@ pub(crate) async fn work(place: &StorePlace, config: Config, workers: usize) -> 
 /// request must not hold the process.
 async fn answer(listener: TcpListener, engine: &Engine, grace: Duration) -> io::Result<()> {
     let stopping = engine.stopping().clone();
-    let served = axum::serve(listener, guarded(router(engine.clone(), "http")))
+    let served = axum::serve(listener, guarded(router(engine.clone(), "http", "http")))
         .with_graceful_shutdown(async move { stopping.cancelled().await });
     let overdue = async {
         engine.stopping().cancelled().await;

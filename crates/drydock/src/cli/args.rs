@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use super::{
-    action, agent, changeset, checkpoint, decision, demo, doctor, events, gc, invariant, lock, manual, plan,
-    project, run, serve, store,
+    action, agent, backup, changeset, checkpoint, decision, demo, doctor, events, gc, invariant, lock,
+    manual, plan, project, run, serve, store,
 };
 
 /// Takes coding tasks from a thought to a landed commit, with nothing torn, lost or done twice.
@@ -87,6 +87,9 @@ pub(crate) enum Command {
     /// Who holds what
     #[command(subcommand)]
     Lock(lock::Lock),
+    /// What left a plan's branch and is kept
+    #[command(subcommand)]
+    Backup(backup::Backup),
     /// The feed of everything that happened
     Events(events::EventsArgs),
     /// Check the store, git, agents and locks
@@ -122,6 +125,7 @@ impl Command {
             Command::Changeset(changeset) => ("changeset", Some(changeset.verb())),
             Command::Checkpoint(checkpoint) => ("checkpoint", Some(checkpoint.verb())),
             Command::Lock(lock) => ("lock", Some(lock.verb())),
+            Command::Backup(backup) => ("backup", Some(backup.verb())),
             Command::Events(_) => ("events", None),
             Command::Doctor(_) => ("doctor", None),
             Command::Gc(_) => ("gc", None),

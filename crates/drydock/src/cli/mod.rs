@@ -6,6 +6,7 @@ mod action;
 mod agent;
 mod args;
 mod backend;
+mod backup;
 mod changeset;
 mod checkpoint;
 mod confirm;

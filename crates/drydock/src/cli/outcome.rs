@@ -90,6 +90,7 @@ fn code(class: &str) -> Code {
     match class {
         "validation_failed" => Code::ValidationFailed,
         "invariant_blocked" => Code::InvariantBlocked,
+        "diverged" => Code::SyncRecovered,
         _ => Code::PlanErrored,
     }
 }

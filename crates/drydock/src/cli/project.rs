@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Subcommand;
-use drydock_api::{Code, NewProject, NewValidation, OneProject, Problem};
+use drydock_api::{Code, NewProject, NewValidation, OnDivergence, OneProject, Problem};
 use serde_json::json;
 
 use super::report::{Level, Outcome, Report};
@@ -23,9 +23,12 @@ pub(crate) enum Project {
         /// The branch that plans land on [default: the branch that is checked out]
         #[arg(long, value_name = "BRANCH")]
         target: Option<String>,
-        /// The remote that landed work is pushed to
+        /// The remote that landed work is pushed to, and that branches of plans are kept together with
         #[arg(long, value_name = "NAME")]
         remote: Option<String>,
+        /// What a divergence does here, whatever the profile says: recover or pause
+        #[arg(long, value_name = "POLICY")]
+        on_divergence: Option<OnDivergence>,
         /// A shell command that every result must pass; may be given more than once
         #[arg(long, value_name = "CMD")]
         validation: Vec<String>,
@@ -58,12 +61,12 @@ impl Project {
 pub(crate) async fn run(session: &Session, command: Project) -> Outcome {
     let client = session.client();
     match command {
-        Project::Add { name, repo, target, remote, validation } => {
+        Project::Add { name, repo, target, remote, on_divergence, validation } => {
             let validations = validation
                 .into_iter()
                 .map(|command| NewValidation { command, ..NewValidation::default() })
                 .collect();
-            let new = NewProject { name, repo: absolute(&repo)?, target, remote, validations };
+            let new = NewProject { name, repo: absolute(&repo)?, target, remote, on_divergence, validations };
             let project = client.project_add(&new).await?;
             let text = render::project::show(&project, session.now());
             Ok(Report::new(OneProject { project }, text))

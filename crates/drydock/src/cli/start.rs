@@ -19,8 +19,8 @@ use super::report::{Ending, Level, Outcome, Print};
 use super::screen::{Reader, Screen};
 use super::session::{Driver, Session};
 use super::{
-    action, agent, changeset, checkpoint, decision, demo, doctor, events, gc, invariant, lock, log, manual,
-    plan, project, run, serve, store,
+    action, agent, backup, changeset, checkpoint, decision, demo, doctor, events, gc, invariant, lock, log,
+    manual, plan, project, run, serve, store,
 };
 use crate::render;
 
@@ -148,6 +148,7 @@ async fn dispatch(session: &Session, command: Command) -> Outcome {
         Command::Changeset(command) => changeset::run(session, command).await,
         Command::Checkpoint(command) => checkpoint::run(session, command).await,
         Command::Lock(command) => lock::run(session, command).await,
+        Command::Backup(command) => backup::run(session, command).await,
         Command::Events(args) => events::run(session, args).await,
         Command::Doctor(args) => doctor::run(session, args).await,
         Command::Gc(args) => gc::run(session, args).await,

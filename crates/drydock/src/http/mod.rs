@@ -1,5 +1,6 @@
 //! The HTTP side: one router, served over TCP by `serve` and called in this process by the command line.
 
+mod backups;
 mod decisions;
 mod events;
 mod extract;

@@ -1,7 +1,7 @@
 //! How an engine's error travels: its code, the thing and the reason, the next step, and the details of that code.
 
 use drydock_api::{Code, Problem};
-use drydock_domain::{Lock, Refusal};
+use drydock_domain::{Decision, Lock, Refusal};
 use drydock_engine::EngineError;
 use serde_json::json;
 
@@ -31,6 +31,10 @@ pub(crate) fn problem(error: &EngineError) -> Problem {
         }
         EngineError::InUse { by, .. } => {
             Problem::new(Code::InUse, text).hint("finish or cancel those first").with("by", by.clone())
+        }
+        EngineError::Diverged { decision } => diverged(decision, text),
+        EngineError::Unsynced { outcome } => {
+            Problem::new(Code::SyncFailed, text).hint(outcome.hint()).with("sync", outcome.told())
         }
         EngineError::Invalid { hint, .. } => Problem::new(Code::Invalid, text).hint(hint.clone()),
         EngineError::Interrupted => Problem::new(Code::Interrupted, text).hint("repeat the command"),
@@ -96,6 +100,21 @@ fn refused(refusal: &Refusal, text: String) -> Problem {
     }
 }
 
+/// The answer of S4.6: the reason, the backup, the commits and the decision, all from the decision's own record.
+fn diverged(decision: &Decision, text: String) -> Problem {
+    let details = &decision.question.details;
+    let code = match details["outcome"].as_str() {
+        Some("recovered_by_reset") => Code::SyncRecovered,
+        Some(_) | None => Code::SyncUnreconciled,
+    };
+    Problem::new(code, text)
+        .hint(format!("`drydock decision show {}` asks the question", decision.id))
+        .with("decision_id", decision.id.as_str())
+        .with("backup_ref", details["backup_ref"].clone())
+        .with("discarded_commits", details["discarded_commits"].clone())
+        .with("outcome", details["outcome"].clone())
+}
+
 fn held(lock: &Lock, text: String) -> Problem {
     Problem::new(Code::LockHeld, text)
         .hint(format!("wait for it, or until its lock runs out at {}", time(lock.expires_at)))
@@ -120,6 +139,7 @@ fn listing(kind: &str) -> String {
             "use manual, supervised, trusted, auto, or one of [profiles.NAME] in the configuration".to_owned()
         }
         "decision" => "`drydock decision list` shows all decisions".to_owned(),
+        "backup" => "`drydock backup list` shows all backups".to_owned(),
         "branch" => "`git branch` lists the branches of the repository".to_owned(),
         "remote" => "`git remote` lists the remotes of the repository".to_owned(),
         other => format!("check the name of the {other}"),

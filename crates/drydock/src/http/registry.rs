@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use axum::extract::State;
 use drydock_api as api;
-use drydock_domain::{InvariantScope, Name, Validation};
+use drydock_domain::{InvariantScope, Name, OnDivergence, Validation};
 use drydock_engine::{Lockable, NewInvariant, NewProject};
 use serde_json::{Value, json};
 
@@ -34,10 +34,18 @@ pub(super) async fn project_add(
         repo: PathBuf::from(new.repo),
         target: new.target,
         remote: new.remote,
+        on_divergence: new.on_divergence.map(policy),
         validations,
     };
     let project = shared.engine.project_add(project).await?;
     Ok(Sent(api::OneProject { project: view::project(project) }))
+}
+
+fn policy(asked: api::OnDivergence) -> OnDivergence {
+    match asked {
+        api::OnDivergence::Recover => OnDivergence::Recover,
+        api::OnDivergence::Pause => OnDivergence::Pause,
+    }
 }
 
 /// Reads validations. Those that share a name made from their commands are numbered; a name that a person gave twice

@@ -10,7 +10,7 @@ use drydock_api::Code;
 use drydock_engine::{Caller, Engine};
 
 use super::extract::{Refused, refused};
-use super::{decisions, events, plans, registry, upkeep};
+use super::{backups, decisions, events, plans, registry, upkeep};
 
 /// How large a request may be.
 const BODY_MAX: usize = 4 * 1024 * 1024;
@@ -20,17 +20,18 @@ const BODY_MAX: usize = 4 * 1024 * 1024;
 pub(super) struct Shared {
     pub(super) engine: Engine,
     by: Arc<str>,
+    via: &'static str,
 }
 
 impl Shared {
     /// Returns who asks, for the record.
     pub(super) fn caller(&self, expected: Option<i64>) -> Caller {
-        Caller { by: self.by.to_string(), expected }
+        Caller { by: self.by.to_string(), via: self.via.to_owned(), expected }
     }
 }
 
 /// Returns the router on an engine; `by` is who its requests count as.
-pub(crate) fn router(engine: Engine, by: &str) -> Router {
+pub(crate) fn router(engine: Engine, by: &str, via: &'static str) -> Router {
     let api = Router::new()
         .route("/projects", get(registry::projects).post(registry::project_add))
         .route("/projects/{name}", get(registry::project).delete(registry::project_remove))
@@ -54,6 +55,12 @@ pub(crate) fn router(engine: Engine, by: &str) -> Router {
         .route("/plans/{id}/revert", post(plans::revert))
         .route("/plans/{id}/prompt", post(plans::prompt))
         .route("/plans/{id}/takeover", post(plans::take_over))
+        .route("/plans/{id}/sync", post(backups::sync))
+        .route("/plans/{id}/strategy/adopt", post(backups::adopt))
+        .route("/backups", get(backups::list))
+        .route("/backups/prune", post(backups::prune))
+        .route("/backups/{plan}/{number}", get(backups::show).delete(backups::delete))
+        .route("/backups/{plan}/{number}/restore", post(backups::restore))
         .route("/decisions", get(decisions::list))
         .route("/decisions/{id}", get(decisions::show))
         .route("/decisions/{id}/resolve", post(decisions::resolve))
@@ -71,7 +78,7 @@ pub(crate) fn router(engine: Engine, by: &str) -> Router {
         .nest("/api/v1", api)
         .fallback(unknown)
         .layer(DefaultBodyLimit::max(BODY_MAX))
-        .with_state(Shared { engine, by: by.into() })
+        .with_state(Shared { engine, by: by.into(), via })
 }
 
 async fn unknown() -> Refused {
@@ -101,7 +108,8 @@ mod tests {
     async fn what_cannot_be_carried_out_is_answered_with_a_problem_and_a_next_step() {
         let folder = tempfile::tempdir().unwrap();
         let place = StorePlace::Default(folder.path().join("drydock.db"));
-        let router = router(crate::embedded::engine(&place, Config::default()).await.unwrap(), "test");
+        let router =
+            router(crate::embedded::engine(&place, Config::default()).await.unwrap(), "test", "test");
         let json = "application/json";
         for (method, path, media, body, status, code) in [
             ("DELETE", "/api/v1/plans", json, "", 405, "method_not_allowed"),

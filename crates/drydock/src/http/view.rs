@@ -150,6 +150,7 @@ pub(super) fn decision(decision: domain::Decision) -> api::Decision {
                 option: answer.option,
                 note: answer.note,
                 by: answer.by,
+                via: answer.via,
                 at: time(answer.at),
             }),
         ),
@@ -246,12 +247,20 @@ fn validation(one: domain::Validation) -> api::Validation {
     }
 }
 
+fn on_divergence(policy: domain::OnDivergence) -> api::OnDivergence {
+    match policy {
+        domain::OnDivergence::Recover => api::OnDivergence::Recover,
+        domain::OnDivergence::Pause => api::OnDivergence::Pause,
+    }
+}
+
 pub(super) fn project(project: domain::Project) -> api::Project {
     api::Project {
         name: project.name.to_string(),
         repo: project.repo,
         target: project.target,
         remote: project.remote,
+        on_divergence: project.on_divergence.map(on_divergence),
         validations: project.validations.into_iter().map(validation).collect(),
         created_at: time(project.created_at),
     }

@@ -4,6 +4,7 @@
 
 pub(crate) mod action;
 pub(crate) mod agent;
+pub(crate) mod backup;
 pub(crate) mod changeset;
 pub(crate) mod checkpoint;
 pub(crate) mod columns;

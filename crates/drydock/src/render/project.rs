@@ -26,7 +26,8 @@ pub(crate) fn show(project: &Project, now: Timestamp) -> String {
         .line(paint(STRONG, &project.name))
         .field("repository", &project.repo)
         .field("target", &project.target)
-        .maybe("remote", project.remote.as_ref());
+        .maybe("remote", project.remote.as_ref())
+        .maybe("diverged", project.on_divergence.map(|policy| policy.name().to_owned()).as_ref());
     for validation in &project.validations {
         block = block.field("validation", validation_line(validation));
     }
@@ -51,6 +52,7 @@ mod tests {
             repo: "/r".into(),
             target: "main".into(),
             remote: None,
+            on_divergence: None,
             validations: vec![Validation {
                 name: "tests".into(),
                 command: "make test".into(),

@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand};
 use drydock_api::PlanMove;
 
-use super::{look, make, moves, steer};
+use super::{look, make, moves, steer, together};
 use crate::cli::events::{self, EventsArgs};
 use crate::cli::report::Outcome;
 use crate::cli::session::Session;
@@ -48,6 +48,10 @@ pub(crate) enum Plan {
     Prompt(steer::Guidance),
     /// Take it from a worker whose lock ran out
     Takeover(Which),
+    /// Bring its branch and its remote together
+    Sync(Which),
+    /// Make the strategy draft in its worktree the strategy
+    Adopt(Which),
 }
 
 /// A plan.
@@ -76,6 +80,8 @@ impl Plan {
             Plan::Revert(_) => "revert",
             Plan::Prompt(_) => "prompt",
             Plan::Takeover(_) => "takeover",
+            Plan::Sync(_) => "sync",
+            Plan::Adopt(_) => "adopt",
         }
     }
 }
@@ -102,5 +108,7 @@ pub(crate) async fn run(session: &Session, command: Plan) -> Outcome {
         Plan::Revert(args) => steer::revert(session, args).await,
         Plan::Prompt(args) => steer::prompt(session, args).await,
         Plan::Takeover(plan) => steer::takeover(session, plan).await,
+        Plan::Sync(plan) => together::sync(session, plan).await,
+        Plan::Adopt(plan) => together::adopt(session, plan).await,
     }
 }

@@ -5,5 +5,6 @@ mod look;
 mod make;
 mod moves;
 mod steer;
+mod together;
 
 pub(crate) use args::{Plan, run};

@@ -1,0 +1,97 @@
+//! `drydock backup`: list, show, restore, prune.
+
+use clap::Subcommand;
+use drydock_api::{BackupQuery, OneBackup, PruneBackups, PrunedBackups, RestoreBackup};
+
+use super::report::{Level, Outcome, Report};
+use super::session::Session;
+use crate::render;
+
+/// What can be done with backups.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Backup {
+    /// List backups: refs that keep what left a plan's branch
+    List {
+        /// Only those of this plan
+        #[arg(long)]
+        plan: Option<String>,
+    },
+    /// Show one with its commits
+    Show {
+        /// Its ref, or the end of it (PLAN/NUMBER)
+        #[arg(value_name = "REF")]
+        name: String,
+    },
+    /// Bring one back as a new branch; nothing that exists is changed
+    Restore {
+        /// Its ref, or the end of it (PLAN/NUMBER)
+        #[arg(value_name = "REF")]
+        name: String,
+        /// The new branch; else a name is made from the backup's
+        #[arg(long)]
+        branch: Option<String>,
+    },
+    /// Remove those whose commits are all reachable elsewhere, or those that are named
+    Prune {
+        /// Remove exactly these, whatever they keep
+        #[arg(value_name = "REF")]
+        names: Vec<String>,
+        /// Only those of this plan
+        #[arg(long, conflicts_with = "names")]
+        plan: Option<String>,
+        /// Tell what would be removed, and remove nothing
+        #[arg(long, conflicts_with = "names")]
+        dry_run: bool,
+    },
+}
+
+impl Backup {
+    pub(crate) fn verb(&self) -> &'static str {
+        match self {
+            Backup::List { .. } => "list",
+            Backup::Show { .. } => "show",
+            Backup::Restore { .. } => "restore",
+            Backup::Prune { .. } => "prune",
+        }
+    }
+}
+
+pub(crate) async fn run(session: &Session, command: Backup) -> Outcome {
+    let client = session.client();
+    match command {
+        Backup::List { plan } => {
+            let backups = client.backups(&BackupQuery { plan }).await?;
+            let text = render::backup::list(&backups.backups, session.now());
+            Ok(Report::new(backups, text).or_say("no backups"))
+        }
+        Backup::Show { name } => {
+            let backup = client.backup(&name).await?;
+            let text = render::backup::show(&backup, session.now());
+            Ok(Report::new(OneBackup { backup }, text))
+        }
+        Backup::Restore { name, branch } => {
+            let restored = client.backup_restore(&name, &RestoreBackup { branch }).await?;
+            let text = format!("{} is on the branch {}", restored.backup.commit, restored.branch);
+            let next = Some(format!("git switch {}", restored.branch));
+            Ok(Report::new(restored, text).go_on(Level::Info, next))
+        }
+        Backup::Prune { names, plan, dry_run } if names.is_empty() => {
+            let pruned = client.backup_prune(&PruneBackups { plan, dry_run }).await?;
+            Ok(report(pruned, dry_run, session))
+        }
+        Backup::Prune { names, .. } => {
+            let mut pruned = PrunedBackups { removed: Vec::new(), kept: Vec::new() };
+            for name in names {
+                pruned.removed.push(client.backup_delete(&name).await?);
+            }
+            Ok(report(pruned, false, session))
+        }
+    }
+}
+
+fn report(pruned: PrunedBackups, dry_run: bool, session: &Session) -> Report {
+    let verb = if dry_run { "would remove" } else { "removed" };
+    let said = format!("{verb} {}, kept {} that nothing else keeps", pruned.removed.len(), pruned.kept.len());
+    let text = render::backup::list(&pruned.removed, session.now());
+    Report::new(pruned, text).note(Level::Info, said)
+}

@@ -1,0 +1,128 @@
+//! Syncs, the adoption of a draft, and backups.
+
+use axum::extract::{Path as Segments, State};
+use drydock_api as api;
+use drydock_engine::{Backup, Sweep, shield};
+use serde_json::Value;
+
+use super::extract::{Answer, Body, IfMatch, Path, Query, Sent};
+use super::router::Shared;
+use super::view;
+
+pub(super) async fn sync(
+    State(shared): State<Shared>,
+    Path(id): Path,
+    IfMatch(expected): IfMatch,
+) -> Answer<api::Synced> {
+    let caller = shared.caller(expected);
+    let plan = shared.engine.plan(&id).await?.id;
+    let engine = shared.engine;
+    let synced = shield(async move { engine.sync(&plan, &caller).await }).await?;
+    let mut details = match synced.outcome.told() {
+        Value::Object(details) => details,
+        _ => serde_json::Map::new(),
+    };
+    for stated in ["outcome", "text"] {
+        details.remove(stated);
+    }
+    Ok(Sent(api::Synced {
+        sync: api::Sync {
+            outcome: synced.outcome.name().to_owned(),
+            text: synced.outcome.summary(),
+            hint: Some(synced.outcome.hint().to_owned()),
+            details,
+        },
+        plan: view::plan(synced.plan),
+        decision: synced.decision.map(view::decision),
+    }))
+}
+
+pub(super) async fn adopt(
+    State(shared): State<Shared>,
+    Path(id): Path,
+    IfMatch(expected): IfMatch,
+) -> Answer<api::OnePlan> {
+    let caller = shared.caller(expected);
+    let plan = shared.engine.plan(&id).await?.id;
+    let engine = shared.engine;
+    let plan = shield(async move { engine.adopt(&plan, &caller).await }).await?;
+    Ok(Sent(api::OnePlan { plan: view::plan(plan) }))
+}
+
+pub(super) async fn list(
+    State(shared): State<Shared>,
+    Query(query): Query<api::BackupQuery>,
+) -> Answer<api::Backups> {
+    let plan = match query.plan {
+        Some(given) => Some(shared.engine.plan(&given).await?.id),
+        None => None,
+    };
+    let backups = shared.engine.backups(plan.as_ref()).await?;
+    Ok(Sent(api::Backups { backups: backups.into_iter().map(backup).collect(), next: None }))
+}
+
+/// The plan and the number that a backup's ref ends with.
+type Name = Segments<(String, String)>;
+
+pub(super) async fn show(
+    State(shared): State<Shared>,
+    Segments((plan, number)): Name,
+) -> Answer<api::OneBackup> {
+    let found = shared.engine.backup(&format!("{plan}/{number}")).await?;
+    Ok(Sent(api::OneBackup { backup: backup(found) }))
+}
+
+pub(super) async fn restore(
+    State(shared): State<Shared>,
+    Segments((plan, number)): Name,
+    Body(api::RestoreBackup { branch }): Body<api::RestoreBackup>,
+) -> Answer<api::RestoredBackup> {
+    let engine = shared.engine;
+    let name = format!("{plan}/{number}");
+    let restored = shield(async move { engine.backup_restore(&name, branch.as_deref()).await }).await?;
+    Ok(Sent(api::RestoredBackup { backup: backup(restored.backup), branch: restored.branch }))
+}
+
+pub(super) async fn delete(
+    State(shared): State<Shared>,
+    Segments((plan, number)): Name,
+) -> Answer<api::OneBackup> {
+    let engine = shared.engine;
+    let name = format!("{plan}/{number}");
+    let removed = shield(async move { engine.backup_delete(&name).await }).await?;
+    Ok(Sent(api::OneBackup { backup: backup(removed) }))
+}
+
+pub(super) async fn prune(
+    State(shared): State<Shared>,
+    Body(asked): Body<api::PruneBackups>,
+) -> Answer<api::PrunedBackups> {
+    let plan = match asked.plan {
+        Some(given) => Some(shared.engine.plan(&given).await?.id),
+        None => None,
+    };
+    let sweep = if asked.dry_run { Sweep::Tell } else { Sweep::Remove };
+    let engine = shared.engine;
+    let (removed, kept) = shield(async move { engine.backup_prune(plan.as_ref(), sweep).await }).await?;
+    let all = |these: Vec<Backup>| these.into_iter().map(backup).collect();
+    Ok(Sent(api::PrunedBackups { removed: all(removed), kept: all(kept) }))
+}
+
+fn backup(backup: Backup) -> api::Backup {
+    let commit = |one: drydock_domain::CommitLine| api::Commit {
+        id: one.id,
+        subject: one.subject,
+        author: one.author,
+    };
+    api::Backup {
+        reference: backup.name,
+        commit: backup.commit,
+        project: backup.project,
+        plan: backup.plan,
+        run: backup.run,
+        reason: backup.reason,
+        commits: backup.commits.into_iter().map(commit).collect(),
+        uncommitted: backup.uncommitted,
+        created_at: view::time(backup.created_at),
+    }
+}

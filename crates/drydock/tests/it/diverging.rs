@@ -1,0 +1,363 @@
+//! Branches that others push to: joined where they can be, recovered where not, and a person says how to go on (S4).
+
+use std::fs;
+
+use drydock_testkit::proc;
+use serde_json::Value;
+
+use crate::shared::{Shared, commit_in, git};
+use crate::world::{Kind, LIMIT, list, stage, text};
+
+/// Works until the test lets it go, so that others can push meanwhile.
+fn slow_writer(world: &crate::world::World, work: &str) {
+    let (begun, go) = (world.place("begun"), world.place("go"));
+    world.agent("writer", &format!("touch {begun}; while [ ! -e {go} ]; do sleep 0.02; done; {work}"));
+}
+
+/// Runs Execute while somebody else pushes to the plan's branch, and returns the plan and where the remote is.
+fn executed_while_others_push(shared: &Shared, work: &str, path: &str, content: &str) -> (String, String, i32) {
+    slow_writer(&shared.world, work);
+    let id = shared.plan("fix");
+    shared.world.ok(&["plan", "strategize", &id]);
+    let running = shared.world.spawn(&["plan", "execute", &id]);
+    shared.world.wait_file("begun");
+    let theirs = shared.others_push(&id, path, content);
+    shared.world.write("go", "");
+    let code = running.wait(LIMIT).code().unwrap();
+    fs::remove_file(shared.world.path("begun")).unwrap();
+    (id, theirs, code)
+}
+
+fn kinds(shared: &Shared, id: &str) -> Vec<String> {
+    shared.world.events(id).iter().map(|event| text(&event["kind"])).collect()
+}
+
+fn options(decision: &Value) -> Vec<String> {
+    list(&decision["options"]).iter().map(|option| text(&option["id"])).collect()
+}
+
+on_both! {
+    /// Breaks when work that others added without a conflict is lost, not judged, or asked about (S4.1, S4.2).
+    fn what_others_push_without_a_conflict_is_joined_and_lands_with_the_plan(kind: Kind) {
+        let shared = Shared::new(kind, "true");
+        let (id, theirs, code) =
+            executed_while_others_push(&shared, "echo plan > plan.txt", "theirs.txt", "theirs\n");
+        assert_eq!((code, shared.world.stage(&id)), (0, "execute/complete".to_owned()));
+        assert!(kinds(&shared, &id).contains(&"sync.rebased".to_owned()), "{:?}", kinds(&shared, &id));
+        let decision = shared.decision(&id);
+        assert_eq!(decision["kind"], "gate", "a conflict-free divergence never becomes a question");
+        let (local, remote) = (shared.local_tip(&id), shared.remote_tip(&id));
+        assert_eq!(Some(&local), remote.as_ref(), "branch and remote are together");
+        shared.world.repo.git(&["merge-base", "--is-ancestor", &theirs, &local]);
+        shared.world.ok(&["plan", "apply", &id]);
+        shared.world.assert_landed_once(&id);
+        for (path, content) in [("plan.txt", "plan"), ("theirs.txt", "theirs")] {
+            assert_eq!(shared.world.repo.git(&["show", &format!("main:{path}")]), content);
+        }
+        shared.world.assert_sound(&id);
+    }
+}
+
+on_both! {
+    /// Breaks when a divergence after a phase drops work, is told in two steps, or its answer does not go on (S4.2,
+    /// S4.4, S4.5, S4.9).
+    fn a_conflict_after_a_phase_is_pinned_reset_and_asked_about(kind: Kind) {
+        let shared = Shared::new(kind, "true");
+        let (id, theirs, code) =
+            executed_while_others_push(&shared, "echo plan > README.md", "README.md", "theirs\n");
+        assert_eq!(code, 6, "a person must decide");
+        let plan = shared.world.show(&id);
+        assert_eq!((stage(&plan), &plan["error"]["class"]), ("execute/errored".into(), &"diverged".into()));
+        let decision = shared.decision(&id);
+        assert_eq!((&decision["kind"], &decision["run"]), (&"divergence".into(), &plan["run"]));
+        assert_eq!(plan["pending_decision"], decision["id"]);
+        assert_eq!(options(&decision), ["continue", "restore_local", "abort"]);
+        let pin = text(&decision["details"]["backup_ref"]);
+        assert_eq!(shared.pins(&id), [pin.clone()]);
+        assert_eq!(shared.world.repo.git(&["show", &format!("{pin}:README.md")]), "plan");
+        let discarded = list(&decision["details"]["discarded_commits"]);
+        assert_eq!(discarded, [Value::from(shared.world.repo.git(&["rev-parse", &pin]))]);
+        assert_eq!(shared.local_tip(&id), theirs, "the branch is where the remote is");
+        let told = kinds(&shared, &id);
+        let at = told.iter().position(|kind| kind == "sync.recovered_by_reset").unwrap();
+        assert_eq!(told[at..at + 3], ["sync.recovered_by_reset", "plan.errored", "decision.opened"]);
+
+        shared.world.agent("writer", "cat README.md >> seen.txt");
+        let run = plan["run"].clone();
+        shared.world.ok(&["decision", "resolve", &text(&decision["id"]), "--option", "continue"]);
+        assert_eq!(shared.world.stage(&id), "execute/queued");
+        shared.world.ok(&["plan", "execute", &id]);
+        let plan = shared.world.show(&id);
+        assert_eq!(stage(&plan), "execute/complete");
+        assert_ne!(plan["run"], run, "a fresh run");
+        shared.world.ok(&["plan", "apply", &id]);
+        assert_eq!(shared.world.repo.git(&["show", "main:seen.txt"]), "theirs", "it began after the reset");
+        assert_eq!(shared.pins(&id), [pin], "the backup stays");
+        shared.world.assert_sound(&id);
+    }
+}
+
+on_both! {
+    /// Breaks when the pinned commits cannot be brought back, or bringing them back drops those of others.
+    fn restoring_the_local_commits_goes_on_with_them_and_keeps_those_of_others(kind: Kind) {
+        let shared = Shared::new(kind, "true");
+        let (id, theirs, _) =
+            executed_while_others_push(&shared, "echo plan > README.md", "README.md", "theirs\n");
+        let decision = shared.decision(&id);
+        let pin = text(&decision["details"]["backup_commit"]);
+        shared.world.agent("writer", "cat README.md > seen.txt");
+        shared.world.ok(&["decision", "resolve", &text(&decision["id"]), "--option", "restore_local"]);
+        assert_eq!(shared.local_tip(&id), pin, "the answer took effect at once");
+        shared.world.ok(&["plan", "execute", &id]);
+        let (local, remote) = (shared.local_tip(&id), shared.remote_tip(&id));
+        assert_eq!(Some(&local), remote.as_ref());
+        for kept in [&theirs, &pin] {
+            shared.world.repo.git(&["merge-base", "--is-ancestor", kept, &local]);
+        }
+        shared.world.ok(&["plan", "apply", &id]);
+        for path in ["README.md", "seen.txt"] {
+            assert_eq!(shared.world.repo.git(&["show", &format!("main:{path}")]), "plan");
+        }
+        shared.world.assert_sound(&id);
+    }
+}
+
+on_both! {
+    /// Breaks when the policy `pause` moves anything, or a divergence that people settled by hand keeps asking (S4.2).
+    fn pausing_moves_nothing_and_a_divergence_that_is_gone_is_withdrawn(kind: Kind) {
+        let shared = Shared::with(kind, "true", &["--on-divergence", "pause"]);
+        let (id, theirs, code) =
+            executed_while_others_push(&shared, "echo plan > README.md", "README.md", "theirs\n");
+        assert_eq!((code, shared.world.stage(&id)), (6, "execute/waiting".to_owned()));
+        let decision = shared.decision(&id);
+        assert_eq!(options(&decision), ["continue", "restore_local", "sync_again", "abort"]);
+        let ours = shared.local_tip(&id);
+        assert_eq!(shared.remote_tip(&id), Some(theirs));
+        assert_eq!(shared.world.repo.git(&["show", &format!("{ours}:README.md")]), "plan");
+        shared.world.drydock(&["plan", "sync", &id]).expect(6);
+        assert_eq!(shared.decision(&id)["id"], decision["id"], "the same divergence asks once");
+
+        shared.others_merge(&id, &ours);
+        let synced = shared.world.drydock(&["plan", "sync", &id]).expect(0);
+        assert_eq!(synced.json["data"]["sync"]["outcome"], "fast_forwarded");
+        assert_eq!((shared.world.stage(&id), shared.open(&id).len()), ("execute/queued".to_owned(), 0));
+        let withdrawn = shared.world.ok(&["decision", "show", &text(&decision["id"])]);
+        assert_eq!(withdrawn["decision"]["status"], "withdrawn");
+        shared.world.ok(&["plan", "execute", &id]);
+        shared.world.assert_sound(&id);
+    }
+}
+
+on_both! {
+    /// Breaks when the start of a phase handles a divergence otherwise than its end, or a phase that never started
+    /// gets times or the run of another (S4.6, S4.10).
+    fn a_conflict_at_the_start_of_a_phase_is_handled_the_same(kind: Kind) {
+        let shared = Shared::new(kind, "true");
+        let (id, tree) = shared.strategized();
+        let ours = commit_in(&tree, "README.md", "by hand\n");
+        fs::write(tree.join("draft.txt"), "not committed\n").unwrap();
+        let theirs = shared.others_push(&id, "README.md", "theirs\n");
+        shared.world.drydock(&["plan", "execute", &id]).expect(6);
+        let plan = shared.world.show(&id);
+        assert_eq!((stage(&plan), &plan["error"]["class"]), ("execute/errored".into(), &"diverged".into()));
+        assert_eq!((&plan["phase_started_at"], &plan["phase_completed_at"]), (&Value::Null, &Value::Null));
+        let decision = shared.decision(&id);
+        assert_eq!((&decision["phase"], &decision["run"]), (&"execute".into(), &Value::Null));
+        let pin = text(&decision["details"]["backup_ref"]);
+        assert_eq!(shared.world.repo.git(&["show", &format!("{pin}:draft.txt")]), "not committed");
+        shared.world.repo.git(&["merge-base", "--is-ancestor", &ours, &pin]);
+        assert_eq!(git(&tree, &["rev-parse", "HEAD"]), theirs, "the worktree is where the remote is");
+        shared.world.ok(&["decision", "resolve", &text(&decision["id"]), "--option", "abort"]);
+        assert_eq!(shared.world.stage(&id), "execute/cancelled");
+        assert_eq!(shared.world.count(&id, "plan.cancelled"), 1);
+    }
+}
+
+on_both! {
+    /// Breaks when a draft is adopted from a worktree that is not together with its remote, or the refusal does not
+    /// say why and what to do (S4.6).
+    fn adopting_a_draft_syncs_first_and_adopts_nothing_when_it_diverged(kind: Kind) {
+        let shared = Shared::new(kind, "true");
+        let (id, tree) = shared.strategized();
+        fs::create_dir_all(tree.join(".drydock")).unwrap();
+        let draft = r#"{"choices":[{"question":"how","chosen":"by hand"}]}"#;
+        fs::write(tree.join(".drydock/strategy.json"), draft).unwrap();
+        shared.world.ok(&["plan", "adopt", &id]);
+        let chosen = |shared: &Shared| shared.world.ok(&["plan", "tree", &id])["tree"]["choices"].clone();
+        assert_eq!(chosen(&shared)[0]["chosen"], "by hand");
+
+        fs::write(tree.join(".drydock/strategy.json"), draft.replace("by hand", "otherwise")).unwrap();
+        let ours = commit_in(&tree, "README.md", "by hand\n");
+        shared.others_push(&id, "README.md", "theirs\n");
+        for _ in 0..2 {
+            let refused = shared.world.drydock(&["plan", "adopt", &id]).expect(6);
+            assert_eq!(refused.error_code(), "sync_recovered_unacknowledged");
+            let details = &refused.json["error"]["details"];
+            assert_eq!(details["decision_id"], shared.decision(&id)["id"]);
+            assert_eq!(details["discarded_commits"], serde_json::json!([ours]));
+            assert_eq!(vec![text(&details["backup_ref"])], shared.pins(&id));
+        }
+        assert_eq!(shared.world.stage(&id), "strategize/errored");
+        assert_eq!(chosen(&shared)[0]["chosen"], "by hand", "nothing was adopted");
+    }
+}
+
+on_both! {
+    /// Breaks when a remote that cannot be reached passes for one that is in sync (S4.1).
+    fn what_could_not_be_found_out_is_never_success(kind: Kind) {
+        let shared = Shared::new(kind, "echo plan > plan.txt");
+        let id = shared.plan("fix");
+        shared.world.ok(&["plan", "strategize", &id]);
+        let (bare, away) = (shared.world.path("remote.git"), shared.world.path("away.git"));
+        fs::rename(&bare, &away).unwrap();
+        let synced = shared.world.drydock(&["plan", "sync", &id]).expect(1);
+        assert_eq!(synced.json["data"]["sync"]["outcome"], "fetch_failed");
+        let refused = shared.world.drydock(&["plan", "execute", &id]).expect(1);
+        assert_eq!(refused.error_code(), "sync_failed");
+        assert_eq!(shared.world.stage(&id), "execute/queued", "the phase has not started");
+        fs::rename(&away, &bare).unwrap();
+        shared.world.ok(&["plan", "execute", &id]);
+        assert_eq!(Some(shared.local_tip(&id)), shared.remote_tip(&id), "it was sent");
+        shared.world.assert_sound(&id);
+    }
+}
+
+on_both! {
+    /// Breaks when a crash at any step of a recovery loses work, asks twice, or leaves a branch that was reset
+    /// without a question (S4.2, S4.5).
+    fn a_crash_at_any_step_of_a_recovery_converges_to_one_question(kind: Kind) {
+        for point in ["sync.fetched", "sync.pinned", "sync.files", "sync.index", "sync.moved", "before_commit"] {
+            let shared = Shared::new(kind, "true");
+            let (id, tree) = shared.strategized();
+            let ours = commit_in(&tree, "README.md", "by hand\n");
+            fs::write(tree.join("draft.txt"), "not committed\n").unwrap();
+            let theirs = shared.others_push(&id, "README.md", "theirs\n");
+            let crashed = shared.world.drydock_with("DRYDOCK_CRASH_AT", point, &["plan", "sync", &id]);
+            assert_ne!(crashed.code(), Some(6), "{point} was not reached");
+            let answer = shared.world.insist(&["plan", "sync", &id]);
+            assert_eq!(answer.code, Some(6), "{point}: {:#}", answer.json);
+            let decision = shared.decision(&id);
+            let pin = text(&decision["details"]["backup_ref"]);
+            shared.world.repo.git(&["merge-base", "--is-ancestor", &ours, &pin]);
+            assert_eq!(shared.world.repo.git(&["show", &format!("{pin}:draft.txt")]), "not committed", "{point}");
+            assert_eq!((shared.local_tip(&id), shared.pins(&id).len()), (theirs, 1), "{point}");
+            let opened = shared.world.count(&id, "decision.opened");
+            assert_eq!(opened, 2, "{point}: the gate and one divergence");
+        }
+    }
+}
+
+on_both! {
+    /// Breaks when two answers at once are both carried out, or an unknown one closes the question (S4.8).
+    fn one_answer_counts_and_an_unknown_one_changes_nothing(kind: Kind) {
+        let shared = Shared::new(kind, "true");
+        let (id, tree) = shared.strategized();
+        commit_in(&tree, "README.md", "by hand\n");
+        shared.others_push(&id, "README.md", "theirs\n");
+        shared.world.drydock(&["plan", "sync", &id]).expect(6);
+        let decision = text(&shared.decision(&id)["id"]);
+        let unknown = shared.world.drydock(&["decision", "resolve", &decision, "--option", "sync_again"]).expect(2);
+        assert_eq!(unknown.error_code(), "unknown_option");
+        assert_eq!((shared.world.count(&id, "alert"), shared.open(&id).len()), (1, 1));
+
+        let answers: Vec<_> = ["continue", "abort", "restore_local"]
+            .iter()
+            .map(|option| shared.world.spawn(&["decision", "resolve", &decision, "--option", option]))
+            .collect();
+        let codes: Vec<_> = answers.into_iter().map(|answer| answer.wait(LIMIT).code()).collect();
+        assert_eq!(codes.iter().filter(|code| **code == Some(0)).count(), 1, "{codes:?}");
+        assert!(codes.iter().all(|code| matches!(code, Some(0 | 4))), "{codes:?}");
+        let resolved = shared.world.ok(&["decision", "show", &decision])["decision"].clone();
+        let chosen = text(&resolved["resolution"]["option"]);
+        assert_eq!((&resolved["resolution"]["by"], &resolved["resolution"]["via"]), (&"tester".into(), &"command line".into()));
+        shared.world.ok(&["decision", "resolve", &decision, "--option", &chosen]);
+        assert_eq!(shared.world.count(&id, "decision.resolved"), 1, "the same answer again changes nothing");
+    }
+}
+
+on_both! {
+    /// Breaks when an answer that was recorded before a crash is forgotten after it (S4.9).
+    fn an_answer_given_before_a_crash_works_after_it(kind: Kind) {
+        let shared = Shared::new(kind, "true");
+        let (id, tree) = shared.strategized();
+        let ours = commit_in(&tree, "README.md", "by hand\n");
+        shared.others_push(&id, "README.md", "theirs\n");
+        shared.world.drydock(&["plan", "sync", &id]).expect(6);
+        let decision = text(&shared.decision(&id)["id"]);
+        let answer = ["decision", "resolve", &decision, "--option", "restore_local"];
+        let crashed = shared.world.drydock_with("DRYDOCK_CRASH_AT", "after_commit", &answer);
+        assert_ne!(crashed.code(), Some(0), "it did not crash");
+        assert_ne!(shared.local_tip(&id), ours, "the crash came before the branch was moved");
+        let answer = shared.world.insist(&["plan", "strategize", &id]);
+        assert_eq!(answer.code, Some(0), "{:#}", answer.json);
+        assert_eq!(shared.local_tip(&id), ours, "the answer is carried out before the next run");
+        shared.world.assert_sound(&id);
+    }
+}
+
+on_both! {
+    /// Breaks when backups cannot be listed, looked at, brought back or pruned, or a prune removes the last copy (S4.3).
+    fn backups_are_listed_restored_and_pruned_without_losing_the_last_copy(kind: Kind) {
+        let shared = Shared::new(kind, "true");
+        let (id, tree) = shared.strategized();
+        let ours = commit_in(&tree, "README.md", "by hand\n");
+        shared.others_push(&id, "README.md", "theirs\n");
+        shared.world.drydock(&["plan", "sync", &id]).expect(6);
+        let listed = list(&shared.world.ok(&["backup", "list"])["backups"]);
+        assert_eq!(listed.len(), 1, "{listed:#?}");
+        let name = text(&listed[0]["ref"]);
+        assert_eq!((&listed[0]["commit"], &listed[0]["plan"]), (&ours.as_str().into(), &id.as_str().into()));
+        assert_eq!(listed[0]["commits"][0]["subject"], "by hand: README.md");
+        let pruned = shared.world.ok(&["backup", "prune"]);
+        assert_eq!((list(&pruned["removed"]).len(), list(&pruned["kept"]).len()), (0, 1));
+        let restored = shared.world.ok(&["backup", "restore", &name, "--branch", "mine"]);
+        assert_eq!(restored["branch"], "mine");
+        assert_eq!(shared.world.repo.head("mine"), ours);
+        shared.world.drydock(&["backup", "restore", "pln-nope/1"]).expect(3);
+        let pruned = shared.world.ok(&["backup", "prune"]);
+        assert_eq!(list(&pruned["removed"]).len(), 1, "it is on a branch now");
+        assert_eq!(list(&shared.world.ok(&["backup", "list"])["backups"]), [] as [Value; 0]);
+        assert_eq!(shared.world.repo.head("mine"), ours);
+    }
+}
+
+on_both! {
+    /// Breaks when a second attempt replaces the first on the remote by force, or is taken for a divergence.
+    fn a_second_attempt_stands_beside_the_first_on_the_remote(kind: Kind) {
+        let shared = Shared::new(kind, "echo one > plan.txt");
+        let id = shared.plan("fix");
+        shared.world.ok(&["plan", "strategize", &id]);
+        shared.world.ok(&["plan", "execute", &id]);
+        let first = shared.remote_tip(&id).unwrap();
+        shared.world.agent("writer", "echo two > plan.txt");
+        shared.world.ok(&["plan", "revert", &id, "--reason", "another way"]);
+        shared.world.ok(&["plan", "strategize", &id]);
+        shared.world.ok(&["plan", "execute", &id]);
+        let second = shared.remote_tip(&id).unwrap();
+        shared.world.repo.git(&["merge-base", "--is-ancestor", &first, &second]);
+        assert_eq!(shared.world.repo.git(&["show", &format!("{second}:plan.txt")]), "two");
+        assert_eq!(shared.open(&id)[0]["kind"], "gate");
+        shared.world.ok(&["plan", "apply", &id]);
+        assert_eq!(shared.world.repo.git(&["show", "main:plan.txt"]), "two");
+        shared.world.assert_sound(&id);
+    }
+}
+
+/// Breaks when an option that the git at hand does not know passes for an empty answer (S4.13).
+#[test]
+fn an_option_that_git_does_not_know_is_a_clear_error() {
+    let shared = Shared::new(Kind::Sqlite, "true");
+    let (id, _) = shared.strategized();
+    let real = git(std::path::Path::new("/"), &["--exec-path"]);
+    let stub = "#!/bin/sh\nfor word in \"$@\"; do\n  if [ \"$word\" = fetch ]; then\n    \
+                echo \"error: unknown option \\`no-write-fetch-head'\" >&2; exit 129\n  fi\ndone\n";
+    shared.world.write("bin/git", &format!("{stub}exec {real}/git \"$@\"\n"));
+    let path = shared.world.path("bin/git");
+    fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let search = format!("{}:{}", shared.world.place("bin"), std::env::var("PATH").unwrap());
+    let mut command = shared.world.command(&["plan", "sync", &id]);
+    let answer = crate::world::Answer::of(proc::run(command.env("PATH", search), LIMIT)).expect(1);
+    let sync = &answer.json["data"]["sync"];
+    assert!(text(&sync["text"]).contains("unknown option"), "{sync:#}");
+    assert_ne!(sync["outcome"], "in_sync");
+}
