@@ -2,7 +2,7 @@
 //! are in `routes.rs`.
 
 use hyper::body::Bytes;
-use hyper::header::{ACCEPT, CONTENT_TYPE, IF_MATCH};
+use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderValue, IF_MATCH};
 use hyper::{Method, Request, Response, StatusCode};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -11,6 +11,7 @@ use crate::word::words;
 use crate::{Code, Problem, Transport, TransportError};
 
 const JSON: &str = "application/json";
+const EVENT_STREAM: &str = "text/event-stream";
 const TEXT_SHOWN_MAX: usize = 200;
 
 /// Talks to a drydock router over any transport.
@@ -65,6 +66,10 @@ impl<'t> Client<'t> {
         Self { transport }
     }
 
+    pub(crate) fn transport(&self) -> &'t dyn Transport {
+        self.transport
+    }
+
     pub(crate) async fn get<T: DeserializeOwned>(&self, path: String) -> Result<T, ClientError> {
         self.exchange(Method::GET, path, None, &Terms::default()).await
     }
@@ -98,6 +103,13 @@ impl<'t> Client<'t> {
     }
 }
 
+/// Returns the request for an answer that goes on.
+pub(crate) fn request_flow(path: &str) -> Result<Request<Bytes>, hyper::http::Error> {
+    let mut request = request(Method::GET, path, None, &Terms::default())?;
+    request.headers_mut().insert(ACCEPT, HeaderValue::from_static(EVENT_STREAM));
+    Ok(request)
+}
+
 fn request(
     method: Method,
     path: &str,
@@ -117,7 +129,7 @@ fn request(
     request.body(body.unwrap_or_default())
 }
 
-fn read<T: DeserializeOwned>(asked: &str, response: &Response<Bytes>) -> Result<T, ClientError> {
+pub(crate) fn read<T: DeserializeOwned>(asked: &str, response: &Response<Bytes>) -> Result<T, ClientError> {
     let (status, body) = (response.status(), response.body());
     let unreadable = |reason: String| ClientError::Unreadable { request: asked.to_owned(), reason };
     if !status.is_success() {

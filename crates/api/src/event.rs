@@ -33,6 +33,8 @@ pub struct EventQuery {
     pub limit: Option<u32>,
     /// Only those of this plan.
     pub plan: Option<String>,
+    /// Only those of this kind, or of a family such as `plan.*`.
+    pub kind: Option<String>,
     /// How long to wait for one when there is none, in milliseconds.
     pub wait_ms: Option<u64>,
 }

@@ -1,15 +1,18 @@
 //! The transport to a server: plain HTTP/1.1 over TCP, one connection per request. TLS is absent on purpose: a server
 //! listens on loopback or behind something that speaks TLS.
 
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
 use http_body_util::{BodyExt, Full, Limited};
-use hyper::body::Bytes;
+use hyper::body::{Body, Bytes, Frame, Incoming};
 use hyper::client::conn::http1;
 use hyper::header::{HOST, HeaderValue};
 use hyper::{Request, Response, Uri};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 
-use crate::{BoxFuture, Transport, TransportError};
+use crate::{BoxFuture, Flow, Transport, TransportError};
 
 /// The longest answer that is read.
 const BODY_BYTES_MAX: usize = 256 * 1024 * 1024;
@@ -56,27 +59,36 @@ impl Remote {
     }
 
     async fn exchange(&self, request: Request<Bytes>) -> Result<Response<Bytes>, TransportError> {
-        let at = format!("the server at {}:{}", self.host, self.port);
+        let (head, flow) = self.connect(request).await?.into_parts();
+        let body = Limited::new(flow, BODY_BYTES_MAX).collect().await;
+        let failed =
+            |error| TransportError::caused(format!("could not read the answer of {}", self.shown()), error);
+        Ok(Response::from_parts(head, body.map_err(failed)?.to_bytes()))
+    }
+
+    /// Sends a request on a connection of its own, and returns the answer as soon as it begins.
+    async fn connect(&self, request: Request<Bytes>) -> Result<Response<Flow>, TransportError> {
+        let at = self.shown();
         let stream = TcpStream::connect((self.host.as_str(), self.port))
             .await
             .map_err(|error| TransportError::caused(format!("could not connect to {at}"), error))?;
         let broken = |error: hyper::Error| TransportError::caused(format!("could not talk to {at}"), error);
         let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
-        let answer = async {
-            let response = sender.send_request(self.addressed(request, &at)?).await.map_err(broken)?;
-            let (head, body) = response.into_parts();
-            let body = Limited::new(body, BODY_BYTES_MAX).collect().await;
-            let body = body.map_err(|error| {
-                TransportError::caused(format!("could not read the answer of {at}"), error)
-            })?;
-            Ok(Response::from_parts(head, body.to_bytes()))
-        };
+        let mut connection: BoxFuture<'static, _> = Box::pin(async move { connection.await.map_err(drop) });
+        let mut answer = std::pin::pin!(sender.send_request(self.addressed(request, &at)?));
         // The connection only moves bytes while it is polled. When it ends first, the answer says how.
-        let mut answer = std::pin::pin!(answer);
-        tokio::select! {
-            answer = &mut answer => answer,
-            _ = connection => answer.await,
-        }
+        let (answer, connection) = tokio::select! {
+            answer = &mut answer => (answer, Some(connection)),
+            _ = &mut connection => (answer.await, None),
+        };
+        let (head, body) = answer.map_err(broken)?.into_parts();
+        let driven = Driven { connection, body };
+        let failed = move |error| TransportError::caused(format!("could not read on from {at}"), error);
+        Ok(Response::from_parts(head, driven.map_err(failed).boxed_unsync()))
+    }
+
+    fn shown(&self) -> String {
+        format!("the server at {}:{}", self.host, self.port)
     }
 
     fn addressed(&self, request: Request<Bytes>, at: &str) -> Result<Request<Full<Bytes>>, TransportError> {
@@ -93,6 +105,33 @@ impl Remote {
 impl Transport for Remote {
     fn send(&self, request: Request<Bytes>) -> BoxFuture<'_, Result<Response<Bytes>, TransportError>> {
         Box::pin(self.exchange(request))
+    }
+
+    fn open(&self, request: Request<Bytes>) -> BoxFuture<'_, Result<Response<Flow>, TransportError>> {
+        Box::pin(self.connect(request))
+    }
+}
+
+/// The body of an answer together with the connection that brings it: reading the one moves the other.
+struct Driven {
+    connection: Option<BoxFuture<'static, Result<(), ()>>>,
+    body: Incoming,
+}
+
+impl Body for Driven {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        let this = self.get_mut();
+        // How the connection ended is told by the body too, to whoever reads it to the end.
+        if this.connection.as_mut().is_some_and(|connection| connection.as_mut().poll(context).is_ready()) {
+            this.connection = None;
+        }
+        Pin::new(&mut this.body).poll_frame(context)
     }
 }
 

@@ -6,12 +6,12 @@ use crate::client::{Client, ClientError, PlanMove, Terms};
 use crate::query::{query, segment};
 use crate::{
     Action, Actions, AgentCheck, Agents, Backup, BackupQuery, Backups, BreakLock, Changeset, ChangesetQuery,
-    Changesets, Checkpoints, Decision, DecisionQuery, Decisions, Diff, Doctor, EventQuery, Events, Gc,
-    GcRequest, Invariant, InvariantQuery, Invariants, LastEvent, LastEventQuery, Lock, Locks, NewAction,
-    NewInvariant, NewPlan, NewProject, OneAction, OneAgentCheck, OneBackup, OneChangeset, OneDecision,
-    OneDiff, OneDoctor, OneGc, OneInvariant, OneLock, OnePlan, OneProject, OneTree, OneWhy, Plan, PlanQuery,
-    Plans, Project, Projects, Prompt, PruneBackups, PrunedBackups, Reason, Resolve, Resolved, RestoreBackup,
-    RestoredBackup, ScopeQuery, Synced, Tree, Why,
+    Changesets, Checkpoints, Decision, DecisionQuery, Decisions, Diff, Doctor, EventQuery, EventStream,
+    Events, Gc, GcRequest, Invariant, InvariantQuery, Invariants, LastEvent, LastEventQuery, Lock, Locks,
+    NewAction, NewInvariant, NewPlan, NewProject, OneAction, OneAgentCheck, OneBackup, OneChangeset,
+    OneDecision, OneDiff, OneDoctor, OneGc, OneInvariant, OneLock, OnePlan, OneProject, OneTree, OneWhy,
+    Plan, PlanQuery, Plans, Project, Projects, Prompt, PruneBackups, PrunedBackups, Reason, Resolve,
+    Resolved, RestoreBackup, RestoredBackup, ScopeQuery, Synced, Tree, Why,
 };
 
 type Answer<T> = Result<T, ClientError>;
@@ -245,6 +245,11 @@ impl Client<'_> {
     /// Reads events; with `wait_ms`, waits for one when there is none.
     pub async fn events(&self, which: &EventQuery) -> Answer<Events> {
         self.get(format!("/events{}", query(which))).await
+    }
+
+    /// Follows the feed: the events that are there, and then each as it comes.
+    pub async fn events_follow(&self, which: &EventQuery) -> Answer<EventStream> {
+        EventStream::open(self, format!("/events{}", query(which))).await
     }
 
     /// Reads where the feed of a plan ends now.

@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::pin::Pin;
 
+use http_body_util::combinators::UnsyncBoxBody;
 use hyper::body::Bytes;
 use hyper::{Request, Response};
 
@@ -13,7 +14,13 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 pub trait Transport: Send + Sync {
     /// Sends a request; an answer with an error status is an answer.
     fn send(&self, request: Request<Bytes>) -> BoxFuture<'_, Result<Response<Bytes>, TransportError>>;
+
+    /// Sends a request whose answer goes on for as long as it is read.
+    fn open(&self, request: Request<Bytes>) -> BoxFuture<'_, Result<Response<Flow>, TransportError>>;
 }
+
+/// The body of an answer as it comes.
+pub type Flow = UnsyncBoxBody<Bytes, TransportError>;
 
 /// No answer came.
 #[derive(Debug, thiserror::Error)]

@@ -13,10 +13,21 @@ use tokio::net::TcpListener;
 use crate::cli::Interrupts;
 use crate::config::{Config, StorePlace};
 use crate::embedded;
-use crate::http::{guarded, problem, router};
+use crate::http::{Patient, guarded, problem, router};
 
 /// How long requests that are being answered may take after the word to stop.
 const GRACE: Duration = Duration::from_secs(10);
+/// How long a reader may leave what it asked for unread before it is disconnected.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// How long others may take.
+#[derive(Debug, Clone, Copy)]
+struct Limits {
+    grace: Duration,
+    patience: Duration,
+}
+
+const LIMITS: Limits = Limits { grace: GRACE, patience: PATIENCE };
 
 /// Serves the HTTP interface and works with `workers` workers until told to stop.
 pub(crate) async fn serve(
@@ -38,7 +49,7 @@ pub(crate) async fn serve(
     say(&format!("http://{bound}"));
     let work = async {
         let (served, (), ()) = tokio::join!(
-            answer(listener, &engine, GRACE),
+            answer(listener, &engine, LIMITS),
             engine.work(workers),
             engine.deliver(engine.stopping())
         );
@@ -63,15 +74,16 @@ pub(crate) async fn work(place: &StorePlace, config: Config, workers: usize) -> 
     until_told(&engine, interrupts, work).await
 }
 
-/// Answers requests until the engine stops, and those under way for `grace` longer: a client that never finishes its
+/// Answers requests until the engine stops, and those under way for the grace longer: a client that never finishes its
 /// request must not hold the process.
-async fn answer(listener: TcpListener, engine: &Engine, grace: Duration) -> io::Result<()> {
+async fn answer(listener: TcpListener, engine: &Engine, limits: Limits) -> io::Result<()> {
     let stopping = engine.stopping().clone();
-    let served = axum::serve(listener, guarded(router(engine.clone(), "http", "http")))
-        .with_graceful_shutdown(async move { stopping.cancelled().await });
+    let served =
+        axum::serve(Patient::new(listener, limits.patience), guarded(router(engine.clone(), "http", "http")))
+            .with_graceful_shutdown(async move { stopping.cancelled().await });
     let overdue = async {
         engine.stopping().cancelled().await;
-        tokio::time::sleep(grace).await;
+        tokio::time::sleep(limits.grace).await;
     };
     let served = tokio::select! {
         served = served.into_future() => served,
@@ -143,8 +155,8 @@ mod tests {
             assert_eq!(&begun, b"HTTP/1.1 100");
             engine.stopping().cancel();
         };
-        let grace = Duration::from_millis(1);
-        let both = async { tokio::join!(answer(listener, &engine, grace), asked).0 };
+        let limits = Limits { grace: Duration::from_millis(1), ..LIMITS };
+        let both = async { tokio::join!(answer(listener, &engine, limits), asked).0 };
         tokio::time::timeout(LIMIT, both).await.expect("it stops").unwrap();
     }
 

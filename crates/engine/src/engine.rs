@@ -6,13 +6,14 @@ use std::time::Duration;
 
 use drydock_agent::Runner;
 use drydock_domain::{
-    ChangesetId, Context, Decision, DecisionId, Event, IdPrefix, Name, Plan, PlanId, Project, Recorded, RunId,
+    ChangesetId, Context, Decision, DecisionId, Event, IdPrefix, Name, Plan, PlanId, Project, RunId,
 };
 use drydock_store::{Found, Store};
 use drydock_worktree::{Git, Repository};
 use tokio_util::sync::CancellationToken;
 
 use crate::error::EngineError;
+use crate::feed::Feed;
 use crate::identity::Identity;
 use crate::settings::Settings;
 use crate::{clock, task};
@@ -49,6 +50,7 @@ struct Inner {
     identity: Arc<Identity>,
     runner: Runner,
     stopping: CancellationToken,
+    feed: Feed,
 }
 
 impl Engine {
@@ -57,7 +59,7 @@ impl Engine {
         let runner = Runner::new(settings.launcher.clone()).with_sandbox(settings.sandbox.clone());
         let identity = Arc::new(Identity::of_this_process());
         let stopping = CancellationToken::new();
-        Engine { inner: Arc::new(Inner { store, settings, identity, runner, stopping }) }
+        Engine { inner: Arc::new(Inner { store, settings, identity, runner, stopping, feed: Feed::new() }) }
     }
 
     /// Returns the store.
@@ -82,6 +84,10 @@ impl Engine {
     pub(crate) fn runner_for(&self, plan: &Plan) -> Runner {
         let strict = self.settings().sandboxed_profiles.contains(&plan.spec.profile.name);
         if strict { self.runner().requiring_sandbox() } else { self.runner().clone() }
+    }
+
+    pub(crate) fn feed(&self) -> &Feed {
+        &self.inner.feed
     }
 
     /// Returns the token that is cancelled when this process is asked to stop.
@@ -160,28 +166,6 @@ impl Engine {
             Ok(Repository::open(&git, &path)?)
         })
         .await
-    }
-
-    /// Returns the events of a plan, or of all, after a place in the feed. Waits for one up to `limit`.
-    pub async fn events_after(
-        &self,
-        filter: &drydock_store::EventFilter,
-        limit: Duration,
-    ) -> Result<Vec<Recorded>, EngineError> {
-        let deadline = tokio::time::Instant::now() + limit;
-        // Watching before looking: what is committed in between wakes us.
-        let mut watch = self.store().watch();
-        loop {
-            let events = self.store().event_list(filter).await?;
-            let left = deadline.saturating_duration_since(tokio::time::Instant::now());
-            if !events.is_empty() || left.is_zero() || self.stopping().is_cancelled() {
-                return Ok(events);
-            }
-            tokio::select! {
-                () = watch.changed(left) => {}
-                () = self.stopping().cancelled() => {}
-            }
-        }
     }
 
     /// Appends events about a plan that does not change.

@@ -86,6 +86,20 @@ impl Store {
         })
     }
 
+    /// Returns the number of the newest event; 0 when there is none.
+    pub fn event_newest(&self) -> BoxFuture<'_, Result<i64, StoreError>> {
+        Box::pin(async move {
+            self.number_events().await?;
+            let look = self.read(|tx| {
+                Box::pin(async move {
+                    let sql = "SELECT coalesce(max(seq), 0) FROM events";
+                    tx.last(Statement::new(sql, [])).await?.first().map_or(Ok(0), |row| row.int(0))
+                })
+            });
+            look.await
+        })
+    }
+
     /// Returns the newest events of a plan, newest first.
     pub fn event_recent(
         &self,

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use clap::{Args, value_parser};
-use drydock_api::{Event, EventQuery, Events, Problem};
+use drydock_api::{ClientError, Event, EventQuery, EventStream, Problem};
 use serde_json::json;
 
 use super::report::{Outcome, Report};
@@ -12,8 +12,9 @@ use super::screen::Reader;
 use super::session::Session;
 use crate::render;
 
-const WAIT_MS: u64 = 10_000;
-const PAGE: u32 = 200;
+/// How long to wait before coming back to a server that went away, and how often.
+const COME_BACK_AFTER: Duration = Duration::from_secs(1);
+const COME_BACK_MAX: u32 = 60;
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// Reads the feed.
@@ -25,6 +26,9 @@ pub(crate) struct EventsArgs {
     /// How many at most
     #[arg(long, value_name = "N", conflicts_with = "follow", value_parser = value_parser!(u32).range(1..))]
     pub(crate) limit: Option<u32>,
+    /// Only those of this kind, or of a family such as plan.*
+    #[arg(long, value_name = "KIND")]
+    pub(crate) kind: Option<String>,
     /// Go on with what comes, until interrupted
     #[arg(long)]
     pub(crate) follow: bool,
@@ -37,24 +41,48 @@ pub(crate) async fn run(session: &Session, args: EventsArgs) -> Outcome {
 /// Reads the feed, of one plan or of all.
 pub(crate) async fn of(session: &Session, plan: Option<String>, args: EventsArgs) -> Outcome {
     if args.follow {
-        return stream(session, plan, args.after).await;
+        return stream(session, plan, args).await;
     }
-    let query = EventQuery { after: Some(args.after), limit: args.limit, plan, wait_ms: None };
+    let (after, limit, kind) = (Some(args.after), args.limit, args.kind);
+    let query = EventQuery { after, limit, plan, kind, ..EventQuery::default() };
     let events = session.client().events(&query).await?;
     let text: String = events.events.iter().map(render::event::line).collect();
     let next = events.next;
     Ok(Report::new(events, text).or_say("no events").or_more(next))
 }
 
-async fn stream(session: &Session, plan: Option<String>, mut after: i64) -> Outcome {
+async fn stream(session: &Session, plan: Option<String>, args: EventsArgs) -> Outcome {
+    let mut query = EventQuery { after: Some(args.after), plan, kind: args.kind, ..EventQuery::default() };
+    let mut stream = session.client().events_follow(&query).await?;
     loop {
-        let query =
-            EventQuery { after: Some(after), limit: Some(PAGE), plan: plan.clone(), wait_ms: Some(WAIT_MS) };
-        let Events { events, .. } = session.client().events(&query).await?;
-        after = events.last().map_or(after, |event| event.seq);
-        breathe(&events).await;
-        if print(session, &events)? == Reader::Gone {
-            return Ok(Report::new(json!({ "after": after }), ""));
+        let after = query.after;
+        match stream.next().await {
+            Ok(Some(event)) => {
+                query.after = Some(event.seq);
+                if print(session, &[event])? == Reader::Gone {
+                    return Ok(Report::new(json!({ "after": query.after }), ""));
+                }
+            }
+            Ok(None) | Err(ClientError::Unreachable(_)) => {
+                session
+                    .screen()
+                    .tell(&format!("the feed broke off after event {}; trying again", after.unwrap_or(0)));
+                stream = again(session, &query).await?;
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// Comes back after a break: a server that is started anew goes on where the last event was.
+async fn again(session: &Session, query: &EventQuery) -> Result<EventStream, Box<Problem>> {
+    let mut tries = 1;
+    loop {
+        tokio::time::sleep(COME_BACK_AFTER).await;
+        match session.client().events_follow(query).await {
+            Ok(stream) => return Ok(stream),
+            Err(ClientError::Unreachable(_)) if tries < COME_BACK_MAX => tries += 1,
+            Err(error) => return Err(error.into()),
         }
     }
 }

@@ -126,6 +126,7 @@ impl<'s> Feed<'s> {
             limit: Some(PAGE),
             plan: Some(plan.to_owned()),
             wait_ms: Some(wait_ms),
+            ..EventQuery::default()
         };
         Ok(self.session.client().events(&query).await?.events)
     }

@@ -3,14 +3,16 @@
 use std::time::Duration;
 
 use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::response::{IntoResponse, Response};
 use drydock_api as api;
 use drydock_domain::{ChangesetId, IdPrefix};
-use drydock_engine::EngineError;
-use drydock_store::{EventFilter, Found};
+use drydock_engine::{EngineError, Interest, PatternError};
+use drydock_store::Found;
 
 use super::extract::{Answer, Path, Query, Refused, Sent, invalid, limit};
 use super::router::Shared;
-use super::view;
+use super::{stream, view};
 
 const LIMIT_DEFAULT: u32 = 500;
 const LIMIT_MAX: u32 = 5_000;
@@ -19,22 +21,36 @@ const WAIT_MAX_MS: u64 = 30_000;
 
 pub(super) async fn list(
     State(shared): State<Shared>,
+    headers: HeaderMap,
     Query(query): Query<api::EventQuery>,
-) -> Answer<api::Events> {
-    let plan = match query.plan {
-        Some(given) => Some(shared.engine.plan(&given).await?.id),
+) -> Result<Response, Refused> {
+    let interest = interest(&shared, query.plan.as_deref(), query.kind.as_deref()).await?;
+    let after = query.after.unwrap_or(0);
+    if stream::is_wanted(&headers) {
+        if query.limit.is_some() || query.wait_ms.is_some() {
+            let text = "a stream ends when its reader wishes, so it has neither limit nor wait_ms";
+            return Err(invalid(text, "leave them out, or ask for application/json"));
+        }
+        let after = stream::last_seen(&headers)?.unwrap_or(after);
+        return Ok(stream::answer(&shared, after, interest));
+    }
+    let limit = limit(query.limit, LIMIT_DEFAULT, LIMIT_MAX)?;
+    let wait = Duration::from_millis(query.wait_ms.unwrap_or(0).min(WAIT_MAX_MS));
+    let page = shared.engine.events_page(after, &interest, i64::from(limit), wait).await?;
+    let events = page.events.into_iter().map(view::event).collect();
+    Ok(Sent(api::Events { events, next: page.next }).into_response())
+}
+
+/// Reads which events are meant.
+async fn interest(shared: &Shared, plan: Option<&str>, kind: Option<&str>) -> Result<Interest, Refused> {
+    let plan = match plan {
+        Some(given) => Some(shared.engine.plan(given).await?.id),
         None => None,
     };
-    let limit = limit(query.limit, LIMIT_DEFAULT, LIMIT_MAX)?;
-    // One more than asked for tells whether there is more.
-    let filter = EventFilter { after: query.after.unwrap_or(0), plan, limit: i64::from(limit) + 1 };
-    let wait = Duration::from_millis(query.wait_ms.unwrap_or(0).min(WAIT_MAX_MS));
-    let events = shared.engine.events_after(&filter, wait).await?;
-    let asked = usize::try_from(limit).unwrap_or(usize::MAX);
-    let is_more = events.len() > asked;
-    let events: Vec<_> = events.into_iter().take(asked).map(view::event).collect();
-    let next = events.last().filter(|_| is_more).map(|event| event.seq);
-    Ok(Sent(api::Events { events, next }))
+    let kinds = kind.map(str::parse).transpose();
+    let kinds =
+        kinds.map_err(|error: PatternError| invalid(error.to_string(), "correct `kind`, or leave it out"))?;
+    Ok(Interest { plan, kinds })
 }
 
 pub(super) async fn last(

@@ -6,7 +6,7 @@ use axum::Router;
 use axum::body::Body;
 use axum::http::Method;
 use drydock_api::http::{Request, Response};
-use drydock_api::{BoxFuture, Bytes, Transport, TransportError};
+use drydock_api::{BoxFuture, Bytes, Flow, Transport, TransportError};
 use http_body_util::BodyExt;
 use tower::ServiceExt;
 
@@ -30,6 +30,14 @@ impl Local {
 
 impl Transport for Local {
     fn send(&self, request: Request<Bytes>) -> BoxFuture<'_, Result<Response<Bytes>, TransportError>> {
+        let answering = self.open(request);
+        Box::pin(async move {
+            let (parts, flow) = answering.await?.into_parts();
+            Ok(Response::from_parts(parts, flow.collect().await?.to_bytes()))
+        })
+    }
+
+    fn open(&self, request: Request<Bytes>) -> BoxFuture<'_, Result<Response<Flow>, TransportError>> {
         let router = self.router.clone();
         if request.method() != Method::GET {
             self.changed.store(true, Ordering::Relaxed);
@@ -40,12 +48,8 @@ impl Transport for Local {
                 Ok(response) => response.into_parts(),
                 Err(never) => match never {},
             };
-            let body = body
-                .collect()
-                .await
-                .map_err(|error| TransportError::caused("could not read the answer", error))?
-                .to_bytes();
-            Ok(Response::from_parts(parts, body))
+            let failed = |error| TransportError::caused("could not read the answer", error);
+            Ok(Response::from_parts(parts, body.map_err(failed).boxed_unsync()))
         })
     }
 }

@@ -6,15 +6,18 @@ mod events;
 mod extract;
 mod guard;
 mod local;
+mod patient;
 mod plans;
 mod problem;
 mod registry;
 mod router;
+mod stream;
 mod upkeep;
 mod view;
 
 pub(crate) use guard::guarded;
 pub(crate) use local::Local;
+pub(crate) use patient::Patient;
 pub(crate) use problem::problem;
 pub(crate) use router::router;
 pub(crate) use view::event_shape;

@@ -15,7 +15,12 @@ fn slow_writer(world: &crate::world::World, work: &str) {
 }
 
 /// Runs Execute while somebody else pushes to the plan's branch, and returns the plan and where the remote is.
-fn executed_while_others_push(shared: &Shared, work: &str, path: &str, content: &str) -> (String, String, i32) {
+fn executed_while_others_push(
+    shared: &Shared,
+    work: &str,
+    path: &str,
+    content: &str,
+) -> (String, String, i32) {
     slow_writer(&shared.world, work);
     let id = shared.plan("fix");
     shared.world.ok(&["plan", "strategize", &id]);

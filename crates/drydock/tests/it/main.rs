@@ -19,6 +19,7 @@ mod sandboxing;
 mod shared;
 mod signals;
 mod steering;
+mod streaming;
 mod transitions;
 mod validating;
 mod working;

@@ -16,13 +16,23 @@ pub(crate) struct Server {
 
 impl Server {
     pub(crate) fn start(world: &World, more: &[&str]) -> Self {
-        let running = world.spawn(&[&["serve", "--listen", "127.0.0.1:0"], more].concat());
+        let listen: &[&str] = if more.contains(&"--listen") { &[] } else { &["--listen", "127.0.0.1:0"] };
+        let running = world.spawn(&[&["serve"], listen, more].concat());
         let link = wait::until("the server's address", LIMIT, || {
             let said = running.stderr();
             let at = said.find("http://")?;
             said[at..].split_whitespace().next().map(str::to_owned)
         });
         Self { running, link }
+    }
+
+    /// Returns where it listens, as host and port.
+    pub(crate) fn address(&self) -> String {
+        self.link.trim_start_matches("http://").to_owned()
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.running.pid()
     }
 
     /// Runs the binary against this server.

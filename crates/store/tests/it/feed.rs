@@ -78,6 +78,7 @@ on_both! {
         assert_eq!(kinds(store.event_list(&of(other.id)).await.unwrap()), ["plan.created"]);
         let _unmade = lease(&store, &plan_id(), "c").await;
         assert_eq!(events_total(&store).await, 4);
+        assert_eq!(store.event_newest().await.unwrap(), 4);
         let page = store.event_list(&EventFilter { after: 1, plan: None, limit: 2 }).await.unwrap();
         assert_eq!(page.iter().map(|event| event.seq).collect::<Vec<_>>(), [2, 3]);
     }

@@ -88,6 +88,7 @@ pub(crate) async fn watch(session: &Session, plan: Which) -> Outcome {
             limit: Some(WATCH_PAGE),
             plan: Some(plan.id.clone()),
             wait_ms: Some(if plan.is_settled() { 0 } else { WATCH_WAIT_MS }),
+            ..EventQuery::default()
         };
         let events = client.events(&query).await?.events;
         after = events.last().map_or(after, |event| event.seq);

@@ -1,0 +1,100 @@
+//! The feed as it comes: server-sent events read back into events. Whoever follows goes on after a break from the last
+//! event it has; a part of one that was cut off counts for nothing.
+
+use std::time::Duration;
+
+use http_body_util::BodyExt;
+use hyper::Response;
+use tokio::time::timeout;
+
+use crate::client::{read, request_flow};
+use crate::{Client, ClientError, Event, Flow, TransportError};
+
+/// How long the other side may say nothing: it says something every 15 seconds, news or not.
+const SILENCE_MAX: Duration = Duration::from_secs(45);
+/// The longest event that is read.
+const EVENT_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// Events as they come.
+pub struct EventStream {
+    asked: String,
+    flow: Flow,
+    unread: Vec<u8>,
+}
+
+impl EventStream {
+    pub(crate) async fn open(client: &Client<'_>, path: String) -> Result<Self, ClientError> {
+        let asked = format!("GET {path}");
+        let request = request_flow(&path)
+            .map_err(|error| TransportError::caused(format!("could not ask {asked}"), error))?;
+        let (head, flow) = client.transport().open(request).await?.into_parts();
+        if head.status.is_success() {
+            return Ok(Self { asked, flow, unread: Vec::new() });
+        }
+        let body = flow.collect().await?.to_bytes();
+        match read::<serde_json::Value>(&asked, &Response::from_parts(head, body)) {
+            Err(error) => Err(error),
+            Ok(_) => unreachable!("the status says that it is no answer"),
+        }
+    }
+
+    /// Returns the next event, or none when the other side ended the feed. Dropping the call loses nothing.
+    pub async fn next(&mut self) -> Result<Option<Event>, ClientError> {
+        let unreadable =
+            |asked: &str, reason: String| ClientError::Unreadable { request: asked.to_owned(), reason };
+        loop {
+            while let Some(block) = cut(&mut self.unread) {
+                if let Some(text) = told(&block) {
+                    let event = serde_json::from_str(&text);
+                    return event.map(Some).map_err(|error| unreadable(&self.asked, error.to_string()));
+                }
+            }
+            if self.unread.len() > EVENT_BYTES_MAX {
+                return Err(unreadable(
+                    &self.asked,
+                    format!("an event has more than {EVENT_BYTES_MAX} bytes"),
+                ));
+            }
+            match timeout(SILENCE_MAX, self.flow.frame()).await {
+                Ok(Some(Ok(frame))) => {
+                    if let Ok(bytes) = frame.into_data() {
+                        self.unread.extend_from_slice(&bytes);
+                    }
+                }
+                Ok(Some(Err(error))) => return Err(error.into()),
+                Ok(None) => return Ok(None),
+                Err(_) => return Err(TransportError::new("the server fell silent").into()),
+            }
+        }
+    }
+}
+
+/// Takes the first whole block, which an empty line ends.
+fn cut(unread: &mut Vec<u8>) -> Option<String> {
+    let end = unread.windows(2).position(|pair| pair == b"\n\n")?;
+    let block = String::from_utf8_lossy(&unread[..end]).into_owned();
+    unread.drain(..end + 2);
+    Some(block)
+}
+
+/// Returns what a block tells; none when it is only a sign of life.
+fn told(block: &str) -> Option<String> {
+    let lines = block.lines().filter_map(|line| line.strip_prefix("data:"));
+    let lines: Vec<_> = lines.map(|line| line.strip_prefix(' ').unwrap_or(line)).collect();
+    (!lines.is_empty()).then(|| lines.join("\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Breaks when an event is told before all of it is there, or a sign of life is taken for one.
+    #[test]
+    fn only_whole_blocks_with_data_are_told() {
+        let mut unread = b": heartbeat\n\nid: 1\nevent: alert\ndata: {}\n\nid: 2\nda".to_vec();
+        let blocks: Vec<_> = std::iter::from_fn(|| cut(&mut unread)).map(|block| told(&block)).collect();
+        assert_eq!(blocks, [None, Some("{}".to_owned())]);
+        assert_eq!(unread, b"id: 2\nda");
+        assert_eq!(told("data: a\ndata:b"), Some("a\nb".to_owned()));
+    }
+}

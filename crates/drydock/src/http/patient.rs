@@ -1,0 +1,135 @@
+//! Connections that are given up when the other side does not read for too long. What is written to such a one waits
+//! in buffers of the system, which are bounded, and then for ever; nothing above can tell that from a slow network.
+
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::serve::Listener;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::time::{Sleep, sleep};
+
+/// Accepts connections that wait for a reader only so long.
+pub(crate) struct Patient {
+    listener: TcpListener,
+    patience: Duration,
+}
+
+impl Patient {
+    /// Returns the listener with this much patience.
+    pub(crate) fn new(listener: TcpListener, patience: Duration) -> Self {
+        Self { listener, patience }
+    }
+}
+
+impl Listener for Patient {
+    type Io = Waiting<TcpStream>;
+    type Addr = SocketAddr;
+
+    async fn accept(&mut self) -> (Self::Io, SocketAddr) {
+        let (stream, from) = Listener::accept(&mut self.listener).await;
+        // An event is small and should arrive now, not with the next.
+        if let Err(error) = stream.set_nodelay(true) {
+            tracing::debug!(%error, "a connection sends when it likes");
+        }
+        (Waiting { stream, patience: self.patience, stalled: None }, from)
+    }
+
+    fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+}
+
+/// A connection that fails when nothing could be written for too long.
+pub(crate) struct Waiting<S> {
+    stream: S,
+    patience: Duration,
+    /// Set from the first write that could not go on until one that could.
+    stalled: Option<Pin<Box<Sleep>>>,
+}
+
+impl<S> Waiting<S> {
+    /// Passes on what a write came to, and lets one that waits too long fail.
+    fn judge<T>(&mut self, written: Poll<io::Result<T>>, context: &mut Context<'_>) -> Poll<io::Result<T>> {
+        if written.is_ready() {
+            self.stalled = None;
+            return written;
+        }
+        let patience = self.patience;
+        let stalled = self.stalled.get_or_insert_with(|| Box::pin(sleep(patience)));
+        stalled.as_mut().poll(context).map(|()| {
+            tracing::debug!("a reader that does not read is disconnected");
+            Err(io::ErrorKind::TimedOut.into())
+        })
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Waiting<S> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        into: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().stream).poll_read(context, into)
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Waiting<S> {
+    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let this = self.get_mut();
+        let written = Pin::new(&mut this.stream).poll_write(context, bytes);
+        this.judge(written, context)
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        parts: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let this = self.get_mut();
+        let written = Pin::new(&mut this.stream).poll_write_vectored(context, parts);
+        this.judge(written, context)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        let flushed = Pin::new(&mut this.stream).poll_flush(context);
+        this.judge(flushed, context)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().stream).poll_shutdown(context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
+
+    /// Breaks when a reader that reads now and then is disconnected, or one that does not read at all is not.
+    #[tokio::test(start_paused = true)]
+    async fn only_a_reader_that_does_not_read_is_disconnected() {
+        let patience = Duration::from_secs(20);
+        let (near, mut far) = duplex(8);
+        let mut near = Waiting { stream: near, patience, stalled: None };
+        let slow = async {
+            let mut read = vec![0; 8];
+            for _ in 0..10 {
+                tokio::time::sleep(patience / 2).await;
+                far.read_exact(&mut read).await.unwrap();
+            }
+        };
+        let (written, ()) = tokio::join!(near.write_all(&[b'x'; 80]), slow);
+        written.unwrap();
+        let error = near.write_all(&[b'x'; 80]).await.expect_err("nobody reads any more");
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+    }
+}

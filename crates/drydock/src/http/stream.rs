@@ -1,0 +1,134 @@
+//! The feed as server-sent events. Only stored events have ids, so a reader that comes back with the last id it saw
+//! misses nothing and hears nothing twice; signs of life have none. Nothing is made before the connection has room for
+//! it, so a reader that does not read costs its place in the feed and no more, until `patient` hangs up on it.
+
+use std::fmt::Write;
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use axum::http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE};
+use axum::http::{HeaderMap, HeaderName};
+use axum::response::{IntoResponse, Response};
+use drydock_api::Code;
+use drydock_engine::{EngineError, Follower, Interest, News};
+use futures_util::stream;
+
+use super::extract::{Refused, refused};
+use super::router::Shared;
+
+const MEDIA_TYPE: &str = "text/event-stream";
+const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+/// How often a reader hears that the other side is there.
+const HEARTBEAT_EVERY: Duration = Duration::from_secs(15);
+const HEARTBEAT: &str = ": heartbeat\n\n";
+/// What a reader hears first: how long to wait before it comes back after a break, in milliseconds.
+const OPENING: &str = "retry: 1000\n\n";
+
+/// Says whether a stream is asked for.
+pub(super) fn is_wanted(headers: &HeaderMap) -> bool {
+    let named = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    let mut media =
+        named.flat_map(|value| value.split(',')).map(|media| media.split(';').next().unwrap_or_default());
+    media.any(|media| media.trim().eq_ignore_ascii_case(MEDIA_TYPE))
+}
+
+/// Returns the id that a reader saw last. It counts more than the address, which stays the same when a browser comes
+/// back.
+pub(super) fn last_seen(headers: &HeaderMap) -> Result<Option<i64>, Refused> {
+    let Some(value) = headers.get(LAST_EVENT_ID) else { return Ok(None) };
+    let text = value.to_str().unwrap_or_default().trim();
+    text.parse().map(Some).map_err(|_| {
+        let text = format!("Last-Event-ID is {text:?}, and the id of an event is a number");
+        refused(Code::Unparsable, text, "send the `id` of the last event that was read, or nothing")
+    })
+}
+
+/// Answers with the events behind a place, and then with each as it comes.
+pub(super) fn answer(shared: &Shared, after: i64, interest: Interest) -> Response {
+    let follower = shared.engine.follow(after, interest);
+    let flow = stream::unfold(Stage::Opening(follower), |stage| async {
+        match stage {
+            Stage::Opening(follower) => {
+                Some((Ok(Bytes::from_static(OPENING.as_bytes())), Stage::Going(follower)))
+            }
+            Stage::Going(follower) => go(follower).await,
+            Stage::Ended => None,
+        }
+    });
+    // A proxy that keeps the beginning until the end comes would keep it for ever.
+    let headers = [
+        (CONTENT_TYPE, MEDIA_TYPE),
+        (CACHE_CONTROL, "no-store"),
+        (HeaderName::from_static("x-accel-buffering"), "no"),
+    ];
+    (headers, Body::from_stream(flow)).into_response()
+}
+
+enum Stage {
+    Opening(Follower),
+    Going(Follower),
+    Ended,
+}
+
+async fn go(mut follower: Follower) -> Option<(Result<Bytes, EngineError>, Stage)> {
+    match follower.next(HEARTBEAT_EVERY).await {
+        Ok(News::Events(events)) => {
+            let mut text = String::new();
+            for one in events {
+                let (seq, kind) = (one.event.seq, &one.event.kind);
+                write!(text, "id: {seq}\nevent: {kind}\ndata: {}\n\n", one.json)
+                    .expect("writing to a String cannot fail");
+            }
+            Some((Ok(Bytes::from(text)), Stage::Going(follower)))
+        }
+        Ok(News::Quiet) => Some((Ok(Bytes::from_static(HEARTBEAT.as_bytes())), Stage::Going(follower))),
+        Ok(News::Over) => None,
+        Err(error) => {
+            tracing::warn!(%error, "a stream of events is cut off; its reader comes back");
+            Some((Err(error), Stage::Ended))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Config, StorePlace};
+    use axum::http::{HeaderValue, Request};
+    use http_body_util::BodyExt;
+    use tower::ServiceExt;
+
+    #[test]
+    fn a_stream_is_wanted_by_whoever_says_so() {
+        for (accept, wanted) in [
+            ("text/event-stream", true),
+            ("application/json, Text/Event-Stream;q=0.5", true),
+            ("application/json", false),
+            ("*/*", false),
+        ] {
+            let headers = HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static(accept))]);
+            assert_eq!(is_wanted(&headers), wanted, "{accept}");
+        }
+        assert!(!is_wanted(&HeaderMap::new()));
+    }
+
+    /// Breaks when a reader cannot tell a quiet feed from a dead server, or takes a sign of life for a place in it.
+    #[tokio::test(start_paused = true)]
+    async fn a_quiet_stream_gives_signs_of_life_without_ids() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = StorePlace::Default(folder.path().join("drydock.db"));
+        let engine = crate::embedded::engine(&place, Config::default()).await.unwrap();
+        let ask = Request::get("/api/v1/events").header(ACCEPT, MEDIA_TYPE).body(Body::empty()).unwrap();
+        let mut body =
+            crate::http::router(engine.clone(), "test", "test").oneshot(ask).await.unwrap().into_body();
+        let mut frame = async || Some(body.frame().await?.unwrap().into_data().unwrap());
+        assert_eq!(frame().await.unwrap(), OPENING);
+        let began = tokio::time::Instant::now();
+        for _ in 0..3 {
+            assert_eq!(frame().await.unwrap(), HEARTBEAT);
+        }
+        assert!(began.elapsed() >= 3 * HEARTBEAT_EVERY, "{:?}", began.elapsed());
+        engine.stopping().cancel();
+        assert_eq!(frame().await, None, "a server that stops ends its streams");
+    }
+}
