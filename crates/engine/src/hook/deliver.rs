@@ -22,8 +22,8 @@ const BACK_OFF_FIRST: Duration = Duration::from_secs(1);
 const BACK_OFF_LAST: Duration = Duration::from_secs(5 * 60);
 /// How long a claim lives, and how often it is renewed while a telling goes on: what a killed process had claimed is
 /// told by another soon.
-const CLAIM_TTL: Duration = Duration::from_secs(6);
-const CLAIM_RENEW: Duration = Duration::from_secs(2);
+const CLAIM_TTL: Duration = Duration::from_secs(15);
+const CLAIM_RENEW: Duration = Duration::from_secs(3);
 /// How long a telling may go on after the word to stop.
 const STOP_GRACE: Duration = Duration::from_secs(2);
 /// How long to wait for news when there is nothing to tell, and how far two looks are apart at the least.
