@@ -1,7 +1,7 @@
 //! Why a plan is where it is: what holds it, who can act, and with which command. The words are made from the
 //! stored stage, so they cannot disagree with it.
 
-use drydock_domain::{Complete, Decision, Lock, LockScope, Plan, Progress, Settled, Stage};
+use drydock_domain::{Complete, Decision, Lock, LockScope, Plan, Progress, Recorded, Settled, Stage};
 
 use crate::engine::Engine;
 use crate::error::EngineError;
@@ -43,25 +43,36 @@ impl Engine {
         let locks = self.store().lock_list().await?;
         let lock =
             locks.into_iter().find(|lock| lock.scope == LockScope::Plan && lock.key == plan.id.as_str());
-        let blocked = self.latest_block(plan).await?;
+        let recent = self.store().event_recent(&plan.id, EVENTS_MAX).await?;
+        let blocked = latest_block(&recent);
+        let moved = remote_move(&recent);
         let (summary, mut holds, can_act) = explain(plan, decision.as_ref(), lock.as_ref());
         holds.extend(blocked);
+        holds.extend(moved);
         Ok(Why { summary, holds, can_act, lock, decision })
     }
+}
 
-    /// Returns what the latest enforcement said, when it blocked and the plan has not moved since.
-    async fn latest_block(&self, plan: &Plan) -> Result<Option<String>, EngineError> {
-        let recent = self.store().event_recent(&plan.id, EVENTS_MAX).await?;
-        let mut told = recent.iter().take_while(|event| !event.kind.starts_with("plan."));
-        let Some(latest) = told.find(|event| event.kind.starts_with("invariant.")) else { return Ok(None) };
-        if latest.kind != "invariant.blocked" {
-            return Ok(None);
-        }
-        let at = latest.details["at"].as_str().unwrap_or("the next phase").to_owned();
-        let findings = latest.details["findings"].as_array().cloned().unwrap_or_default();
-        let lines: Vec<_> = findings.iter().filter_map(blocking_line).collect();
-        Ok(Some(format!("{at} is blocked: {}", lines.join("; "))))
+/// Returns what the latest enforcement said, when it blocked and the plan has not moved since.
+fn latest_block(recent: &[Recorded]) -> Option<String> {
+    let mut told = recent.iter().take_while(|event| !event.kind.starts_with("plan."));
+    let latest = told.find(|event| event.kind.starts_with("invariant."))?;
+    if latest.kind != "invariant.blocked" {
+        return None;
     }
+    let at = latest.details["at"].as_str().unwrap_or("the next phase").to_owned();
+    let findings = latest.details["findings"].as_array().cloned().unwrap_or_default();
+    let lines: Vec<_> = findings.iter().filter_map(blocking_line).collect();
+    Some(format!("{at} is blocked: {}", lines.join("; ")))
+}
+
+/// Names the newest commit by which somebody moved the plan's branch on the remote.
+fn remote_move(recent: &[Recorded]) -> Option<String> {
+    let synced = recent.iter().filter(|event| event.kind.starts_with("sync."));
+    let arrived = |event: &Recorded| event.details["arrived"].as_array().and_then(|all| all.last().cloned());
+    let commit = synced.filter_map(arrived).next()?;
+    let part = |name: &str| commit[name].as_str().unwrap_or_default().to_owned();
+    Some(format!("{} moved the branch on the remote by {} “{}”", part("author"), part("id"), part("subject")))
 }
 
 fn blocking_line(finding: &serde_json::Value) -> Option<String> {

@@ -10,6 +10,7 @@ use crate::error::GitError;
 use crate::id::{CommitId, TreeId};
 use crate::merge::{Signature, commit_tree};
 use crate::private_index::{Copied, GITLINK, Mark, PrivateIndex};
+use crate::repository::Repository;
 use crate::run::{LIMIT_FILES, path_text};
 
 /// The directory that never enters a capture.
@@ -136,6 +137,32 @@ impl Checkout {
             exclude(&link.path);
         }
         Ok(pathspecs)
+    }
+}
+
+impl Repository {
+    /// Returns the commit, or one on top of it that has of `.drydock/` what the base has, so that it never lands.
+    pub fn without_own_folder(
+        &self,
+        base: &CommitId,
+        commit: &CommitId,
+        message: &str,
+        author: &Signature,
+    ) -> Result<CommitId, GitError> {
+        let attempt = format!("leave {OWN_FOLDER} out of {commit}");
+        let changes = raw_changes(self.place(), base, &self.tree_of(commit)?)?;
+        let own: Vec<_> = changes.iter().filter(|change| is_own(change)).collect();
+        if own.is_empty() {
+            return Ok(commit.clone());
+        }
+        let index = PrivateIndex::empty(self.place(), &attempt)?;
+        let call = self.place().call(&attempt).index(&index.path());
+        call.args(["read-tree", commit.as_str()]).run()?;
+        let before: Vec<_> =
+            own.iter().map(|c| (c.mode_before, c.before.as_str(), c.path.as_slice())).collect();
+        index.put(self.place(), &before, &attempt)?;
+        let tree = index.write_tree(self.place(), &attempt)?;
+        self.commit(&tree, std::slice::from_ref(commit), message, author)
     }
 }
 

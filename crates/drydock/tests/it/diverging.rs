@@ -348,6 +348,26 @@ on_both! {
     }
 }
 
+on_both! {
+    /// Breaks when what others put into drydock's own folder lands, or nobody can tell who moved the branch.
+    fn the_own_folder_never_lands_and_why_names_who_moved_the_branch(kind: Kind) {
+        let shared = Shared::new(kind, "true");
+        slow_writer(&shared.world, "echo plan > plan.txt");
+        let id = shared.plan("fix");
+        shared.world.ok(&["plan", "strategize", &id]);
+        let running = shared.world.spawn(&["plan", "execute", &id]);
+        shared.world.wait_file("begun");
+        let theirs = shared.others_push(&id, ".drydock/strategy.json", "{}");
+        shared.world.write("go", "");
+        assert_eq!(running.wait(LIMIT).code(), Some(0));
+        let why = shared.world.ok(&["plan", "why", &id])["why"]["holds"].to_string();
+        assert!(why.contains(&theirs) && why.contains("Other moved the branch"), "{why}");
+        shared.world.ok(&["plan", "apply", &id]);
+        assert_eq!(shared.world.repo.git(&["ls-tree", "-r", "--name-only", "main"]), "README.md\nplan.txt");
+        shared.world.assert_sound(&id);
+    }
+}
+
 /// Breaks when an option that the git at hand does not know passes for an empty answer (S4.13).
 #[test]
 fn an_option_that_git_does_not_know_is_a_clear_error() {

@@ -56,7 +56,9 @@ impl Shared {
         let remote = format!("origin/{branch}");
         let known = try_git(&self.other, &["rev-parse", "-q", "--verify", &remote]).is_some();
         git(&self.other, &["checkout", "-q", "-B", "theirs", if known { &remote } else { "origin/main" }]);
-        fs::write(self.other.join(path), content).unwrap();
+        let file = self.other.join(path);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(file, content).unwrap();
         git(&self.other, &["add", "-A"]);
         git(&self.other, &["commit", "-q", "-m", &format!("others change {path}")]);
         git(&self.other, &["push", "-q", "origin", &format!("theirs:{branch}")]);

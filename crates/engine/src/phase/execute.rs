@@ -68,12 +68,12 @@ enum Verdict {
 async fn judge(scope: &Scope<'_>, checkout: &Checkout, captured: CommitId) -> Result<Judged, EngineError> {
     let (set, commit) = (checkout.clone(), captured.clone());
     scope.git(move |_| set.branch_set(&commit)).await?;
-    let mut head = captured;
+    let mut head = without_own_folder(scope, checkout, captured).await?;
     let mut joined = scope.together().after(checkout, Publish::No).await?;
     for _ in 0..JOINS_MAX {
         match joined {
             Joined::Still => {}
-            Joined::Moved(to) => head = to,
+            Joined::Moved(to) => head = without_own_folder(scope, checkout, to).await?,
             Joined::Diverged(divergence) => {
                 let end = End::Report(Box::new(Command::Diverge(divergence)));
                 return Ok(Judged { head, verdict: Verdict::Ended(end) });
@@ -90,6 +90,26 @@ async fn judge(scope: &Scope<'_>, checkout: &Checkout, captured: CommitId) -> Re
     }
     let text = format!("others moved the branch {JOINS_MAX} times while its work was being judged");
     Ok(Judged { head, verdict: Verdict::Ended(scope.failed(ErrorClass::Git, text)) })
+}
+
+/// Takes what others put into `.drydock/` back out: that folder is for drydock and its agents, and never lands.
+async fn without_own_folder(
+    scope: &Scope<'_>,
+    checkout: &Checkout,
+    head: CommitId,
+) -> Result<CommitId, EngineError> {
+    let (base, checkout) = (scope.base()?, checkout.clone());
+    let message = format!("Leave out .drydock\n\nDrydock-Plan: {}\n", scope.plan.id);
+    scope
+        .git(move |repository| {
+            let author = signature(&repository);
+            let clean = repository.without_own_folder(&base, &head, &message, &author)?;
+            if clean != head {
+                checkout.branch_set(&clean)?;
+            }
+            Ok(clean)
+        })
+        .await
 }
 
 async fn validated(scope: &Scope<'_>) -> Result<Verdict, EngineError> {

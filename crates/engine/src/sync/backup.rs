@@ -49,7 +49,7 @@ pub struct Restored {
 impl Engine {
     /// Returns the backups of all projects, or of one plan.
     pub async fn backups(&self, plan: Option<&PlanId>) -> Result<Vec<Backup>, EngineError> {
-        let mut backups = Vec::new();
+        let (mut backups, mut seen) = (Vec::new(), BTreeSet::new());
         for project in self.backup_projects(plan).await? {
             let repository = match self.repository(&project).await {
                 Ok(repository) => repository,
@@ -59,6 +59,10 @@ impl Engine {
                     continue;
                 }
             };
+            // Two projects may share a repository.
+            if !seen.insert(repository.common_dir().to_owned()) {
+                continue;
+            }
             let wanted = plan.map(ToString::to_string);
             let pins = task::blocking(move || repository.pin_list(wanted.as_deref())).await?;
             backups.extend(pins.into_iter().map(|pin| backup(&project, pin)));
@@ -106,18 +110,18 @@ impl Engine {
         match sweep {
             Sweep::Tell => {
                 let safe = backups.iter().filter(|backup| !backup.uncommitted && backup.commits.is_empty());
-                gone.extend(safe.map(|backup| (backup.project.clone(), backup.name.clone())));
+                gone.extend(safe.map(|backup| backup.name.clone()));
             }
             Sweep::Remove => {
                 for project in self.backup_projects(plan).await? {
                     let Ok(repository) = self.repository(&project).await else { continue };
                     let wanted = plan.map(ToString::to_string);
                     let pruned = task::blocking(move || repository.pin_prune(wanted.as_deref())).await?;
-                    gone.extend(pruned.removed.into_iter().map(|name| (project.name.to_string(), name)));
+                    gone.extend(pruned.removed);
                 }
             }
         }
-        let is_gone = |backup: &Backup| gone.contains(&(backup.project.clone(), backup.name.clone()));
+        let is_gone = |backup: &Backup| gone.contains(&backup.name);
         Ok(backups.into_iter().partition(is_gone))
     }
 

@@ -16,6 +16,7 @@ on_both! {
             repo: repo.to_owned(),
             target: "main".to_owned(),
             remote: None,
+            on_divergence: None,
             validations: Vec::new(),
             created_at: now(),
         };
@@ -61,6 +62,7 @@ on_both! {
             repo: "/src/boat".to_owned(),
             target: "main".to_owned(),
             remote: Some("origin".to_owned()),
+            on_divergence: None,
             validations: Vec::new(),
             created_at: now(),
         };

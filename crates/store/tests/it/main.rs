@@ -17,6 +17,7 @@ mod commits;
 mod crashes;
 mod damage;
 mod deliveries;
+mod diverging;
 mod feed;
 mod leases;
 mod opening;

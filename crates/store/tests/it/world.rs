@@ -155,7 +155,12 @@ pub(crate) fn changeset_id() -> ChangesetId {
 }
 
 pub(crate) fn context() -> Context {
-    Context { now: now(), by: "tester".to_owned(), via: "a test".to_owned(), fresh_decision: DecisionId::from_random(random()) }
+    Context {
+        now: now(),
+        by: "tester".to_owned(),
+        via: "a test".to_owned(),
+        fresh_decision: DecisionId::from_random(random()),
+    }
 }
 
 pub(crate) fn holder(owner: &str) -> Holder {
