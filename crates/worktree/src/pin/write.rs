@@ -82,36 +82,30 @@ impl Repository {
         let prefix = format!("{PINS}{}/", order.plan);
         name::full_ref(&format!("{prefix}1"))?;
         let about = describe(order, content);
-        let mut commit = None;
+        let mut written: Option<(CommitId, String)> = None;
         for _ in 0..TRIES_MAX {
             let pins = self.refs(&prefix)?;
             let numbered = pins.iter().filter_map(|(name, at)| Some((parts(name)?.1, name, at)));
             let newest = numbered.max_by_key(|(number, _, _)| *number);
-            let same = match newest {
+            let (name, commit, mut records) = match newest {
                 Some((_, name, at)) if self.keeps(name, &about, &attempt)? => {
-                    Some((name.clone(), at.clone()))
+                    (name.clone(), at.clone(), format!("verify {name}\0{at}\0"))
                 }
-                Some(_) | None => None,
-            };
-            let (name, commit, mut records) = match same {
-                Some((name, at)) => (name.clone(), at.clone(), format!("verify {name}\0{at}\0")),
-                None => {
-                    let number = newest.map_or(0, |(number, _, _)| number) + 1;
-                    let name = format!("{prefix}{number}");
-                    let commit = match commit.take() {
-                        Some(commit) => commit,
-                        None => self.commit_of(order, content)?,
+                Some(_) | None => {
+                    let objects = match written.take() {
+                        Some(objects) => objects,
+                        None => self.write_objects(order, content, &about, &attempt)?,
                     };
-                    let text = serde_json::to_vec(&about)
-                        .map_err(|error| GitError::unexpected(&attempt, error.to_string()))?;
-                    let blob = blob_write(self.place(), text, &attempt)?;
-                    let beside = format!("{ABOUTS}{}/{number}", order.plan);
+                    let (commit, blob) = written.insert(objects).clone();
+                    let number = newest.map_or(0, |(number, _, _)| number) + 1;
+                    let (name, beside) =
+                        (format!("{prefix}{number}"), format!("{ABOUTS}{}/{number}", order.plan));
                     let records = format!("create {name}\0{commit}\0create {beside}\0{blob}\0");
                     (name, commit, records)
                 }
             };
             let line = PinLine {
-                name: name.clone(),
+                name,
                 commit: commit.to_string(),
                 head: content.head.to_string(),
                 uncommitted: about.uncommitted,
@@ -125,19 +119,44 @@ impl Repository {
                     self.read_back(&line, &attempt)?;
                     return Ok(Pinned { line, marker: marked });
                 }
-                // Somebody else has taken the name, or is about to.
-                Err(error) if error.is_transient() || object_at(self.place(), &name)?.is_some() => {
-                    if let Some(marker) = marker
-                        && object_at(self.place(), marker.name)?.as_deref() != marker.before
-                    {
-                        return Err(error);
-                    }
-                    thread::sleep(PAUSE);
-                }
+                Err(error) if self.was_outrun(&error, &line, marker)? => thread::sleep(PAUSE),
                 Err(error) => return Err(error),
             }
         }
         Err(GitError::unexpected(&attempt, format!("{TRIES_MAX} names in a row were taken")))
+    }
+
+    /// Tells whether somebody else took the name, or is about to: then the next may do. A marker that somebody else
+    /// has changed means that we are not the one to go on.
+    fn was_outrun(
+        &self,
+        error: &GitError,
+        line: &PinLine,
+        marker: Option<&MarkerWrite<'_>>,
+    ) -> Result<bool, GitError> {
+        if let Some(marker) = marker
+            && object_at(self.place(), marker.name)?.as_deref() != marker.before
+        {
+            return Ok(false);
+        }
+        Ok(error.is_transient() || object_at(self.place(), &line.name)?.is_some())
+    }
+
+    /// Writes the commit to pin, unless it is the head itself, and what is said about it.
+    fn write_objects(
+        &self,
+        order: &PinOrder<'_>,
+        content: &Content<'_>,
+        about: &About,
+        attempt: &str,
+    ) -> Result<(CommitId, String), GitError> {
+        let commit = match &content.held {
+            None => content.head.clone(),
+            Some(held) => self.commit_held(order.signature, content.head, held)?,
+        };
+        let text =
+            serde_json::to_vec(about).map_err(|error| GitError::unexpected(attempt, error.to_string()))?;
+        Ok((commit, blob_write(self.place(), text, attempt)?))
     }
 
     fn keeps(&self, pin: &str, about: &About, attempt: &str) -> Result<bool, GitError> {
@@ -146,14 +165,6 @@ impl Repository {
         let found = objects(self.place(), &[&blob], attempt)?;
         let read = found.get(&blob).and_then(|bytes| serde_json::from_slice::<About>(bytes).ok());
         Ok(read.is_some_and(|read| read.keeps_the_same(about)))
-    }
-
-    /// Writes the commit to pin, if the head itself will not do.
-    fn commit_of(&self, order: &PinOrder<'_>, content: &Content<'_>) -> Result<CommitId, GitError> {
-        match &content.held {
-            None => Ok(content.head.clone()),
-            Some(held) => self.commit_held(order.signature, content.head, held),
-        }
     }
 
     /// Writes uncommitted work as a commit on top of a head.

@@ -25,8 +25,10 @@ pub(crate) fn fetch(place: &Place, guard: &Replacements, remote: &str, names: &N
     let attempt = format!("fetch {} from {remote}", names.branch);
     match try_fetch(place, guard, remote, names, &attempt) {
         Ok(tip) => Fetched::At(tip),
-        // The remote did not answer in a minute; it is not asked a second time.
-        Err(error @ GitError::TimedOut { .. }) => Fetched::Failed { reason: told(&error) },
+        // A remote that did not answer in a minute is not asked a second time, nor by a git that lacks the words.
+        Err(error @ (GitError::TimedOut { .. } | GitError::UnknownOption { .. })) => {
+            Fetched::Failed { reason: told(&error) }
+        }
         Err(error) => match is_absent(place, guard, remote, names) {
             Ok(true) => Fetched::Absent,
             Ok(false) | Err(_) => Fetched::Failed { reason: told(&error) },

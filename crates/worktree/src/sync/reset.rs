@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use drydock_domain::{PinLine, SyncOutcome};
+use drydock_domain::{Footing, PinLine, SyncOutcome};
 
 use crate::crash;
 use crate::diff::raw_changes;
@@ -17,13 +17,6 @@ use crate::sync::order::{Names, SyncOrder};
 use crate::sync::recovery::Marker;
 use crate::sync::replay::tree_of;
 use crate::sync::shift::{Shift, Shifted};
-
-/// Whether a marker that was found says how to go on.
-pub(crate) enum Resumed {
-    Settled(SyncOutcome),
-    /// The branch has moved on to something else: the marker is of no use any more, and gone.
-    Stale,
-}
 
 impl Repository {
     /// Pins what cannot be joined, marks the recovery, and sets the branch to the remote's commit.
@@ -40,50 +33,51 @@ impl Repository {
         Ok(self.reset(names, &marker, &blob, folder))
     }
 
-    /// Completes a recovery that was cut short, and reports it as it would have been.
+    /// Completes a recovery that was cut short, and reports it as it would have been; none when the branch has moved
+    /// on to something else, so that the marker is of no use any more, and gone.
     pub(crate) fn resume(
         &self,
         order: &SyncOrder<'_>,
         names: &Names,
         blob: &str,
         local: &CommitId,
-    ) -> Result<Resumed, GitError> {
+    ) -> Result<Option<SyncOutcome>, GitError> {
         let attempt = format!("complete the recovery of {}", order.branch);
         let marker = self.marker_read(blob)?;
         let target = commit(&marker.remote, &attempt)?;
         if *local == target || (local.as_str() != marker.local && self.is_ancestor(&target, local)?) {
-            return Ok(Resumed::Settled(done(marker)));
+            return Ok(Some(done(marker)));
         }
         if local.as_str() != marker.local {
             update(self.place(), &attempt, format!("delete {}\0{blob}\0", names.recovery))?;
-            return Ok(Resumed::Stale);
+            return Ok(None);
         }
         let _lock = self.lock(&attempt)?;
         let checkout = match order.worktree {
             Some(checkout) => match footing(checkout, &names.branch)? {
-                drydock_domain::Footing::Unattached => None,
-                drydock_domain::Footing::OnBranch => Some(checkout),
-                drydock_domain::Footing::Locked { lock } => {
-                    return Ok(Resumed::Settled(failed(marker, format!("{lock} is held"))));
+                Footing::Unattached => None,
+                Footing::OnBranch => Some(checkout),
+                Footing::Locked { lock } => {
+                    return Ok(Some(failed(marker, format!("{lock} is held"))));
                 }
-                drydock_domain::Footing::Elsewhere { on } => {
-                    return Ok(Resumed::Settled(failed(marker, format!("the worktree is on {on}"))));
+                Footing::Elsewhere { on } => {
+                    return Ok(Some(failed(marker, format!("the worktree is on {on}"))));
                 }
-                drydock_domain::Footing::MidOperation { operation } => {
-                    return Ok(Resumed::Settled(failed(marker, format!("a {operation} is under way"))));
+                Footing::MidOperation { operation } => {
+                    return Ok(Some(failed(marker, format!("a {operation} is under way"))));
                 }
             },
             None => None,
         };
         let Some(checkout) = checkout else {
-            return Ok(Resumed::Settled(self.reset(names, &marker, blob, None)));
+            return Ok(Some(self.reset(names, &marker, blob, None)));
         };
         let folder = match Folder::open(checkout, local, &target, &attempt) {
             Ok(Opened::Ready(folder)) => folder,
             Ok(Opened::Busy(what)) => {
-                return Ok(Resumed::Settled(failed(marker, format!("{what} in the way"))));
+                return Ok(Some(failed(marker, format!("{what} in the way"))));
             }
-            Err(error) => return Ok(Resumed::Settled(failed(marker, told(&error)))),
+            Err(error) => return Ok(Some(failed(marker, told(&error)))),
         };
         let (marker, blob) = if self.is_kept(&folder, &marker, &target, &attempt)? {
             (marker, blob.to_owned())
@@ -91,7 +85,7 @@ impl Repository {
             // Somebody has worked in the directory since: that is kept as well.
             self.mark(order, names, &marker, folder.held.as_ref(), Some(blob))?
         };
-        Ok(Resumed::Settled(self.reset(names, &marker, &blob, Some(folder))))
+        Ok(Some(self.reset(names, &marker, &blob, Some(folder))))
     }
 
     /// Pins and marks in one transaction.

@@ -1,8 +1,8 @@
 //! A sync from its first look to its outcome. It never fails: what could not be found out or done is an outcome too.
 
 use drydock_domain::{
-    Clash, ClashStep, Edits, Footing, PinLine, Publish, Publishing, Relation, RemoteSight, Sight, Step,
-    SyncOutcome, Uncommitted, Unsent,
+    Clash, ClashStep, CommitLine, Edits, Footing, PinLine, Publish, Publishing, Relation, RemoteSight, Sight,
+    Step, SyncOutcome, Uncommitted, Unsent,
 };
 
 use crate::crash;
@@ -11,7 +11,7 @@ use crate::guard::{Configured, Replacements};
 use crate::id::CommitId;
 use crate::pin::Content;
 use crate::push::Push;
-use crate::refs::Permit;
+use crate::refs::{Moved, Permit};
 use crate::repository::Repository;
 use crate::sync::folder::{Folder, Opened};
 use crate::sync::footing::footing;
@@ -19,7 +19,6 @@ use crate::sync::join::Joined;
 use crate::sync::look::RemoteSeen;
 use crate::sync::order::{Names, SyncOrder};
 use crate::sync::recovery::Marker;
-use crate::sync::reset::Resumed;
 use crate::sync::shift::{Shift, Shifted};
 use crate::sync::walk::{Sides, commit_lines};
 
@@ -56,11 +55,10 @@ impl Repository {
         let Some(local) = refs.local.clone() else {
             return Err(GitError::unexpected(&attempt, "there is no such branch"));
         };
-        if let Some(blob) = &refs.recovery {
-            match self.resume(order, &names, blob, &local)? {
-                Resumed::Settled(outcome) => return Ok(outcome),
-                Resumed::Stale => {}
-            }
+        if let Some(blob) = &refs.recovery
+            && let Some(outcome) = self.resume(order, &names, blob, &local)?
+        {
+            return Ok(outcome);
         }
         let seen = match configured {
             Configured::Yes => self.look_at_remote(&names, remote, &refs, &guard)?,
@@ -169,27 +167,27 @@ impl Repository {
             Step::KeepLocal => {
                 Ok(SyncOutcome::KeptLocal { head: scene.local.to_string(), local: self.own_lines(scene)? })
             }
-            Step::Push => self.send(scene, &scene.local),
+            Step::Push => self.send(scene),
             Step::Supersede => self.supersede(scene),
             Step::FastForward(_) | Step::Replay(_) => self.bring_together(scene, folder),
         }
     }
 
     /// Lists the commits that only the branch has.
-    fn own_lines(&self, scene: &Scene<'_>) -> Result<Vec<drydock_domain::CommitLine>, GitError> {
+    fn own_lines(&self, scene: &Scene<'_>) -> Result<Vec<CommitLine>, GitError> {
         match &scene.tip {
             Some(_) => Ok(scene.sides.local_lines()),
             None => commit_lines(self.place(), &[format!("{}..{}", scene.order.base, scene.local)]),
         }
     }
 
-    /// Sends a commit as the branch's tip; refused or failed, nothing has changed.
-    fn send(&self, scene: &Scene<'_>, commit: &CommitId) -> Result<SyncOutcome, GitError> {
+    /// Sends the branch; refused or failed, nothing has changed.
+    fn send(&self, scene: &Scene<'_>) -> Result<SyncOutcome, GitError> {
         let head = scene.local.to_string();
-        match self.publish(scene, commit) {
+        match self.publish(scene, &scene.local) {
             Publishing::Done => Ok(SyncOutcome::Pushed {
                 from: scene.tip.as_ref().map(CommitId::to_string),
-                to: commit.to_string(),
+                to: head,
                 sent: self.own_lines(scene)?,
             }),
             Publishing::Failed { reason } => Ok(SyncOutcome::PushFailed { head, reason }),
@@ -226,26 +224,32 @@ impl Repository {
         let message = format!("Keep the branch's own content\n\nThis replaces the content of {tip}.");
         let parents = [scene.local.clone(), tip.clone()];
         let joined = self.commit(&tree, &parents, &message, scene.order.pin.signature)?;
-        let outcome = self.send(scene, &joined)?;
-        match &outcome {
-            SyncOutcome::Pushed { .. } => {}
-            _ => return Ok(outcome),
+        let head = scene.local.to_string();
+        match self.publish(scene, &joined) {
+            Publishing::Done => {}
+            Publishing::Failed { reason } => return Ok(SyncOutcome::PushFailed { head, reason }),
+            Publishing::NotAsked => {
+                return Ok(SyncOutcome::KeptLocal { head, local: scene.sides.local_lines() });
+            }
         }
         let _lock = self.lock("move a branch to what was sent")?;
         if let Some(reason) = self.held_elsewhere(&scene.names.branch, scene.order.worktree)? {
             return Ok(unknown(scene, reason));
         }
         // Its content is that of the branch, so neither index nor files change.
-        let permit = Permit { name: &scene.names.tracking, object: joined.as_str(), note: "drydock: sync" };
-        match self.branch_move(&scene.names.branch, &scene.local, &joined, &permit)? {
-            crate::refs::Moved::Done => {
-                crash::hit("sync.moved");
-                Ok(outcome)
-            }
-            crate::refs::Moved::Revoked | crate::refs::Moved::Elsewhere(_) => {
-                Ok(unknown(scene, "the branch was moved by somebody else meanwhile".to_owned()))
+        let Names { branch, tracking, .. } = scene.names;
+        let permit = Permit { name: tracking, object: joined.as_str(), note: "drydock: sync" };
+        match self.branch_move(branch, &scene.local, &joined, &permit)? {
+            Moved::Done => crash::hit("sync.moved"),
+            Moved::Revoked | Moved::Elsewhere(_) => {
+                return Ok(unknown(scene, "the branch was moved by somebody else meanwhile".to_owned()));
             }
         }
+        Ok(SyncOutcome::Pushed {
+            from: Some(tip.to_string()),
+            to: joined.to_string(),
+            sent: commit_lines(self.place(), &[format!("{tip}..{joined}")])?,
+        })
     }
 
     /// Moves the branch to the remote's commit, or its own commits on top of it, under whatever edits there are.

@@ -3,13 +3,20 @@
 
 mod capture;
 mod checkout;
+mod child;
 mod diff;
 mod fixture;
 mod guard;
 mod land;
+mod ledger;
 mod merge;
 mod open;
+mod pins;
 mod push;
 mod refs;
 mod scene;
 mod sync;
+mod sync_crash;
+mod sync_edges;
+mod sync_joining;
+mod sync_matrix;

@@ -19,7 +19,11 @@ pub(crate) struct Scene {
 impl Scene {
     /// The branch is checked out at its base; the remote is empty.
     pub(crate) fn new() -> Scene {
-        let fixture = Fixture::new();
+        Scene::on(Fixture::new())
+    }
+
+    /// The same, on a repository whose `main` is the base.
+    pub(crate) fn on(fixture: Fixture) -> Scene {
         fixture.user(&["init", "-q", "--bare", "remote"], &fixture.path(""));
         let address = format!("file://{}", fixture.path("remote").display());
         fixture.user(&["remote", "add", "origin", &address], &fixture.repo());
@@ -30,7 +34,12 @@ impl Scene {
 
     /// The remote has the branch, at the same commit, and we have seen it there.
     pub(crate) fn pushed() -> Scene {
-        let scene = Scene::new();
+        Scene::new().push()
+    }
+
+    /// Pushes the branch as it is, and sees it there.
+    pub(crate) fn push(self) -> Scene {
+        let scene = self;
         scene.fixture.user(&["push", "-q", "origin", BRANCH], &scene.fixture.repo());
         assert_eq!(scene.sync(), SyncOutcome::InSync { head: scene.base.to_string() });
         scene
@@ -91,6 +100,25 @@ impl Scene {
         self.fixture.user(&["fetch", "-q", "origin", BRANCH], &other);
         self.fixture.user(&["checkout", "-q", "--detach", "FETCH_HEAD"], &other);
         other
+    }
+
+    /// Lets somebody else force the remote's branch to a commit of theirs on top of another.
+    pub(crate) fn rewrite_remote(&self, onto: &CommitId, name: &str, text: &str) {
+        let other = self.other();
+        self.fixture.user(&["checkout", "-q", "--detach", onto.as_str()], &other);
+        write(&other.join(name), text);
+        self.fixture.commit_in(&other, "rewritten");
+        self.fixture.user(&["push", "-q", "--force", "origin", &format!("HEAD:{BRANCH}")], &other);
+    }
+
+    /// The worktree's own git directory.
+    pub(crate) fn git_dir(&self) -> PathBuf {
+        self.fixture.user(&["rev-parse", "--absolute-git-dir"], &self.tree()).into()
+    }
+
+    /// The file by which git locks the branch.
+    pub(crate) fn ref_lock(&self) -> PathBuf {
+        self.fixture.repo().join(format!(".git/refs/heads/{BRANCH}.lock"))
     }
 
     pub(crate) fn local(&self) -> CommitId {

@@ -1,0 +1,74 @@
+//! This same test program as another process: a parent sets the variables, and the one test here does what they say.
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use drydock_domain::{OnDivergence, Publish};
+use drydock_testkit::proc;
+use drydock_worktree::{CommitId, Git, PinOrder, Repository, SyncOrder};
+
+use crate::fixture::ada;
+use crate::scene::{BRANCH, Scene};
+
+const JOB: &str = "DRYDOCK_WORKTREE_TEST_JOB";
+const FOLDER: &str = "DRYDOCK_WORKTREE_TEST_FOLDER";
+const ARGUMENT: &str = "DRYDOCK_WORKTREE_TEST_ARGUMENT";
+
+/// Starts another process that syncs and dies at a point.
+pub(crate) fn sync_and_die(scene: &Scene, point: &str, replaces: Option<&CommitId>) -> proc::Running {
+    let replaces = replaces.map_or("", CommitId::as_str);
+    proc::spawn(program(scene, "sync", replaces).env("DRYDOCK_CRASH_AT", point))
+}
+
+/// Starts another process that pins the commits of a file, one per line.
+pub(crate) fn pin_all(scene: &Scene, list: &Path) -> proc::Running {
+    proc::spawn(&mut program(scene, "pin", list.to_str().unwrap()))
+}
+
+fn program(scene: &Scene, job: &str, argument: &str) -> Command {
+    let mut program = Command::new(env::current_exe().unwrap());
+    program.args(["--exact", "child::works", "--nocapture"]);
+    program.env(JOB, job).env(FOLDER, scene.fixture.path("")).env(ARGUMENT, argument);
+    program
+}
+
+#[test]
+fn works() {
+    let Ok(job) = env::var(JOB) else { return };
+    let folder = PathBuf::from(env::var(FOLDER).unwrap());
+    let argument = env::var(ARGUMENT).unwrap();
+    let git = Git::find().unwrap().with_home(&folder.join("home"));
+    let repository = Repository::open(&git, &folder.join("repo")).unwrap();
+    match job.as_str() {
+        "sync" => sync(&repository, &folder, &argument),
+        "pin" => pin(&repository, &argument),
+        other => panic!("unknown job {other}"),
+    }
+}
+
+fn sync(repository: &Repository, folder: &Path, replaces: &str) {
+    let checkout = repository.checkout_open(&folder.join("store/worktrees/p/1")).unwrap();
+    let base = repository.branch_tip("main").unwrap().unwrap();
+    let signature = ada();
+    let outcome = repository.sync(&SyncOrder {
+        branch: BRANCH,
+        base: &base,
+        remote: Some("origin"),
+        worktree: checkout.as_ref(),
+        on_divergence: OnDivergence::Recover,
+        publish: Publish::Yes,
+        replaces: replaces.parse().ok().as_ref(),
+        pin: PinOrder { plan: "p", run: Some("r"), reason: "sync", signature: &signature },
+    });
+    println!("{}", outcome.name());
+}
+
+fn pin(repository: &Repository, list: &str) {
+    let signature = ada();
+    let order = PinOrder { plan: "p", run: None, reason: "many", signature: &signature };
+    for line in std::fs::read_to_string(list).unwrap().lines() {
+        let pin = repository.pin_branch(&order, &line.parse().unwrap()).unwrap();
+        println!("{} {}", pin.name, pin.commit);
+    }
+}
