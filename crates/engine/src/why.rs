@@ -1,7 +1,9 @@
 //! Why a plan is where it is: what holds it, who can act, and with which command. The words are made from the
 //! stored stage, so they cannot disagree with it.
 
-use drydock_domain::{Complete, Decision, Lock, LockScope, Plan, Progress, Recorded, Settled, Stage};
+use drydock_domain::{
+    Complete, Decision, DecisionKind, Lock, LockScope, Plan, Progress, Recorded, Settled, Stage,
+};
 
 use crate::engine::Engine;
 use crate::error::EngineError;
@@ -137,7 +139,10 @@ fn explain(plan: &Plan, decision: Option<&Decision>, lock: Option<&Lock>) -> Exp
         Stage::Strategize(_) | Stage::Execute(_) | Stage::Apply(_) => format!("the plan is {phase}/{state}"),
     };
     if let Some(failure) = plan.stage.failure() {
-        holds.push(format!("{phase} failed ({}): {}", failure.class.name(), failure.text));
+        // The question of a divergence says what the failure says.
+        if decision.is_none_or(|open| open.question.kind != DecisionKind::Divergence) {
+            holds.push(format!("{phase} failed ({}): {}", failure.class.name(), failure.text));
+        }
         if decision.is_none() {
             can_act.push(act("a person", "retry", "tries the phase again"));
         }

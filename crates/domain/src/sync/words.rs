@@ -219,20 +219,13 @@ impl Divergence {
         let option = |id: &str, label: String, effect| DecisionOption { id: id.to_owned(), label, effect };
         let theirs = match phase {
             Phase::Strategize | Phase::Execute => {
-                format!(
-                    "start {phase} anew on the remote's {}; {} stay in the backup",
-                    short(remote),
-                    counted(own)
-                )
+                format!("start {phase} anew on the remote's {}; {}", short(remote), stay(own))
             }
-            Phase::Apply => format!(
-                "go back to execute on the remote's {}; {} stay in the backup",
-                short(remote),
-                counted(own)
-            ),
+            Phase::Apply => format!("go back to execute on the remote's {}; {}", short(remote), stay(own)),
         };
         let ours = format!(
-            "start {phase} anew with {} of the branch; {} of the remote stay in its history, their changes do not",
+            "start {phase} anew on {} of the branch, without the changes of {} of the remote, which stays part \
+             of its history",
             counted(own),
             counted(arrived)
         );
@@ -305,9 +298,15 @@ fn named(commits: &[CommitLine]) -> String {
 
 fn counted(commits: &[CommitLine]) -> String {
     match commits.len() {
-        1 => "the 1 commit".to_owned(),
+        1 => "the commit".to_owned(),
         many => format!("the {many} commits"),
     }
+}
+
+/// Says that the commits stay somewhere.
+fn stay(commits: &[CommitLine]) -> String {
+    let verb = if commits.len() == 1 { "stays" } else { "stay" };
+    format!("{} of the branch {verb} in the backup", counted(commits))
 }
 
 fn listed(items: &[String]) -> String {

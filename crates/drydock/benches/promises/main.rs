@@ -9,6 +9,7 @@ mod lists;
 mod measure;
 mod seed;
 mod start;
+mod sync;
 mod trees;
 
 use measure::Table;
@@ -23,6 +24,9 @@ fn main() {
     }
     if asked("worktree") {
         trees::run(&mut table);
+    }
+    if asked("sync") {
+        sync::run(&mut table);
     }
     if asked("commits") {
         runtime.block_on(commits::run(&mut table));

@@ -50,6 +50,20 @@ impl Table {
         });
     }
 
+    /// Adds a time in milliseconds: the median over rounds.
+    pub(crate) fn milliseconds(&mut self, what: &str, bound: f64, rounds: &[f64]) {
+        let seen = median(rounds);
+        let (low, high) =
+            rounds.iter().fold((f64::MAX, f64::MIN), |(low, high), one| (low.min(*one), high.max(*one)));
+        self.rows.push(Row {
+            what: what.to_owned(),
+            promised: format!("< {bound} ms"),
+            seen: format!("{seen:.1} ms"),
+            noise: format!("{low:.1} – {high:.1}"),
+            kept: seen < bound,
+        });
+    }
+
     /// Adds a figure that nothing was promised of.
     pub(crate) fn plain(&mut self, what: &str, seen: String) {
         let (promised, noise) = ("–".to_owned(), "–".to_owned());

@@ -36,9 +36,10 @@ pub(crate) fn show(decision: &Decision, now: Timestamp) -> String {
         .field("plan", format!("{} ({})", decision.plan, decision.phase))
         .field("asked", ago(&decision.created_at, now));
     if let Value::Object(details) = &decision.details {
-        for (name, value) in details {
-            let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-            block = block.field(name, value);
+        for (name, value) in details.iter().filter(|(name, _)| !is_for_programs(name)) {
+            for line in lines(value) {
+                block = block.field(name, line);
+            }
         }
     }
     for option in &decision.options {
@@ -56,6 +57,27 @@ pub(crate) fn show(decision: &Decision, now: Timestamp) -> String {
         block = block.field("answer", answer);
     }
     block.done()
+}
+
+/// Says whether a detail repeats for programs what another one tells a person.
+fn is_for_programs(name: &str) -> bool {
+    name.ends_with("_total") || matches!(name, "discarded_commits" | "backup_commit" | "remote_commit")
+}
+
+/// Returns a detail as a person reads it: nothing for what says nothing, a line for each thing of a list.
+fn lines(value: &Value) -> Vec<String> {
+    match value {
+        Value::Null => Vec::new(),
+        Value::String(text) => vec![text.clone()],
+        Value::Array(items) => items.iter().flat_map(lines).collect(),
+        Value::Object(parts) => match (parts.get("id"), parts.get("subject"), parts.get("author")) {
+            (Some(Value::String(id)), Some(Value::String(subject)), Some(Value::String(author))) => {
+                vec![format!("{} {subject} ({author})", id.get(..10).unwrap_or(id))]
+            }
+            _ => parts.values().flat_map(lines).collect(),
+        },
+        Value::Bool(_) | Value::Number(_) => vec![value.to_string()],
+    }
 }
 
 fn colour(status: DecisionStatus) -> anstyle::Style {

@@ -42,6 +42,7 @@ pub(crate) fn sentence(event: &Event) -> String {
             format!("moving {} to {}", text(&event.data, "target"), text(&event.data, "to"))
         }
         Some(("apply", "forgone")) => format!("{} was not moved", text(&event.data, "target")),
+        Some(("sync", what)) => of_sync(what, &event.data),
         Some(("lock", "broken")) => {
             format!("lock of {} broken: {}", text(&event.data, "owner"), text(&event.data, "reason"))
         }
@@ -66,6 +67,7 @@ fn of_plan(what: &str, data: &Value) -> String {
         "taken_over" => format!("taken over ({})", text(data, "cause")),
         "applied" => format!("landed as {}", text(data, "commit")),
         "constrained" => format!("not acceptable: {}", texts(&data["reasons"]).join("; ")),
+        "strategy_adopted" => format!("strategy adopted with {} choices", text(data, "choices")),
         "prompted" => format!("guidance: {}", text(data, "text")),
         _ => unknown(&format!("plan.{what}"), data),
     }
@@ -92,6 +94,17 @@ fn of_decision(what: &str, data: &Value) -> String {
         "resolved" => format!("answered {} by {}", text(data, "option"), text(data, "by")),
         "withdrawn" => format!("question withdrawn: {}", text(data, "reason")),
         _ => unknown(&format!("decision.{what}"), data),
+    }
+}
+
+/// The sentence of an outcome travels with it; what became of the target's push is told by its parts.
+fn of_sync(what: &str, data: &Value) -> String {
+    let (target, remote, said) = (text(data, "target"), text(data, "remote"), text(data, "text"));
+    match what {
+        "pushed" if !target.is_empty() => format!("sent {target} to {remote}"),
+        "push_failed" if !target.is_empty() => format!("could not send {target} to {remote}: {said}"),
+        _ if !said.is_empty() => format!("sync: {said}"),
+        _ => unknown(&format!("sync.{what}"), data),
     }
 }
 

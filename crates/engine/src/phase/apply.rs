@@ -265,7 +265,9 @@ impl Lander<'_> {
             Ok(Push::Rejected { text }) => ("push_failed", Some(text)),
             Err(error) => ("push_failed", Some(error.to_string())),
         };
-        let details = json!({ "remote": remote, "commit": commit.to_string(), "text": text });
+        let target = &scope.project.target;
+        let details =
+            json!({ "target": target, "remote": remote, "commit": commit.to_string(), "text": text });
         scope.note(Event::TargetSent { outcome, details }).await
     }
 
