@@ -92,7 +92,14 @@ fn merge_at_once(
     chain: &[&Walked],
     attempt: &str,
 ) -> Result<Option<Vec<TreeId>>, GitError> {
-    let asked: String = chain.iter().map(|walked| format!("{base} -- {onto} {}\n", walked.id)).collect();
+    let mut asked = String::new();
+    let mut merged = false;
+    for walked in chain {
+        merged |= walked.parents.len() > 1;
+        // A merge may have brought in commits of the remote: from there on git finds a nearer base.
+        let base = if merged { String::new() } else { format!("{base} -- ") };
+        asked.push_str(&format!("{base}{onto} {}\n", walked.id));
+    }
     let call = place.call(attempt).settings(guard).limit(LIMIT_FILES);
     let call = call.args(["merge-tree", "--write-tree", "--stdin", "--name-only", "--no-messages"]);
     let output = call.stdin(asked.into_bytes()).run()?;

@@ -221,7 +221,11 @@ impl Repository {
             return Err(GitError::unexpected("supersede", "the remote has no such branch"));
         };
         let tree = self.tree_of(&scene.local)?;
-        let message = format!("Keep the branch's own content\n\nThis replaces the content of {tip}.");
+        let plan = scene.order.pin.plan;
+        // Marked as ours, like every commit of a plan: the next run must not take it for work of others.
+        let message = format!(
+            "Keep the branch's own content\n\nThis replaces the content of {tip}.\n\nDrydock-Plan: {plan}\n"
+        );
         let parents = [scene.local.clone(), tip.clone()];
         let joined = self.commit(&tree, &parents, &message, scene.order.pin.signature)?;
         let head = scene.local.to_string();

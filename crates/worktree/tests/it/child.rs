@@ -21,6 +21,12 @@ pub(crate) fn sync_and_die(scene: &Scene, point: &str, replaces: Option<&CommitI
     proc::spawn(program(scene, "sync", replaces).env("DRYDOCK_CRASH_AT", point))
 }
 
+/// Starts another process that syncs and waits at a point until a file exists.
+pub(crate) fn sync_and_stall(scene: &Scene, point: &str, until: &Path) -> proc::Running {
+    let asked = format!("{point}:{}", until.display());
+    proc::spawn(program(scene, "sync", "").env("DRYDOCK_STALL_AT", asked))
+}
+
 /// Starts another process that pins the commits of a file, one per line.
 pub(crate) fn pin_all(scene: &Scene, list: &Path) -> proc::Running {
     proc::spawn(&mut program(scene, "pin", list.to_str().unwrap()))

@@ -1,5 +1,6 @@
 //! Claims about the worktree crate, shown on real repositories.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+#![allow(clippy::print_stdout, reason = "a test in another process tells its parent by what it prints")]
 
 mod capture;
 mod checkout;

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use drydock_domain::SyncOutcome;
+use drydock_testkit::wait;
 use drydock_worktree::CommitId;
 
 use crate::child;
@@ -158,4 +159,22 @@ fn commits_made_after_the_crash_start_a_new_recovery() {
     let SyncOutcome::RecoveredByReset { pin, discarded, .. } = scene.sync() else { panic!("a conflict") };
     assert_eq!((pin.head.as_str(), discarded.len()), (later.as_str(), 2));
     assert_eq!(ledger.lost(&scene), [""; 0]);
+}
+
+/// Would break if a process that woke up late moved a branch whose recovery was settled without it.
+#[test]
+fn a_reset_does_nothing_once_its_recovery_is_settled() {
+    let scene = Scene::pushed();
+    let mine = scene.commit("a.txt", "mine\n", "mine");
+    scene.remote_commit("a.txt", "theirs\n", "theirs");
+    let go_on = scene.fixture.path("go-on");
+    let late = child::sync_and_stall(&scene, "sync.pinned", &go_on);
+    wait::until("the recovery is marked", LIMIT, || scene.repository().recovery_pin("p").unwrap());
+    scene.repository().recovery_settle("p").unwrap();
+    write(&go_on, "");
+    let ended = late.wait(LIMIT).expect_code(0);
+    assert!(ended.stdout.contains("reset_failed"), "{}", ended.stdout);
+    assert_eq!(scene.local(), mine);
+    assert_eq!(read(&scene.tree().join("a.txt")), "mine\n");
+    assert_eq!(scene.status(), "");
 }

@@ -52,7 +52,9 @@ fn a_remote_behind_the_git_protocol() {
     daemon.arg(format!("--port={port}")).arg(format!("--base-path={}", scene.fixture.path("").display()));
     daemon.env("HOME", scene.fixture.path("home"));
     let _daemon = proc::spawn(&mut daemon);
-    wait::poll(Duration::from_secs(30), || TcpStream::connect(("127.0.0.1", port)).ok()).unwrap();
+    wait::until("the daemon listens", Duration::from_secs(30), || {
+        TcpStream::connect(("127.0.0.1", port)).ok()
+    });
     let address = format!("git://127.0.0.1:{port}/remote");
     scene.fixture.user(&["remote", "set-url", "origin", &address], &scene.fixture.repo());
     goes_the_whole_way(&scene);
@@ -212,7 +214,7 @@ fn a_replacement_keeps_the_remotes_commits_in_history() {
     assert_eq!(scene.sync_with(|order| order.replaces = Some(&theirs)).name(), "recovered_by_reset");
 }
 
-/// Would break if a process that woke up late moved a branch whose recovery was settled without it.
+/// S4.7: would break if a reset that failed looked like one that was never tried, or wrote files first.
 #[test]
 fn a_reset_that_fails_is_told_and_tried_again() {
     let scene = Scene::pushed();
