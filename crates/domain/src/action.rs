@@ -110,6 +110,37 @@ pub struct Reviewer {
     pub critical: bool,
 }
 
+/// What one reviewer said of one proposal.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReviewRun {
+    /// Which agent.
+    pub agent: String,
+    /// Whether its acknowledgement is needed.
+    pub critical: bool,
+    /// The commit that it judged.
+    pub commit: String,
+    /// What it said.
+    pub opinion: ReviewOpinion,
+}
+
+/// What a reviewer says of a proposal.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ReviewOpinion {
+    /// It may go on.
+    Acknowledged,
+    /// It must not go on as it is.
+    Refused {
+        /// Why.
+        reason: String,
+    },
+    /// Nothing that counts.
+    Silent {
+        /// Why not.
+        reason: String,
+    },
+}
+
 /// A command that judges a result; exit 0 passes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

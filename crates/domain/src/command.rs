@@ -2,8 +2,8 @@
 //! transaction began; `decide` judges them against the stored plan.
 
 use crate::{
-    Answer, Choice, DecisionId, Divergence, Enforcement, Failure, Intent, Phase, Question, RunId, Timestamp,
-    ValidationRun,
+    Answer, Choice, DecisionId, Divergence, Enforcement, Failure, Intent, Phase, Question, ReviewRun, RunId,
+    Timestamp, ValidationRun,
 };
 
 /// A request to change a plan.
@@ -151,6 +151,8 @@ pub enum Completion {
         head: String,
         /// What the validations said.
         validations: Vec<ValidationRun>,
+        /// What the reviewers said.
+        reviews: Vec<ReviewRun>,
     },
 }
 

@@ -4,7 +4,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{DecisionId, Phase, PlanId, RunId, Timestamp};
+use crate::decide::REVERSIONS_MAX;
+use crate::{DecisionId, Phase, Plan, PlanId, RunId, Timestamp};
 
 /// A question to a person.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -50,6 +51,10 @@ pub enum DecisionKind {
     Divergence,
     /// It cannot be told whether a landing happened.
     ApplyOutcome,
+    /// The result fails its validations however often the agent mends it.
+    Validation,
+    /// The reviewers do not agree however often the agent mends the result.
+    Review,
 }
 
 impl DecisionKind {
@@ -60,6 +65,8 @@ impl DecisionKind {
             DecisionKind::Agent => "agent",
             DecisionKind::Divergence => "divergence",
             DecisionKind::ApplyOutcome => "apply_outcome",
+            DecisionKind::Validation => "validation",
+            DecisionKind::Review => "review",
         }
     }
 }
@@ -164,6 +171,15 @@ pub struct Answer {
     pub note: Option<String>,
 }
 
+/// Who sends a result back to the agent that made it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SentBack {
+    /// Its validations.
+    Validation,
+    /// Its reviewers.
+    Review,
+}
+
 /// What a transition does to a decision record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DecisionChange {
@@ -228,6 +244,38 @@ impl Question {
         }
         options.push(option("abort", "cancel the plan; its work is kept".to_owned(), OptionEffect::Cancel));
         Question { kind: DecisionKind::Agent, text, options, details: Value::Object(Default::default()) }
+    }
+
+    /// Returns the question to ask when a result was sent back to its agent as often as it may be. `head` is the work
+    /// so far, on which another round goes on.
+    pub fn rounds_used_up(
+        kind: SentBack,
+        rounds: usize,
+        reasons: &[String],
+        head: &str,
+        plan: &Plan,
+    ) -> Question {
+        let (kind, what) = match kind {
+            SentBack::Validation => (DecisionKind::Validation, "still fails its validations"),
+            SentBack::Review => (DecisionKind::Review, "is still refused by its reviewers"),
+        };
+        let goes_on = OptionEffect::StartFrom { commit: head.to_owned(), replaces: plan.replaces.clone() };
+        let mut options =
+            vec![option("another_round", "let the agent go on with the work so far".to_owned(), goes_on)];
+        if plan.reversions < REVERSIONS_MAX {
+            let label = "go back to strategize with the reasons".to_owned();
+            options.push(option("revise_strategy", label, OptionEffect::Revert));
+        }
+        options.push(option("abort", "cancel the plan; its work is kept".to_owned(), OptionEffect::Cancel));
+        Question {
+            kind,
+            text: format!(
+                "After {rounds} rounds the result {what}: {}. How shall it go on?",
+                reasons.join("; ")
+            ),
+            options,
+            details: serde_json::json!({ "rounds": rounds, "reasons": reasons, "head": head }),
+        }
     }
 
     /// Returns the question to ask when the target's history no longer tells whether a landing happened.

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::{
     ChangesetId, Choice, Decision, DecisionId, Enforcement, Failure, Intent, Phase, PlanId, Resolution,
-    RunId, SyncOutcome, TakeOverCause, Timestamp, ValidationRun,
+    ReviewOpinion, ReviewRun, RunId, SyncOutcome, TakeOverCause, Timestamp, ValidationRun,
 };
 
 /// Something that happened to a plan.
@@ -109,6 +109,20 @@ pub enum Event {
     },
     /// A validation gave its answer.
     Validated(ValidationRun),
+    /// A proposal was made to the reviewers.
+    Proposed {
+        /// Its number within the run.
+        number: usize,
+        /// Its commit.
+        commit: String,
+    },
+    /// A reviewer gave its answer to a proposal.
+    Reviewed {
+        /// The proposal's number.
+        number: usize,
+        /// What it said.
+        review: ReviewRun,
+    },
     /// A lock was broken by a person.
     LockBroken {
         /// Who held it.
@@ -159,6 +173,12 @@ impl Event {
             Event::Agent { what, .. } => return format!("agent.{what}"),
             Event::Validated(run) if run.passed => "validation.passed",
             Event::Validated(_) => "validation.failed",
+            Event::Proposed { .. } => "review.proposed",
+            Event::Reviewed { review, .. } => match review.opinion {
+                ReviewOpinion::Acknowledged => "review.acknowledged",
+                ReviewOpinion::Refused { .. } => "review.refused",
+                ReviewOpinion::Silent { .. } => "review.silent",
+            },
             Event::LockBroken { .. } => "lock.broken",
             Event::Alert { .. } => "alert",
         }
@@ -201,6 +221,20 @@ impl Event {
             Event::TargetSent { details, .. } | Event::Agent { details, .. } => details.clone(),
             Event::ApplyIntended(intent) | Event::ApplyForgone(intent) => json!(intent),
             Event::Validated(run) => json!(run),
+            Event::Proposed { number, commit } => json!({ "proposal": number, "commit": commit }),
+            Event::Reviewed { number, review } => {
+                let reason = match &review.opinion {
+                    ReviewOpinion::Acknowledged => None,
+                    ReviewOpinion::Refused { reason } | ReviewOpinion::Silent { reason } => Some(reason),
+                };
+                json!({
+                    "proposal": number,
+                    "commit": review.commit,
+                    "agent": review.agent,
+                    "critical": review.critical,
+                    "reason": reason,
+                })
+            }
             Event::LockBroken { owner, reason } => json!({ "owner": owner, "reason": reason }),
             Event::Alert { priority, text } => json!({ "priority": priority, "text": text }),
         }

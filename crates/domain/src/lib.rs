@@ -21,14 +21,16 @@ mod stage;
 mod sync;
 mod time;
 
-pub use action::{Action, Argument, Name, NameError, Reviewer, Validation, ValidationRun};
+pub use action::{
+    Action, Argument, Name, NameError, ReviewOpinion, ReviewRun, Reviewer, Validation, ValidationRun,
+};
 pub use agent::{AgentRoles, Choice};
 pub use changeset::{ChangeOp, Changeset, ChangesetState, Entry, NewEntry};
 pub use command::{Advance, Approval, Changes, Command, Completion, Context, Next, Start, TakeOverCause};
 pub use decide::{REVERSIONS_MAX, create, decide};
 pub use decision::{
     Answer, Decision, DecisionChange, DecisionKind, DecisionOption, DecisionStatus, OptionEffect, Question,
-    Resolution,
+    Resolution, SentBack,
 };
 pub use effect::{Effect, due};
 pub use event::{Event, Recorded};

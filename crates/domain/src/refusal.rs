@@ -53,6 +53,9 @@ pub enum Refusal {
     /// Required validations have not passed.
     #[error("required validations failed: {}", names(.0))]
     Unvalidated(Vec<ValidationRun>),
+    /// Critical reviewers have not acknowledged the result.
+    #[error("not acknowledged by {}", .0.join(", "))]
+    Unreviewed(Vec<String>),
     /// It went back too often already.
     #[error("the plan was reverted {max} times already, which is the limit")]
     TooManyReversions {
@@ -84,6 +87,7 @@ impl Refusal {
             | Refusal::StaleRun { .. }
             | Refusal::NothingChanged
             | Refusal::Unvalidated(_)
+            | Refusal::Unreviewed(_)
             | Refusal::TooManyReversions { .. }
             | Refusal::IntentOpen => Vec::new(),
         }

@@ -49,7 +49,14 @@ pub(super) fn reconcile(snapshot: &Snapshot, context: &Context) -> Result<Decide
     }
     match snapshot.pending.as_ref().map(|pending| pending.question.kind) {
         Some(DecisionKind::Divergence) => {}
-        Some(DecisionKind::Gate | DecisionKind::Agent | DecisionKind::ApplyOutcome) | None => {
+        Some(
+            DecisionKind::Gate
+            | DecisionKind::Agent
+            | DecisionKind::ApplyOutcome
+            | DecisionKind::Validation
+            | DecisionKind::Review,
+        )
+        | None => {
             return Err(undecided(snapshot, "reconcile"));
         }
     }

@@ -5,8 +5,8 @@ use super::route::{same_run, wrong_stage};
 use crate::outcome::{Decided, Draft};
 use crate::stage::Common;
 use crate::{
-    Complete, Completion, Context, Event, Failure, Phase, Progress, Question, Refusal, RunId, Snapshot,
-    Stage, State, TakeOverCause, Validation, ValidationRun,
+    Complete, Completion, Context, Event, Failure, Phase, Progress, Question, Refusal, ReviewOpinion,
+    ReviewRun, Reviewer, RunId, Snapshot, Stage, State, TakeOverCause, Validation, ValidationRun,
 };
 
 /// `strategize/processing` and `execute/processing` → `*/complete`, with a gate when the profile asks next.
@@ -24,10 +24,14 @@ pub(super) fn complete(
             draft.plan.stage = Stage::Strategize(Progress::Reached(Complete));
             (Phase::Strategize, Phase::Execute)
         }
-        (Stage::Execute(Progress::Processing), Completion::Executed { head, validations }) => {
+        (Stage::Execute(Progress::Processing), Completion::Executed { head, validations, reviews }) => {
             let failed = unvalidated(&snapshot.plan.spec.validations, validations);
             if !failed.is_empty() {
                 return Err(Refusal::Unvalidated(failed));
+            }
+            let missing = unreviewed(&snapshot.plan.spec.agents.reviewers, &head, &reviews);
+            if !missing.is_empty() {
+                return Err(Refusal::Unreviewed(missing));
             }
             draft.plan.head_commit = Some(head);
             draft.plan.head_run = Some(run.clone());
@@ -80,6 +84,16 @@ fn unvalidated(asked: &[Validation], seen: Vec<ValidationRun>) -> Vec<Validation
     let required =
         |run: &ValidationRun| run.required || asked.iter().any(|one| one.required && one.name == run.name);
     seen.into_iter().filter(|run| !run.passed && required(run)).chain(missing).collect()
+}
+
+/// Returns the critical reviewers that have not acknowledged this very commit.
+fn unreviewed(asked: &[Reviewer], head: &str, said: &[ReviewRun]) -> Vec<String> {
+    let acknowledged = |one: &&Reviewer| {
+        said.iter().any(|run| {
+            run.agent == one.agent && run.commit == head && run.opinion == ReviewOpinion::Acknowledged
+        })
+    };
+    asked.iter().filter(|one| one.critical && !acknowledged(one)).map(|one| one.agent.clone()).collect()
 }
 
 /// `*/processing` → `*/errored`, with a decision when only a person can say how to go on.

@@ -29,7 +29,11 @@ pub(super) fn resolve(snapshot: &Snapshot, answer: Answer, context: &Context) ->
     let draft = match decision.question.kind {
         // Where the repository cannot tell how the landing ended, the person's word ends it.
         DecisionKind::ApplyOutcome => draft.forgo(),
-        DecisionKind::Gate | DecisionKind::Agent | DecisionKind::Divergence => draft,
+        DecisionKind::Gate
+        | DecisionKind::Agent
+        | DecisionKind::Divergence
+        | DecisionKind::Validation
+        | DecisionKind::Review => draft,
     };
     match &option.effect {
         OptionEffect::Approve if snapshot.plan.stage.state() == State::Queued => {
@@ -77,10 +81,18 @@ pub(super) fn retry(snapshot: &Snapshot, context: &Context) -> Result<Decided, R
         | State::Cancelled
         | State::Applied => return Err(wrong_stage(snapshot, "retry")),
     }
-    if let Some(decision) = snapshot.plan.pending_decision() {
-        return Err(Refusal::Undecided { command: "retry", decision: decision.clone() });
-    }
-    Ok(Draft::after(snapshot, context).stage(Common::Queued).event(Event::Retried).done())
+    let draft = Draft::after(snapshot, context);
+    let draft = match (snapshot.plan.pending_decision(), &snapshot.pending) {
+        (None, _) => draft,
+        // Trying it anew is an answer of its own to a result that was sent back too often.
+        (Some(_), Some(open)) if open.question.kind == DecisionKind::Validation => {
+            draft.withdraw(Some(open), "the phase is tried anew")
+        }
+        (Some(decision), _) => {
+            return Err(Refusal::Undecided { command: "retry", decision: decision.clone() });
+        }
+    };
+    Ok(draft.stage(Common::Queued).event(Event::Retried).done())
 }
 
 /// `execute/*`, `apply/constrained`, `apply/errored` → `strategize/queued`, at most [`REVERSIONS_MAX`] times.

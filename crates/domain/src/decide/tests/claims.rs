@@ -97,7 +97,11 @@ fn execute_completes_only_when_every_required_validation_passed() {
         let mut world = World::of(crate::Spec { validations: asked, ..spec("auto") });
         walk(&mut world, EXECUTING);
         let run = world.run();
-        let done = Completion::Executed { head: "head".into(), validations: validations.clone() };
+        let done = Completion::Executed {
+            head: "head".into(),
+            validations: validations.clone(),
+            reviews: Vec::new(),
+        };
         assert_eq!(world.give(Command::Complete(run, done)), seen, "{validations:?}");
     }
 }

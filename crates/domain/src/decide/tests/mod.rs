@@ -5,6 +5,7 @@ mod claims;
 mod divergence;
 mod gates;
 mod random;
+mod rounds;
 mod say;
 mod table;
 mod world;

@@ -115,9 +115,10 @@ impl Say {
             Say::Start => start(world.fresh_run(), nothing(world)),
             Say::StartAgain => start(run, nothing(world)),
             Say::Strategized => Command::Complete(run, Completion::Strategized { choices: vec![choice()] }),
-            Say::Executed => {
-                Command::Complete(run, Completion::Executed { head: "head".into(), validations: Vec::new() })
-            }
+            Say::Executed => Command::Complete(
+                run,
+                Completion::Executed { head: "head".into(), validations: Vec::new(), reviews: Vec::new() },
+            ),
             Say::Fail => Command::Fail(run, failure(ErrorClass::AgentFailed), None),
             Say::FailAsking => Command::Fail(run, failure(ErrorClass::Inconsistent), Some(lost_track())),
             Say::Ask => Command::Ask(run, Question::from_agent("Tabs?".into(), Vec::new())),

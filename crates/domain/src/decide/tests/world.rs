@@ -29,6 +29,7 @@ pub(super) enum Seen {
     UnknownOption,
     NothingChanged,
     Unvalidated,
+    Unreviewed,
     TooManyReversions,
     IntentOpen,
 }
@@ -127,6 +128,7 @@ impl From<&Refusal> for Seen {
             Refusal::DecisionClosed(_) => Seen::DecisionClosed,
             Refusal::UnknownOption { .. } => Seen::UnknownOption,
             Refusal::NothingChanged => Seen::NothingChanged,
+            Refusal::Unreviewed(_) => Seen::Unreviewed,
             Refusal::Unvalidated(_) => Seen::Unvalidated,
             Refusal::TooManyReversions { .. } => Seen::TooManyReversions,
             Refusal::IntentOpen => Seen::IntentOpen,

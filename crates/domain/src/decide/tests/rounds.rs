@@ -1,0 +1,93 @@
+//! Claims about results that go back to their agent: who must agree, and what a person can say when nobody does.
+
+use super::say::Say;
+use super::world::{Seen, World, spec};
+use crate::{
+    Answer, Command, Completion, DecisionKind, ErrorClass, Failure, Phase, Question, ReviewOpinion,
+    ReviewRun, Reviewer, SentBack, State,
+};
+
+fn executing(reviewers: &[(&str, bool)]) -> World {
+    let mut spec = spec("auto");
+    spec.agents.reviewers = reviewers
+        .iter()
+        .map(|(agent, critical)| Reviewer { agent: (*agent).into(), critical: *critical })
+        .collect();
+    let mut world = World::of(spec);
+    for say in [Say::Start, Say::Strategized, Say::Execute, Say::Start] {
+        let command = say.to(&world);
+        assert!(matches!(world.give(command), Seen::Now(..)), "{say:?}");
+    }
+    world
+}
+
+fn executed(world: &World, reviews: Vec<ReviewRun>) -> Command {
+    let completion = Completion::Executed { head: "head".into(), validations: Vec::new(), reviews };
+    Command::Complete(world.run(), completion)
+}
+
+fn review(agent: &str, commit: &str, opinion: ReviewOpinion) -> ReviewRun {
+    ReviewRun { agent: agent.into(), critical: true, commit: commit.into(), opinion }
+}
+
+/// Breaks when a phase completes without every critical reviewer's yes to that very commit.
+#[test]
+fn execute_completes_only_with_every_critical_yes_to_that_very_commit() {
+    use ReviewOpinion::{Acknowledged, Refused, Silent};
+    let complete = Seen::Now(Phase::Execute, State::Complete);
+    let refused = || Refused { reason: "no".into() };
+    for (said, seen) in [
+        (vec![], Seen::Unreviewed),
+        (vec![review("critic", "head", Acknowledged)], complete),
+        (vec![review("critic", "older", Acknowledged)], Seen::Unreviewed),
+        (vec![review("other", "head", Acknowledged)], Seen::Unreviewed),
+        (vec![review("critic", "head", refused())], Seen::Unreviewed),
+        (vec![review("critic", "head", Silent { reason: "it crashed".into() })], Seen::Unreviewed),
+        (vec![review("critic", "head", Acknowledged), review("adviser", "head", refused())], complete),
+    ] {
+        let mut world = executing(&[("critic", true), ("adviser", false)]);
+        let command = executed(&world, said.clone());
+        assert_eq!(world.give(command), seen, "{said:?}");
+    }
+}
+
+/// Breaks when a result that nobody accepts is lost, or a person cannot say how to go on (S4.12).
+#[test]
+fn used_up_rounds_are_asked_about_and_every_answer_works() {
+    for (kind, option, expected) in [
+        (SentBack::Review, "another_round", (Phase::Execute, State::Queued)),
+        (SentBack::Review, "revise_strategy", (Phase::Strategize, State::Queued)),
+        (SentBack::Validation, "abort", (Phase::Execute, State::Cancelled)),
+        (SentBack::Validation, "another_round", (Phase::Execute, State::Queued)),
+    ] {
+        let mut world = executing(&[]);
+        let question = Question::rounds_used_up(kind, 5, &["no tests".into()], "work", world.plan());
+        let failure = Failure { class: ErrorClass::ValidationFailed, text: "no".into() };
+        let command = match kind {
+            SentBack::Validation => Command::Fail(world.run(), failure, Some(question)),
+            SentBack::Review => Command::Ask(world.run(), question),
+        };
+        world.give(command);
+        let decision = world.pending().id.clone();
+        let answer = Answer { decision, option: option.into(), note: None };
+        assert_eq!(world.give(Command::Resolve(answer)), Seen::Now(expected.0, expected.1), "{option}");
+        if option == "another_round" {
+            assert_eq!(world.plan().work_from.as_deref(), Some("work"), "it goes on with the work so far");
+        }
+        let told = world.plan().feedback.last().map(String::as_str).unwrap_or_default();
+        assert!(option == "abort" || told.contains("no tests"), "{told}");
+    }
+}
+
+/// Breaks when a person who asks for a new try is told to answer first, or the question stays open.
+#[test]
+fn trying_anew_answers_a_result_that_was_sent_back_too_often() {
+    let mut world = executing(&[]);
+    let question = Question::rounds_used_up(SentBack::Validation, 4, &["no".into()], "work", world.plan());
+    assert_eq!(question.kind, DecisionKind::Validation);
+    let failure = Failure { class: ErrorClass::ValidationFailed, text: "no".into() };
+    world.give(Command::Fail(world.run(), failure, Some(question)));
+    assert_eq!(world.give(Command::Retry), Seen::Now(Phase::Execute, State::Queued));
+    assert!(world.snapshot.pending.is_none());
+    assert_eq!(world.plan().work_from, None, "it begins anew");
+}
