@@ -3,6 +3,7 @@
 //! A plan is written only under a lease that this crate minted and checks again inside the commit; a transition is
 //! all or nothing; nothing here caches anything that can change.
 
+mod answer;
 mod catalog;
 mod changeset;
 mod crash;
@@ -26,6 +27,7 @@ mod url;
 mod value;
 mod wake;
 
+pub use answer::{AnswerClaim, KeptAnswer, Keyed, KeyedRequest};
 pub use catalog::{Added, Removed};
 pub use changeset::ChangesetHandle;
 pub use crash::{CrashPoint, UnknownPoint};

@@ -10,6 +10,7 @@
 #[macro_use]
 mod world;
 
+mod answers;
 mod catalog;
 mod changesets;
 mod child;

@@ -1,0 +1,86 @@
+//! Answers under keys: a request is carried out by one, once, and its answer is the same for all who ask again.
+
+use std::time::Duration;
+
+use drydock_store::{KeptAnswer, Keyed, KeyedRequest, Store};
+
+use crate::world::{BRIEF, LONG};
+
+fn request(owner: &str, fingerprint: &str) -> KeyedRequest {
+    let seed = u128::from_str_radix("f".repeat(32).as_str(), 16).unwrap() - owner.len() as u128;
+    KeyedRequest { key: "k".to_owned(), fingerprint: fingerprint.to_owned(), seed, owner: owner.to_owned() }
+}
+
+async fn claim(store: &Store, owner: &str) -> Keyed {
+    store.answer_claim(request(owner, "same"), LONG, LONG).await.unwrap()
+}
+
+fn made() -> KeptAnswer {
+    KeptAnswer { status: 201, media: "application/json".to_owned(), body: "{\"é\":1}".to_owned() }
+}
+
+on_both! {
+    /// S2.3: breaks when two can carry out one request, or when who asks again gets another answer.
+    async fn of_many_who_ask_one_carries_it_out_and_all_get_its_answer(world: World) {
+        let (store, other) = (world.open().await, world.open().await);
+        let askers: Vec<_> = (0..8)
+            .map(|n| {
+                let store = if n % 2 == 0 { &store } else { &other }.clone();
+                crate::world::spawn(async move { claim(&store, &format!("asker {n}")).await })
+            })
+            .collect();
+        let mut mine = Vec::new();
+        for asker in askers {
+            match asker.await.unwrap() {
+                Keyed::New(claim) => mine.push(claim),
+                keyed => assert_eq!(keyed, Keyed::UnderWay),
+            }
+        }
+        assert_eq!(mine.len(), 1);
+        store.answer_keep(mine.remove(0), made()).await.unwrap();
+        for store in [&store, &other] {
+            assert_eq!(claim(store, "later").await, Keyed::Answered(made()));
+        }
+        assert_eq!(other.answer_claim(request("x", "another"), LONG, LONG).await.unwrap(), Keyed::Taken);
+    }
+}
+
+on_both! {
+    /// Breaks when a request whose outcome nobody knows looks like a new one, or loses the chance it began with.
+    async fn a_request_that_was_cut_short_is_known_as_such(world: World) {
+        let store = world.open().await;
+        let first = request("first", "same");
+        let Keyed::New(gone) = store.answer_claim(first.clone(), BRIEF, LONG).await.unwrap() else { panic!("new") };
+        let second = loop {
+            match claim(&store, "second asker").await {
+                Keyed::CutShort(claim) => break claim,
+                keyed => assert_eq!(keyed, Keyed::UnderWay),
+            }
+        };
+        assert_eq!(second.seed, first.seed);
+        assert_eq!(claim(&store, "third").await, Keyed::UnderWay, "one at a time looks after it");
+        store.answer_keep(gone, made()).await.unwrap();
+        assert_eq!(claim(&store, "third").await, Keyed::UnderWay, "who comes back late settles nothing");
+        store.answer_renew(&second, LONG).await.unwrap();
+        store.answer_abandon(second).await.unwrap();
+        assert!(matches!(claim(&store, "third").await, Keyed::CutShort(_)));
+    }
+}
+
+on_both! {
+    /// Breaks when a request that changed nothing cannot be asked again, or an old key is known for ever.
+    async fn what_changed_nothing_and_what_is_old_is_forgotten(world: World) {
+        let store = world.open().await;
+        let Keyed::New(refused) = claim(&store, "a").await else { panic!("new") };
+        store.answer_forget(refused).await.unwrap();
+        let Keyed::New(again) = claim(&store, "b").await else { panic!("new again") };
+        store.answer_keep(again, made()).await.unwrap();
+        assert_eq!(store.answers_expire().await.unwrap(), 0);
+        world.meddle("UPDATE answers SET expires_at = 1");
+        assert_eq!(store.answers_expire().await.unwrap(), 1);
+        assert_eq!(world.query("SELECT count(*) FROM answers"), "0");
+        let brief = store.answer_claim(request("c", "same"), LONG, Duration::ZERO).await.unwrap();
+        assert!(matches!(brief, Keyed::New(_)));
+        assert!(matches!(claim(&store, "d").await, Keyed::New(_)), "its time was over at once");
+    }
+}
