@@ -132,6 +132,12 @@ codes! {
     SyncUnreconciled = "sync_unreconciled" 409 UNDECIDED "the branch and its remote diverged; a person must decide";
     /// The branch could not be brought together with its remote.
     SyncFailed = "sync_failed" 409 FAILED "the sync failed";
+    /// The idempotency key is that of another request.
+    KeyReused = "idempotency_key_reused" 422 USAGE "the key is that of another request";
+    /// A request under the same idempotency key is being carried out.
+    RequestUnderWay = "request_under_way" 409 CONFLICT "the request is being carried out";
+    /// A request under the same idempotency key was cut short.
+    OutcomeUnknown = "request_outcome_unknown" 409 CONFLICT "nobody knows whether it took effect";
     /// Git cannot work with the repository as it is.
     RepositoryUnusable = "repository_unusable" 422 FAILED "the repository cannot be used";
     /// The agent cannot be started.

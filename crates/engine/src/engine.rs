@@ -8,7 +8,7 @@ use drydock_agent::Runner;
 use drydock_domain::{
     ChangesetId, Context, Decision, DecisionId, Event, IdPrefix, Name, Plan, PlanId, Project, RunId,
 };
-use drydock_store::{Found, Store};
+use drydock_store::{Found, KeyedRequest, Store};
 use drydock_worktree::{Git, Repository};
 use tokio_util::sync::CancellationToken;
 
@@ -120,6 +120,12 @@ impl Engine {
 
     pub(crate) fn fresh_plan(&self) -> PlanId {
         PlanId::from_random(clock::random())
+    }
+
+    /// Returns a request under a key, with chance and an owner of its own.
+    pub fn keyed_request(&self, key: String, fingerprint: String) -> KeyedRequest {
+        let owner = self.identity().holder("answer a request").owner;
+        KeyedRequest { key, fingerprint, seed: clock::random(), owner }
     }
 
     pub(crate) fn fresh_run(&self) -> RunId {

@@ -31,6 +31,8 @@ pub struct Request {
     pub agent: Option<String>,
     /// Rules for this plan alone.
     pub invariants: Vec<NewInvariant>,
+    /// The id that it gets, when it may have been made before; else a fresh one.
+    pub id: Option<PlanId>,
 }
 
 /// What is to be done.
@@ -77,8 +79,13 @@ impl NewInvariant {
 impl Engine {
     /// Makes a plan: `strategize/queued`, its base pinned to the tip of the project's target.
     pub async fn use_action(&self, request: Request, by: &str) -> Result<Plan, EngineError> {
+        if let Some(id) = &request.id
+            && let Some(plan) = self.store().plan_fetch(id).await?
+        {
+            return Ok(plan);
+        }
         let project = self.project(&request.project).await?;
-        let id = self.fresh_plan();
+        let id = request.id.clone().unwrap_or_else(|| self.fresh_plan());
         let spec = self.spec(&project, request, &id).await?;
         let base_commit = self.target_tip(&project).await?;
         let hold = self.hold(&id, "make the plan").await?;

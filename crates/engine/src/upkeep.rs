@@ -122,6 +122,11 @@ impl Engine {
             .await
             .map_err(|source| EngineError::File { attempt: "list the worktrees".to_owned(), source })?;
         let mut collected = Collected::default();
+        if sweep == Sweep::Remove {
+            // They are old by the clock alone, so there is nothing to prove.
+            let forgotten = self.store().answers_expire().await?;
+            tracing::debug!(forgotten, "answers under old keys");
+        }
         let checks = self.settings().worktrees.join(CHECKS);
         let swept = task::blocking(move || abandoned(&checks, sweep)).await;
         collected.removed = swept.map_err(|source| EngineError::File {

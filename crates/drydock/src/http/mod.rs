@@ -5,6 +5,7 @@ mod decisions;
 mod events;
 mod extract;
 mod guard;
+mod keyed;
 mod local;
 mod patient;
 mod plans;

@@ -1,12 +1,13 @@
 //! Plans: making, listing, showing and steering them.
 
-use axum::extract::State;
+use axum::extract::{Extension, State};
 use drydock_api as api;
 use drydock_domain::{Name, Next, Plan, PlanId};
 use drydock_engine::{Asked, Caller, Engine, EngineError, NewInvariant, Request, shield};
 use drydock_store::PlanFilter;
 
 use super::extract::{Answer, Body, IfMatch, Path, Query, Refused, Sent, invalid, limit};
+use super::keyed::Seed;
 use super::router::Shared;
 use super::view;
 
@@ -20,7 +21,11 @@ fn one(plan: Plan) -> One {
     Ok(Sent(api::OnePlan { plan: view::plan(plan) }))
 }
 
-pub(super) async fn make(State(shared): State<Shared>, Body(new): Body<api::NewPlan>) -> One {
+pub(super) async fn make(
+    State(shared): State<Shared>,
+    seed: Option<Extension<Seed>>,
+    Body(new): Body<api::NewPlan>,
+) -> One {
     let asked = match (new.action, new.task) {
         (Some(name), None) => Asked::Action { name, arguments: new.arguments },
         (None, Some(task)) if new.arguments.is_empty() => Asked::Task(task),
@@ -35,7 +40,9 @@ pub(super) async fn make(State(shared): State<Shared>, Body(new): Body<api::NewP
         }
     };
     let invariants = new.invariants.into_iter().map(rule).collect();
-    let request = Request { asked, project: new.project, profile: new.profile, agent: new.agent, invariants };
+    let id = seed.map(|Extension(Seed(seed))| PlanId::from_random(seed));
+    let request =
+        Request { asked, project: new.project, profile: new.profile, agent: new.agent, invariants, id };
     let by = shared.caller(None).by;
     one(shield(async move { shared.engine.use_action(request, &by).await }).await?)
 }

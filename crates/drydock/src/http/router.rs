@@ -5,15 +5,17 @@ use std::sync::Arc;
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::http::Method;
+use axum::middleware::from_fn_with_state;
 use axum::routing::{delete, get, post};
 use drydock_api::Code;
 use drydock_engine::{Caller, Engine};
 
 use super::extract::{Refused, refused};
+use super::keyed::keyed;
 use super::{backups, decisions, events, plans, registry, upkeep};
 
 /// How large a request may be.
-const BODY_MAX: usize = 4 * 1024 * 1024;
+pub(super) const BODY_MAX: usize = 4 * 1024 * 1024;
 
 /// What every handler works with.
 #[derive(Clone)]
@@ -32,6 +34,7 @@ impl Shared {
 
 /// Returns the router on an engine; `by` is who its requests count as.
 pub(crate) fn router(engine: Engine, by: &str, via: &'static str) -> Router {
+    let shared = Shared { engine, by: by.into(), via };
     let api = Router::new()
         .route("/projects", get(registry::projects).post(registry::project_add))
         .route("/projects/{name}", get(registry::project).delete(registry::project_remove))
@@ -73,12 +76,13 @@ pub(crate) fn router(engine: Engine, by: &str, via: &'static str) -> Router {
         .route("/doctor", get(upkeep::doctor))
         .route("/gc", post(upkeep::collect))
         .method_not_allowed_fallback(other_method)
-        .fallback(unknown);
+        .fallback(unknown)
+        .layer(from_fn_with_state(shared.clone(), keyed));
     Router::new()
         .nest("/api/v1", api)
         .fallback(unknown)
         .layer(DefaultBodyLimit::max(BODY_MAX))
-        .with_state(Shared { engine, by: by.into(), via })
+        .with_state(shared)
 }
 
 async fn unknown() -> Refused {

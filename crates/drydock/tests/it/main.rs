@@ -9,6 +9,7 @@ mod cancelling;
 mod capture;
 mod diverging;
 mod freezing;
+mod keying;
 mod killing;
 mod landing;
 mod racing;

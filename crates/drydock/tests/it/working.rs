@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
-use drydock_testkit::proc::Running;
+use drydock_testkit::proc::{self, Running};
 use drydock_testkit::wait;
 
 use crate::world::{Answer, Kind, LIMIT, World, list};
@@ -17,7 +17,16 @@ pub(crate) struct Server {
 impl Server {
     pub(crate) fn start(world: &World, more: &[&str]) -> Self {
         let listen: &[&str] = if more.contains(&"--listen") { &[] } else { &["--listen", "127.0.0.1:0"] };
-        let running = world.spawn(&[&["serve"], listen, more].concat());
+        Self::of(world.spawn(&[&["serve"], listen, more].concat()))
+    }
+
+    /// Starts one that dies at a point of a commit.
+    pub(crate) fn crashing(world: &World, point: &str) -> Self {
+        let mut command = world.command(&["serve", "--listen", "127.0.0.1:0", "--workers", "0"]);
+        Self::of(proc::spawn(command.env("DRYDOCK_CRASH_AT", point)))
+    }
+
+    fn of(running: Running) -> Self {
         let link = wait::until("the server's address", LIMIT, || {
             let said = running.stderr();
             let at = said.find("http://")?;
@@ -53,6 +62,11 @@ impl Server {
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
         answer
+    }
+
+    /// Waits until it has died.
+    pub(crate) fn died(self) {
+        self.running.wait(LIMIT);
     }
 
     pub(crate) fn stop(self) -> Answer {

@@ -1,0 +1,226 @@
+//! `Idempotency-Key`: whoever is not sure that a request arrived sends it again under the same key, and it is carried
+//! out once. The answer is kept for a day and given again. A request that was cut short by a crash is carried out again
+//! only where that cannot do it twice; elsewhere the asker is told to look.
+
+use std::convert::Infallible;
+use std::time::Duration;
+
+use axum::body::{Body, Bytes, to_bytes};
+use axum::extract::{Request, State};
+use axum::http::header::{CONTENT_TYPE, IF_MATCH};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use drydock_api::{Code, Problem};
+use drydock_engine::shield;
+use drydock_store::{AnswerClaim, KeptAnswer, Keyed, StoreError};
+use ring::digest::{Context, SHA256};
+
+use super::extract::{Refused, refused};
+use super::router::{BODY_MAX, Shared};
+
+const KEY: HeaderName = HeaderName::from_static("idempotency-key");
+const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
+const KEY_MAX: usize = 200;
+/// How long an answer is kept.
+const KEPT: Duration = Duration::from_secs(24 * 60 * 60);
+/// How long a claim on a key lives, and how often it is renewed while the request is carried out: what a crash cut
+/// short is known as such soon.
+const CLAIM_TTL: Duration = Duration::from_secs(15);
+const CLAIM_RENEW: Duration = Duration::from_secs(3);
+/// The longest answer that is kept.
+const ANSWER_MAX: usize = 16 * 1024 * 1024;
+
+/// Chance that is the same each time a request under one key is carried out.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Seed(pub(super) u128);
+
+/// Carries a request out once, however often it is sent under its key.
+pub(super) async fn keyed(State(shared): State<Shared>, request: Request, next: Next) -> Response {
+    if matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS) {
+        return next.run(request).await;
+    }
+    match key(request.headers()) {
+        Ok(None) => next.run(request).await,
+        // To its end even when the asker goes away, so that there is an answer when it comes back.
+        Ok(Some(key)) => {
+            let answered = shield(async move { once(&shared, key, request, next).await }).await;
+            answered.unwrap_or_else(IntoResponse::into_response)
+        }
+        Err(refused) => refused.into_response(),
+    }
+}
+
+fn key(headers: &HeaderMap) -> Result<Option<String>, Refused> {
+    let mut given = headers.get_all(KEY).iter();
+    let wrong = || {
+        let text = format!("Idempotency-Key is not one text of 1 to {KEY_MAX} plain characters");
+        refused(Code::Unparsable, text, "send a random text, such as a UUID, and a new one for each request")
+    };
+    match (given.next(), given.next()) {
+        (None, _) => Ok(None),
+        (Some(_), Some(_)) => Err(wrong()),
+        (Some(value), None) => {
+            let text = value.to_str().map_err(|_| wrong())?.trim();
+            if text.is_empty() || text.len() > KEY_MAX { Err(wrong()) } else { Ok(Some(text.to_owned())) }
+        }
+    }
+}
+
+async fn once(shared: &Shared, key: String, request: Request, next: Next) -> Result<Response, Refused> {
+    let (head, body) = request.into_parts();
+    let body = to_bytes(body, BODY_MAX).await.map_err(|error| {
+        let text = format!("the body could not be read: {error}");
+        refused(Code::Unparsable, text, "send one JSON object, and not a large one")
+    })?;
+    let fingerprint = fingerprint(&head.method, head.uri.path(), head.uri.query(), &head.headers, &body);
+    // Only a plan gets its id from the seed, so only that can be made again without there being two.
+    let is_repeatable = head.method == Method::POST && head.uri.path() == "/plans";
+    let store = shared.engine.store();
+    let asked = shared.engine.keyed_request(key, fingerprint);
+    let claim = match store.answer_claim(asked, CLAIM_TTL, KEPT).await? {
+        Keyed::New(claim) => claim,
+        Keyed::CutShort(claim) if is_repeatable => claim,
+        Keyed::CutShort(claim) => {
+            store.answer_abandon(claim).await?;
+            return Err(unknown());
+        }
+        Keyed::Answered(answer) => return Ok(replayed(answer)),
+        Keyed::UnderWay => {
+            let text = "a request under this key is being carried out";
+            return Err(refused(
+                Code::RequestUnderWay,
+                text,
+                "send it again in a second; the answer will be its own",
+            ));
+        }
+        Keyed::Taken => {
+            let text =
+                "another request was sent under this key: its method, address, If-Match or body differ";
+            return Err(refused(Code::KeyReused, text, "use a new key for a new request"));
+        }
+    };
+    let mut request = Request::from_parts(head, Body::from(body));
+    request.extensions_mut().insert(Seed(claim.seed));
+    let response = tokio::select! {
+        response = next.run(request) => response,
+        never = keep(shared, &claim) => match never {},
+    };
+    settle(shared, claim, response).await
+}
+
+/// Keeps a claim for as long as it is polled.
+async fn keep(shared: &Shared, claim: &AnswerClaim) -> Infallible {
+    loop {
+        tokio::time::sleep(CLAIM_RENEW).await;
+        if let Err(error) = shared.engine.store().answer_renew(claim, CLAIM_TTL).await {
+            tracing::warn!(%error, "could not renew the claim on a key");
+        }
+    }
+}
+
+fn unknown() -> Refused {
+    let text = "an earlier request under this key was cut short, and nobody knows whether it took effect";
+    refused(Code::OutcomeUnknown, text, "look whether it did; if not, send it under a new key")
+}
+
+/// Keeps the answer of what was carried out or is refused for good; what failed on the way stays unknown.
+async fn settle(shared: &Shared, claim: AnswerClaim, response: Response) -> Result<Response, Refused> {
+    let (head, body) = response.into_parts();
+    let body = to_bytes(body, ANSWER_MAX).await.unwrap_or_default();
+    let store = shared.engine.store();
+    let media = head.headers.get(CONTENT_TYPE).and_then(|media| media.to_str().ok()).unwrap_or_default();
+    let settled: Result<(), StoreError> = match fate(head.status, &body) {
+        Fate::Final => {
+            let body = String::from_utf8_lossy(&body).into_owned();
+            let answer = KeptAnswer { status: head.status.as_u16(), media: media.to_owned(), body };
+            store.answer_keep(claim, answer).await
+        }
+        Fate::Passing => store.answer_forget(claim).await,
+        Fate::Unknown => store.answer_abandon(claim).await,
+    };
+    if let Err(error) = settled {
+        tracing::warn!(%error, "an answer is not kept; asked again under its key, it counts as cut short");
+    }
+    Ok(Response::from_parts(head, Body::from(body)))
+}
+
+/// What an answer means for whoever asks again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    /// It is the answer.
+    Final,
+    /// Nothing was done, and it may be later.
+    Passing,
+    /// Something failed, and something may have been done.
+    Unknown,
+}
+
+fn fate(status: StatusCode, body: &Bytes) -> Fate {
+    if status.is_server_error() {
+        return Fate::Unknown;
+    }
+    let code = serde_json::from_slice::<Problem>(body).ok().map(|problem| problem.code);
+    match code {
+        Some(Code::LockHeld | Code::StaleRevision) => Fate::Passing,
+        Some(Code::LeaseLost | Code::Interrupted | Code::Terminated) => Fate::Unknown,
+        Some(_) | None => Fate::Final,
+    }
+}
+
+fn replayed(answer: KeptAnswer) -> Response {
+    let status = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let mut response = (status, answer.body).into_response();
+    response.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));
+    if let Ok(media) = HeaderValue::from_str(&answer.media) {
+        response.headers_mut().insert(CONTENT_TYPE, media);
+    }
+    response
+}
+
+/// Returns what tells a request from every other: each part with its length before it, so that none runs into the next.
+fn fingerprint(method: &Method, path: &str, query: Option<&str>, headers: &HeaderMap, body: &[u8]) -> String {
+    let expected = headers.get(IF_MATCH).map(HeaderValue::as_bytes).unwrap_or_default();
+    let mut digest = Context::new(&SHA256);
+    for part in
+        [method.as_str().as_bytes(), path.as_bytes(), query.unwrap_or_default().as_bytes(), expected, body]
+    {
+        digest.update(&(part.len() as u64).to_be_bytes());
+        digest.update(part);
+    }
+    digest.finish().as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_part_of_a_request_makes_it_another() {
+        let none = HeaderMap::new();
+        let expecting = HeaderMap::from_iter([(IF_MATCH, HeaderValue::from_static("1"))]);
+        let all = [
+            fingerprint(&Method::POST, "/a", None, &none, b""),
+            fingerprint(&Method::PUT, "/a", None, &none, b""),
+            fingerprint(&Method::POST, "/", Some("a"), &none, b""),
+            fingerprint(&Method::POST, "/a", None, &expecting, b""),
+            fingerprint(&Method::POST, "/a", None, &none, b"1"),
+        ];
+        for (place, one) in all.iter().enumerate() {
+            assert_eq!(all.iter().position(|other| other == one), Some(place));
+        }
+    }
+
+    #[test]
+    fn only_what_is_final_is_kept() {
+        let problem = |code: Code| {
+            let body = Bytes::from(serde_json::to_vec(&Problem::new(code.clone(), "x")).unwrap());
+            fate(StatusCode::from_u16(code.status()).unwrap(), &body)
+        };
+        assert_eq!(fate(StatusCode::OK, &Bytes::from_static(b"{}")), Fate::Final);
+        assert_eq!(problem(Code::UnknownOption), Fate::Final);
+        assert_eq!(problem(Code::LockHeld), Fate::Passing);
+        assert_eq!(problem(Code::StoreBusy), Fate::Unknown);
+        assert_eq!(problem(Code::LeaseLost), Fate::Unknown);
+    }
+}
