@@ -97,7 +97,7 @@ fn shared_pipe() -> io::Result<(Receiver, Stdio, Stdio)> {
     Ok((Receiver::from_owned_fd(reader.into())?, writer.into(), second.into()))
 }
 
-fn ending(end: End, limits: Limits, tail: String) -> Ending {
+pub(crate) fn ending(end: End, limits: Limits, tail: String) -> Ending {
     match end {
         End::Itself(Exit::Code(0)) => Ending::Finished,
         End::Itself(Exit::Code(code)) => Ending::Failed { code, tail },

@@ -38,6 +38,13 @@ pub enum Ending {
         /// The limit in bytes.
         limit: u64,
     },
+    /// It did not do its work, and its protocol shows why: it gave up, or broke off, or said what cannot be read.
+    Unfinished {
+        /// What happened, to go on after its name.
+        reason: String,
+        /// The last lines it wrote.
+        tail: String,
+    },
     /// It used more than its limit and was killed.
     LimitExceeded {
         /// What it used too much of.

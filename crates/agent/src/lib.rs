@@ -1,9 +1,11 @@
-//! The only starter of processes other than git: agents that are programs, agents that are scripts, and shell commands.
+//! The only starter of processes other than git: agents that are programs, that speak the Agent Client Protocol or that
+//! are scripts, and shell commands.
 //!
 //! Every process started here lives under a *keeper*, a copy of our own binary that outlives neither drydock nor the
 //! run and takes every descendant with it (`keeper`). Nothing here knows plans, stores or worktrees; nothing here
-//! decides what an ending means. The Agent Client Protocol is not here yet.
+//! decides what an ending means.
 
+mod acp;
 mod command;
 mod duration;
 mod ending;
@@ -27,7 +29,7 @@ pub use keeper::keep;
 pub use message::{AskOption, Message, Opinion};
 pub use runner::{Runner, Running};
 pub use sandbox::{Landlock, Reads, Resource, Sandbox, SandboxMode, landlock};
-pub use signal::{Signal, Stream};
+pub use signal::{Activity, Changed, Signal, Step, Stream};
 pub use spec::{AgentSpec, SpecError};
 pub use supervise::STOP_GRACE;
 pub use task::{RunDirs, Task};

@@ -24,15 +24,15 @@ const DRAIN_PATIENCE: Duration = Duration::from_secs(2);
 const CHUNK: usize = 16 * 1024;
 
 /// A stream of a run, read to its end; given up when the run is over and somebody still holds the stream open.
-pub(crate) struct Drain<'a, R> {
+pub(crate) struct Drain<R> {
     from: R,
-    over: &'a CancellationToken,
+    over: CancellationToken,
     chunk: Vec<u8>,
 }
 
-impl<'a, R: AsyncRead + Unpin> Drain<'a, R> {
-    pub(crate) fn new(from: R, over: &'a CancellationToken) -> Self {
-        Self { from, over, chunk: vec![0; CHUNK] }
+impl<R: AsyncRead + Unpin> Drain<R> {
+    pub(crate) fn new(from: R, over: &CancellationToken) -> Self {
+        Self { from, over: over.clone(), chunk: vec![0; CHUNK] }
     }
 
     /// Returns the next bytes, or nothing at the end.
@@ -99,8 +99,7 @@ impl Sink {
             if self.exceeded.is_cancelled() {
                 continue;
             }
-            let before = self.written.fetch_add(chunk.len() as u64, Ordering::Relaxed);
-            let exceeds = before + chunk.len() as u64 > self.limit;
+            let exceeds = self.counted(chunk.len());
             for line in lines.split(chunk) {
                 self.pass(stream, line).await;
             }
@@ -113,9 +112,32 @@ impl Sink {
         }
     }
 
+    /// Counts what was read, and stops the run when it is too much.
+    pub(crate) fn count(&self, bytes: usize) {
+        if self.counted(bytes) {
+            self.exceeded.cancel();
+        }
+    }
+
+    fn counted(&self, bytes: usize) -> bool {
+        let before = self.written.fetch_add(bytes as u64, Ordering::Relaxed);
+        before + bytes as u64 > self.limit
+    }
+
     async fn pass(&self, stream: Stream, line: Line) {
         self.tail.lock().unwrap_or_else(PoisonError::into_inner).push(&line);
-        let signal = line.into_signal(stream);
+        self.tell(line.into_signal(stream)).await;
+    }
+
+    /// Passes on a line that is log whatever it looks like.
+    pub(crate) async fn log(&self, text: &str) {
+        let line = Line::of(text.as_bytes(), 0);
+        self.tail.lock().unwrap_or_else(PoisonError::into_inner).push(&line);
+        self.tell(Signal::Log { stream: Stream::Stdout, line: line.shown() }).await;
+    }
+
+    /// Passes on a signal as soon as the receiver has room.
+    pub(crate) async fn tell(&self, signal: Signal) {
         let permit = tokio::select! {
             biased;
             permit = self.signals.reserve() => permit.ok(),

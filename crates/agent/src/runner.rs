@@ -12,6 +12,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use crate::acp::{self, Conversed, Converser, Goal};
 use crate::command::{self, Limits};
 use crate::ending::{Ending, ShellResult};
 use crate::environment;
@@ -21,7 +22,7 @@ use crate::sandbox::{Floor, Resources, Sandbox, describe, landlock};
 use crate::scripted;
 use crate::signal::Signal;
 use crate::spec::{AgentSpec, Protocol};
-use crate::supervise::Launch;
+use crate::supervise::{Input, Launch};
 use crate::task::{RunDirs, Task};
 
 /// A run in progress. Dropping it kills everything the run started, at once.
@@ -74,6 +75,19 @@ impl Runner {
         signals: mpsc::Sender<Signal>,
         stop: CancellationToken,
     ) -> Running<Result<Ending, StartError>> {
+        let run = self.start(spec, task, dirs, Goal::Work, signals, stop);
+        Box::pin(async move { run.await.map(|done| done.ending) })
+    }
+
+    fn start(
+        &self,
+        spec: &AgentSpec,
+        task: &Task,
+        dirs: &RunDirs,
+        goal: Goal,
+        signals: mpsc::Sender<Signal>,
+        stop: CancellationToken,
+    ) -> Running<Result<Conversed, StartError>> {
         let (launcher, spec, task, dirs) = (self.launcher.clone(), spec.clone(), task.clone(), dirs.clone());
         let resources = spec.resources().over(self.sandbox.resources());
         let mode = self.sandbox.mode_for(spec.sandbox(), self.floor);
@@ -94,13 +108,26 @@ impl Runner {
                 argv,
                 cwd: dirs.worktree.clone(),
                 env: env.clone(),
-                stdin: json.clone().into_bytes(),
+                stdin: Input::Bytes(json.clone().into_bytes()),
                 terms: terms.clone(),
             };
-            match spec.how() {
+            let ending = match spec.how() {
                 Protocol::Command { argv } => {
                     let argv = argv.iter().map(OsString::from).collect();
                     command::listen(&launcher, launch(argv), limits, signals, stop).await
+                }
+                Protocol::Acp { argv, permissions, message_max } => {
+                    let argv = argv.iter().map(OsString::from).collect();
+                    let converser = Converser {
+                        launcher: &launcher,
+                        task: &task,
+                        dirs: &dirs,
+                        permissions: permissions.clone(),
+                        message_max: *message_max,
+                        limits,
+                        goal,
+                    };
+                    return acp::converse(converser, launch(argv), signals, stop).await;
                 }
                 Protocol::Scripted { script } => {
                     let stage = scripted::Stage {
@@ -114,7 +141,25 @@ impl Runner {
                     };
                     scripted::play(script, &stage).await
                 }
-            }
+            };
+            Ok(Conversed { ending: ending?, greeting: None })
+        })
+    }
+
+    /// Starts an agent that speaks a protocol, greets it and lets it go; returns how that ended and who it said it is.
+    /// An agent that does not is only started, by `agent`.
+    pub fn greet(
+        &self,
+        spec: &AgentSpec,
+        task: &Task,
+        dirs: &RunDirs,
+        stop: CancellationToken,
+    ) -> Running<Result<(Ending, Option<String>), StartError>> {
+        let (signals, mut heard) = mpsc::channel(1);
+        let run = self.start(spec, task, dirs, Goal::Greet, signals, stop);
+        Box::pin(async move {
+            let (done, ()) = tokio::join!(run, async { while heard.recv().await.is_some() {} });
+            done.map(|done| (done.ending, done.greeting))
         })
     }
 
@@ -134,7 +179,8 @@ impl Runner {
         Box::pin(async move {
             prepare(&dirs.worktree, &dirs.temp).await?;
             let terms = Terms { cage: cage?, resources };
-            let launch = Launch { argv, cwd: dirs.worktree, env: env?, stdin: Vec::new(), terms };
+            let launch =
+                Launch { argv, cwd: dirs.worktree, env: env?, stdin: Input::Bytes(Vec::new()), terms };
             command::collect(&launcher, launch, timeout, stop).await
         })
     }
@@ -156,7 +202,7 @@ impl Runner {
         Box::pin(async move {
             make_private(&cwd).await?;
             let terms = Terms { cage: None, resources: Resources::default() };
-            let launch = Launch { argv, cwd, env: env?, stdin, terms };
+            let launch = Launch { argv, cwd, env: env?, stdin: Input::Bytes(stdin), terms };
             command::collect(&launcher, launch, timeout, stop).await
         })
     }

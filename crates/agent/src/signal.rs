@@ -1,5 +1,7 @@
 //! What a running agent says while it runs.
 
+use serde::Serialize;
+
 use crate::message::Message;
 
 /// One thing an agent said, in the order in which its stream said it.
@@ -14,6 +16,8 @@ pub enum Signal {
     },
     /// A line that is a message to drydock.
     Message(Message),
+    /// Something it does, as its protocol tells.
+    Activity(Activity),
     /// A line that was meant as a message but cannot be read as one.
     Garbled {
         /// The line as it came.
@@ -21,6 +25,72 @@ pub enum Signal {
         /// What is wrong with it.
         reason: String,
     },
+}
+
+/// What an agent does, where its protocol says so.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub enum Activity {
+    /// It made or changed its plan.
+    Plan {
+        /// The steps, the first few of them.
+        steps: Vec<Step>,
+    },
+    /// It uses a tool, or that use came to something.
+    Tool {
+        /// Its own name for this use.
+        id: String,
+        /// What it does, in its own words.
+        title: String,
+        /// The kind of tool: `read`, `edit`, `delete`, `move`, `search`, `execute`, `think`, `fetch`, `other`.
+        kind: &'static str,
+        /// `pending`, `in_progress`, `completed` or `failed`.
+        status: &'static str,
+        /// The files it touches, the first few of them.
+        paths: Vec<String>,
+        /// What it says it changed, the first few files.
+        diffs: Vec<Changed>,
+    },
+    /// It asked whether it may.
+    Permission {
+        /// What it wants to do.
+        title: String,
+        /// The kind of tool.
+        kind: &'static str,
+        /// `allowed`, `rejected` or `asked`.
+        answer: &'static str,
+    },
+}
+
+impl Activity {
+    /// Returns what it is called in events.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Plan { .. } => "plan",
+            Self::Tool { .. } => "tool",
+            Self::Permission { .. } => "permission",
+        }
+    }
+}
+
+/// One step of an agent's plan.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Step {
+    /// What is to be done.
+    pub text: String,
+    /// `pending`, `in_progress` or `completed`.
+    pub status: &'static str,
+}
+
+/// A file that a tool changed, as the agent says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Changed {
+    /// Which file.
+    pub path: String,
+    /// How many lines it had.
+    pub lines_before: usize,
+    /// How many it has.
+    pub lines_after: usize,
 }
 
 /// The stream a line came from.

@@ -6,17 +6,23 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
+use crate::acp::Permissions;
 use crate::sandbox::{SandboxMode, Size, WrittenResources};
 use crate::{duration, environment};
 
 const TIMEOUT_DEFAULT: Duration = Duration::from_secs(30 * 60);
 const OUTPUT_DEFAULT_MAX: u64 = 16 * 1024 * 1024;
+/// What an agent that tells of every step writes in a long run.
+const ACP_OUTPUT_DEFAULT_MAX: u64 = 256 * 1024 * 1024;
+const MESSAGE_DEFAULT_MAX: usize = 8 * 1024 * 1024;
+const MESSAGE_MIN: usize = 1024;
 
 /// One agent: how it is started, what it sees of the environment, and its limits.
 ///
-/// Written as `protocol = "command"` with `command = [program, arguments…]`, or `protocol = "scripted"` with
-/// `script = "file.toml"`; and for both `env`, `pass_env`, `timeout` (30m unless said), `output_max` in bytes
-/// (16 MiB unless said), and in place of what `[sandbox]` says `sandbox`, `memory_max`, `processes_max` and
+/// Written as `protocol = "command"` with `command = [program, arguments…]`, `protocol = "acp"` with the same and
+/// `permissions` and `message_max` (8 MiB unless said), or `protocol = "scripted"` with `script = "file.toml"`; and
+/// for all `env`, `pass_env`, `timeout` (30m unless said), `output_max` in bytes
+/// (16 MiB unless said, 256 MiB for acp), and in place of what `[sandbox]` says `sandbox`, `memory_max`, `processes_max` and
 /// `files_max`. Unknown keys are refused.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "Written")]
@@ -30,10 +36,11 @@ pub struct AgentSpec {
     resources: WrittenResources,
 }
 
-/// How drydock and the agent talk. The Agent Client Protocol becomes a third case.
+/// How drydock and the agent talk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Protocol {
     Command { argv: Vec<String> },
+    Acp { argv: Vec<String>, permissions: Permissions, message_max: usize },
     Scripted { script: PathBuf },
 }
 
@@ -48,6 +55,14 @@ impl AgentSpec {
         Self::checked(Written {
             command: Some(argv.into_iter().map(Into::into).collect()),
             ..Written::of(ProtocolName::Command)
+        })
+    }
+
+    /// Describes a program that speaks the Agent Client Protocol.
+    pub fn acp<S: Into<String>>(argv: impl IntoIterator<Item = S>) -> Result<Self, SpecError> {
+        Self::checked(Written {
+            command: Some(argv.into_iter().map(Into::into).collect()),
+            ..Written::of(ProtocolName::Acp)
         })
     }
 
@@ -111,6 +126,7 @@ impl AgentSpec {
     pub fn protocol(&self) -> &'static str {
         match self.protocol {
             Protocol::Command { .. } => "command",
+            Protocol::Acp { .. } => "acp",
             Protocol::Scripted { .. } => "scripted",
         }
     }
@@ -118,7 +134,7 @@ impl AgentSpec {
     /// Returns what is run, for people to read: the command line or the script's path.
     pub fn summary(&self) -> String {
         match &self.protocol {
-            Protocol::Command { argv } => argv.join(" "),
+            Protocol::Command { argv } | Protocol::Acp { argv, .. } => argv.join(" "),
             Protocol::Scripted { script } => script.display().to_string(),
         }
     }
@@ -153,25 +169,7 @@ impl AgentSpec {
     }
 
     fn checked(written: Written) -> Result<Self, SpecError> {
-        let protocol = match (written.protocol, written.command, written.script) {
-            (ProtocolName::Command, Some(argv), None) => {
-                check_argv(&argv)?;
-                Protocol::Command { argv }
-            }
-            (ProtocolName::Scripted, None, Some(script)) => Protocol::Scripted { script },
-            (ProtocolName::Command, None, _) => {
-                return refused("protocol \"command\" needs `command = [program, arguments…]`");
-            }
-            (ProtocolName::Command, Some(_), Some(_)) => {
-                return refused("`script` belongs to protocol \"scripted\", this is \"command\"");
-            }
-            (ProtocolName::Scripted, _, None) => {
-                return refused("protocol \"scripted\" needs `script = \"file.toml\"`");
-            }
-            (ProtocolName::Scripted, Some(_), Some(_)) => {
-                return refused("`command` belongs to protocol \"command\", this is \"scripted\"");
-            }
-        };
+        let protocol = protocol(&written)?;
         for (name, value) in &written.env {
             check_variable(name, value)?;
         }
@@ -185,6 +183,7 @@ impl AgentSpec {
         let output_max = match written.output_max {
             Some(0) => return refused("output_max must be at least 1"),
             Some(bytes) => bytes,
+            None if matches!(protocol, Protocol::Acp { .. }) => ACP_OUTPUT_DEFAULT_MAX,
             None => OUTPUT_DEFAULT_MAX,
         };
         let resources =
@@ -208,6 +207,8 @@ struct Written {
     pass_env: Vec<String>,
     timeout: Option<String>,
     output_max: Option<u64>,
+    permissions: Option<Permissions>,
+    message_max: Option<usize>,
     sandbox: Option<SandboxMode>,
     memory_max: Option<Size>,
     processes_max: Option<u64>,
@@ -217,6 +218,7 @@ struct Written {
 #[derive(Clone, Copy, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum ProtocolName {
+    Acp,
     Command,
     Scripted,
 }
@@ -231,6 +233,8 @@ impl Written {
             pass_env: Vec::new(),
             timeout: None,
             output_max: None,
+            permissions: None,
+            message_max: None,
             sandbox: None,
             memory_max: None,
             processes_max: None,
@@ -244,6 +248,41 @@ impl TryFrom<Written> for AgentSpec {
 
     fn try_from(written: Written) -> Result<Self, SpecError> {
         Self::checked(written)
+    }
+}
+
+/// Finds out how the agent is talked to; a key that belongs to another protocol is refused.
+fn protocol(written: &Written) -> Result<Protocol, SpecError> {
+    let acp = matches!(written.protocol, ProtocolName::Acp);
+    if !acp && (written.permissions.is_some() || written.message_max.is_some()) {
+        return refused("`permissions` and `message_max` belong to protocol \"acp\"");
+    }
+    match (written.protocol, &written.command, &written.script) {
+        (ProtocolName::Command, Some(argv), None) => {
+            check_argv(argv)?;
+            Ok(Protocol::Command { argv: argv.clone() })
+        }
+        (ProtocolName::Acp, Some(argv), None) => {
+            check_argv(argv)?;
+            let message_max = written.message_max.unwrap_or(MESSAGE_DEFAULT_MAX);
+            if message_max < MESSAGE_MIN {
+                return refused("message_max must be at least 1024");
+            }
+            let permissions = written.permissions.clone().unwrap_or_default();
+            Ok(Protocol::Acp { argv: argv.clone(), permissions, message_max })
+        }
+        (ProtocolName::Scripted, None, Some(script)) => Ok(Protocol::Scripted { script: script.clone() }),
+        (ProtocolName::Command, None, _) => {
+            refused("protocol \"command\" needs `command = [program, arguments…]`")
+        }
+        (ProtocolName::Acp, None, _) => refused("protocol \"acp\" needs `command = [program, arguments…]`"),
+        (ProtocolName::Command | ProtocolName::Acp, Some(_), Some(_)) => {
+            refused("`script` belongs to protocol \"scripted\", and `command` to the others")
+        }
+        (ProtocolName::Scripted, _, None) => refused("protocol \"scripted\" needs `script = \"file.toml\"`"),
+        (ProtocolName::Scripted, Some(_), Some(_)) => {
+            refused("`command` belongs to protocol \"command\" or \"acp\", this is \"scripted\"")
+        }
     }
 }
 

@@ -6,7 +6,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -46,8 +46,16 @@ pub(crate) struct Launch {
     pub(crate) argv: Vec<OsString>,
     pub(crate) cwd: PathBuf,
     pub(crate) env: Environment,
-    pub(crate) stdin: Vec<u8>,
+    pub(crate) stdin: Input,
     pub(crate) terms: Terms,
+}
+
+/// The standard input of what is started.
+pub(crate) enum Input {
+    /// These bytes and their end.
+    Bytes(Vec<u8>),
+    /// A pipe whose other end somebody holds.
+    Pipe(OwnedFd),
 }
 
 /// Why a run ended: by itself, or because of us.
@@ -92,7 +100,12 @@ pub(crate) async fn start(
 ) -> Result<Kept, StartError> {
     let program = launch.argv.first().map(|word| word.to_string_lossy().into_owned()).unwrap_or_default();
     let (own, keepers) = StdUnixStream::pair().map_err(|error| no_keeper(launcher, error))?;
-    let mut kept = spawn(launcher, &launch, keepers, stdout, stderr)
+    let pipe = match &launch.stdin {
+        Input::Bytes(_) => None,
+        Input::Pipe(pipe) => Some(pipe.as_fd()),
+    };
+    let mut kept = wire::send_input(&own, pipe)
+        .and_then(|()| spawn(launcher, &launch, keepers, stdout, stderr))
         .and_then(|keeper| Kept::over(own, keeper))
         .map_err(|error| no_keeper(launcher, error))?;
     match timeout(START_PATIENCE, kept.open(&launch)).await {
@@ -163,7 +176,11 @@ impl Kept {
     }
 
     async fn open(&mut self, launch: &Launch) -> io::Result<Option<Report>> {
-        let opening = wire::opening(&launch.terms, &launch.stdin)?;
+        let input = match &launch.stdin {
+            Input::Bytes(bytes) => bytes.as_slice(),
+            Input::Pipe(_) => &[],
+        };
+        let opening = wire::opening(&launch.terms, input)?;
         if let Err(error) = self.orders.write_all(&opening).await {
             // It ended without reading; the missing report says so better than a broken pipe.
             tracing::debug!(%error, "a keeper did not read its opening");

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use drydock_agent::{AgentSpec, Ending, RunDirs, Task};
 use drydock_domain::{Lock, LockId, Plan, Timestamp};
-use tokio::sync::mpsc;
 
 use crate::engine::{Engine, one, prefix};
 use crate::error::EngineError;
@@ -18,8 +17,6 @@ use crate::upkeep::Grade;
 pub(crate) const CHECKS: &str = "checks";
 /// How long an agent that is only checked may take.
 const CHECK_MAX: Duration = Duration::from_secs(30);
-/// How much of what it says is listened to.
-const CHECK_SIGNALS: usize = 64;
 
 /// What a plan changes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -144,18 +141,15 @@ impl Engine {
             base: String::new(),
         };
         let began = tokio::time::Instant::now();
-        let (signals, mut heard) = mpsc::channel(CHECK_SIGNALS);
-        let stop = self.stopping().clone();
-        let (ended, ()) = tokio::join!(self.runner().agent(&spec, &job, &dirs, signals, stop), async {
-            while heard.recv().await.is_some() {}
-        });
+        let ended = self.runner().greet(&spec, &job, &dirs, self.stopping().clone()).await;
         let took = began.elapsed();
         if let Err(error) = task::blocking(move || std::fs::remove_dir_all(made)).await {
             tracing::warn!(%error, "could not remove the directory of a check; `drydock gc` will");
         }
         let (grade, text, hint) = match ended {
-            Ok(Ending::Finished) => (Grade::Good, "it started and finished".to_owned(), None),
-            Ok(ending) => {
+            Ok((Ending::Finished, Some(name))) => (Grade::Good, format!("it answered: {name}"), None),
+            Ok((Ending::Finished, None)) => (Grade::Good, "it started and finished".to_owned(), None),
+            Ok((ending, _)) => {
                 let text = format!("it started, and then {}", crate::phase::wording(&ending));
                 (Grade::Doubtful, text, Some("run it by hand with the same words".to_owned()))
             }

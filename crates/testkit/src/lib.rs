@@ -5,5 +5,6 @@
 
 pub mod postgres;
 pub mod proc;
+pub mod program;
 pub mod repo;
 pub mod wait;

@@ -10,7 +10,7 @@
 
 use std::ffi::OsString;
 use std::io::{self, Read, Write};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::{ChildStdin, Command, ExitCode, Stdio};
@@ -75,8 +75,9 @@ fn life(argv: &[OsString]) -> io::Result<ExitCode> {
     control.local_addr().map_err(only_by_drydock)?;
     settle()?;
     // An end of the stream in here means that drydock died or gave up before anything was started.
+    let pipe = wire::receive_input(&control)?;
     let (terms, input) = wire::read_opening(&mut &control)?;
-    let (agent, stdin) = match start(argv, &terms) {
+    let (agent, stdin) = match start(argv, &terms, pipe) {
         Ok(started) => started,
         Err(report) => {
             wire::write_report(&mut &control, &report)?;
@@ -85,7 +86,9 @@ fn life(argv: &[OsString]) -> io::Result<ExitCode> {
     };
     // From here on no `?`: whatever fails, the agent must not be left alone.
     let (happenings, happened) = mpsc::channel();
-    thread::spawn(move || feed(stdin, &input));
+    if let Some(stdin) = stdin {
+        thread::spawn(move || feed(stdin, &input));
+    }
     thread::spawn({
         let happenings = happenings.clone();
         move || reap(agent, &happenings)
@@ -120,31 +123,36 @@ fn settle() -> io::Result<()> {
 }
 
 /// Starts the agent on a thread that is first locked in, so that the agent is and the keeper is not.
-fn start(argv: &[OsString], terms: &Terms) -> Result<(Pid, ChildStdin), Report> {
+fn start(
+    argv: &[OsString],
+    terms: &Terms,
+    pipe: Option<OwnedFd>,
+) -> Result<(Pid, Option<ChildStdin>), Report> {
     let refused = |error: io::Error| Report::Refused { errno: error.raw_os_error(), text: error.to_string() };
     limits::lower(&terms.resources).map_err(refused)?;
-    let confined = || {
+    let confined = move || {
         if let Some(cage) = &terms.cage {
             confine(cage).map_err(|error| Report::Unconfined { text: error.to_string() })?;
         }
-        spawn(argv).map_err(refused)
+        spawn(argv, pipe).map_err(refused)
     };
     let died = || Report::Unconfined { text: "the thread that starts the agent died".to_owned() };
     thread::scope(|scope| scope.spawn(confined).join().unwrap_or_else(|_| Err(died())))
 }
 
-/// Starts the agent in a process group of its own, with our working directory, environment, output and error.
-fn spawn(argv: &[OsString]) -> io::Result<(Pid, ChildStdin)> {
+/// Starts the agent in a process group of its own, with our working directory, environment, output and error. Its input
+/// is the pipe, or one that we feed.
+fn spawn(argv: &[OsString], pipe: Option<OwnedFd>) -> io::Result<(Pid, Option<ChildStdin>)> {
     let (program, arguments) = argv
         .split_first()
         .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "no program was named"))?;
     let mut child = Command::new(program)
         .args(arguments)
         .env(KEEPER, std::process::id().to_string())
-        .stdin(Stdio::piped())
+        .stdin(pipe.map_or_else(Stdio::piped, Stdio::from))
         .process_group(0)
         .spawn()?;
-    let stdin = child.stdin.take().expect("the standard input was asked for as a pipe two lines above");
+    let stdin = child.stdin.take();
     let pid = Pid::from_raw(child.id().cast_signed()).expect("a started process has a number above zero");
     Ok((pid, stdin))
 }

@@ -1,6 +1,6 @@
 //! What drydock and a keeper say to each other, over one socket that is the keeper's standard input.
 //!
-//! To the keeper: the terms of the run and the agent's standard input, each as a length (8 bytes, little endian) and so
+//! To the keeper: one byte, with the reading end of a pipe attached when the agent's standard input is to stay open; the terms of the run and the agent's standard input, each as a length (8 bytes, little endian) and so
 //! many bytes, and from then on orders of one byte. The end of the stream is an order too, the strongest one: *kill
 //! everything now*. The kernel gives that order for us when drydock dies, whatever it dies of.
 //!
@@ -12,8 +12,14 @@
 //!
 //! To drydock: reports, one JSON object per line.
 
-use std::io::{self, Read, Write};
+use std::io::{self, IoSlice, IoSliceMut, Read, Write};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
+    SendFlags, recvmsg, sendmsg,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::sandbox::{Cage, Resource, Resources};
@@ -54,7 +60,35 @@ pub(crate) enum Exit {
     Signal(i32),
 }
 
-/// Returns the first bytes that drydock sends.
+/// Sends the very first byte, and with it the pipe that becomes the agent's standard input, if there is one.
+pub(crate) fn send_input(to: impl AsFd, pipe: Option<BorrowedFd<'_>>) -> io::Result<()> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut attached = SendAncillaryBuffer::new(&mut space);
+    let pipes: Vec<BorrowedFd<'_>> = pipe.into_iter().collect();
+    if !pipes.is_empty() && !attached.push(SendAncillaryMessage::ScmRights(&pipes)) {
+        return Err(io::Error::other("no room to attach a pipe"));
+    }
+    sendmsg(to, &[IoSlice::new(&[0])], &mut attached, SendFlags::NOSIGNAL)?;
+    Ok(())
+}
+
+/// Receives the very first byte and what is attached to it.
+pub(crate) fn receive_input(from: impl AsFd) -> io::Result<Option<OwnedFd>> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut attached = RecvAncillaryBuffer::new(&mut space);
+    let mut byte = [0];
+    let received = recvmsg(from, &mut [IoSliceMut::new(&mut byte)], &mut attached, RecvFlags::CMSG_CLOEXEC)?;
+    if received.bytes == 0 {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    let pipes = attached.drain().filter_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(pipes) => Some(pipes),
+        _ => None,
+    });
+    Ok(pipes.flatten().next())
+}
+
+/// Returns the bytes that follow.
 pub(crate) fn opening(terms: &Terms, input: &[u8]) -> io::Result<Vec<u8>> {
     let terms = serde_json::to_vec(terms)?;
     let mut bytes = Vec::with_capacity(16 + terms.len() + input.len());

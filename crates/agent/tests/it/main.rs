@@ -10,6 +10,7 @@ mod leaving_nothing;
 mod output;
 mod scripts;
 mod shell;
+mod speaking;
 mod starting;
 mod telling;
 mod world;

@@ -81,11 +81,24 @@ fn of_agent(what: &str, data: &Value) -> String {
         ("output", _) => texts(&data["lines"]).last().copied().unwrap_or_default().to_owned(),
         ("choice", _) => format!("chose {}: {}", text(data, "chosen"), text(data, "question")),
         ("progress", Some(said)) => said,
+        ("tool", _) => format!("{}: {} ({})", text(data, "kind"), text(data, "title"), text(data, "status")),
+        ("plan", _) => match current_step(data) {
+            Some(step) => format!("{who} plans: {step}"),
+            None => format!("{who} made a plan"),
+        },
+        ("permission", _) => format!("{}: {}", text(data, "answer"), text(data, "title")),
         ("ended", Some(said)) => format!("{who} {said}"),
         ("checkpoint", Some(said)) => format!("checkpoint: {said}"),
         (_, Some(said)) => format!("{who} {what}: {said}"),
         (_, None) => format!("{who} {what}"),
     }
+}
+
+/// Returns the step that an agent is at, or is to begin with.
+fn current_step(data: &Value) -> Option<String> {
+    let steps = data["steps"].as_array()?;
+    let at = |status: &str| steps.iter().find(|step| step["status"] == status);
+    at("in_progress").or_else(|| at("pending")).map(|step| text(step, "text"))
 }
 
 fn of_decision(what: &str, data: &Value) -> String {
@@ -185,6 +198,17 @@ mod tests {
             ("invariant.enforced", json!({"at": "apply", "findings": []}), "no invariants before apply"),
             ("agent.started", json!({"agent": "writer"}), "writer started"),
             ("agent.choice", json!({"question": "Which?", "chosen": "a"}), "chose a: Which?"),
+            (
+                "agent.tool",
+                json!({"agent": "w", "title": "make", "kind": "execute", "status": "failed"}),
+                "execute: make (failed)",
+            ),
+            (
+                "agent.plan",
+                json!({"agent": "w", "steps": [{"text": "a", "status": "pending"}]}),
+                "w plans: a",
+            ),
+            ("agent.permission", json!({"title": "make", "answer": "allowed"}), "allowed: make"),
             ("changeset.sealed", json!({"entries": 3}), "changed paths recorded: 3"),
             ("moon.risen", json!({"full": true}), "moon.risen {\"full\":true}"),
             ("moon.risen", json!({}), "moon.risen"),

@@ -19,6 +19,7 @@ mod refusing;
 mod sandboxing;
 mod shared;
 mod signals;
+mod speaking;
 mod steering;
 mod streaming;
 mod transitions;

@@ -140,7 +140,8 @@ impl Scope<'_> {
             Ok(
                 Ending::Failed { tail, .. }
                 | Ending::Killed { tail, .. }
-                | Ending::LimitExceeded { tail, .. },
+                | Ending::LimitExceeded { tail, .. }
+                | Ending::Unfinished { tail, .. },
             ) => failed(ErrorClass::AgentFailed, format!("agent {name} {how}{}", said(&tail))),
             Ok(Ending::TimedOut { tail, .. }) => {
                 failed(ErrorClass::AgentTimedOut, format!("agent {name} {how}{}", said(&tail)))
@@ -176,6 +177,7 @@ pub(crate) fn wording(ending: &Ending) -> String {
         Ending::Stopped => "was stopped".to_owned(),
         Ending::OutputExceeded { limit } => format!("wrote more than {limit} bytes"),
         Ending::LimitExceeded { what, max, .. } => format!("used more than {max} {what}"),
+        Ending::Unfinished { reason, .. } => reason.clone(),
     }
 }
 
@@ -244,7 +246,11 @@ impl<'a> Listener<'a> {
     async fn hear(&mut self, signal: Signal) -> Result<(), EngineError> {
         match signal {
             Signal::Log { line, .. } => self.line(&line),
-            Signal::Garbled { .. } | Signal::Message(_) if self.messages >= MESSAGES_MAX => self.unsaid += 1,
+            Signal::Garbled { .. } | Signal::Message(_) | Signal::Activity(_)
+                if self.messages >= MESSAGES_MAX =>
+            {
+                self.unsaid += 1;
+            }
             Signal::Garbled { line, reason } => {
                 self.messages += 1;
                 self.line(&line);
@@ -254,6 +260,11 @@ impl<'a> Listener<'a> {
             Signal::Message(message) => {
                 self.messages += 1;
                 self.message(message).await?;
+            }
+            Signal::Activity(activity) => {
+                self.messages += 1;
+                self.flush().await?;
+                self.scope.note(told(self.agent, &activity)).await?;
             }
         }
         Ok(())
@@ -312,4 +323,12 @@ impl<'a> Listener<'a> {
         };
         self.scope.note(event).await
     }
+}
+
+/// What an agent does, as its protocol tells, as an event.
+fn told(agent: &str, activity: &drydock_agent::Activity) -> Event {
+    let what = activity.name();
+    let mut details = json!(activity);
+    details["agent"] = json!(agent);
+    Event::Agent { what, details }
 }

@@ -1,0 +1,319 @@
+//! One conversation with an agent: greet it, open a session in the worktree, give it the task, hear it out, let it go.
+//!
+//! The process belongs to our keeper as any other; the protocol's crate gets two streams of lines and nothing else. A
+//! conversation ends when the agent has answered the task, when it broke off, or when we stop it: then it is told so by
+//! the protocol first, and as a process after that.
+
+use std::ffi::OsString;
+use std::io;
+use std::process::Stdio;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use agent_client_protocol::schema::ProtocolVersion;
+use agent_client_protocol::v1::ConnectionTo;
+use agent_client_protocol::v1::schema::{
+    CancelNotification, ClientCapabilities, ContentBlock, FileSystemCapabilities, Implementation,
+    InitializeRequest, InitializeResponse, NewSessionRequest, PromptRequest, ReadTextFileRequest,
+    RequestPermissionRequest, SessionNotification, StopReason, TextContent, WriteTextFileRequest,
+};
+use agent_client_protocol::{Agent, Client, Error, ErrorCode, Lines};
+use tokio::net::unix::pipe;
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+use super::handle::Host;
+use super::lines::{Fault, Incoming, outgoing};
+use super::permission::Permissions;
+use super::prompt;
+use crate::command::{self, Limits};
+use crate::ending::Ending;
+use crate::error::StartError;
+use crate::keeper::wire::Exit;
+use crate::output::Sink;
+use crate::signal::{Signal, Stream};
+use crate::supervise::{self, End, Ends, Input, Launch};
+use crate::task::{RunDirs, Task};
+
+/// How long an agent may take to answer its greeting or to open a session; some fetch things first.
+const GREETING_PATIENCE: Duration = Duration::from_secs(120);
+/// How long it may take to end its turn once it was told to.
+const CANCEL_PATIENCE: Duration = Duration::from_secs(2);
+/// How long it may take to end by itself when it has nothing more to read.
+const LEAVE_PATIENCE: Duration = Duration::from_secs(2);
+
+/// How far a conversation goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Goal {
+    /// To the end of the task.
+    Work,
+    /// To the greeting.
+    Greet,
+}
+
+/// What a conversation is held with.
+pub(crate) struct Converser<'a> {
+    pub(crate) launcher: &'a [OsString],
+    pub(crate) task: &'a Task,
+    pub(crate) dirs: &'a RunDirs,
+    pub(crate) permissions: Permissions,
+    pub(crate) message_max: usize,
+    pub(crate) limits: Limits,
+    pub(crate) goal: Goal,
+}
+
+/// How a conversation ended.
+pub(crate) struct Conversed {
+    pub(crate) ending: Ending,
+    /// Who it was held with, as far as that was said.
+    pub(crate) greeting: Option<String>,
+}
+
+/// What came of the talking.
+enum Talk {
+    /// It answered the task.
+    Answered(StopReason),
+    /// It was greeted, which was all.
+    Greeted,
+    /// It was told to stop.
+    Cancelled,
+    /// It said what it must not, or that it cannot; to go on after its name.
+    Broken(String),
+    /// It was gone before it answered.
+    Left(String),
+}
+
+/// Holds a conversation to its end.
+pub(crate) async fn converse(
+    with: Converser<'_>,
+    launch: Launch,
+    signals: mpsc::Sender<Signal>,
+    stop: CancellationToken,
+) -> Result<Conversed, StartError> {
+    if stop.is_cancelled() {
+        return Ok(Conversed { ending: Ending::Stopped, greeting: None });
+    }
+    let program = launch.argv.first().map(|word| word.to_string_lossy().into_owned()).unwrap_or_default();
+    let no_pipe = |error: io::Error| StartError::Refused {
+        program: program.clone(),
+        reason: format!("no pipe for it: {error}"),
+    };
+    let (reader, writer) = io::pipe().map_err(&no_pipe)?;
+    let writer = pipe::Sender::from_owned_fd(writer.into()).map_err(&no_pipe)?;
+    let launch = Launch { stdin: Input::Pipe(reader.into()), ..launch };
+    let mut kept = supervise::start(with.launcher, launch, Stdio::piped(), Stdio::piped()).await?;
+    let child = kept.child_mut();
+    let stdout = child.stdout.take().expect("standard output was asked for as a pipe in this function");
+    let stderr = child.stderr.take().expect("standard error was asked for as a pipe in this function");
+
+    // Stopping has two steps, so the process is not given the caller's token but one of ours.
+    let (halt, hurry, over) = (CancellationToken::new(), stop.child_token(), CancellationToken::new());
+    let output = Arc::new(Sink::new(signals, with.limits.output_max, hurry.clone()));
+    let fault = Fault::default();
+    let incoming = Incoming::new(stdout, &over, output.clone(), fault.clone(), with.message_max).messages();
+    let transport = Lines::new(outgoing(writer, fault.clone()), incoming);
+    let ends = Ends {
+        stop: &halt,
+        timeout: with.limits.timeout,
+        exceeded: output.exceeded(),
+        hurry: &hurry,
+        over: &over,
+    };
+    let greeting = Mutex::new(None);
+    let talking = async {
+        let talk = talk(&with, transport, output.clone(), &fault, &greeting, &stop).await;
+        // Its input has ended with the talk: it should leave by itself.
+        tokio::select! {
+            () = over.cancelled() => {}
+            () = tokio::time::sleep(LEAVE_PATIENCE) => halt.cancel(),
+        }
+        talk
+    };
+    let errors = output.pump(stderr, Stream::Stderr, &over);
+    let (end, talk, ()) = tokio::join!(kept.finish(ends), talking, errors);
+    let exceeded = output.exceeded().is_cancelled();
+    let ending = ending(end, talk, exceeded, with.limits, &output);
+    Ok(Conversed { ending, greeting: greeting.into_inner().unwrap_or_else(PoisonError::into_inner) })
+}
+
+fn ending(end: End, talk: Talk, exceeded: bool, limits: Limits, output: &Sink) -> Ending {
+    let unfinished = |reason: String| Ending::Unfinished { reason, tail: output.tail() };
+    match (end, talk) {
+        _ if exceeded => command::ending(End::Exceeded, limits, output.tail()),
+        (_, Talk::Cancelled) => Ending::Stopped,
+        (end @ (End::TimedOut | End::Exceeded | End::Greedy(_)), _) => {
+            command::ending(end, limits, output.tail())
+        }
+        (_, Talk::Greeted | Talk::Answered(StopReason::EndTurn)) => Ending::Finished,
+        (_, Talk::Answered(reason)) => unfinished(gave_up(reason).to_owned()),
+        // An exit that says that it failed says more than that it left.
+        (End::Itself(exit @ (Exit::Signal(_) | Exit::Code(1..))), Talk::Left(_)) => {
+            command::ending(End::Itself(exit), limits, output.tail())
+        }
+        (End::Itself(_) | End::Stopped, Talk::Broken(reason) | Talk::Left(reason)) => unfinished(reason),
+    }
+}
+
+fn gave_up(reason: StopReason) -> &'static str {
+    match reason {
+        StopReason::EndTurn => "finished",
+        StopReason::MaxTokens => "stopped because it reached its limit of tokens",
+        StopReason::MaxTurnRequests => "stopped because it reached its limit of requests to its model",
+        StopReason::Refusal => "refused to go on",
+        StopReason::Cancelled => "says that it was cancelled, and nobody cancelled it",
+        _ => "stopped for a reason that is not known",
+    }
+}
+
+async fn talk<T>(
+    with: &Converser<'_>,
+    transport: T,
+    output: Arc<Sink>,
+    fault: &Fault,
+    greeting: &Mutex<Option<String>>,
+    stop: &CancellationToken,
+) -> Talk
+where
+    T: agent_client_protocol::ConnectTo<Client> + 'static,
+{
+    let host = Arc::new(Host {
+        output,
+        worktree: with.dirs.worktree.clone(),
+        permissions: with.permissions.clone(),
+        feedback: with.task.feedback.clone(),
+        stop: stop.clone(),
+        story: Mutex::default(),
+    });
+    // What it was last asked, for when it breaks off.
+    let asked = Mutex::new("");
+    let (told, read, written, permitted) = (host.clone(), host.clone(), host.clone(), host.clone());
+    let spoken = Client
+        .v1()
+        .name("drydock")
+        .on_receive_notification(
+            async move |notification: SessionNotification, _| {
+                told.hear(notification).await;
+                Ok(())
+            },
+            agent_client_protocol::on_receive_notification!(),
+        )
+        .on_receive_request(
+            async move |request: ReadTextFileRequest, responder, _| {
+                responder.respond_with_result(read.read(request).await)
+            },
+            agent_client_protocol::on_receive_request!(),
+        )
+        .on_receive_request(
+            async move |request: WriteTextFileRequest, responder, _| {
+                responder.respond_with_result(written.write(request).await)
+            },
+            agent_client_protocol::on_receive_request!(),
+        )
+        .on_receive_request(
+            async move |request: RequestPermissionRequest, responder, _| {
+                responder.respond(permitted.permit(request).await)
+            },
+            agent_client_protocol::on_receive_request!(),
+        )
+        .connect_with(transport, async |agent: ConnectionTo<Agent>| {
+            tokio::select! {
+                biased;
+                talk = dialogue(with, &agent, &asked, greeting, stop) => talk,
+                () = fault.closed().cancelled() => Ok(broke_off(fault, &asked)),
+            }
+        })
+        .await;
+    host.flush().await;
+    match spoken {
+        Ok(talk) => talk,
+        Err(_) if stop.is_cancelled() => Talk::Cancelled,
+        Err(_) if fault.closed().is_cancelled() => broke_off(fault, &asked),
+        Err(error) => {
+            let asked = *asked.lock().unwrap_or_else(PoisonError::into_inner);
+            Talk::Broken(format!("answered `{asked}` with an error: {}", described(&error)))
+        }
+    }
+}
+
+fn broke_off(fault: &Fault, asked: &Mutex<&'static str>) -> Talk {
+    let asked = *asked.lock().unwrap_or_else(PoisonError::into_inner);
+    fault.seen().map_or_else(|| Talk::Left(format!("ended without an answer to `{asked}`")), Talk::Broken)
+}
+
+fn described(error: &Error) -> String {
+    let data = error.data.as_ref().map(|data| match data.as_str() {
+        Some(text) => text.to_owned(),
+        None => data.to_string(),
+    });
+    match data {
+        Some(data) => format!("{} ({data})", error.message),
+        None => error.message.clone(),
+    }
+}
+
+async fn dialogue(
+    with: &Converser<'_>,
+    agent: &ConnectionTo<Agent>,
+    asked: &Mutex<&'static str>,
+    greeting: &Mutex<Option<String>>,
+    stop: &CancellationToken,
+) -> Result<Talk, Error> {
+    let ask = |what: &'static str| *asked.lock().unwrap_or_else(PoisonError::into_inner) = what;
+    ask("initialize");
+    let files = FileSystemCapabilities::new().read_text_file(true).write_text_file(true);
+    let hello = InitializeRequest::new(ProtocolVersion::V1)
+        .client_capabilities(ClientCapabilities::new().fs(files))
+        .client_info(Implementation::new("drydock", env!("CARGO_PKG_VERSION")));
+    let answered = tokio::select! {
+        answered = timeout(GREETING_PATIENCE, agent.send_request(hello).block_task()) => answered,
+        () = stop.cancelled() => return Ok(Talk::Cancelled),
+    };
+    let Ok(greeted) = answered else { return Ok(silent("initialize")) };
+    let greeted = greeted?;
+    *greeting.lock().unwrap_or_else(PoisonError::into_inner) = Some(name(&greeted));
+    if with.goal == Goal::Greet {
+        return Ok(Talk::Greeted);
+    }
+    ask("session/new");
+    let session = NewSessionRequest::new(with.dirs.worktree.clone());
+    let answered = tokio::select! {
+        answered = timeout(GREETING_PATIENCE, agent.send_request(session).block_task()) => answered,
+        () = stop.cancelled() => return Ok(Talk::Cancelled),
+    };
+    let Ok(opened) = answered else { return Ok(silent("session/new")) };
+    let session = match opened {
+        Ok(opened) => opened.session_id,
+        Err(error) if error.code == ErrorCode::AUTH_REQUIRED => {
+            let how =
+                "wants you to log in first; log in with its own program, then give drydock what it keeps";
+            return Ok(Talk::Broken(format!("{how} (`env`, `pass_env` or `[sandbox] write`)")));
+        }
+        Err(error) => return Err(error),
+    };
+    ask("session/prompt");
+    let words = ContentBlock::Text(TextContent::new(prompt::words(with.task)));
+    let prompt = agent.send_request(PromptRequest::new(session.clone(), vec![words])).block_task();
+    tokio::pin!(prompt);
+    tokio::select! {
+        biased;
+        answer = &mut prompt => Ok(Talk::Answered(answer?.stop_reason)),
+        () = stop.cancelled() => {
+            agent.send_notification(CancelNotification::new(session))?;
+            // Whatever it answers now, it was we who stopped it; what it still writes until then is kept.
+            drop(timeout(CANCEL_PATIENCE, prompt).await);
+            Ok(Talk::Cancelled)
+        }
+    }
+}
+
+fn silent(what: &str) -> Talk {
+    Talk::Broken(format!("did not answer `{what}` within {} s", GREETING_PATIENCE.as_secs()))
+}
+
+fn name(greeted: &InitializeResponse) -> String {
+    match &greeted.agent_info {
+        Some(info) => format!("{} {}", info.name, info.version),
+        None => "an agent that does not say its name".to_owned(),
+    }
+}

@@ -1,0 +1,14 @@
+//! Agents that speak the Agent Client Protocol over their standard streams. Everything that knows the protocol's crate
+//! is in here; what comes out are signals and an ending, as from any other agent.
+
+mod ask;
+mod converse;
+mod files;
+mod handle;
+mod lines;
+mod permission;
+mod prompt;
+mod update;
+
+pub(crate) use converse::{Conversed, Converser, Goal, converse};
+pub(crate) use permission::Permissions;

@@ -1,0 +1,98 @@
+//! Which permission requests of an agent are allowed, rejected or put to a person.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Deserializer};
+
+/// The kinds of tools that a configuration can name.
+pub(super) const KINDS: [&str; 10] =
+    ["read", "edit", "delete", "move", "search", "execute", "think", "fetch", "switch_mode", "other"];
+
+/// What is answered to a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Rule {
+    Allow,
+    Reject,
+    Ask,
+}
+
+/// The answers of one agent, written as `permissions = "allow"`, `"reject"` or `"ask"`, or by kind of tool as
+/// `permissions = { read = "allow", execute = "ask", other = "reject" }`. A kind that is not named gets what `other`
+/// gets, and without `other` a person is asked. Unless said, all is allowed: the sandbox holds the agent, and nothing
+/// lands before it was judged.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Permissions {
+    rest: Rule,
+    by_kind: BTreeMap<String, Rule>,
+}
+
+impl Default for Permissions {
+    fn default() -> Self {
+        Self { rest: Rule::Allow, by_kind: BTreeMap::new() }
+    }
+}
+
+impl Permissions {
+    pub(super) fn of(&self, kind: &str) -> Rule {
+        self.by_kind.get(kind).copied().unwrap_or(self.rest)
+    }
+}
+
+impl<'de> Deserialize<'de> for Permissions {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged)]
+        enum Written {
+            All(Rule),
+            ByKind(BTreeMap<String, Rule>),
+        }
+        let wrong = "permissions are \"allow\", \"reject\" or \"ask\", or a table of these by kind of tool";
+        let written = Written::deserialize(deserializer).map_err(|_| serde::de::Error::custom(wrong))?;
+        match written {
+            Written::All(rest) => Ok(Self { rest, by_kind: BTreeMap::new() }),
+            Written::ByKind(by_kind) => match by_kind.keys().find(|kind| !KINDS.contains(&kind.as_str())) {
+                Some(kind) => Err(serde::de::Error::custom(format!(
+                    "permissions: there is no kind of tool {kind:?}; there are {}",
+                    KINDS.join(", ")
+                ))),
+                None => Ok(Self { rest: by_kind.get("other").copied().unwrap_or(Rule::Ask), by_kind }),
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Permissions, Rule};
+
+    #[derive(serde::Deserialize)]
+    struct Holder {
+        permissions: Permissions,
+    }
+
+    fn read(text: &str) -> Result<Permissions, String> {
+        toml::from_str::<Holder>(&format!("permissions = {text}"))
+            .map(|holder| holder.permissions)
+            .map_err(|error| error.message().to_owned())
+    }
+
+    #[test]
+    fn one_word_or_a_table_is_read() {
+        assert_eq!(read("'reject'").unwrap().of("edit"), Rule::Reject);
+        let table = read("{ read = 'allow', execute = 'reject' }").unwrap();
+        assert_eq!(
+            (table.of("read"), table.of("execute"), table.of("edit")),
+            (Rule::Allow, Rule::Reject, Rule::Ask)
+        );
+        assert_eq!(read("{ other = 'allow', edit = 'ask' }").unwrap().of("fetch"), Rule::Allow);
+        assert_eq!(Permissions::default().of("execute"), Rule::Allow);
+    }
+
+    #[test]
+    fn what_is_no_rule_is_refused() {
+        assert!(read("'maybe'").unwrap_err().contains("\"ask\""));
+        assert!(read("{ read = 'maybe' }").unwrap_err().contains("\"ask\""));
+        assert!(read("{ sing = 'allow' }").unwrap_err().contains("sing"));
+    }
+}

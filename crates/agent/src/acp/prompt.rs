@@ -1,0 +1,76 @@
+//! The task as text, for agents that are spoken to.
+
+use serde_json::Value;
+
+use crate::task::Task;
+
+/// Puts a task into words. What is empty is not mentioned.
+pub(super) fn words(task: &Task) -> String {
+    let mut text = format!("{}\n", task.task.trim());
+    let mut part = |heading: &str, lines: &[String]| {
+        if !lines.is_empty() {
+            text.push_str(&format!("\n{heading}\n"));
+            lines.iter().for_each(|line| text.push_str(&format!("- {line}\n")));
+        }
+    };
+    let done: Vec<String> = task.definition_of_done.iter().map(|done| done.trim().to_owned()).collect();
+    part("Done means:", &done);
+    part("Rules that must hold:", &task.invariants);
+    part("Decided already:", &task.choices.iter().map(choice).collect::<Vec<_>>());
+    part("What people said about earlier attempts, and their answers:", &task.feedback);
+    text.push_str(&format!(
+        "\nWork in the directory {} only, which is a git worktree. Change files; do not commit, stash, switch branches \
+         or push: your changes are picked up as they are.\n",
+        task.worktree
+    ));
+    if task.phase == "strategize" {
+        text.push_str(
+            "\nDo not do the work yet, and change no file but `.drydock/strategy.json`: think it through and decide how \
+             it is to be done. Write each decision there as {\"choices\":[{\"question\",\"chosen\",\"alternatives\",\
+             \"rationale\",\"confidence\"}]}.\n",
+        );
+    }
+    text
+}
+
+fn choice(choice: &Value) -> String {
+    match (choice["question"].as_str(), choice["chosen"].as_str()) {
+        (Some(question), Some(chosen)) => format!("{question} {chosen}"),
+        _ => choice.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::words;
+    use crate::task::Task;
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn everything_that_was_said_is_in_the_words_and_nothing_empty_is() {
+        let mut task = Task {
+            plan: "pln".into(),
+            run: "run".into(),
+            phase: "execute".into(),
+            role: "writer".into(),
+            task: "Fix the door".into(),
+            definition_of_done: Some("it opens".into()),
+            arguments: BTreeMap::new(),
+            invariants: vec!["small: diff.lines_changed < 50".into()],
+            choices: vec![serde_json::json!({"question": "Which hinge?", "chosen": "steel"})],
+            feedback: vec!["the hinge too".into()],
+            worktree: "/w".into(),
+            base: "abc".into(),
+        };
+        let said = words(&task);
+        for part in
+            ["Fix the door\n", "- it opens", "- small: ", "- Which hinge? steel", "- the hinge too", "/w"]
+        {
+            assert!(said.contains(part), "{part}: {said}");
+        }
+        assert!(!said.contains("strategy.json"));
+        task.feedback.clear();
+        task.phase = "strategize".into();
+        assert!(!words(&task).contains("earlier attempts") && words(&task).contains("strategy.json"));
+    }
+}

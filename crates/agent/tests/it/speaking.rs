@@ -1,0 +1,204 @@
+//! Conversations with agents that speak the Agent Client Protocol: what is told, what is answered, and every way in which
+//! an agent can get it wrong.
+
+use std::fs;
+use std::time::Duration;
+
+use drydock_agent::{Activity, AgentSpec, Changed, Ending, Message, Signal, Step, Stream};
+use drydock_testkit::program::acp_agent;
+
+use crate::world::{World, alive, lines, until};
+
+/// The test agent with a behaviour, and more keys of its table.
+fn agent(words: &[&str], keys: &str) -> AgentSpec {
+    let mut command = vec![acp_agent()];
+    command.extend(words);
+    toml::from_str(&format!("protocol = 'acp'\ncommand = {command:?}\ntimeout = '60s'\n{keys}")).unwrap()
+}
+
+async fn run(world: &World, words: &[&str], keys: &str) -> (Ending, Vec<Signal>) {
+    let (ending, signals) = world.run(&agent(words, keys)).await;
+    (ending.unwrap(), signals)
+}
+
+fn activities(signals: &[Signal]) -> Vec<&Activity> {
+    let mut told = Vec::new();
+    for signal in signals {
+        if let Signal::Activity(activity) = signal {
+            told.push(activity);
+        }
+    }
+    told
+}
+
+/// Breaks when a step of the agent is lost, or told in another order, or the task does not reach it.
+#[tokio::test]
+async fn a_task_is_done_and_every_step_is_told() {
+    let world = World::new();
+    let (ending, signals) = run(&world, &["write"], "").await;
+    assert_eq!(ending, Ending::Finished, "{signals:?}");
+    assert_eq!(world.file("hello.txt"), "hello\n");
+    assert!(world.file("prompt.txt").starts_with("fix the door\n"), "{}", world.file("prompt.txt"));
+    let path = world.worktree().join("hello.txt").display().to_string();
+    let tool = |status, paths, diffs| Activity::Tool {
+        id: "t1".into(),
+        title: "write hello.txt".into(),
+        kind: "edit",
+        status,
+        paths,
+        diffs,
+    };
+    let changed = Changed { path: path.clone(), lines_before: 0, lines_after: 1 };
+    assert_eq!(
+        activities(&signals),
+        [
+            &Activity::Plan { steps: vec![Step { text: "write it".into(), status: "in_progress" }] },
+            &tool("in_progress", vec![path], vec![changed]),
+            &tool("completed", vec![], vec![]),
+        ]
+    );
+    assert_eq!(lines(&signals, Stream::Stdout), ["I will write it.", "Now", "Done"]);
+}
+
+/// Breaks when drydock does not read or write for the agent, or does so outside the worktree, where only the agent is
+/// held.
+#[tokio::test]
+async fn files_are_read_and_written_in_the_worktree_and_nowhere_else() {
+    let world = World::new();
+    let (ending, signals) = run(&world, &["fs"], "").await;
+    assert_eq!(ending, Ending::Finished, "{signals:?}");
+    assert_eq!(world.file("deep/hello.txt"), "a\nb\nc\n");
+    let outside = tempfile::tempdir().unwrap();
+    let precious = outside.path().join("precious");
+    fs::write(&precious, "mine").unwrap();
+    let (ending, signals) = run(&world, &["out", precious.to_str().unwrap()], "").await;
+    assert_eq!(ending, Ending::Finished, "{signals:?}");
+    assert_eq!(lines(&signals, Stream::Stdout), ["held"]);
+    assert_eq!(fs::read_to_string(precious).unwrap(), "mine");
+}
+
+/// Breaks when a rule is not followed, or not told.
+#[tokio::test]
+async fn permissions_are_given_and_refused_by_rule() {
+    for (keys, file, answer) in [
+        ("", "allowed.txt", "allowed"),
+        ("permissions = 'reject'", "refused.txt", "rejected"),
+        ("permissions = { execute = 'reject', other = 'allow' }", "refused.txt", "rejected"),
+        ("permissions = { read = 'reject', other = 'allow' }", "allowed.txt", "allowed"),
+    ] {
+        let world = World::new();
+        let (ending, signals) = run(&world, &["ask"], keys).await;
+        assert_eq!(ending, Ending::Finished, "{keys}: {signals:?}");
+        assert_eq!(world.file(file), "x", "{keys}");
+        let told = Activity::Permission { title: "make it".into(), kind: "execute", answer };
+        assert_eq!(activities(&signals), [&told], "{keys}");
+    }
+}
+
+/// Breaks when a question is not put, or an answer to it is not found by the next run.
+#[tokio::test]
+async fn a_permission_that_is_asked_for_becomes_a_question_and_its_answer_holds() {
+    let mut world = World::new();
+    let spec = agent(&["ask"], "permissions = 'ask'");
+    let (sender, mut heard) = tokio::sync::mpsc::channel(100);
+    let stop = tokio_util::sync::CancellationToken::new();
+    let run = world.runner.agent(&spec, &world.task, &world.dirs(), sender, stop.clone());
+    let listen = async {
+        loop {
+            if let Signal::Message(Message::Ask { question, options }) = heard.recv().await.expect("it asks")
+            {
+                stop.cancel();
+                break (question, options);
+            }
+        }
+    };
+    let (ending, (question, options)) = tokio::join!(run, listen);
+    assert_eq!(ending.unwrap(), Ending::Stopped);
+    assert!(question.contains("make it") && question.contains(r#"{"command":"make"}"#), "{question}");
+    assert_eq!(options.iter().map(|option| option.id.as_str()).collect::<Vec<_>>(), ["allow", "reject"]);
+    assert_eq!(world.file("allowed.txt") + &world.file("refused.txt"), "");
+
+    for (answer, file) in [("allow", "allowed.txt"), ("reject: not now", "refused.txt")] {
+        world.task.feedback = vec![format!("{question} — {answer}")];
+        let (ending, signals) = world.run(&spec).await;
+        assert_eq!((ending.unwrap(), world.file(file).as_str()), (Ending::Finished, "x"), "{signals:?}");
+    }
+}
+
+/// Breaks when a stop does not reach the agent as the protocol says, or one that does not care stays.
+#[tokio::test]
+async fn a_stop_is_told_by_the_protocol_and_then_by_force() {
+    for behaviour in ["stall", "deaf"] {
+        let world = World::new();
+        let script = format!("echo $$ > pid; exec {} {behaviour}", acp_agent());
+        let spec: AgentSpec =
+            toml::from_str(&format!("protocol = 'acp'\ncommand = ['sh', '-c', '{script}']\n")).unwrap();
+        let asked = until("it was started", || !world.file("pid").is_empty());
+        let (ending, _) = world
+            .run_until(&spec, async {
+                asked.await;
+                // Its pid is there before it was given the task; a stop at any moment must come out the same.
+                tokio::time::sleep(Duration::from_millis(300)).await;
+            })
+            .await;
+        assert_eq!(ending.unwrap(), Ending::Stopped);
+        assert!(!alive(&world.file("pid")));
+        assert_eq!(world.file("cancelled.txt"), if behaviour == "stall" { "x" } else { "" });
+    }
+}
+
+/// Breaks when one of these hangs, passes for success, or does not say what was seen.
+#[tokio::test]
+async fn every_way_to_break_off_is_named() {
+    for (behaviour, reason) in [
+        ("version", "speaks version 7"),
+        ("auth", "wants you to log in"),
+        ("die", "middle of a message, after 38 bytes"),
+        ("leave", "ended without an answer to `session/prompt`"),
+        ("garbage", "no message: \"Welcome to the agent!\""),
+        ("broken", "not valid JSON"),
+        ("huge", "more than 8388608 bytes"),
+        ("refuse", "refused to go on"),
+        ("tokens", "limit of tokens"),
+        ("error", "answered `session/prompt` with an error: out of luck"),
+    ] {
+        let world = World::new();
+        let (ending, signals) = run(&world, &[behaviour], "").await;
+        let Ending::Unfinished { reason: seen, .. } = &ending else {
+            panic!("{behaviour}: {ending:?} {signals:?}")
+        };
+        assert!(seen.contains(reason), "{behaviour}: {seen}");
+    }
+    let world = World::new();
+    let (ending, _) = run(&world, &["fail"], "").await;
+    assert_eq!(ending, Ending::Failed { code: 3, tail: "no model today".into() });
+}
+
+/// Breaks when an agent that never ends its turn, or never answers at all, is waited for, or one that floods fills memory.
+#[tokio::test]
+async fn silence_runs_out_of_time_and_a_flood_out_of_room() {
+    for behaviour in ["deaf", "silent"] {
+        let world = World::new();
+        let spec = agent(&[behaviour], "").with_timeout(Duration::from_millis(500));
+        let (ending, _) = world.run(&spec).await;
+        assert!(matches!(ending.unwrap(), Ending::TimedOut { .. }), "{behaviour}");
+    }
+    let world = World::new();
+    let (ending, _) = run(&world, &["flood"], "output_max = 3000000").await;
+    assert_eq!(ending, Ending::OutputExceeded { limit: 3_000_000 });
+}
+
+/// Breaks when a program that is no such agent is taken for one, or for one that did its work.
+#[tokio::test]
+async fn a_program_that_speaks_something_else_is_told_from_an_agent() {
+    let world = World::new();
+    for (program, reason) in [("true", "without an answer to `initialize`"), ("env", "no message")] {
+        let spec = AgentSpec::acp([program]).unwrap();
+        let (ending, _) = world.run(&spec).await;
+        let ending = ending.unwrap();
+        assert!(
+            matches!(&ending, Ending::Unfinished { reason: seen, .. } if seen.contains(reason)),
+            "{program}: {ending:?}"
+        );
+    }
+}

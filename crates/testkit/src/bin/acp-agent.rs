@@ -1,0 +1,214 @@
+//! An agent that speaks the Agent Client Protocol, written by hand so that it can also speak it wrongly. Its first
+//! argument says what it does when it is given a task.
+
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "its messages are its standard output")]
+
+use std::fs;
+use std::io::{self, BufRead, Write};
+use std::path::Path;
+use std::process::exit;
+
+use serde_json::{Value, json};
+
+/// Longer than any message may be.
+const HUGE: usize = 9 * 1024 * 1024;
+
+fn main() {
+    let mut words = std::env::args().skip(1);
+    let behaviour = words.next().unwrap_or_else(|| "write".to_owned());
+    let mut agent = Agent { behaviour, words: words.collect(), cwd: String::new(), last_id: 0 };
+    while let Some(message) = agent.hear() {
+        agent.obey(&message);
+    }
+}
+
+struct Agent {
+    behaviour: String,
+    words: Vec<String>,
+    cwd: String,
+    last_id: u64,
+}
+
+impl Agent {
+    /// Returns the next message, or nothing at the end of the input.
+    fn hear(&self) -> Option<Value> {
+        let mut line = String::new();
+        match io::stdin().lock().read_line(&mut line) {
+            Ok(0) | Err(_) => None,
+            Ok(_) => Some(serde_json::from_str(&line).expect("drydock sends JSON")),
+        }
+    }
+
+    fn obey(&mut self, message: &Value) {
+        let id = &message["id"];
+        match message["method"].as_str() {
+            Some("initialize") => self.greet(id),
+            Some("session/new") if self.behaviour == "auth" => {
+                say(&json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32000, "message": "log in"}}));
+            }
+            Some("session/new") => {
+                self.cwd = message["params"]["cwd"].as_str().unwrap_or_default().to_owned();
+                answer(id, &json!({"sessionId": "s1"}));
+            }
+            Some("session/prompt") => {
+                let text = message["params"]["prompt"][0]["text"].as_str().unwrap_or_default().to_owned();
+                self.work(id, &text);
+            }
+            _ => {}
+        }
+    }
+
+    fn greet(&self, id: &Value) {
+        let version = match self.behaviour.as_str() {
+            "version" => 7,
+            "silent" => return,
+            _ => 1,
+        };
+        answer(id, &json!({"protocolVersion": version, "agentInfo": {"name": "tester", "version": "1.2"}}));
+    }
+
+    fn work(&mut self, id: &Value, prompt: &str) {
+        let mut reason = "end_turn";
+        match self.behaviour.clone().as_str() {
+            "write" => self.write_itself(prompt),
+            "fs" => self.write_through_drydock(),
+            "out" => self.try_out(),
+            "ask" => self.ask(),
+            "stall" => reason = self.stall(),
+            "deaf" => loop {
+                std::thread::park();
+            },
+            "flood" => loop {
+                update(&json!({"sessionUpdate": "agent_message_chunk", "content": text("flood\n")}));
+            },
+            "die" => {
+                print!("{{\"jsonrpc\":\"2.0\",\"method\":\"session/upd");
+                drop(io::stdout().flush());
+                exit(0);
+            }
+            "leave" => exit(0),
+            "fail" => {
+                eprintln!("no model today");
+                exit(3);
+            }
+            "garbage" => println!("Welcome to the agent!"),
+            "broken" => println!("{{\"jsonrpc\": nonsense}}"),
+            "huge" => println!("{{\"x\":\"{}\"}}", "y".repeat(HUGE)),
+            "refuse" => reason = "refusal",
+            "tokens" => reason = "max_tokens",
+            "error" => {
+                say(
+                    &json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32603, "message": "out of luck"}}),
+                );
+                return;
+            }
+            other => panic!("no behaviour {other:?}"),
+        }
+        answer(id, &json!({"stopReason": reason}));
+    }
+
+    /// Does a small piece of work and tells of every step.
+    fn write_itself(&self, prompt: &str) {
+        let path = Path::new(&self.cwd).join("hello.txt");
+        update(&json!({"sessionUpdate": "plan", "entries": [
+            {"content": "write it", "priority": "high", "status": "in_progress"}]}));
+        update(&json!({"sessionUpdate": "agent_message_chunk", "content": text("I will wr")}));
+        update(&json!({"sessionUpdate": "agent_message_chunk", "content": text("ite it.\nNow")}));
+        let content = [json!({"type": "diff", "path": path, "oldText": null, "newText": "hello\n"})];
+        update(
+            &json!({"sessionUpdate": "tool_call", "toolCallId": "t1", "title": "write hello.txt", "kind": "edit",
+            "status": "in_progress", "locations": [{"path": path}], "content": content}),
+        );
+        fs::write(&path, "hello\n").expect("its worktree can be written");
+        fs::write(Path::new(&self.cwd).join("prompt.txt"), prompt).expect("its worktree can be written");
+        update(&json!({"sessionUpdate": "tool_call_update", "toolCallId": "t1", "status": "completed"}));
+        update(&json!({"sessionUpdate": "agent_message_chunk", "content": text("Done")}));
+    }
+
+    fn write_through_drydock(&mut self) {
+        let path = Path::new(&self.cwd).join("deep/hello.txt");
+        let written = self
+            .request("fs/write_text_file", json!({"sessionId": "s1", "path": path, "content": "a\nb\nc\n"}));
+        assert!(written.get("error").is_none(), "{written}");
+        let read = self
+            .request("fs/read_text_file", json!({"sessionId": "s1", "path": path, "line": 2, "limit": 1}));
+        assert_eq!(read["result"]["content"], "b\n", "{read}");
+    }
+
+    /// Asks drydock, which is not confined, to write and read where the agent cannot.
+    fn try_out(&mut self) {
+        let target = self.words[0].clone();
+        let link = Path::new(&self.cwd).join("link");
+        std::os::unix::fs::symlink(&target, &link).expect("a link in the worktree");
+        for path in [target.clone(), link.to_string_lossy().into_owned(), format!("{}/../x", self.cwd)] {
+            let asked = json!({"sessionId": "s1", "path": path, "content": "theirs"});
+            for method in ["fs/write_text_file", "fs/read_text_file"] {
+                let answered = self.request(method, asked.clone());
+                assert!(answered.get("error").is_some(), "{method} {path}: {answered}");
+            }
+        }
+        let terminal = self.request("terminal/create", json!({"sessionId": "s1", "command": "true"}));
+        assert!(terminal.get("error").is_some(), "{terminal}");
+        fs::remove_file(link).expect("its own link");
+        update(&json!({"sessionUpdate": "agent_message_chunk", "content": text("held\n")}));
+    }
+
+    /// Writes a file if it may.
+    fn ask(&mut self) {
+        let options = json!([
+            {"optionId": "yes", "name": "Yes", "kind": "allow_once"},
+            {"optionId": "no", "name": "No", "kind": "reject_once"}]);
+        let call = json!({"toolCallId": "t1", "title": "make it", "kind": "execute", "rawInput": {"command": "make"}});
+        let asked = json!({"sessionId": "s1", "toolCall": call, "options": options});
+        let answered = self.request("session/request_permission", asked);
+        let outcome = &answered["result"]["outcome"];
+        let file = if outcome["optionId"] == "yes" { "allowed.txt" } else { "refused.txt" };
+        if outcome["outcome"] == "selected" {
+            fs::write(Path::new(&self.cwd).join(file), "x").expect("its worktree can be written");
+        }
+    }
+
+    /// Waits to be told to stop.
+    fn stall(&self) -> &'static str {
+        while let Some(message) = self.hear() {
+            if message["method"] == "session/cancel" {
+                fs::write(Path::new(&self.cwd).join("cancelled.txt"), "x")
+                    .expect("its worktree can be written");
+                return "cancelled";
+            }
+        }
+        exit(0)
+    }
+
+    /// Asks drydock something and waits for the answer.
+    fn request(&mut self, method: &str, params: Value) -> Value {
+        self.last_id += 1;
+        let id = self.last_id;
+        say(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
+        loop {
+            match self.hear() {
+                Some(message) if message["id"] == id && message.get("method").is_none() => return message,
+                Some(_) => {}
+                None => exit(0),
+            }
+        }
+    }
+}
+
+fn text(words: &str) -> Value {
+    json!({"type": "text", "text": words})
+}
+
+fn answer(id: &Value, result: &Value) {
+    say(&json!({"jsonrpc": "2.0", "id": id, "result": result}));
+}
+
+fn update(update: &Value) {
+    say(
+        &json!({"jsonrpc": "2.0", "method": "session/update", "params": {"sessionId": "s1", "update": update}}),
+    );
+}
+
+fn say(message: &Value) {
+    println!("{message}");
+}
