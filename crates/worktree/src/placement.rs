@@ -61,6 +61,18 @@ impl Checkout {
         }
     }
 
+    /// Makes the directory what a commit is: changed files as they are in it, others gone. Ignored files stay, and so
+    /// does drydock's own folder.
+    pub fn put_back(&self, commit: &CommitId) -> Result<(), GitError> {
+        let attempt = format!("put {} back to {commit}", self.path().display());
+        let guard = self.place.guard()?;
+        let call = self.place.call(&attempt).settings(&guard).limit(LIMIT_FILES);
+        call.args(["read-tree", "--reset", "-u", commit.as_str()]).run()?;
+        let call = self.place.call(&attempt).settings(&guard).limit(LIMIT_FILES);
+        call.args(["clean", "--force", "--force", "-d", "--quiet", "--exclude=/.drydock"]).run()?;
+        Ok(())
+    }
+
     /// Moves the checkout's branch to a commit and makes the index agree; no file is touched.
     ///
     /// For when no agent runs in it: a branch switched by one is switched back, an operation it left

@@ -27,6 +27,8 @@ const SETTINGS: &[(&str, &str)] = &[
     ("advice.addEmbeddedRepo", "false"),
     ("color.ui", "false"),
     ("commit.gpgSign", "false"),
+    // The program `true`, which says nothing about the refs of an alternate.
+    ("core.alternateRefsCommand", "true"),
     ("core.editor", "false"),
     ("core.fsmonitor", "false"),
     // Loose objects are not synced by default; a ref that outlives a power cut must find its commit.
@@ -157,8 +159,17 @@ impl Call {
     /// Lets the call reach remotes, with the variables that ssh and proxies need.
     pub(crate) fn remote(mut self) -> Call {
         self.env.extend_from_slice(self.git.remote_environment());
-        // Set and empty, it keeps git from the program that `core.gitProxy` names; no setting could.
-        self.env("GIT_PROXY_COMMAND", "").env("GIT_ALLOW_PROTOCOL", "file:git:http:https:ssh")
+        self.env("GIT_ALLOW_PROTOCOL", "file:git:http:https:ssh").unproxied()
+    }
+
+    /// Lets the call reach remotes only in ways that start no program which a configuration names.
+    pub(crate) fn remote_without_programs(self) -> Call {
+        self.env("GIT_ALLOW_PROTOCOL", "file:git").unproxied()
+    }
+
+    /// Set and empty, the variable keeps git from the program that `core.gitProxy` names; no setting could.
+    fn unproxied(self) -> Call {
+        self.env("GIT_PROXY_COMMAND", "")
     }
 
     pub(crate) fn run(self) -> Result<Output, GitError> {

@@ -2,6 +2,10 @@
 //!
 //! Exactly one branch is fetched, into a ref of ours. A branch that the remote does not have makes the fetch fail like
 //! many other things do, so a failed fetch is followed by a question that has an answer of its own for it.
+//!
+//! The first attempt is made without a look at the configuration, and therefore only by protocols that start no program
+//! which a configuration names. With a remote on this machine it is all that a branch in sync costs; with one that is
+//! reached by ssh or https it ends at once, before anything is sent.
 
 use std::time::Duration;
 
@@ -20,10 +24,21 @@ pub(crate) enum Fetched {
     Failed { reason: String },
 }
 
+/// Tries to fetch the branch without a look at the configuration; none is no answer.
+pub(crate) fn fetch_at_once(place: &Place, remote: &str, names: &Names) -> Option<CommitId> {
+    // What git takes for the name of a remote could be that of a directory, if no such remote is configured.
+    if place.work_tree.join(remote).exists() {
+        return None;
+    }
+    let attempt = format!("fetch {} from {remote}", names.branch);
+    let call = place.call(attempt.as_str()).remote_without_programs().limit(LIMIT);
+    try_fetch(call, remote, names, &attempt).ok()
+}
+
 /// Fetches the branch; whatever goes wrong is an answer too.
 pub(crate) fn fetch(place: &Place, guard: &Replacements, remote: &str, names: &Names) -> Fetched {
     let attempt = format!("fetch {} from {remote}", names.branch);
-    match try_fetch(place, guard, remote, names, &attempt) {
+    match try_fetch(ask(place, guard, &attempt), remote, names, &attempt) {
         Ok(tip) => Fetched::At(tip),
         // A remote that did not answer in a minute is not asked a second time, nor by a git that lacks the words.
         Err(error @ (GitError::TimedOut { .. } | GitError::UnknownOption { .. })) => {
@@ -36,15 +51,9 @@ pub(crate) fn fetch(place: &Place, guard: &Replacements, remote: &str, names: &N
     }
 }
 
-fn try_fetch(
-    place: &Place,
-    guard: &Replacements,
-    remote: &str,
-    names: &Names,
-    attempt: &str,
-) -> Result<CommitId, GitError> {
+fn try_fetch(call: Call, remote: &str, names: &Names, attempt: &str) -> Result<CommitId, GitError> {
     let Names { branch, tracking, .. } = names;
-    let call = ask(place, guard, attempt).args(["fetch", "--porcelain", "--verbose", "--no-progress"]);
+    let call = call.args(["fetch", "--porcelain", "--verbose", "--no-progress"]);
     let call = call.args(["--no-tags", "--no-recurse-submodules", "--no-prune", "--no-auto-maintenance"]);
     // An empty map keeps the refspecs of the configuration from updating the user's own refs on the way.
     let call = call.args(["--no-write-fetch-head", "--refmap=", "--upload-pack=git-upload-pack", "--"]);

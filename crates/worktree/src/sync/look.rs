@@ -3,11 +3,11 @@
 use std::thread;
 
 use crate::error::GitError;
-use crate::guard::{Configured, Replacements};
+use crate::guard::Configured;
 use crate::id::CommitId;
 use crate::refs::update;
 use crate::repository::Repository;
-use crate::sync::fetch::{Fetched, fetch};
+use crate::sync::fetch::{Fetched, fetch, fetch_at_once};
 use crate::sync::order::Names;
 
 /// The refs as they are.
@@ -29,17 +29,18 @@ pub(crate) enum RemoteSeen {
 }
 
 impl Repository {
-    /// Looks at refs and configuration at the same time: each is a process of its own.
-    pub(crate) fn look(
-        &self,
-        names: &Names,
-        remote: &str,
-    ) -> Result<(Refs, (Replacements, Configured)), GitError> {
+    /// Looks at the refs, and already asks the remote meanwhile if that can be done without further ado.
+    pub(crate) fn look(&self, names: &Names, remote: &str) -> Result<(Refs, Option<CommitId>), GitError> {
+        // A recovery that is to be completed first needs no remote, and must not wait for one. Where the marker is no
+        // file of its own, it is found all the same, only later.
+        if self.common_dir().join(&names.recovery).exists() {
+            return Ok((self.refs_of(names)?, None));
+        }
         thread::scope(|scope| {
             let refs = scope.spawn(|| self.refs_of(names));
-            let guard = self.place().guard_remote(remote);
+            let tip = fetch_at_once(self.place(), remote, names);
             let refs = refs.join().map_err(|_| GitError::unexpected("read the refs", "a thread failed"))?;
-            Ok((refs?, guard?))
+            Ok((refs?, tip))
         })
     }
 
@@ -65,17 +66,27 @@ impl Repository {
         Ok(refs)
     }
 
-    /// Asks the remote, and remembers a branch that it had and has no more.
-    pub(crate) fn look_at_remote(
+    /// Asks the remote.
+    pub(crate) fn ask_remote(&self, names: &Names, remote: &str) -> Result<Fetched, GitError> {
+        let (guard, configured) = self.place().guard_remote(remote)?;
+        match configured {
+            Configured::Yes => Ok(fetch(self.place(), &guard, remote, names)),
+            Configured::No => {
+                Ok(Fetched::Failed { reason: format!("no remote called {remote} is configured") })
+            }
+        }
+    }
+
+    /// Compares what the remote said with what was seen before, and remembers a branch that it had and has no more.
+    pub(crate) fn remember(
         &self,
         names: &Names,
-        remote: &str,
         refs: &Refs,
-        guard: &Replacements,
+        fetched: Fetched,
     ) -> Result<RemoteSeen, GitError> {
         let Names { tracking, gone, .. } = names;
         let attempt = "remember where the remote is";
-        match (fetch(self.place(), guard, remote, names), &refs.tracking, &refs.gone) {
+        match (fetched, &refs.tracking, &refs.gone) {
             (Fetched::Failed { reason }, _, _) => Ok(RemoteSeen::Unreachable(reason)),
             (Fetched::At(tip), _, None) => Ok(RemoteSeen::Tip(tip)),
             (Fetched::At(tip), _, Some(before)) => {

@@ -7,12 +7,12 @@ use drydock_domain::{
 
 use crate::crash;
 use crate::error::{GitError, told};
-use crate::guard::{Configured, Replacements};
 use crate::id::CommitId;
 use crate::pin::Content;
 use crate::push::Push;
 use crate::refs::{Moved, Permit};
 use crate::repository::Repository;
+use crate::sync::fetch::Fetched;
 use crate::sync::folder::{Folder, Opened};
 use crate::sync::footing::footing;
 use crate::sync::join::Joined;
@@ -27,7 +27,6 @@ struct Scene<'a> {
     order: &'a SyncOrder<'a>,
     names: &'a Names,
     remote: &'a str,
-    guard: &'a Replacements,
     local: CommitId,
     /// The remote's commit; none when it has no such branch.
     tip: Option<CommitId>,
@@ -51,7 +50,7 @@ impl Repository {
             let detail = "the repository has become a shallow clone: run git fetch --unshallow in it";
             return Err(GitError::unexpected(&attempt, detail));
         }
-        let (refs, (guard, configured)) = self.look(&names, remote)?;
+        let (refs, fetched) = self.look(&names, remote)?;
         let Some(local) = refs.local.clone() else {
             return Err(GitError::unexpected(&attempt, "there is no such branch"));
         };
@@ -60,17 +59,18 @@ impl Repository {
         {
             return Ok(outcome);
         }
-        let seen = match configured {
-            Configured::Yes => self.look_at_remote(&names, remote, &refs, &guard)?,
-            Configured::No => RemoteSeen::Unreachable(format!("no remote called {remote} is configured")),
+        let fetched = match fetched {
+            Some(tip) => Fetched::At(tip),
+            None => self.ask_remote(&names, remote)?,
         };
+        let seen = self.remember(&names, &refs, fetched)?;
         crash::hit("sync.fetched");
         let footing = match order.worktree {
             Some(checkout) => footing(checkout, &names.branch)?,
             None => Footing::Unattached,
         };
         let (seen, tip, sides) = self.compare(order, &local, seen)?;
-        let scene = Scene { order, names: &names, remote, guard: &guard, local, tip, sides };
+        let scene = Scene { order, names: &names, remote, local, tip, sides };
         let moves = matches!(seen, RemoteSight::Tip(Relation::Behind(_) | Relation::Diverged(_)));
         let sight = Sight { footing, remote: seen, publish: order.publish };
         if !moves || !matches!(sight.footing, Footing::Unattached | Footing::OnBranch) {
@@ -258,12 +258,13 @@ impl Repository {
 
     /// Moves the branch to the remote's commit, or its own commits on top of it, under whatever edits there are.
     fn bring_together(&self, scene: &Scene<'_>, folder: Option<Folder<'_>>) -> Result<SyncOutcome, GitError> {
-        let Scene { order, names, guard, local, sides, .. } = scene;
+        let Scene { order, names, local, sides, .. } = scene;
         let Some(tip) = &scene.tip else {
             return Err(GitError::unexpected("bring together", "the remote has no such branch"));
         };
         let held = folder.as_ref().and_then(|folder| folder.held.clone());
-        let joined = self.join(guard, sides, (local, tip), held.as_ref(), order.pin.signature)?;
+        let joined =
+            self.join(&self.place().guard()?, sides, (local, tip), held.as_ref(), order.pin.signature)?;
         crash::hit("sync.replayed");
         let (to, files, replayed) = match joined {
             Joined::Clean { to, files, replayed } => (to, files, replayed),

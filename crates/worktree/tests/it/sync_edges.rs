@@ -93,6 +93,9 @@ fn programs_in_the_repositorys_configuration_do_not_run() {
     for key in keys.iter().chain(&more) {
         scene.fixture.user(&["config", key, evil.to_str().unwrap()], &scene.fixture.repo());
     }
+    // An alternate is what makes git run the last of these.
+    let alternate = format!("{}\n", scene.fixture.path("other/.git/objects").display());
+    write(&scene.fixture.repo().join(".git/objects/info/alternates"), &alternate);
     for hook in ["reference-transaction", "post-checkout", "pre-push", "post-index-change", "post-rewrite"] {
         fs::copy(&evil, scene.fixture.repo().join(".git/hooks").join(hook)).unwrap();
     }

@@ -235,18 +235,21 @@ fn expected(state: State, relation: Relation, policy: OnDivergence) -> &'static 
 }
 
 /// The policy matters only where something may have to be given up.
-fn policies(relation: Relation) -> &'static [OnDivergence] {
-    match relation {
-        Relation::Behind | Relation::Diverged | Relation::Clash => {
+fn policies(state: State, relation: Relation) -> &'static [OnDivergence] {
+    match (state, relation) {
+        (State::Detached | State::OnAnotherBranch | State::MidRebase | State::MidMerge, _) => {
+            &[OnDivergence::Recover]
+        }
+        (_, Relation::Behind | Relation::Diverged | Relation::Clash) => {
             &[OnDivergence::Recover, OnDivergence::Pause]
         }
-        _ => &[OnDivergence::Recover],
+        (_, _) => &[OnDivergence::Recover],
     }
 }
 
 fn every_relation(state: State) {
     for relation in RELATIONS {
-        for policy in policies(relation) {
+        for policy in policies(state, relation) {
             let told = format!("{state:?}, {relation:?}, {policy:?}");
             let (scene, replaces) = relation.arrange(state.fixture());
             state.arrange(&scene);
