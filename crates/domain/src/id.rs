@@ -88,6 +88,7 @@ id!(RunId, "run", "run");
 id!(DecisionId, "decision", "dec");
 id!(ChangesetId, "changeset", "chg");
 id!(LockId, "lock", "lck");
+id!(TokenId, "token", "tok");
 
 /// The beginning of an id as a person types it, with or without the kind prefix.
 #[derive(Debug, Clone, PartialEq, Eq)]

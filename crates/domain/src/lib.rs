@@ -20,6 +20,7 @@ mod refusal;
 mod stage;
 mod sync;
 mod time;
+mod token;
 
 pub use action::{
     Action, Argument, Name, NameError, ReviewOpinion, ReviewRun, Reviewer, Validation, ValidationRun,
@@ -34,7 +35,7 @@ pub use decision::{
 };
 pub use effect::{Effect, due};
 pub use event::{Event, Recorded};
-pub use id::{ChangesetId, DecisionId, IdError, IdPrefix, LockId, PlanId, RunId};
+pub use id::{ChangesetId, DecisionId, IdError, IdPrefix, LockId, PlanId, RunId, TokenId};
 pub use invariant::{Check, Enforcement, Finding, Invariant, InvariantScope, Rule, effective};
 pub use lock::{Fence, Holder, Lock, LockScope};
 pub use outcome::{Decided, Transition};
@@ -48,3 +49,4 @@ pub use sync::{
     RemoteSight, Sight, Standing, Step, SyncOutcome, Uncommitted, Unsent,
 };
 pub use time::Timestamp;
+pub use token::{Role, Token, TokenState};

@@ -12,8 +12,12 @@ use crate::StoreError;
 pub(crate) const MIGRATION_KEY: i64 = 0x6472_7964_6f63_0001;
 
 /// Each entry takes the schema one version further.
-const STEPS: &[&str] =
-    &[include_str!("schema_1.sql"), include_str!("schema_2.sql"), include_str!("schema_3.sql")];
+const STEPS: &[&str] = &[
+    include_str!("schema_1.sql"),
+    include_str!("schema_2.sql"),
+    include_str!("schema_3.sql"),
+    include_str!("schema_4.sql"),
+];
 
 /// The schema that this program writes.
 pub(crate) fn known() -> i64 {

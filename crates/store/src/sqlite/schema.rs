@@ -15,8 +15,12 @@ const APPLICATION_ID: i64 = 0x4452_5944;
 const GATE_WAIT_MAX: Duration = Duration::from_secs(10);
 
 /// Each entry takes the schema one version further.
-pub(crate) const STEPS: &[&str] =
-    &[include_str!("schema_1.sql"), include_str!("schema_2.sql"), include_str!("schema_3.sql")];
+pub(crate) const STEPS: &[&str] = &[
+    include_str!("schema_1.sql"),
+    include_str!("schema_2.sql"),
+    include_str!("schema_3.sql"),
+    include_str!("schema_4.sql"),
+];
 
 /// The schema that this program writes.
 pub(crate) fn known() -> i64 {

@@ -27,3 +27,4 @@ mod postgres_sessions;
 mod reads;
 mod sqlite_writer;
 mod tls;
+mod tokens;

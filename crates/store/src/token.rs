@@ -1,0 +1,169 @@
+//! Tokens as they are kept: everything about them but the secret, of which there is only a digest. Whether one has
+//! expired is judged by the clock that judges locks. None of these writes wakes anybody: no plan changes by them.
+
+use std::time::Duration;
+
+use drydock_domain::{IdPrefix, Name, Role, Timestamp, Token, TokenId, TokenState};
+
+use crate::find::{Found, by_prefix};
+use crate::lease::micros;
+use crate::tx::{BoxFuture, Verdict};
+use crate::value::{Row, Statement, Value};
+use crate::{Store, StoreError};
+
+/// How exact the time of the last use is: a write for each request would cost more than the requests.
+const USE_EVERY: Duration = Duration::from_secs(60);
+
+/// A token that is to be kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewToken {
+    /// Its id.
+    pub id: TokenId,
+    /// The digest of its secret, as hexadecimal text.
+    pub digest: String,
+    /// What people call it.
+    pub name: Name,
+    /// What its bearer is.
+    pub role: Role,
+    /// How long it counts; for ever when nothing is said.
+    pub life: Option<Duration>,
+}
+
+/// A token with the digest of its secret.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeptToken {
+    /// What is known of it.
+    pub token: Token,
+    /// The digest, as hexadecimal text.
+    pub digest: String,
+    /// Whether its last use was noted so long ago that the next should be.
+    pub use_due: bool,
+}
+
+const COLUMNS: &str = "id, digest, name, role, plan, run, created_at, expires_at, last_used_at, revoked_at,
+    CAST(CASE WHEN expires_at <= drydock_now() THEN 1 ELSE 0 END AS BIGINT)";
+
+impl Store {
+    /// Keeps a new token; nothing when another that is not revoked has its name.
+    pub fn token_add(&self, new: NewToken) -> BoxFuture<'_, Result<Option<Token>, StoreError>> {
+        let sql = format!(
+            "INSERT INTO tokens (id, digest, name, role, plan, run, created_at, expires_at)
+             VALUES ($1, $2, $3, $4, $5, $6, drydock_now(), drydock_now() + $7)
+             ON CONFLICT (name) WHERE revoked_at IS NULL DO NOTHING RETURNING {COLUMNS}"
+        );
+        let (plan, run) = match &new.role {
+            Role::Agent { plan, run } => (Some(plan.as_str()), Some(run.as_str())),
+            Role::Human | Role::Operator | Role::Reader => (None, None),
+        };
+        let params: Vec<Value> = vec![
+            new.id.as_str().into(),
+            new.digest.into(),
+            new.name.as_str().into(),
+            new.role.name().into(),
+            plan.into(),
+            run.into(),
+            new.life.map(micros).into(),
+        ];
+        self.token_written(Statement::composed(sql, params))
+    }
+
+    /// Returns every token that was ever made, by the time it was.
+    pub fn token_list(&self) -> BoxFuture<'_, Result<Vec<Token>, StoreError>> {
+        Box::pin(self.read(|tx| {
+            Box::pin(async move {
+                let sql = format!("SELECT {COLUMNS} FROM tokens ORDER BY created_at, id");
+                tx.last(Statement::composed(sql, Vec::new())).await?.iter().map(token_from).collect()
+            })
+        }))
+    }
+
+    /// Returns the token whose id begins like this.
+    pub fn token_find(&self, prefix: &IdPrefix) -> BoxFuture<'_, Result<Found<Token>, StoreError>> {
+        let prefix = prefix.clone();
+        Box::pin(self.read(move |tx| Box::pin(async move { by_prefix(tx, &prefix, FIND, token_from).await })))
+    }
+
+    /// Returns a token with its digest.
+    pub fn token_fetch(&self, id: &TokenId) -> BoxFuture<'_, Result<Option<KeptToken>, StoreError>> {
+        let id = id.clone();
+        Box::pin(self.read(move |tx| {
+            Box::pin(async move {
+                let sql = format!(
+                    "SELECT {COLUMNS}, CAST(CASE WHEN last_used_at > drydock_now() - $2 THEN 0 ELSE 1 END AS BIGINT)
+                     FROM tokens WHERE id = $1"
+                );
+                let params = vec![id.as_str().into(), micros(USE_EVERY).into()];
+                let rows = tx.last(Statement::composed(sql, params)).await?;
+                let kept = |row: &Row| {
+                    let (token, digest) = (token_from(row)?, row.text(1)?.to_owned());
+                    Ok(KeptToken { token, digest, use_due: row.int(11)? != 0 })
+                };
+                rows.first().map(kept).transpose()
+            })
+        }))
+    }
+
+    /// Takes a token back for good, unless that was done before; nothing when there is none.
+    pub fn token_revoke(&self, id: &TokenId) -> BoxFuture<'_, Result<Option<Token>, StoreError>> {
+        let sql = format!(
+            "UPDATE tokens SET revoked_at = coalesce(revoked_at, drydock_now()) WHERE id = $1 RETURNING {COLUMNS}"
+        );
+        self.token_written(Statement::composed(sql, vec![id.as_str().into()]))
+    }
+
+    /// Notes that a token is used now.
+    pub fn token_used(&self, id: &TokenId) -> BoxFuture<'_, Result<(), StoreError>> {
+        let sql = format!("UPDATE tokens SET last_used_at = drydock_now() WHERE id = $1 RETURNING {COLUMNS}");
+        let written = self.token_written(Statement::composed(sql, vec![id.as_str().into()]));
+        Box::pin(async move { written.await.map(drop) })
+    }
+
+    fn token_written(&self, statement: Statement) -> BoxFuture<'_, Result<Option<Token>, StoreError>> {
+        Box::pin(self.write(move |tx| {
+            Box::pin(async move {
+                tx.quiet();
+                let rows = tx.last(statement).await?;
+                Ok(Verdict::Keep(rows.first().map(token_from).transpose()?))
+            })
+        }))
+    }
+}
+
+const FIND: &str =
+    "SELECT id, digest, name, role, plan, run, created_at, expires_at, last_used_at, revoked_at,
+    CAST(CASE WHEN expires_at <= drydock_now() THEN 1 ELSE 0 END AS BIGINT)
+    FROM tokens WHERE id >= $1 AND id < $2 ORDER BY id LIMIT 6";
+
+fn token_from(row: &Row) -> Result<Token, StoreError> {
+    let id = row.text(0)?.to_owned();
+    let damaged = |reason: String| StoreError::damaged("tokens", id.clone(), reason);
+    let role = match (row.text(3)?, row.text_or_null(4)?, row.text_or_null(5)?) {
+        ("human", None, None) => Role::Human,
+        ("operator", None, None) => Role::Operator,
+        ("reader", None, None) => Role::Reader,
+        ("agent", Some(plan), Some(run)) => Role::Agent {
+            plan: plan.parse().map_err(|error| damaged(format!("{error}")))?,
+            run: run.parse().map_err(|error| damaged(format!("{error}")))?,
+        },
+        (role, plan, run) => {
+            return Err(damaged(format!("no role is {role:?} with plan {plan:?} and run {run:?}")));
+        }
+    };
+    let time = |column| Ok::<_, StoreError>(row.int_or_null(column)?.map(Timestamp::from_micros));
+    let revoked_at = time(9)?;
+    let state = match (revoked_at, row.int(10)?) {
+        (Some(_), _) => TokenState::Revoked,
+        (None, 0) => TokenState::Valid,
+        (None, _) => TokenState::Expired,
+    };
+    Ok(Token {
+        name: row.text(2)?.parse().map_err(|error| damaged(format!("{error}")))?,
+        role,
+        created_at: row.time(6)?,
+        expires_at: time(7)?,
+        last_used_at: time(8)?,
+        revoked_at,
+        state,
+        id: id.parse().map_err(|error| damaged(format!("{error}")))?,
+    })
+}
