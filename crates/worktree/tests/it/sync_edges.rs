@@ -60,6 +60,27 @@ fn a_remote_behind_the_git_protocol() {
     goes_the_whole_way(&scene);
 }
 
+/// Would break if the user's own way to reach a remote were not taken, or the repository's were.
+#[test]
+fn a_remote_behind_ssh() {
+    let scene = Scene::new();
+    let program = |name: &str, text: &str| {
+        let path = scene.fixture.path(name);
+        write(&path, &format!("#!/bin/sh\n{text}\n"));
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    // The far end is this machine, and the last word is what to run there.
+    let ssh = program("ssh", "for last; do :; done\nexec sh -c \"$last\"");
+    let evil = program("evil", "exit 1");
+    let repo = scene.fixture.repo();
+    scene.fixture.user(&["config", "--global", "core.sshCommand", &ssh], &repo);
+    scene.fixture.user(&["config", "core.sshCommand", &evil], &repo);
+    let address = format!("ssh://example.org{}", scene.fixture.path("remote").display());
+    scene.fixture.user(&["remote", "set-url", "origin", &address], &repo);
+    goes_the_whole_way(&scene);
+}
+
 /// Would break if the tracking of a sync reached into what is the user's.
 #[test]
 fn the_users_own_refs_stay_as_they_are() {
@@ -168,6 +189,7 @@ fn a_branch_that_somebody_else_has_checked_out_is_not_moved() {
 fn a_remote_that_is_not_configured_is_not_looked_for_elsewhere() {
     let scene = Scene::new();
     scene.fixture.user(&["init", "-q", "--bare", "upstream"], &scene.fixture.repo());
+    scene.fixture.user(&["push", "-q", "./upstream", BRANCH], &scene.fixture.repo());
     let outcome = scene.sync_with(|order| order.remote = Some("upstream"));
     let SyncOutcome::FetchFailed { reason } = outcome else { panic!("{outcome:?}") };
     assert!(reason.contains("configured"), "{reason}");
