@@ -32,4 +32,4 @@ pub use sandbox::{Landlock, Reads, Resource, Sandbox, SandboxMode, landlock};
 pub use signal::{Activity, Changed, Signal, Step, Stream};
 pub use spec::{AgentSpec, SpecError};
 pub use supervise::STOP_GRACE;
-pub use task::{RunDirs, Task};
+pub use task::{Proposal, RunDirs, Task};

@@ -32,6 +32,18 @@ pub struct Task {
     pub worktree: String,
     /// The commit the worktree started from.
     pub base: String,
+    /// What a reviewer shall judge.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub proposal: Option<Proposal>,
+}
+
+/// A result that is proposed to reviewers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Proposal {
+    /// Its number within the run; a verdict names it.
+    pub version: usize,
+    /// Its commit, which is checked out in the reviewer's worktree.
+    pub commit: String,
 }
 
 /// The directories of a run.

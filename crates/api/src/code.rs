@@ -94,7 +94,9 @@ codes! {
     Invalid = "invalid" 422 USAGE "not valid";
     /// It cannot be read.
     Unparsable = "unparsable" 400 USAGE "cannot be read";
-    /// Only programs on this machine may ask, and web pages may not.
+    /// No token that counts came with the request.
+    Unauthorized = "unauthorized" 401 FAILED "who asks is not known";
+    /// Whoever asks may not do this, or not from where they ask.
     Forbidden = "forbidden" 403 FAILED "not allowed";
     /// The route does not take this method.
     MethodNotAllowed = "method_not_allowed" 405 USAGE "not a method of this route";
@@ -116,6 +118,8 @@ codes! {
     InvariantBlocked = "invariant_blocked" 423 BLOCKED "blocked by an invariant";
     /// A required validation failed.
     ValidationFailed = "validation_failed" 423 BLOCKED "a required validation failed";
+    /// A critical reviewer has not acknowledged the result.
+    ReviewMissing = "review_missing" 423 BLOCKED "a reviewer has not agreed";
     /// The merged result is not acceptable.
     Constrained = "constrained" 423 BLOCKED "the merged result is not acceptable";
     /// The plan changed nothing.
@@ -228,6 +232,7 @@ mod tests {
         for (code, status, exit) in [
             (Code::NotFound, 404, 3),
             (Code::Invalid, 422, 2),
+            (Code::Unauthorized, 401, 1),
             (Code::Forbidden, 403, 1),
             (Code::LockHeld, 409, 4),
             (Code::StaleRevision, 412, 4),

@@ -139,6 +139,7 @@ impl Engine {
             feedback: Vec::new(),
             worktree: dirs.worktree.to_string_lossy().into_owned(),
             base: String::new(),
+            proposal: None,
         };
         let began = tokio::time::Instant::now();
         let ended = self.runner().greet(&spec, &job, &dirs, self.stopping().clone()).await;

@@ -37,6 +37,7 @@ impl World {
             choices: vec![],
             feedback: vec!["the hinge too".into()],
             worktree: worktree.display().to_string(),
+            proposal: None,
             base: "abc".into(),
         };
         let keeper = env!("CARGO_BIN_EXE_drydock-agent-tests");

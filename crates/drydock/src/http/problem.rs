@@ -92,6 +92,9 @@ fn refused(refusal: &Refusal, text: String) -> Problem {
         Refusal::Unvalidated(_) => {
             Problem::new(Code::ValidationFailed, text).hint("`drydock plan why ID` says more")
         }
+        Refusal::Unreviewed(reviewers) => Problem::new(Code::ReviewMissing, text)
+            .hint("`drydock plan events ID` shows what each reviewer said")
+            .with("reviewers", reviewers.clone()),
         Refusal::TooManyReversions { .. } => {
             Problem::new(Code::TooManyReversions, text).hint("cancel it and make a new plan")
         }

@@ -43,6 +43,7 @@ pub(crate) fn sentence(event: &Event) -> String {
         }
         Some(("apply", "forgone")) => format!("{} was not moved", text(&event.data, "target")),
         Some(("sync", what)) => of_sync(what, &event.data),
+        Some(("review", what)) => of_review(what, &event.data),
         Some(("lock", "broken")) => {
             format!("lock of {} broken: {}", text(&event.data, "owner"), text(&event.data, "reason"))
         }
@@ -88,6 +89,7 @@ fn of_agent(what: &str, data: &Value) -> String {
         },
         ("permission", _) => format!("{}: {}", text(data, "answer"), text(data, "title")),
         ("ended", Some(said)) => format!("{who} {said}"),
+        ("sent_back", _) => format!("{who} must mend it: {}", texts(&data["reasons"]).join("; ")),
         ("checkpoint", Some(said)) => format!("checkpoint: {said}"),
         (_, Some(said)) => format!("{who} {what}: {said}"),
         (_, None) => format!("{who} {what}"),
@@ -107,6 +109,17 @@ fn of_decision(what: &str, data: &Value) -> String {
         "resolved" => format!("answered {} by {}", text(data, "option"), text(data, "by")),
         "withdrawn" => format!("question withdrawn: {}", text(data, "reason")),
         _ => unknown(&format!("decision.{what}"), data),
+    }
+}
+
+fn of_review(what: &str, data: &Value) -> String {
+    let (agent, number, reason) = (text(data, "agent"), text(data, "proposal"), text(data, "reason"));
+    match what {
+        "proposed" => format!("proposal {number} goes to the reviewers"),
+        "acknowledged" => format!("{agent} acknowledges proposal {number}"),
+        "refused" => format!("{agent} refuses proposal {number}: {reason}"),
+        "silent" => format!("{agent} says nothing that counts about proposal {number}: {reason}"),
+        _ => unknown(&format!("review.{what}"), data),
     }
 }
 

@@ -16,6 +16,7 @@ mod racing;
 mod receiver;
 mod recovering;
 mod refusing;
+mod reviewing;
 mod sandboxing;
 mod shared;
 mod signals;

@@ -1,9 +1,10 @@
 //! Running an agent in a worktree and listening to it: what it says becomes events, choices, snapshots and
 //! questions; how it ends becomes the end of the run.
 
+use std::path::Path;
 use std::time::Duration;
 
-use drydock_agent::{Ending, Message, RunDirs, Signal, StartError, Task};
+use drydock_agent::{Ending, Message, Opinion, Proposal, RunDirs, Signal, StartError, Task};
 use drydock_domain::{Choice, Command, ErrorClass, Event, Invariant, Question, Rule};
 use drydock_worktree::Checkout;
 use serde_json::json;
@@ -34,6 +35,7 @@ const LINE_MAX: usize = 500;
 pub(super) enum Role {
     Strategist,
     Writer,
+    Reviewer,
 }
 
 impl Role {
@@ -41,26 +43,49 @@ impl Role {
         match self {
             Role::Strategist => "strategist",
             Role::Writer => "writer",
+            Role::Reviewer => "reviewer",
         }
     }
 }
 
+/// What an agent is sent to do.
+#[derive(Clone, Copy)]
+pub(super) struct Errand<'a> {
+    pub(super) name: &'a str,
+    pub(super) role: Role,
+    pub(super) checkout: &'a Checkout,
+    /// What was said of its work earlier in this run.
+    pub(super) said: &'a [String],
+    /// What it shall review: the number and the commit.
+    pub(super) proposal: Option<(usize, &'a str)>,
+}
+
+impl<'a> Errand<'a> {
+    pub(super) fn of(name: &'a str, role: Role, checkout: &'a Checkout) -> Self {
+        Self { name, role, checkout, said: &[], proposal: None }
+    }
+}
+
+/// What a reviewer said.
+#[derive(Debug, Clone)]
+pub(super) struct Verdict {
+    pub(super) opinion: Opinion,
+    pub(super) version: Option<String>,
+    pub(super) reason: Option<String>,
+}
+
 /// How an agent's work ended.
 pub(super) enum AgentEnd {
-    /// It did its work and recorded these choices.
-    Finished { choices: Vec<Choice> },
+    /// It did its work, recorded these choices, and gave its verdict where it is a reviewer.
+    Finished { choices: Vec<Choice>, verdict: Option<Verdict> },
     /// The run is over.
     Ended(End),
 }
 
 impl Scope<'_> {
     /// Runs an agent to its end. Whatever it wrote is kept, however it ended.
-    pub(super) async fn agent(
-        &self,
-        name: &str,
-        role: Role,
-        checkout: &Checkout,
-    ) -> Result<AgentEnd, EngineError> {
+    pub(super) async fn agent(&self, errand: &Errand<'_>) -> Result<AgentEnd, EngineError> {
+        let Errand { name, role, checkout, .. } = *errand;
         let Some(spec) = self.engine.settings().agents.get(name).cloned() else {
             let text = format!("there is no agent {name:?} in the configuration");
             return Ok(AgentEnd::Ended(self.failed(ErrorClass::AgentMissing, text)));
@@ -68,15 +93,15 @@ impl Scope<'_> {
         let author = self.git(|repository| Ok(signature(&repository))).await?;
         let spec = spec.as_author(&author.name, &author.email);
         let invariants = effective_for(self.engine, &self.plan).await?;
-        let job = self.job(role, &invariants);
+        let job = self.job(errand, &invariants);
         let runner = self.engine.runner_for(&self.plan);
         let sandbox = runner.confinement(&spec);
         let details = json!({ "agent": name, "role": role.name(), "sandbox": sandbox });
         self.note(Event::Agent { what: "started", details }).await?;
         let (signals, heard) = mpsc::channel(SIGNALS_MAX);
         let stop = self.stop.child_token();
-        let running = runner.agent(&spec, &job, &self.dirs(), signals, stop.clone());
-        let mut listener = Listener::new(self, name, checkout);
+        let running = runner.agent(&spec, &job, &self.dirs(checkout.path()), signals, stop.clone());
+        let mut listener = Listener::new(self, errand);
         let (ending, listened) = tokio::join!(running, async {
             let listened = listener.listen(heard, &stop).await;
             if listened.is_err() {
@@ -85,43 +110,47 @@ impl Scope<'_> {
             listened
         });
         listened?;
-        let (choices, question) = (listener.choices, listener.question);
-        self.agent_ended(name, checkout, ending, choices, question).await
+        let heard =
+            Heard { choices: listener.choices, verdict: listener.verdict, question: listener.question };
+        self.agent_ended(errand, ending, heard).await
     }
 
     /// Returns where an agent or a command of this run works.
-    pub(super) fn dirs(&self) -> RunDirs {
+    pub(super) fn dirs(&self, tree: &Path) -> RunDirs {
         // Git reads the repository from the worktree; nothing in there can be written.
         let reads = vec![self.repository.common_dir().to_owned()];
-        RunDirs { worktree: self.tree(), temp: self.temp(), reads }
+        RunDirs { worktree: tree.to_owned(), temp: self.temp(), reads }
     }
 
-    fn job(&self, role: Role, invariants: &[Invariant]) -> Task {
+    fn job(&self, errand: &Errand<'_>, invariants: &[Invariant]) -> Task {
         let plan = &self.plan;
         Task {
             plan: plan.id.to_string(),
             run: self.run.to_string(),
             phase: plan.stage.phase().to_string(),
-            role: role.name().to_owned(),
+            role: errand.role.name().to_owned(),
             task: plan.spec.task.clone(),
             definition_of_done: plan.spec.definition_of_done.clone(),
             arguments: plan.spec.arguments.clone(),
             invariants: invariants.iter().map(describe).collect(),
             choices: plan.choices.iter().map(|choice| json!(choice)).collect(),
-            feedback: plan.feedback.clone(),
-            worktree: self.tree().to_string_lossy().into_owned(),
+            feedback: plan.feedback.iter().chain(errand.said).cloned().collect(),
+            worktree: errand.checkout.path().to_string_lossy().into_owned(),
             base: plan.base_commit.clone(),
+            proposal: errand
+                .proposal
+                .map(|(version, commit)| Proposal { version, commit: commit.to_owned() }),
         }
     }
 
     async fn agent_ended(
         &self,
-        name: &str,
-        checkout: &Checkout,
+        errand: &Errand<'_>,
         ending: Result<Ending, StartError>,
-        choices: Vec<Choice>,
-        question: Option<Question>,
+        heard: Heard,
     ) -> Result<AgentEnd, EngineError> {
+        let Errand { name, checkout, .. } = *errand;
+        let Heard { choices, verdict, question } = heard;
         let how = match &ending {
             Ok(ending) => wording(ending),
             Err(error) => error.to_string(),
@@ -135,7 +164,7 @@ impl Scope<'_> {
         let failed = |class, text: String| Ok(AgentEnd::Ended(self.failed(class, text)));
         let said = |tail: &str| if tail.is_empty() { String::new() } else { format!("; it said:\n{tail}") };
         match ending {
-            Ok(Ending::Finished) => Ok(AgentEnd::Finished { choices }),
+            Ok(Ending::Finished) => Ok(AgentEnd::Finished { choices, verdict }),
             Ok(Ending::Stopped) => Ok(AgentEnd::Ended(End::Stopped)),
             Ok(
                 Ending::Failed { tail, .. }
@@ -190,12 +219,21 @@ fn describe(invariant: &Invariant) -> String {
     }
 }
 
+/// What an agent said that counts when it has ended.
+struct Heard {
+    choices: Vec<Choice>,
+    verdict: Option<Verdict>,
+    question: Option<Question>,
+}
+
 /// Turns what an agent says into events while it runs.
 struct Listener<'a> {
     scope: &'a Scope<'a>,
     agent: &'a str,
+    role: Role,
     checkout: &'a Checkout,
     choices: Vec<Choice>,
+    verdict: Option<Verdict>,
     question: Option<Question>,
     lines: Vec<String>,
     unsaid: usize,
@@ -204,13 +242,16 @@ struct Listener<'a> {
 }
 
 impl<'a> Listener<'a> {
-    fn new(scope: &'a Scope<'a>, agent: &'a str, checkout: &'a Checkout) -> Self {
+    fn new(scope: &'a Scope<'a>, errand: &Errand<'a>) -> Self {
+        let Errand { name: agent, role, checkout, .. } = *errand;
         let (choices, lines) = (Vec::new(), Vec::new());
         Self {
             scope,
             agent,
+            role,
             checkout,
             choices,
+            verdict: None,
             question: None,
             lines,
             unsaid: 0,
@@ -316,8 +357,13 @@ impl<'a> Listener<'a> {
                 self.question.get_or_insert_with(|| Question::from_agent(question.clone(), offered));
                 Event::Agent { what: "asked", details: json!({ "agent": agent, "question": question }) }
             }
+            // The last word counts; it is told when the review is recorded.
+            Message::Verdict { verdict: opinion, version, reason } if self.role == Role::Reviewer => {
+                self.verdict = Some(Verdict { opinion, version, reason });
+                return Ok(());
+            }
             Message::Subplan(_) | Message::Verdict { .. } => {
-                let reason = "subplans and verdicts are not built yet";
+                let reason = "only reviewers give verdicts, and subplans are not built yet";
                 Event::Agent { what: "garbled", details: json!({ "agent": agent, "reason": reason }) }
             }
         };

@@ -1,20 +1,24 @@
-//! Execute: an agent works in a worktree of its own; what it leaves is captured, recorded in its changeset, judged
-//! by the validations together with what others put on the branch, and becomes the head commit.
+//! Execute: an agent works in a worktree of its own; what it leaves is captured, judged, sent back to it where it must
+//! be mended, recorded in its changeset, and becomes the head commit.
 
-use drydock_domain::{ChangeOp, Command, Completion, ErrorClass, NewEntry, Publish, ValidationRun};
+use drydock_domain::{ChangeOp, Command, ErrorClass, Event, Failure, NewEntry, Question, SentBack};
 use drydock_store::ChangesetHandle;
 use drydock_worktree::{Change, Checkout, CommitId, Verified};
 
-use super::agents::{AgentEnd, Role};
+use serde_json::json;
+
+use super::agents::{AgentEnd, Errand, Role};
+use super::judge::Verdict;
 use super::scope::{End, Scope, signature, snapshot};
 use crate::error::EngineError;
-use crate::sync::Joined;
 use crate::task;
 
 /// How many entries are recorded in one commit.
 const ENTRIES_PER_RECORD: usize = 1_000;
-/// How often what others put on the branch while the work was being judged is taken in.
-const JOINS_MAX: usize = 5;
+/// How often the output of failing validations goes back to the agent.
+const MENDS_MAX: usize = 3;
+/// How many proposals of one run are reviewed before a person is asked (S4.12).
+const PROPOSALS_MAX: usize = 5;
 
 pub(super) async fn run(scope: &Scope<'_>) -> Result<End, EngineError> {
     let Some(agent) =
@@ -32,96 +36,69 @@ pub(super) async fn run(scope: &Scope<'_>) -> Result<End, EngineError> {
     let _alive = scope.prepare().await?;
     let (path, branch, from) = (scope.tree(), scope.plan.branch(), scope.from()?);
     let checkout = scope.git(move |repository| repository.checkout_add(&path, &branch, &from)).await?;
-    match scope.agent(&agent, Role::Writer, &checkout).await? {
-        AgentEnd::Finished { .. } => {}
-        AgentEnd::Ended(end) => return Ok(end),
+    let ended = rounds(scope, &agent, &checkout).await?;
+    if let Some(head) = ended.head {
+        record(scope, changeset, head).await?;
     }
-    if let Some(end) = moved(scope, &checkout).await? {
-        return Ok(end);
-    }
-    let captured = capture(scope, &checkout).await?;
-    let judged = judge(scope, &checkout, captured).await?;
-    record(scope, changeset, judged.head.clone()).await?;
-    Ok(match judged.verdict {
-        Verdict::Passed(validations) => {
-            let completion = Completion::Executed { head: judged.head.to_string(), validations };
-            End::Report(Box::new(Command::Complete(scope.run.clone(), completion)))
+    Ok(ended.end)
+}
+
+/// How the rounds of a run ended, and the commit that holds the work, when there is one.
+struct Ended {
+    head: Option<CommitId>,
+    end: End,
+}
+
+/// Lets the agent work, judges the result, and lets it mend what was refused, as often as it may.
+async fn rounds(scope: &Scope<'_>, agent: &str, checkout: &Checkout) -> Result<Ended, EngineError> {
+    let (mut onto, mut said) = (scope.from()?, Vec::new());
+    let (mut mended, mut proposals) = (0, 0);
+    loop {
+        let errand = Errand { said: &said, ..Errand::of(agent, Role::Writer, checkout) };
+        match scope.agent(&errand).await? {
+            AgentEnd::Finished { .. } => {}
+            AgentEnd::Ended(end) => return Ok(Ended { head: None, end }),
         }
-        Verdict::Ended(end) => end,
-    })
-}
-
-/// The work of a run, and what was said of it.
-struct Judged {
-    /// The commit that holds it.
-    head: CommitId,
-    verdict: Verdict,
-}
-
-enum Verdict {
-    Passed(Vec<ValidationRun>),
-    Ended(End),
-}
-
-/// Takes in what others put on the branch meanwhile, validates the result, and sends it to the remote. What arrives
-/// in between is validated too: nothing completes that was not judged as it is.
-async fn judge(scope: &Scope<'_>, checkout: &Checkout, captured: CommitId) -> Result<Judged, EngineError> {
-    let (set, commit) = (checkout.clone(), captured.clone());
-    scope.git(move |_| set.branch_set(&commit)).await?;
-    let mut head = without_own_folder(scope, checkout, captured).await?;
-    let mut joined = scope.together().after(checkout, Publish::No).await?;
-    for _ in 0..JOINS_MAX {
-        match joined {
-            Joined::Still => {}
-            Joined::Moved(to) => head = without_own_folder(scope, checkout, to).await?,
-            Joined::Diverged(divergence) => {
-                let end = End::Report(Box::new(Command::Diverge(divergence)));
-                return Ok(Judged { head, verdict: Verdict::Ended(end) });
-            }
+        if let Some(end) = moved(scope, checkout).await? {
+            return Ok(Ended { head: None, end });
         }
-        let validations = match validated(scope).await? {
-            Verdict::Passed(validations) => validations,
-            ended @ Verdict::Ended(_) => return Ok(Judged { head, verdict: ended }),
+        let captured = capture(scope, checkout, &onto).await?;
+        let judged = scope.judge(checkout, captured, &mut proposals).await?;
+        let (sent_back, reasons) = match judged.verdict {
+            Verdict::Ended(end) => return Ok(Ended { head: Some(judged.head), end }),
+            Verdict::SentBack(sent_back, reasons) => (sent_back, reasons),
         };
-        joined = scope.together().after(checkout, Publish::Yes).await?;
-        if matches!(joined, Joined::Still) {
-            return Ok(Judged { head, verdict: Verdict::Passed(validations) });
+        let used_up = match sent_back {
+            SentBack::Validation => mended == MENDS_MAX,
+            SentBack::Review => proposals >= PROPOSALS_MAX,
+        };
+        if used_up {
+            let end = asked(scope, sent_back, proposals.max(mended + 1), &reasons, &judged.head);
+            return Ok(Ended { head: Some(judged.head), end });
         }
+        mended += usize::from(sent_back == SentBack::Validation);
+        if judged.joined {
+            onto = judged.head.clone();
+        }
+        // What a validation wrote is not the agent's work.
+        let (tree, head) = (checkout.clone(), judged.head);
+        scope.git(move |_| tree.put_back(&head)).await?;
+        let details = json!({ "agent": agent, "reasons": reasons });
+        scope.note(Event::Agent { what: "sent_back", details }).await?;
+        said = reasons;
     }
-    let text = format!("others moved the branch {JOINS_MAX} times while its work was being judged");
-    Ok(Judged { head, verdict: Verdict::Ended(scope.failed(ErrorClass::Git, text)) })
 }
 
-/// Takes what others put into `.drydock/` back out: that folder is for drydock and its agents, and never lands.
-async fn without_own_folder(
-    scope: &Scope<'_>,
-    checkout: &Checkout,
-    head: CommitId,
-) -> Result<CommitId, EngineError> {
-    let (base, checkout) = (scope.base()?, checkout.clone());
-    let message = format!("Leave out .drydock\n\nDrydock-Plan: {}\n", scope.plan.id);
-    scope
-        .git(move |repository| {
-            let author = signature(&repository);
-            let clean = repository.without_own_folder(&base, &head, &message, &author)?;
-            if clean != head {
-                checkout.branch_set(&clean)?;
-            }
-            Ok(clean)
-        })
-        .await
-}
-
-async fn validated(scope: &Scope<'_>) -> Result<Verdict, EngineError> {
-    let Some(validations) = scope.validate(&scope.tree()).await? else {
-        return Ok(Verdict::Ended(End::Stopped));
-    };
-    let failed: Vec<_> = validations.iter().filter(|run| run.required && !run.passed).collect();
-    if failed.is_empty() {
-        return Ok(Verdict::Passed(validations));
-    }
-    let text = failed.iter().map(|run| format!("{}: {}", run.name, run.text)).collect::<Vec<_>>().join("\n");
-    Ok(Verdict::Ended(scope.failed(ErrorClass::ValidationFailed, text)))
+/// Asks a person about a result that was sent back as often as it may be.
+fn asked(scope: &Scope<'_>, sent_back: SentBack, rounds: usize, reasons: &[String], head: &CommitId) -> End {
+    let question = Question::rounds_used_up(sent_back, rounds, reasons, head.as_str(), &scope.plan);
+    End::Report(Box::new(match sent_back {
+        SentBack::Validation => {
+            let failure = Failure { class: ErrorClass::ValidationFailed, text: reasons.join("\n") };
+            Command::Fail(scope.run.clone(), failure, Some(question))
+        }
+        SentBack::Review => Command::Ask(scope.run.clone(), question),
+    }))
 }
 
 /// Refuses the work of an agent that left its branch or rewrote its base away: it could not be told what it did.
@@ -136,8 +113,8 @@ async fn moved(scope: &Scope<'_>, checkout: &Checkout) -> Result<Option<End>, En
 }
 
 /// Captures the worktree and keeps it as a snapshot.
-async fn capture(scope: &Scope<'_>, checkout: &Checkout) -> Result<CommitId, EngineError> {
-    let (checkout, from, plan) = (checkout.clone(), scope.from()?, scope.plan.id.clone());
+async fn capture(scope: &Scope<'_>, checkout: &Checkout, onto: &CommitId) -> Result<CommitId, EngineError> {
+    let (checkout, from, plan) = (checkout.clone(), onto.clone(), scope.plan.id.clone());
     let (repository, message) = (scope.repository.clone(), message(scope));
     task::blocking(move || {
         let captured = checkout.capture(&from, &message, &signature(&repository))?;

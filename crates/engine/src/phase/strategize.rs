@@ -2,7 +2,7 @@
 
 use drydock_domain::{Choice, Command, Completion, ErrorClass, Publish};
 
-use super::agents::{AgentEnd, Role};
+use super::agents::{AgentEnd, Errand, Role};
 use super::scope::{End, Scope};
 use crate::error::EngineError;
 use crate::sync::Joined;
@@ -19,8 +19,8 @@ pub(super) async fn run(scope: &Scope<'_>) -> Result<End, EngineError> {
     let _alive = scope.prepare().await?;
     let (path, branch, from) = (scope.tree(), scope.plan.branch(), scope.from()?);
     let checkout = scope.git(move |repository| repository.checkout_add(&path, &branch, &from)).await?;
-    let mut choices = match scope.agent(&agent, Role::Strategist, &checkout).await? {
-        AgentEnd::Finished { choices } => choices,
+    let mut choices = match scope.agent(&Errand::of(&agent, Role::Strategist, &checkout)).await? {
+        AgentEnd::Finished { choices, .. } => choices,
         AgentEnd::Ended(end) => return Ok(end),
     };
     let (seen, from) = (checkout.clone(), scope.from()?);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-use drydock_agent::{Ending, RunDirs};
+use drydock_agent::Ending;
 use drydock_domain::{Event, Validation, ValidationRun};
 
 use super::scope::Scope;
@@ -34,7 +34,7 @@ impl Scope<'_> {
             ("DRYDOCK_RUN".to_owned(), self.run.to_string()),
             ("DRYDOCK_PHASE".to_owned(), self.plan.stage.phase().to_string()),
         ]);
-        let (command, dirs) = (&validation.command, RunDirs { worktree: tree.to_owned(), ..self.dirs() });
+        let (command, dirs) = (&validation.command, self.dirs(tree));
         let runner = self.engine.runner_for(&self.plan);
         let answer = runner.shell(command, &dirs, &environment, timeout, self.stop.clone()).await;
         let (passed, how, output) = match answer {

@@ -1,0 +1,82 @@
+//! Reviews: critical reviewers agree on one commit, or a person is asked.
+
+use crate::world::{Kind, World, text};
+
+/// A world with a writer and a critical reviewer, each a script.
+fn reviewed(kind: Kind, writer: &str, critic: &str) -> (World, String) {
+    let world = World::new(kind);
+    world.agent("writer", writer);
+    world.agent("critic", critic);
+    let reviewers = "reviewers = [{ agent = \"critic\", critical = true }]";
+    world.action("fix", &format!("{reviewers}\n[agents]\nexecute = \"writer\""));
+    let id = world.plan_after("strategize");
+    (world, id)
+}
+
+const YES: &str = r#"echo '{"drydock":"verdict","verdict":"ack"}'"#;
+
+on_both! {
+    /// Breaks when a refusal does not go back with its reason, or a proposal completes without the critic's yes.
+    fn a_refusal_goes_back_and_the_next_proposal_is_judged_anew(kind: Kind) {
+        let critic = r#"if grep -q better work.txt; then echo '{"drydock":"verdict","verdict":"ack","version":2}'; else echo '{"drydock":"verdict","verdict":"refuse","version":1,"reason":"make it better"}'; fi"#;
+        let writer = "cat > /dev/null; if echo \"$DRYDOCK_TASK\" | grep -q 'make it better'; then echo better > work.txt; else echo work > work.txt; fi";
+        let (world, id) = reviewed(kind, writer, critic);
+        world.drydock(&["plan", "execute", &id]).expect(0);
+        let kinds: Vec<_> = world.events(&id).iter().map(|event| text(&event["kind"])).filter(|kind| kind.starts_with("review.")).collect();
+        assert_eq!(kinds, ["review.proposed", "review.refused", "review.proposed", "review.acknowledged"]);
+        world.ok(&["plan", "apply", &id]);
+        assert_eq!(world.repo.git(&["show", "main:work.txt"]), "better");
+        world.assert_sound(&id);
+    }
+}
+
+on_both! {
+    /// Breaks when reviews go on for ever, or end without a person (S4.12).
+    fn after_five_refused_proposals_a_person_is_asked(kind: Kind) {
+        let critic = r#"echo '{"drydock":"verdict","verdict":"refuse","reason":"never"}'"#;
+        let (world, id) = reviewed(kind, "echo x >> work.txt", critic);
+        world.drydock(&["plan", "execute", &id]).expect(6);
+        assert_eq!((world.stage(&id), world.count(&id, "review.refused")), ("execute/waiting".to_owned(), 5));
+        let decision = world.ok(&["decision", "list", "--open"])["decisions"][0].clone();
+        assert_eq!(decision["kind"], "review");
+        world.agent("critic", YES);
+        world.ok(&["decision", "resolve", &text(&decision["id"]), "--option", "another_round"]);
+        world.drydock(&["plan", "execute", &id]).expect(0);
+        world.ok(&["plan", "apply", &id]);
+        assert_eq!(world.repo.git(&["show", "main:work.txt"]).lines().count(), 6, "the work so far was kept");
+        world.assert_sound(&id);
+    }
+}
+
+on_both! {
+    /// Breaks when a verdict about another version counts, or a reviewer's own edits do.
+    fn a_verdict_on_another_version_and_a_reviewers_edits_count_for_nothing(kind: Kind) {
+        let stale = r#"echo mine > work.txt; echo '{"drydock":"verdict","verdict":"ack","version":99}'"#;
+        let (world, id) = reviewed(kind, "echo work > work.txt", stale);
+        world.drydock(&["plan", "execute", &id]).expect(6);
+        assert_eq!((world.count(&id, "review.acknowledged"), world.count(&id, "review.silent")), (0, 5));
+        world.agent("critic", YES);
+        let decision = world.ok(&["decision", "list", "--open"])["decisions"][0].clone();
+        world.ok(&["decision", "resolve", &text(&decision["id"]), "--option", "another_round"]);
+        world.drydock(&["plan", "execute", &id]).expect(0);
+        world.ok(&["plan", "apply", &id]);
+        assert_eq!(world.repo.git(&["show", "main:work.txt"]), "work");
+    }
+}
+
+on_both! {
+    /// Breaks when an advisory reviewer can hold a plan up, or is not heard.
+    fn an_advisory_refusal_is_told_and_holds_nothing_up(kind: Kind) {
+        let (world, id) = reviewed(kind, "echo work > work.txt", YES);
+        world.agent("adviser", r#"echo '{"drydock":"verdict","verdict":"refuse","reason":"taste"}'"#);
+        world.action("advised", "reviewers = [{ agent = \"adviser\" }]\n[agents]\nexecute = \"writer\"");
+        let advised = text(&world.ok(&["plan", "use", "advised", "--project", "app"])["plan"]["id"]);
+        for plan in [&id, &advised] {
+            if plan == &advised {
+                world.ok(&["plan", "strategize", plan]);
+            }
+            world.drydock(&["plan", "execute", plan]).expect(0);
+        }
+        assert_eq!(world.count(&advised, "review.refused"), 1);
+    }
+}

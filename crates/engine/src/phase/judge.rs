@@ -1,0 +1,112 @@
+//! Judging the work of a run as it would land: joined with what others put on the branch, validated, reviewed, and only
+//! then sent to the remote.
+
+use drydock_domain::{Command, Completion, ErrorClass, Publish, ReviewRun, SentBack, ValidationRun};
+use drydock_worktree::{Checkout, CommitId};
+
+use super::review::Reviewed;
+use super::scope::{End, Scope, signature};
+use crate::error::EngineError;
+use crate::sync::Joined;
+
+/// How often what others put on the branch while the work was being judged is taken in.
+const JOINS_MAX: usize = 5;
+
+/// The work of a round, and what was said of it.
+pub(super) struct Judged {
+    /// The commit that holds it.
+    pub(super) head: CommitId,
+    /// Whether it holds commits of others too.
+    pub(super) joined: bool,
+    pub(super) verdict: Verdict,
+}
+
+/// What was said of the work.
+pub(super) enum Verdict {
+    /// The run is over.
+    Ended(End),
+    /// The agent must mend it.
+    SentBack(SentBack, Vec<String>),
+}
+
+/// What validations and reviewers said.
+enum Opinion {
+    Good(Vec<ValidationRun>, Vec<ReviewRun>),
+    Not(Verdict),
+}
+
+impl Scope<'_> {
+    /// Takes in what others put on the branch meanwhile, validates the result, has it reviewed, and sends it to the
+    /// remote. What arrives in between is judged too: nothing completes that was not judged as it is.
+    pub(super) async fn judge(
+        &self,
+        checkout: &Checkout,
+        captured: CommitId,
+        proposals: &mut usize,
+    ) -> Result<Judged, EngineError> {
+        let (set, commit) = (checkout.clone(), captured.clone());
+        self.git(move |_| set.branch_set(&commit)).await?;
+        let mut head = self.without_own_folder(checkout, captured).await?;
+        let mut others = false;
+        let mut joined = self.together().after(checkout, Publish::No).await?;
+        let mut judged = None;
+        for _ in 0..JOINS_MAX {
+            match (joined, judged.take()) {
+                (Joined::Still, Some((validations, reviews))) => {
+                    let completion = Completion::Executed { head: head.to_string(), validations, reviews };
+                    let end = End::Report(Box::new(Command::Complete(self.run.clone(), completion)));
+                    return Ok(Judged { head, joined: others, verdict: Verdict::Ended(end) });
+                }
+                (Joined::Still, None) => {}
+                (Joined::Moved(to), _) => {
+                    head = self.without_own_folder(checkout, to).await?;
+                    others = true;
+                }
+                (Joined::Diverged(divergence), _) => {
+                    let end = End::Report(Box::new(Command::Diverge(divergence)));
+                    return Ok(Judged { head, joined: others, verdict: Verdict::Ended(end) });
+                }
+            }
+            match self.opinion(&head, proposals).await? {
+                Opinion::Good(validations, reviews) => judged = Some((validations, reviews)),
+                Opinion::Not(verdict) => return Ok(Judged { head, joined: others, verdict }),
+            }
+            joined = self.together().after(checkout, Publish::Yes).await?;
+        }
+        let text = format!("others moved the branch {JOINS_MAX} times while its work was being judged");
+        let verdict = Verdict::Ended(self.failed(ErrorClass::Git, text));
+        Ok(Judged { head, joined: others, verdict })
+    }
+
+    async fn opinion(&self, head: &CommitId, proposals: &mut usize) -> Result<Opinion, EngineError> {
+        let Some(validations) = self.validate(&self.tree()).await? else {
+            return Ok(Opinion::Not(Verdict::Ended(End::Stopped)));
+        };
+        let failed: Vec<_> = validations.iter().filter(|run| run.required && !run.passed).collect();
+        if !failed.is_empty() {
+            let reasons = failed.iter().map(|run| format!("{}: {}", run.name, run.text)).collect();
+            return Ok(Opinion::Not(Verdict::SentBack(SentBack::Validation, reasons)));
+        }
+        *proposals += 1;
+        Ok(match self.review(*proposals, head).await? {
+            Reviewed::Agreed(reviews) => Opinion::Good(validations, reviews),
+            Reviewed::Refused(reasons) => Opinion::Not(Verdict::SentBack(SentBack::Review, reasons)),
+            Reviewed::Ended(end) => Opinion::Not(Verdict::Ended(end)),
+        })
+    }
+
+    /// Takes what others put into `.drydock/` back out: that folder is for drydock and its agents, and never lands.
+    async fn without_own_folder(&self, checkout: &Checkout, head: CommitId) -> Result<CommitId, EngineError> {
+        let (base, checkout) = (self.base()?, checkout.clone());
+        let message = format!("Leave out .drydock\n\nDrydock-Plan: {}\n", self.plan.id);
+        self.git(move |repository| {
+            let author = signature(&repository);
+            let clean = repository.without_own_folder(&base, &head, &message, &author)?;
+            if clean != head {
+                checkout.branch_set(&clean)?;
+            }
+            Ok(clean)
+        })
+        .await
+    }
+}
