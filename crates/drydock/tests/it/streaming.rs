@@ -152,7 +152,7 @@ on_both! {
         // More than is kept ready, so that readers also come from far back.
         world.query(&many_events(kind, 1500, "tick"));
         let server = Server::start(&world, &["--workers", "0"]);
-        let mut runner = TestRunner::new(Config { cases: 24, failure_persistence: None, ..Config::default() });
+        let mut runner = TestRunner::new(Config { cases: 24, max_shrink_iters: 0, failure_persistence: None, ..Config::default() });
         let cuts = (0..1400_i64, vec(1..60_000_usize, 0..8));
         let held = runner.run(&cuts, |(after, cuts)| {
             raise(&world, &gate);

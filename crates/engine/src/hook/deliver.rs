@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use drydock_domain::{Name, Recorded};
 use drydock_store::{Delivery, DeliveryClaim, EventFilter, StoreError, Tenure, Told};
+use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -49,47 +50,20 @@ impl Engine {
 
     /// Tells every hook what it wants to know, until `stop` is cancelled.
     pub async fn deliver(&self, stop: &CancellationToken) {
-        let couriers: Vec<_> = self
-            .usable_hooks()
-            .map(|hook| {
-                let (engine, stop) = (self.clone(), stop.clone());
-                task::start("courier", async move { engine.deliver_to(hook, stop).await })
-            })
-            .collect();
-        for courier in couriers {
-            if let Err(error) = courier.await {
-                tracing::error!(%error, "a courier ended badly");
-            }
-        }
+        let courier = |hook| {
+            let (engine, stop) = (self.clone(), stop.clone());
+            task::start("courier", async move { engine.deliver_to(hook, stop).await })
+        };
+        joined(self.usable_hooks().map(courier).collect()).await;
     }
 
     /// Tells every hook what is due now, for at most `limit`.
     pub async fn deliver_due(&self, limit: Duration) {
-        let deadline = Instant::now() + limit;
-        let couriers: Vec<_> = self
-            .usable_hooks()
-            .map(|hook| {
-                let engine = self.clone();
-                task::start("courier", async move {
-                    let mut courier = Courier::new(&engine, &hook);
-                    while Instant::now() < deadline {
-                        match courier.step(late(deadline, limit)).await {
-                            Ok(Step::Again) => {}
-                            Ok(Step::Later(_)) => break,
-                            Err(error) => {
-                                tracing::warn!(hook = %hook.name, %error, "could not look for what is due");
-                                break;
-                            }
-                        }
-                    }
-                })
-            })
-            .collect();
-        for courier in couriers {
-            if let Err(error) = courier.await {
-                tracing::error!(%error, "a courier ended badly");
-            }
-        }
+        let courier = |hook| {
+            let engine = self.clone();
+            task::start("courier", async move { Courier::new(&engine, &hook).hurry(limit).await })
+        };
+        joined(self.usable_hooks().map(courier).collect()).await;
     }
 
     /// Returns the hooks that this process can tell. One whose secret is elsewhere is left to whoever has it: an
@@ -129,6 +103,15 @@ impl Engine {
                 let late = || Failure(format!("{address} took longer than {} s", hook.timeout.as_secs()));
                 tokio::time::timeout(hook.timeout, posting).await.unwrap_or_else(|_| Err(late()))
             }
+        }
+    }
+}
+
+/// Waits for tasks to end.
+async fn joined(couriers: Vec<JoinHandle<()>>) {
+    for courier in couriers {
+        if let Err(error) = courier.await {
+            tracing::error!(%error, "a courier ended badly");
         }
     }
 }
@@ -190,6 +173,21 @@ impl<'e> Courier<'e> {
         }
         if let Err(error) = self.write_down(1).await {
             tracing::debug!(hook = %self.hook.name, %error, "some events will be looked at again");
+        }
+    }
+
+    /// Tells what is due, as long as there is time.
+    async fn hurry(&mut self, limit: Duration) {
+        let deadline = Instant::now() + limit;
+        while Instant::now() < deadline {
+            match self.step(late(deadline, limit)).await {
+                Ok(Step::Again) => {}
+                Ok(Step::Later(_)) => return,
+                Err(error) => {
+                    tracing::warn!(hook = %self.hook.name, %error, "could not look for what is due");
+                    return;
+                }
+            }
         }
     }
 
