@@ -15,6 +15,7 @@ use crate::error::StartError;
 use crate::keeper::wire::Exit;
 use crate::output::{Drain, Kept, Sink};
 use crate::sandbox::{Resource, Resources};
+use crate::secret::Secrets;
 use crate::signal::{Signal, Stream};
 use crate::supervise::{self, End, Ends, Launch};
 
@@ -33,6 +34,7 @@ pub(crate) async fn listen(
     limits: Limits,
     signals: mpsc::Sender<Signal>,
     stop: CancellationToken,
+    secrets: Secrets,
 ) -> Result<Ending, StartError> {
     if stop.is_cancelled() {
         return Ok(Ending::Stopped);
@@ -42,7 +44,7 @@ pub(crate) async fn listen(
     let stdout = child.stdout.take().expect("standard output was asked for as a pipe in this function");
     let stderr = child.stderr.take().expect("standard error was asked for as a pipe in this function");
     let (hurry, over) = (stop.child_token(), CancellationToken::new());
-    let sink = Sink::new(signals, limits.output_max, hurry.clone());
+    let sink = Sink::new(signals, limits.output_max, hurry.clone(), secrets);
     let ends =
         Ends { stop: &stop, timeout: limits.timeout, exceeded: sink.exceeded(), hurry: &hurry, over: &over };
     let (end, (), ()) = tokio::join!(

@@ -87,6 +87,15 @@ pub(crate) fn of_agent(
     }
 }
 
+/// Returns the file that a program's name leads to.
+pub(crate) fn program_file(program: &str) -> Option<PathBuf> {
+    if program.contains('/') {
+        return Some(PathBuf::from(program)).filter(|path| path.is_file());
+    }
+    let path = std::env::var_os("PATH").unwrap_or_else(|| PATH_DEFAULT.into());
+    std::env::split_paths(&path).map(|directory| directory.join(program)).find(|file| file.is_file())
+}
+
 /// Returns the environment of a shell command.
 pub(crate) fn of_shell(env: &BTreeMap<String, String>, temp: &Path) -> Result<Environment, StartError> {
     let mut environment = base(temp);

@@ -10,6 +10,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::message::{self, Reading};
+use crate::secret::Secrets;
 use crate::signal::{Signal, Stream};
 
 /// The longest line passed on; the rest of a longer one is counted and dropped.
@@ -69,10 +70,16 @@ pub(crate) struct Sink {
     written: AtomicU64,
     limit: u64,
     tail: Mutex<Tail>,
+    secrets: Secrets,
 }
 
 impl Sink {
-    pub(crate) fn new(signals: mpsc::Sender<Signal>, limit: u64, hurry: CancellationToken) -> Self {
+    pub(crate) fn new(
+        signals: mpsc::Sender<Signal>,
+        limit: u64,
+        hurry: CancellationToken,
+        secrets: Secrets,
+    ) -> Self {
         Self {
             signals,
             hurry,
@@ -80,6 +87,7 @@ impl Sink {
             written: AtomicU64::new(0),
             limit,
             tail: Mutex::new(Tail::default()),
+            secrets,
         }
     }
 
@@ -88,7 +96,12 @@ impl Sink {
     }
 
     pub(crate) fn tail(&self) -> String {
-        self.tail.lock().unwrap_or_else(PoisonError::into_inner).text()
+        self.hide(self.tail.lock().unwrap_or_else(PoisonError::into_inner).text())
+    }
+
+    /// Returns a text about the run without what it was given in secret.
+    pub(crate) fn hide(&self, text: String) -> String {
+        self.secrets.hide(text)
     }
 
     /// Passes on everything `from` says, line by line, as fast as the receiver takes it.
@@ -129,15 +142,14 @@ impl Sink {
         self.tell(line.into_signal(stream)).await;
     }
 
-    /// Passes on a line that is log whatever it looks like.
-    pub(crate) async fn log(&self, text: &str) {
-        let line = Line::of(text.as_bytes(), 0);
-        self.tail.lock().unwrap_or_else(PoisonError::into_inner).push(&line);
-        self.tell(Signal::Log { stream: Stream::Stdout, line: line.shown() }).await;
+    /// Passes on a line that an agent said; it may be a message as any other.
+    pub(crate) async fn say(&self, text: &str) {
+        self.pass(Stream::Stdout, Line::of(text.as_bytes(), 0)).await;
     }
 
     /// Passes on a signal as soon as the receiver has room.
     pub(crate) async fn tell(&self, signal: Signal) {
+        let signal = self.secrets.hide_in(signal);
         let permit = tokio::select! {
             biased;
             permit = self.signals.reserve() => permit.ok(),

@@ -17,6 +17,7 @@ use crate::command::{self, Limits};
 use crate::ending::{Ending, ShellResult};
 use crate::environment;
 use crate::error::StartError;
+use crate::home::HomeFiles;
 use crate::keeper::wire::Terms;
 use crate::sandbox::{Floor, Resources, Sandbox, describe, landlock};
 use crate::scripted;
@@ -103,6 +104,8 @@ impl Runner {
                     .await
                     .map_err(|source| StartError::Directory { path, source })?;
             }
+            let secrets = spec.secrets();
+            let _home = HomeFiles::copied(&spec, &dirs.temp).await?;
             let limits = Limits { timeout: spec.timeout(), output_max: spec.output_max(), resources };
             let launch = |argv| Launch {
                 argv,
@@ -113,8 +116,8 @@ impl Runner {
             };
             let ending = match spec.how() {
                 Protocol::Command { argv } => {
-                    let argv = argv.iter().map(OsString::from).collect();
-                    command::listen(&launcher, launch(argv), limits, signals, stop).await
+                    let launch = spoken_to(launch(argv.iter().map(OsString::from).collect()), &task);
+                    command::listen(&launcher, launch, limits, signals, stop, secrets).await
                 }
                 Protocol::Acp { argv, permissions, message_max } => {
                     let argv = argv.iter().map(OsString::from).collect();
@@ -126,6 +129,7 @@ impl Runner {
                         message_max: *message_max,
                         limits,
                         goal,
+                        secrets,
                     };
                     return acp::converse(converser, launch(argv), signals, stop).await;
                 }
@@ -138,6 +142,7 @@ impl Runner {
                         limits,
                         signals,
                         stop,
+                        secrets,
                     };
                     scripted::play(script, &stage).await
                 }
@@ -146,8 +151,8 @@ impl Runner {
         })
     }
 
-    /// Starts an agent that speaks a protocol, greets it and lets it go; returns how that ended and who it said it is.
-    /// An agent that does not is only started, by `agent`.
+    /// Starts an agent to see whether it can be: one that speaks a protocol is greeted and let go, one with `check` is
+    /// asked for its version, and any other is given the task. Returns how that ended, and who it said it is.
     pub fn greet(
         &self,
         spec: &AgentSpec,
@@ -156,10 +161,20 @@ impl Runner {
         stop: CancellationToken,
     ) -> Running<Result<(Ending, Option<String>), StartError>> {
         let (signals, mut heard) = mpsc::channel(1);
-        let run = self.start(spec, task, dirs, Goal::Greet, signals, stop);
+        let versioned = spec.has_check();
+        let run = self.start(&spec.clone().checking(), task, dirs, Goal::Greet, signals, stop);
         Box::pin(async move {
-            let (done, ()) = tokio::join!(run, async { while heard.recv().await.is_some() {} });
-            done.map(|done| (done.ending, done.greeting))
+            let first = async {
+                let mut first = None;
+                while let Some(signal) = heard.recv().await {
+                    if let (true, None, Signal::Log { line, .. }) = (versioned, &first, signal) {
+                        first = Some(line).filter(|line| !line.trim().is_empty());
+                    }
+                }
+                first
+            };
+            let (done, first) = tokio::join!(run, first);
+            done.map(|done| (done.ending, done.greeting.or(first)))
         })
     }
 
@@ -206,6 +221,19 @@ impl Runner {
             command::collect(&launcher, launch, timeout, stop).await
         })
     }
+}
+
+/// The word of a command in whose place an agent gets its task as text.
+const PROMPT: &str = "{prompt}";
+
+/// Gives a program that wants its task as an argument that, and no input.
+fn spoken_to(launch: Launch, task: &Task) -> Launch {
+    if !launch.argv.iter().any(|word| word == PROMPT) {
+        return launch;
+    }
+    let words = OsString::from(acp::words(task));
+    let argv = launch.argv.iter().map(|word| if word == PROMPT { words.clone() } else { word.clone() });
+    Launch { argv: argv.collect(), stdin: Input::Bytes(Vec::new()), ..launch }
 }
 
 /// Returns the words that make the shell run `command`.

@@ -15,6 +15,7 @@ use crate::ending::Ending;
 use crate::error::StartError;
 use crate::runner::shell_words;
 use crate::script::{self, Action};
+use crate::secret::Secrets;
 use crate::signal::{Signal, Stream};
 use crate::supervise::Launch;
 
@@ -30,6 +31,7 @@ pub(crate) struct Stage<'a> {
     pub(crate) limits: Limits,
     pub(crate) signals: mpsc::Sender<Signal>,
     pub(crate) stop: CancellationToken,
+    pub(crate) secrets: Secrets,
 }
 
 /// Plays the steps meant for the phase, in order, until one of them ends the run.
@@ -66,8 +68,8 @@ impl Stage<'_> {
         let left = deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
         let limits = Limits { timeout: left, ..self.limits };
         let launch = (self.launch)(shell_words(command));
-        let ending =
-            command::listen(self.launcher, launch, limits, self.signals.clone(), self.stop.clone()).await?;
+        let (signals, stop, secrets) = (self.signals.clone(), self.stop.clone(), self.secrets.clone());
+        let ending = command::listen(self.launcher, launch, limits, signals, stop, secrets).await?;
         Ok(match ending {
             // The limit is the script's as a whole, not what was left of it.
             Ending::TimedOut { tail, .. } => Ending::TimedOut { after: self.limits.timeout, tail },

@@ -1,14 +1,15 @@
 //! The configuration of one agent, as written in `[agents.NAME]`.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
 use serde::Deserialize;
 
 use crate::acp::Permissions;
 use crate::sandbox::{SandboxMode, Size, WrittenResources};
-use crate::{duration, environment};
+use crate::secret::Secrets;
+use crate::{duration, environment, preset};
 
 const TIMEOUT_DEFAULT: Duration = Duration::from_secs(30 * 60);
 const OUTPUT_DEFAULT_MAX: u64 = 16 * 1024 * 1024;
@@ -23,7 +24,8 @@ const MESSAGE_MIN: usize = 1024;
 /// `permissions` and `message_max` (8 MiB unless said), or `protocol = "scripted"` with `script = "file.toml"`; and
 /// for all `env`, `pass_env`, `timeout` (30m unless said), `output_max` in bytes
 /// (16 MiB unless said, 256 MiB for acp), and in place of what `[sandbox]` says `sandbox`, `memory_max`, `processes_max` and
-/// `files_max`. Unknown keys are refused.
+/// `files_max`. `home_files` are copied from the user's home into the agent's; `check` are the arguments with which the
+/// program only says its version. With `preset` the table adapts an agent that is built in. Unknown keys are refused.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "Written")]
 pub struct AgentSpec {
@@ -34,6 +36,8 @@ pub struct AgentSpec {
     output_max: u64,
     sandbox: Option<SandboxMode>,
     resources: WrittenResources,
+    home_files: Vec<PathBuf>,
+    check: Option<Vec<String>>,
 }
 
 /// How drydock and the agent talk.
@@ -144,6 +148,45 @@ impl AgentSpec {
         self.timeout
     }
 
+    /// Returns the program that is run, unless it is a script.
+    pub fn program(&self) -> Option<&str> {
+        match &self.protocol {
+            Protocol::Command { argv } | Protocol::Acp { argv, .. } => argv.first().map(String::as_str),
+            Protocol::Scripted { .. } => None,
+        }
+    }
+
+    /// Returns the file that would be run: found by the path it names, or in drydock's own `PATH`.
+    pub fn program_file(&self) -> Option<PathBuf> {
+        environment::program_file(self.program()?)
+    }
+
+    /// Returns the same agent as it is only checked: its program with the arguments of `check`, where there are some.
+    pub(crate) fn checking(mut self) -> Self {
+        if let (Protocol::Command { argv }, Some(words)) = (&mut self.protocol, &self.check) {
+            argv.truncate(1);
+            argv.extend(words.iter().cloned());
+        }
+        self
+    }
+
+    pub(crate) fn has_check(&self) -> bool {
+        self.check.is_some()
+    }
+
+    pub(crate) fn home_files(&self) -> &[PathBuf] {
+        &self.home_files
+    }
+
+    /// Returns what the configuration gives the agent and nobody else shall see.
+    pub(crate) fn secrets(&self) -> Secrets {
+        let passed = self.pass_env.iter().filter_map(|name| {
+            let value = std::env::var_os(name)?;
+            Some((name.as_str(), value.to_string_lossy().into_owned()))
+        });
+        Secrets::of(self.env.iter().map(|(name, value)| (name.as_str(), value.clone())).chain(passed))
+    }
+
     pub(crate) fn how(&self) -> &Protocol {
         &self.protocol
     }
@@ -168,7 +211,17 @@ impl AgentSpec {
         self.resources
     }
 
-    fn checked(written: Written) -> Result<Self, SpecError> {
+    pub(crate) fn checked(written: Written) -> Result<Self, SpecError> {
+        let written = match &written.preset {
+            Some(name) => {
+                let base = preset::written(name).map_err(SpecError)?;
+                written.over(base)
+            }
+            None => written,
+        };
+        if let Some(path) = written.home_files.iter().find(|path| !is_below(path)) {
+            return refused(&format!("home_files: {path:?} is not a path below the home directory"));
+        }
         let protocol = protocol(&written)?;
         for (name, value) in &written.env {
             check_variable(name, value)?;
@@ -190,15 +243,17 @@ impl AgentSpec {
             WrittenResources::checked(written.memory_max, written.processes_max, written.files_max)
                 .map_err(SpecError)?;
         let (env, pass_env, sandbox) = (written.env, written.pass_env, written.sandbox);
-        Ok(Self { protocol, env, pass_env, timeout, output_max, sandbox, resources })
+        let (home_files, check) = (written.home_files, written.check);
+        Ok(Self { protocol, env, pass_env, timeout, output_max, sandbox, resources, home_files, check })
     }
 }
 
 /// The table as it stands in the file, before it is known to make sense.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Written {
-    protocol: ProtocolName,
+pub(crate) struct Written {
+    preset: Option<String>,
+    protocol: Option<ProtocolName>,
     command: Option<Vec<String>>,
     script: Option<PathBuf>,
     #[serde(default)]
@@ -213,9 +268,12 @@ struct Written {
     memory_max: Option<Size>,
     processes_max: Option<u64>,
     files_max: Option<u64>,
+    #[serde(default)]
+    home_files: Vec<PathBuf>,
+    check: Option<Vec<String>>,
 }
 
-#[derive(Clone, Copy, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum ProtocolName {
     Acp,
@@ -226,7 +284,8 @@ enum ProtocolName {
 impl Written {
     fn of(protocol: ProtocolName) -> Self {
         Self {
-            protocol,
+            preset: None,
+            protocol: Some(protocol),
             command: None,
             script: None,
             env: BTreeMap::new(),
@@ -239,6 +298,32 @@ impl Written {
             memory_max: None,
             processes_max: None,
             files_max: None,
+            home_files: Vec::new(),
+            check: None,
+        }
+    }
+
+    /// Returns the preset with what is written here in its place; variables and files are added to its own.
+    fn over(self, base: Written) -> Written {
+        let mut env = base.env;
+        env.extend(self.env);
+        Written {
+            preset: None,
+            protocol: self.protocol.or(base.protocol),
+            command: self.command.or(base.command),
+            script: self.script.or(base.script),
+            env,
+            pass_env: [base.pass_env, self.pass_env].concat(),
+            timeout: self.timeout.or(base.timeout),
+            output_max: self.output_max.or(base.output_max),
+            permissions: self.permissions.or(base.permissions),
+            message_max: self.message_max.or(base.message_max),
+            sandbox: self.sandbox.or(base.sandbox),
+            memory_max: self.memory_max.or(base.memory_max),
+            processes_max: self.processes_max.or(base.processes_max),
+            files_max: self.files_max.or(base.files_max),
+            home_files: [base.home_files, self.home_files].concat(),
+            check: self.check.or(base.check),
         }
     }
 }
@@ -253,11 +338,13 @@ impl TryFrom<Written> for AgentSpec {
 
 /// Finds out how the agent is talked to; a key that belongs to another protocol is refused.
 fn protocol(written: &Written) -> Result<Protocol, SpecError> {
-    let acp = matches!(written.protocol, ProtocolName::Acp);
-    if !acp && (written.permissions.is_some() || written.message_max.is_some()) {
+    let Some(named) = written.protocol else {
+        return refused("an agent needs `protocol` (\"command\", \"acp\" or \"scripted\") or `preset`");
+    };
+    if named != ProtocolName::Acp && (written.permissions.is_some() || written.message_max.is_some()) {
         return refused("`permissions` and `message_max` belong to protocol \"acp\"");
     }
-    match (written.protocol, &written.command, &written.script) {
+    match (named, &written.command, &written.script) {
         (ProtocolName::Command, Some(argv), None) => {
             check_argv(argv)?;
             Ok(Protocol::Command { argv: argv.clone() })
@@ -288,6 +375,11 @@ fn protocol(written: &Written) -> Result<Protocol, SpecError> {
 
 fn refused<T>(reason: &str) -> Result<T, SpecError> {
     Err(SpecError(reason.to_owned()))
+}
+
+/// Tells whether a path names something below the directory it is joined to.
+fn is_below(path: &Path) -> bool {
+    path.components().all(|part| matches!(part, Component::Normal(_))) && path.file_name().is_some()
 }
 
 fn check_argv(argv: &[String]) -> Result<(), SpecError> {
@@ -328,6 +420,18 @@ mod tests {
     }
 
     #[test]
+    fn a_preset_is_adapted_by_what_is_written() {
+        let spec: AgentSpec = toml::from_str(
+            "preset = 'goose'\ntimeout = '1h'\nenv = { GOOSE_MODEL = 'x' }\npass_env = ['MY_KEY']",
+        )
+        .unwrap();
+        assert_eq!((spec.protocol(), spec.program()), ("acp", Some("goose")));
+        assert_eq!(spec.timeout(), Duration::from_secs(3600));
+        assert_eq!((spec.env()["GOOSE_MODE"].as_str(), spec.env()["GOOSE_MODEL"].as_str()), ("approve", "x"));
+        assert!(spec.pass_env().contains(&"MY_KEY".to_owned()) && spec.pass_env().len() > 1);
+    }
+
+    #[test]
     fn a_relative_script_is_found_beside_its_configuration() {
         let spec = AgentSpec::scripted("demo.toml").unwrap().resolved_from(Path::new("/etc/drydock"));
         assert_eq!(*spec.how(), Protocol::Scripted { script: PathBuf::from("/etc/drydock/demo.toml") });
@@ -337,6 +441,9 @@ mod tests {
     fn what_makes_no_sense_is_refused_with_its_reason() {
         for (text, reason) in [
             ("command = ['a']", "protocol"),
+            ("preset = 'nobody'", "there are aider, claude"),
+            ("preset = 'codex'\nhome_files = ['../x']", "below the home"),
+            ("preset = 'codex'\npermissions = 'ask'", "belong to protocol \"acp\""),
             ("protocol = 'telepathy'", "telepathy"),
             ("protocol = 'command'", "needs `command"),
             ("protocol = 'command'\ncommand = []", "name of a program"),

@@ -15,6 +15,12 @@ pub struct AgentEntry {
     pub summary: String,
     /// How many seconds one run may take.
     pub timeout_s: u64,
+    /// Where it comes from: `configured` or `built_in`.
+    #[serde(default)]
+    pub source: String,
+    /// Whether its program is there.
+    #[serde(default)]
+    pub found: bool,
     /// Whether plans that name no agent use it.
     #[serde(default)]
     pub default: bool,

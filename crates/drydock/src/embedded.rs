@@ -78,6 +78,7 @@ pub(crate) async fn engine(place: &StorePlace, config: Config) -> Result<Engine,
     let store = open_store(place).await?;
     let settings = Settings {
         agents: config.agents,
+        presets: config.presets,
         profiles: config.profiles,
         sandbox: config.sandbox,
         sandboxed_profiles: config.sandboxed_profiles,

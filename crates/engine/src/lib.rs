@@ -29,7 +29,7 @@ pub use engine::Engine;
 pub use error::{Absent, EngineError};
 pub use feed::{EventPage, Follower, Interest, News, Shown};
 pub use hook::{Hook, Hooks, Means, Pattern, PatternError, Priority, Wants, WebAddress, WebAddressError};
-pub use look::{AgentCheckup, AgentEntry, Checkpoint, PlanDiff};
+pub use look::{AgentCheckup, AgentEntry, AgentSource, Checkpoint, PlanDiff};
 pub use make::{Asked, NewInvariant, Request};
 pub use registry::{Lockable, NewProject};
 pub use settings::Settings;

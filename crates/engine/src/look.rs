@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use drydock_agent::{AgentSpec, Ending, RunDirs, Task};
+use drydock_agent::{AgentSpec, Ending, RunDirs, StartError, Task};
 use drydock_domain::{Lock, LockId, Plan, Timestamp};
 
 use crate::engine::{Engine, one, prefix};
@@ -55,6 +55,19 @@ pub struct AgentEntry {
     pub summary: String,
     /// How long one run may take.
     pub timeout: Duration,
+    /// Where it comes from.
+    pub source: AgentSource,
+    /// Whether its program is there; a script is found when it is played.
+    pub found: bool,
+}
+
+/// Where an agent comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AgentSource {
+    /// The configuration.
+    Configured,
+    /// Drydock knows it.
+    BuiltIn,
 }
 
 /// What starting an agent for real showed.
@@ -154,7 +167,11 @@ impl Engine {
                 let text = format!("it started, and then {}", crate::phase::wording(&ending));
                 (Grade::Doubtful, text, Some("run it by hand with the same words".to_owned()))
             }
-            Err(error) => (Grade::Bad, error.to_string(), Some(error.hint())),
+            Err(error) => {
+                let missing = matches!(error, StartError::ProgramMissing { .. });
+                let install = self.settings().presets.get(name).filter(|_| missing).cloned();
+                (Grade::Bad, error.to_string(), Some(install.unwrap_or_else(|| error.hint())))
+            }
         };
         Ok(AgentCheckup { grade, text, hint, took })
     }
@@ -174,6 +191,11 @@ impl Engine {
             protocol: spec.protocol().to_owned(),
             summary: spec.summary(),
             timeout: spec.timeout(),
+            source: match self.settings().presets.contains_key(name) {
+                true => AgentSource::BuiltIn,
+                false => AgentSource::Configured,
+            },
+            found: spec.program().is_none() || spec.program_file().is_some(),
         };
         self.settings().agents.iter().map(entry).collect()
     }

@@ -15,6 +15,8 @@ use crate::hook::Hooks;
 pub struct Settings {
     /// The agents by name.
     pub agents: BTreeMap<String, AgentSpec>,
+    /// Those of the agents that nobody configured, and what to do when one is missing.
+    pub presets: BTreeMap<String, String>,
     /// The profiles: the built-in ones and the configured ones.
     pub profiles: Vec<Profile>,
     /// What agents, validations and command invariants are confined by.

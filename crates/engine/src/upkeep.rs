@@ -8,7 +8,7 @@ use drydock_worktree::Git;
 
 use crate::engine::Engine;
 use crate::error::EngineError;
-use crate::look::CHECKS;
+use crate::look::{AgentEntry, AgentSource, CHECKS};
 use crate::phase::{Work, leftovers, occupy, remove_empty, remove_leftover};
 use crate::task;
 
@@ -101,15 +101,7 @@ impl Engine {
                 bad("worktrees", format!("cannot be made: {error}"), "check the directory's permissions")
             }
         };
-        let agents = match self.settings().agents.len() {
-            0 => Checkup {
-                name: "agents",
-                grade: Grade::Doubtful,
-                text: "none is configured".to_owned(),
-                hint: Some("add [agents.NAME] to the configuration; docs/config.md shows how".to_owned()),
-            },
-            count => good("agents", format!("{count} configured; `drydock agent check NAME` starts one")),
-        };
+        let agents = agents(&self.agents());
         let hooks = self.hooks_checkup().await?;
         let sandbox = sandbox(self.settings().sandbox.mode(), landlock());
         Ok((vec![git, store, locks, worktrees, agents, hooks, sandbox], counts.stale_locks))
@@ -256,6 +248,27 @@ fn plan_directories(worktrees: PathBuf) -> std::io::Result<Vec<PlanId>> {
         }
     }
     Ok(plans)
+}
+
+/// Says which agents there are, and warns when none could run.
+fn agents(entries: &[AgentEntry]) -> Checkup {
+    let of = |source| entries.iter().filter(move |entry| entry.source == source);
+    let (configured, known) = (of(AgentSource::Configured).count(), of(AgentSource::BuiltIn));
+    let found: Vec<&str> = known.filter(|entry| entry.found).map(|entry| entry.name.as_str()).collect();
+    let text = match found.as_slice() {
+        [] => format!("{configured} configured, none of the built-in ones is installed"),
+        found => format!("{configured} configured, installed of the built-in ones: {}", found.join(", ")),
+    };
+    let none = configured == 0 && found.is_empty();
+    Checkup {
+        name: "agents",
+        grade: if none { Grade::Doubtful } else { Grade::Good },
+        text,
+        hint: none.then(|| {
+            "install one that `drydock agent list` names, or add [agents.NAME]; docs/agents.md shows how"
+                .to_owned()
+        }),
+    }
 }
 
 /// Says what agents are confined by, and warns where that is less than it could be.

@@ -32,6 +32,7 @@ use crate::ending::Ending;
 use crate::error::StartError;
 use crate::keeper::wire::Exit;
 use crate::output::Sink;
+use crate::secret::Secrets;
 use crate::signal::{Signal, Stream};
 use crate::supervise::{self, End, Ends, Input, Launch};
 use crate::task::{RunDirs, Task};
@@ -61,6 +62,7 @@ pub(crate) struct Converser<'a> {
     pub(crate) message_max: usize,
     pub(crate) limits: Limits,
     pub(crate) goal: Goal,
+    pub(crate) secrets: Secrets,
 }
 
 /// How a conversation ended.
@@ -109,7 +111,7 @@ pub(crate) async fn converse(
 
     // Stopping has two steps, so the process is not given the caller's token but one of ours.
     let (halt, hurry, over) = (CancellationToken::new(), stop.child_token(), CancellationToken::new());
-    let output = Arc::new(Sink::new(signals, with.limits.output_max, hurry.clone()));
+    let output = Arc::new(Sink::new(signals, with.limits.output_max, hurry.clone(), with.secrets.clone()));
     let fault = Fault::default();
     let incoming = Incoming::new(stdout, &over, output.clone(), fault.clone(), with.message_max).messages();
     let transport = Lines::new(outgoing(writer, fault.clone()), incoming);
@@ -138,7 +140,7 @@ pub(crate) async fn converse(
 }
 
 fn ending(end: End, talk: Talk, exceeded: bool, limits: Limits, output: &Sink) -> Ending {
-    let unfinished = |reason: String| Ending::Unfinished { reason, tail: output.tail() };
+    let unfinished = |reason: String| Ending::Unfinished { reason: output.hide(reason), tail: output.tail() };
     match (end, talk) {
         _ if exceeded => command::ending(End::Exceeded, limits, output.tail()),
         (_, Talk::Cancelled) => Ending::Stopped,
@@ -314,6 +316,6 @@ fn silent(what: &str) -> Talk {
 fn name(greeted: &InitializeResponse) -> String {
     match &greeted.agent_info {
         Some(info) => format!("{} {}", info.name, info.version),
-        None => "an agent that does not say its name".to_owned(),
+        None => "version 1 of the protocol, and no name".to_owned(),
     }
 }

@@ -40,12 +40,12 @@ impl Host {
         match told {
             Told::Lines(lines) => {
                 for line in lines {
-                    self.output.log(&line).await;
+                    self.output.say(&line).await;
                 }
             }
             Told::Activity(open, activity) => {
                 if let Some(line) = open {
-                    self.output.log(line.trim_end()).await;
+                    self.output.say(line.trim_end()).await;
                 }
                 self.output.tell(Signal::Activity(activity)).await;
             }
@@ -57,7 +57,7 @@ impl Host {
     pub(super) async fn flush(&self) {
         let rest = self.story().rest();
         if let Some(line) = rest {
-            self.output.log(line.trim_end()).await;
+            self.output.say(line.trim_end()).await;
         }
     }
 

@@ -12,3 +12,4 @@ mod update;
 
 pub(crate) use converse::{Conversed, Converser, Goal, converse};
 pub(crate) use permission::Permissions;
+pub(crate) use prompt::words;

@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
-use crate::task::Task;
+use crate::task::{Proposal, Task};
 
 /// Puts a task into words. What is empty is not mentioned.
-pub(super) fn words(task: &Task) -> String {
+pub(crate) fn words(task: &Task) -> String {
     let mut text = format!("{}\n", task.task.trim());
     let mut part = |heading: &str, lines: &[String]| {
         if !lines.is_empty() {
@@ -23,6 +23,13 @@ pub(super) fn words(task: &Task) -> String {
          or push: your changes are picked up as they are.\n",
         task.worktree
     ));
+    if let Some(Proposal { version, commit }) = &task.proposal {
+        text.push_str(&format!(
+            "\nDo not do the work: it is done, and proposed as version {version} (commit {commit}, checked out here). Review it \
+             against the task, change nothing, and end with one line of its own that is exactly this JSON, filled in: \
+             {{\"drydock\":\"verdict\",\"verdict\":\"ack\" or \"refuse\",\"version\":{version},\"reason\":\"why\"}}\n",
+        ));
+    }
     if task.phase == "strategize" {
         text.push_str(
             "\nDo not do the work yet, and change no file but `.drydock/strategy.json`: think it through and decide how \
@@ -61,6 +68,7 @@ mod tests {
             feedback: vec!["the hinge too".into()],
             worktree: "/w".into(),
             base: "abc".into(),
+            proposal: None,
         };
         let said = words(&task);
         for part in
@@ -72,5 +80,7 @@ mod tests {
         task.feedback.clear();
         task.phase = "strategize".into();
         assert!(!words(&task).contains("earlier attempts") && words(&task).contains("strategy.json"));
+        task.proposal = Some(crate::task::Proposal { version: 2, commit: "def".into() });
+        assert!(words(&task).contains(r#""version":2,"#));
     }
 }

@@ -202,3 +202,16 @@ async fn a_program_that_speaks_something_else_is_told_from_an_agent() {
         );
     }
 }
+
+/// Breaks when what a speaking agent was given in confidence is quoted in the reason why it failed.
+#[tokio::test]
+async fn what_is_quoted_of_a_broken_conversation_holds_no_secret() {
+    let world = World::new();
+    let spec: AgentSpec = toml::from_str(
+        "protocol = 'acp'\ncommand = ['sh', '-c', 'echo $KEY']\nenv = { KEY = 'sk-very-secret' }\n",
+    )
+    .unwrap();
+    let (ending, _) = world.run(&spec).await;
+    let ending = format!("{:?}", ending.unwrap());
+    assert!(ending.contains("[hidden]") && !ending.contains("sk-very-secret"), "{ending}");
+}

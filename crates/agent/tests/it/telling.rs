@@ -79,14 +79,54 @@ async fn the_environment_holds_nothing_but_what_was_meant() {
 async fn configured_and_passed_variables_are_there() {
     let world = World::new();
     let spec: AgentSpec = toml::from_str(
-        "protocol = 'command'\ncommand = ['sh', '-c', 'echo $A $CARGO_PKG_NAME ${NOT_SET-none}; touch \"$HOME/x\"']\n\
+        "protocol = 'command'\ncommand = ['sh', '-c', 'echo $A $CARGO_PKG_NAME ${NOT_SET-none} > seen; touch \"$HOME/x\"']\n\
          env = { A = 'b' }\npass_env = ['CARGO_PKG_NAME', 'NOT_SET']\n",
     )
     .unwrap();
-    let (ending, signals) = world.run(&spec).await;
+    let (ending, _) = world.run(&spec).await;
     assert_eq!(ending.unwrap(), Ending::Finished);
-    assert_eq!(lines(&signals, Stream::Stdout), ["b drydock-agent none"]);
+    assert_eq!(world.file("seen"), "b drydock-agent none\n");
     assert!(world.dirs().temp.join("x").exists());
+}
+
+/// Breaks when what was given to an agent in confidence comes back by any way out: log, message, error or ending.
+#[tokio::test]
+async fn what_an_agent_is_given_in_confidence_is_not_passed_on() {
+    let world = World::new();
+    let spec: AgentSpec = toml::from_str(
+        r#"
+        protocol = "command"
+        command = ["sh", "-c", '''
+            echo "key $KEY and $CARGO_PKG_NAME"; echo "key $KEY" >&2
+            echo '{"drydock":"progress","text":"'"$KEY"'"}'; echo '{"drydock":"'"$KEY"'"}'
+            echo "$KEY" > kept; exit 3
+        ''']
+        env = { KEY = "sk-very-secret" }
+        pass_env = ["CARGO_PKG_NAME"]
+        "#,
+    )
+    .unwrap();
+    let (ending, signals) = world.run(&spec).await;
+    let seen = format!("{:?} {signals:?}", ending.unwrap());
+    assert!(!seen.contains("sk-very-secret") && !seen.contains("drydock-agent"), "{seen}");
+    assert_eq!(signals.len(), 4, "{seen}");
+    assert!(seen.matches("[hidden]").count() >= 5, "{seen}");
+    assert_eq!(world.file("kept"), "sk-very-secret\n", "its own files are its own");
+}
+
+/// Breaks when a program that wants its task as an argument does not get it, or gets it twice.
+#[tokio::test]
+async fn a_task_can_be_an_argument_in_words() {
+    let world = World::new();
+    let spec =
+        AgentSpec::command(["sh", "-c", "printf %s \"$1\" > said; cat > stdin", "sh", "{prompt}"]).unwrap();
+    let (ending, _) = world.run(&spec).await;
+    assert_eq!((ending.unwrap(), world.file("stdin").as_str()), (Ending::Finished, ""));
+    assert!(
+        world.file("said").starts_with("fix the door\n\nDone means:\n- it opens\n"),
+        "{}",
+        world.file("said")
+    );
 }
 
 /// Breaks when a line is taken for the wrong kind of thing, or two lines change places.

@@ -10,7 +10,7 @@ use crate::render;
 /// What can be done with agents.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Agent {
-    /// List configured agents
+    /// List agents: configured and built in, and whether each is there
     List,
     /// Start one for real and say how it went
     Check {

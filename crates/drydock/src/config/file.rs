@@ -1,13 +1,14 @@
 //! The configuration file: read once, checked as a whole. Whatever does not make sense is refused with the file, the
 //! line and the reason; nothing is guessed or skipped.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use drydock_agent::{AgentSpec, Sandbox};
+use drydock_agent::{AgentSpec, Sandbox, presets};
 use drydock_api::{Code, Problem};
 use drydock_domain::Profile;
 use drydock_engine::Hook;
@@ -22,8 +23,10 @@ use super::profile;
 /// What is configured, defaults filled in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Config {
-    /// The agents by name.
+    /// The agents by name, built-in ones among them.
     pub(crate) agents: BTreeMap<String, AgentSpec>,
+    /// Those of them that nobody configured, and what to do when one is missing.
+    pub(crate) presets: BTreeMap<String, String>,
     /// The profiles: the built-in ones and the configured ones.
     pub(crate) profiles: Vec<Profile>,
     /// What agents, validations and command invariants are confined by.
@@ -42,8 +45,10 @@ pub(crate) struct Config {
 
 impl Default for Config {
     fn default() -> Self {
+        let (agents, presets) = with_presets(BTreeMap::new());
         Self {
-            agents: BTreeMap::new(),
+            agents,
+            presets,
             profiles: Profile::built_in(),
             sandbox: Sandbox::default(),
             sandboxed_profiles: BTreeSet::new(),
@@ -53,6 +58,20 @@ impl Default for Config {
             hooks: Vec::new(),
         }
     }
+}
+
+/// Adds the agents that are built in, where nobody configured one of that name; returns those with how to get each.
+fn with_presets(
+    mut agents: BTreeMap<String, AgentSpec>,
+) -> (BTreeMap<String, AgentSpec>, BTreeMap<String, String>) {
+    let mut added = BTreeMap::new();
+    for preset in presets() {
+        if let Entry::Vacant(free) = agents.entry(preset.name.clone()) {
+            free.insert(preset.spec);
+            added.insert(preset.name, preset.install);
+        }
+    }
+    (agents, added)
 }
 
 /// The file as it is written.
@@ -145,19 +164,21 @@ fn parse(text: &str, directory: &Path) -> Result<Config, Refusal> {
         let known = known.join(", ");
         return Err(format!("[defaults] profile = {default_profile:?} is not one of {known}").into());
     }
-    if let Some(agent) = &written.defaults.agent
-        && !written.agents.contains_key(agent)
-    {
-        return Err(format!("[defaults] agent = {agent:?} is not configured; add [agents.{agent}]").into());
-    }
     let lock_ttl = match &written.locks.ttl {
         Some(text) => lock_ttl(text).map_err(|reason| format!("[locks] {reason}"))?,
         None => TTL_DEFAULT,
     };
     let hooks = hook::resolve(written.hooks)?;
     let agents = written.agents.into_iter().map(|(name, spec)| (name, spec.resolved_from(directory)));
+    let (agents, presets) = with_presets(agents.collect());
+    if let Some(agent) = &written.defaults.agent
+        && !agents.contains_key(agent)
+    {
+        return Err(format!("[defaults] agent = {agent:?} is not configured; add [agents.{agent}]").into());
+    }
     Ok(Config {
-        agents: agents.collect(),
+        agents,
+        presets,
         profiles,
         sandbox: written.sandbox,
         sandboxed_profiles: profile::sandboxed(&written.profiles),

@@ -16,6 +16,12 @@ pub(super) async fn agents(State(shared): State<Shared>) -> Answer<api::Agents> 
         protocol: one.protocol,
         summary: one.summary,
         timeout_s: one.timeout.as_secs(),
+        source: match one.source {
+            drydock_engine::AgentSource::Configured => "configured",
+            drydock_engine::AgentSource::BuiltIn => "built_in",
+        }
+        .to_owned(),
+        found: one.found,
     };
     Ok(Sent(api::Agents { agents: shared.engine.agents().into_iter().map(entry).collect(), next: None }))
 }

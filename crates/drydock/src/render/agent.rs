@@ -13,12 +13,14 @@ pub(crate) fn list(agents: &[AgentEntry]) -> String {
         [
             Cell::styled(STRONG, &agent.name),
             Cell::new(mark),
+            Cell::new(if agent.source == "built_in" { "built in" } else { "configured" }),
+            Cell::new(if agent.found { "yes" } else { "no" }),
             Cell::new(&agent.protocol),
             Cell::new(span(i64::try_from(agent.timeout_s).unwrap_or(i64::MAX))),
             Cell::new(&agent.summary),
         ]
     });
-    table(["NAME", "", "PROTOCOL", "TIME LIMIT", "RUNS"], rows.collect())
+    table(["NAME", "", "FROM", "FOUND", "PROTOCOL", "TIME LIMIT", "RUNS"], rows.collect())
 }
 
 /// Returns what a check showed.
@@ -48,9 +50,14 @@ mod tests {
             protocol: "command".into(),
             summary: "sh -c true".into(),
             timeout_s: 1200,
+            source: "configured".into(),
+            found: true,
             default: true,
         };
-        assert!(bare(&list(&[entry])).ends_with("writer  default  command   20 min      sh -c true\n"));
+        assert!(
+            bare(&list(&[entry]))
+                .ends_with("writer  default  configured  yes    command   20 min      sh -c true\n")
+        );
         let failed = AgentCheck {
             agent: "writer".into(),
             status: CheckStatus::Error,

@@ -12,6 +12,7 @@ mod freezing;
 mod keying;
 mod killing;
 mod landing;
+mod presets;
 mod racing;
 mod receiver;
 mod recovering;

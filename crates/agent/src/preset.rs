@@ -1,0 +1,69 @@
+//! Agents that drydock knows without configuration. They are configuration too: a table beside this file.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use crate::spec::{AgentSpec, Written};
+
+const TABLE: &str = include_str!("presets.toml");
+
+/// An agent that is there without being configured.
+#[derive(Debug, Clone)]
+pub struct Preset {
+    /// Its name.
+    pub name: String,
+    /// How it is run.
+    pub spec: AgentSpec,
+    /// What to do when it is missing.
+    pub install: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Entry {
+    install: String,
+    agent: Written,
+}
+
+/// Returns the agents that are built in, by name.
+pub fn presets() -> Vec<Preset> {
+    let preset = |(name, entry): (String, Entry)| Preset {
+        name,
+        spec: AgentSpec::checked(entry.agent).expect("a test reads every preset"),
+        install: entry.install,
+    };
+    table().into_iter().map(preset).collect()
+}
+
+/// Returns a preset as it is written, to be adapted.
+pub(crate) fn written(name: &str) -> Result<Written, String> {
+    let mut table = table();
+    match table.remove(name) {
+        Some(entry) => Ok(entry.agent),
+        None => {
+            let known: Vec<String> = table.into_keys().collect();
+            Err(format!("there is no preset {name:?}; there are {}", known.join(", ")))
+        }
+    }
+}
+
+fn table() -> BTreeMap<String, Entry> {
+    toml::from_str(TABLE).expect("a test reads every preset")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::presets;
+
+    #[test]
+    fn every_preset_can_be_used_and_says_how_to_get_it() {
+        let presets = presets();
+        let names: Vec<&str> = presets.iter().map(|preset| preset.name.as_str()).collect();
+        assert_eq!(names, ["aider", "claude", "codex", "gemini", "goose", "opencode"]);
+        for preset in presets {
+            assert!(preset.install.starts_with("install "), "{preset:?}");
+            assert_eq!(preset.spec.program(), Some(preset.name.as_str()));
+        }
+    }
+}

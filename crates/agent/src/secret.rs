@@ -1,0 +1,125 @@
+//! Values that were given to an agent and must not come back out of it: what it writes is passed on without them.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::message::Message;
+use crate::signal::{Activity, Signal};
+
+/// What stands in the place of a secret.
+const HIDDEN: &str = "[hidden]";
+/// Shorter values occur in ordinary text, and are no secrets.
+const SECRET_MIN: usize = 8;
+/// Variables whose values are known to be no secrets.
+const OPEN: [&str; 8] = ["HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "USER"];
+const OPEN_PREFIXES: [&str; 3] = ["GIT_", "LC_", "XDG_"];
+
+/// The secrets of one run.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Secrets {
+    values: Arc<[String]>,
+}
+
+impl Secrets {
+    /// Takes the variables that a configuration gives to an agent.
+    pub(crate) fn of<'a>(variables: impl IntoIterator<Item = (&'a str, String)>) -> Self {
+        let mut values: Vec<String> = Vec::new();
+        for (name, value) in variables {
+            let open = OPEN.contains(&name) || OPEN_PREFIXES.iter().any(|prefix| name.starts_with(prefix));
+            // A path is a place, and hiding it would make every message about a file unreadable.
+            if open || value.len() < SECRET_MIN || value.starts_with('/') {
+                continue;
+            }
+            let quoted = Value::from(value.as_str()).to_string();
+            let inside = quoted.trim_matches('"').to_owned();
+            if inside != value {
+                values.push(inside);
+            }
+            values.push(value);
+        }
+        // A longer one first: it may hold a shorter one.
+        values.sort_by_key(|value| std::cmp::Reverse(value.len()));
+        Self { values: values.into() }
+    }
+
+    /// Returns the text without secrets.
+    pub(crate) fn hide(&self, text: String) -> String {
+        if !self.values.iter().any(|secret| text.contains(secret.as_str())) {
+            return text;
+        }
+        self.values.iter().fold(text, |text, secret| text.replace(secret.as_str(), HIDDEN))
+    }
+
+    /// Returns the signal without secrets.
+    pub(crate) fn hide_in(&self, signal: Signal) -> Signal {
+        if self.values.is_empty() {
+            return signal;
+        }
+        match signal {
+            Signal::Log { stream, line } => Signal::Log { stream, line: self.hide(line) },
+            Signal::Garbled { line, reason } => {
+                Signal::Garbled { line: self.hide(line), reason: self.hide(reason) }
+            }
+            Signal::Message(message) => Signal::Message(self.hide_in_message(message)),
+            Signal::Activity(activity) => Signal::Activity(self.hide_in_activity(activity)),
+        }
+    }
+
+    fn hide_in_message(&self, message: Message) -> Message {
+        let mut value = serde_json::to_value(&message).unwrap_or_default();
+        self.hide_in_value(&mut value);
+        // Only texts were replaced by texts, so it is still the same kind of message.
+        serde_json::from_value(value).unwrap_or(Message::Progress { text: HIDDEN.to_owned(), percent: None })
+    }
+
+    fn hide_in_value(&self, value: &mut Value) {
+        match value {
+            Value::String(text) => *text = self.hide(std::mem::take(text)),
+            Value::Array(items) => items.iter_mut().for_each(|item| self.hide_in_value(item)),
+            Value::Object(fields) => fields.values_mut().for_each(|field| self.hide_in_value(field)),
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+
+    fn hide_in_activity(&self, activity: Activity) -> Activity {
+        match activity {
+            Activity::Plan { mut steps } => {
+                steps.iter_mut().for_each(|step| step.text = self.hide(std::mem::take(&mut step.text)));
+                Activity::Plan { steps }
+            }
+            Activity::Tool { id, title, kind, status, paths, mut diffs } => {
+                diffs.iter_mut().for_each(|diff| diff.path = self.hide(std::mem::take(&mut diff.path)));
+                let paths = paths.into_iter().map(|path| self.hide(path)).collect();
+                Activity::Tool { id: self.hide(id), title: self.hide(title), kind, status, paths, diffs }
+            }
+            Activity::Permission { title, kind, answer } => {
+                Activity::Permission { title: self.hide(title), kind, answer }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Secrets;
+    use crate::message::Message;
+    use crate::signal::Signal;
+
+    #[test]
+    fn secrets_are_hidden_and_ordinary_words_are_not() {
+        let given =
+            [("API_KEY", "sk-1234567890"), ("HOME", "/some/place"), ("LEVEL", "high"), ("Q", "pass\"word")];
+        let secrets = Secrets::of(given.map(|(name, value)| (name, value.to_owned())));
+        let hidden = |text: &str| secrets.hide(text.to_owned());
+        assert_eq!(hidden("key=sk-1234567890;"), "key=[hidden];");
+        assert_eq!(hidden("level high in /some/place"), "level high in /some/place");
+        assert_eq!(
+            (hidden("pass\"word"), hidden(r#"{"x":"pass\"word"}"#)),
+            ("[hidden]".into(), r#"{"x":"[hidden]"}"#.into())
+        );
+        let ask = Message::Ask { question: "use sk-1234567890?".into(), options: vec![] };
+        let seen = secrets.hide_in(Signal::Message(ask));
+        assert!(!format!("{seen:?}").contains("sk-123"), "{seen:?}");
+    }
+}
