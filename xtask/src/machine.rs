@@ -8,20 +8,20 @@ use drydock_testkit::postgres::Programs;
 
 use crate::say::{self, Failure};
 
-const GIT_MIN: (u32, u32) = (2, 40);
+const GIT_MIN: (u32, u32) = (2, 41);
 
 /// Debian's packages create and start a cluster of their own unless this file says otherwise beforehand.
 const CLUSTER_SETTINGS: &str = "/etc/postgresql-common/createcluster.conf";
 
-/// Checks that git is there and new enough (`merge-tree --merge-base` came with 2.40).
+/// Checks that git is there and new enough (`fetch --porcelain` came with 2.41).
 pub(crate) fn check_git() -> Result<(), Failure> {
     let output = Command::new("git").arg("--version").output().map_err(|error| {
-        Failure::failed(format!("could not run git ({error}); install git 2.40 or newer"))
+        Failure::failed(format!("could not run git ({error}); install git 2.41 or newer"))
     })?;
     let said = String::from_utf8_lossy(&output.stdout).trim().to_owned();
     match version(&said) {
         Some(found) if found >= GIT_MIN => Ok(()),
-        _ => Err(Failure::failed(format!("git 2.40 or newer is needed, and git says `{said}`"))),
+        _ => Err(Failure::failed(format!("git 2.41 or newer is needed, and git says `{said}`"))),
     }
 }
 
@@ -100,6 +100,6 @@ mod tests {
         assert_eq!(version("git version 2.39.5 (Apple Git-154)"), Some((2, 39)));
         assert_eq!(version("git version 2.50.0.windows.1"), Some((2, 50)));
         assert_eq!(version("bit version 2"), None);
-        assert!((2, 39) < GIT_MIN && (2, 40) >= GIT_MIN && (3, 0) >= GIT_MIN);
+        assert!((2, 39) < GIT_MIN && (2, 41) >= GIT_MIN && (3, 0) >= GIT_MIN);
     }
 }

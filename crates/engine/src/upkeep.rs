@@ -77,7 +77,7 @@ impl Engine {
     pub async fn doctor(&self) -> Result<(Vec<Checkup>, i64), EngineError> {
         let git = match task::blocking(Git::find).await {
             Ok(git) => good("git", format!("git {}", git.version())),
-            Err(error) => bad("git", error.to_string(), "install git 2.40 or newer"),
+            Err(error) => bad("git", error.to_string(), "install git 2.41 or newer"),
         };
         let counts = self.store().counts().await?;
         let version = self.store().engine_version().await?;

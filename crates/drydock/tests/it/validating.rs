@@ -66,7 +66,7 @@ on_both! {
         assert_eq!(world.count(&id, "agent.sent_back"), 1);
         world.ok(&["plan", "apply", &id]);
         assert_eq!(world.repo.git(&["show", "main:times.txt"]), "again\nagain", "it went on with its own work");
-        assert_eq!(world.repo.git(&["ls-tree", "--name-only", "main"]), "README.md\ngood.txt\ntimes.txt");
+        assert_eq!(world.repo.git(&["ls-tree", "--name-only", "main"]), "README.md\ngood.txt\nsrc\ntimes.txt");
         world.assert_sound(&id);
     }
 }
@@ -81,7 +81,7 @@ on_both! {
         world.ok(&["decision", "resolve", &decision, "--option", "another_round", "--note", "add good.txt"]);
         world.drydock(&["plan", "execute", &id]).expect(0);
         world.drydock(&["plan", "apply", &id]).expect(0);
-        assert_eq!(world.repo.git(&["ls-tree", "--name-only", "main"]), "README.md\ngood.txt\nhello.txt");
+        assert_eq!(world.repo.git(&["ls-tree", "--name-only", "main"]), "README.md\ngood.txt\nhello.txt\nsrc");
         world.assert_sound(&id);
     }
 }
