@@ -24,6 +24,7 @@ mod routes;
 mod sight;
 mod stream;
 mod sync;
+mod token;
 mod transport;
 mod word;
 
@@ -57,5 +58,6 @@ pub use remote::{Remote, RemoteError};
 pub use sight::{CanAct, Choice, Diff, OneDiff, OneTree, OneWhy, Tree, Why};
 pub use stream::EventStream;
 pub use sync::{Sync, Synced};
+pub use token::{MadeToken, NewToken, OneToken, Role, Token, TokenState, Tokens};
 pub use transport::{BoxFuture, Flow, Transport, TransportError};
 pub use word::UnknownWord;

@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::{Body, Bytes, Frame, Incoming};
 use hyper::client::conn::http1;
-use hyper::header::{HOST, HeaderValue};
+use hyper::header::{AUTHORIZATION, HOST, HeaderValue};
 use hyper::{Request, Response, Uri};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
@@ -24,6 +24,7 @@ pub struct Remote {
     port: u16,
     authority: HeaderValue,
     base: String,
+    bearer: Option<HeaderValue>,
 }
 
 /// Why a text is not the address of a server.
@@ -55,7 +56,17 @@ impl Remote {
             port: authority.port_u16().unwrap_or(80),
             authority: HeaderValue::from_str(authority.as_str()).map_err(|_| refused("it is not a URL"))?,
             base: uri.path().trim_end_matches('/').to_owned(),
+            bearer: None,
         })
+    }
+
+    /// Returns the same server, asked with a token. None when the text cannot be one.
+    #[must_use]
+    pub fn bearing(self, secret: &str) -> Option<Self> {
+        let mut bearer = HeaderValue::from_str(&format!("Bearer {secret}")).ok()?;
+        // Kept out of whatever shows headers.
+        bearer.set_sensitive(true);
+        Some(Self { bearer: Some(bearer), ..self })
     }
 
     async fn exchange(&self, request: Request<Bytes>) -> Result<Response<Bytes>, TransportError> {
@@ -98,6 +109,9 @@ impl Remote {
             .parse()
             .map_err(|error| TransportError::caused(format!("could not address {at}"), error))?;
         head.headers.insert(HOST, self.authority.clone());
+        if let Some(bearer) = &self.bearer {
+            head.headers.insert(AUTHORIZATION, bearer.clone());
+        }
         Ok(Request::from_parts(head, Full::new(body)))
     }
 }
@@ -152,6 +166,8 @@ mod tests {
             assert!(refusal.contains(reason), "{url}: {refusal}");
         }
         let remote = Remote::new("http://[::1]:7/base/").unwrap();
+        assert!(remote.clone().bearing("two\r\nlines").is_none());
+        assert!(!format!("{:?}", remote.clone().bearing("s3cret")).contains("s3cret"));
         assert_eq!((remote.host.as_str(), remote.port, remote.base.as_str()), ("::1", 7, "/base"));
     }
 }

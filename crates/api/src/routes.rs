@@ -8,10 +8,11 @@ use crate::{
     Action, Actions, AgentCheck, Agents, Backup, BackupQuery, Backups, BreakLock, Changeset, ChangesetQuery,
     Changesets, Checkpoints, Decision, DecisionQuery, Decisions, Diff, Doctor, EventQuery, EventStream,
     Events, Gc, GcRequest, Invariant, InvariantQuery, Invariants, LastEvent, LastEventQuery, Lock, Locks,
-    NewAction, NewInvariant, NewPlan, NewProject, OneAction, OneAgentCheck, OneBackup, OneChangeset,
-    OneDecision, OneDiff, OneDoctor, OneGc, OneInvariant, OneLock, OnePlan, OneProject, OneTree, OneWhy,
-    Plan, PlanQuery, Plans, Project, Projects, Prompt, PruneBackups, PrunedBackups, Reason, Resolve,
-    Resolved, RestoreBackup, RestoredBackup, ScopeQuery, Synced, Tree, Why,
+    MadeToken, NewAction, NewInvariant, NewPlan, NewProject, NewToken, OneAction, OneAgentCheck, OneBackup,
+    OneChangeset, OneDecision, OneDiff, OneDoctor, OneGc, OneInvariant, OneLock, OnePlan, OneProject,
+    OneToken, OneTree, OneWhy, Plan, PlanQuery, Plans, Project, Projects, Prompt, PruneBackups,
+    PrunedBackups, Reason, Resolve, Resolved, RestoreBackup, RestoredBackup, ScopeQuery, Synced, Token,
+    Tokens, Tree, Why,
 };
 
 type Answer<T> = Result<T, ClientError>;
@@ -240,6 +241,23 @@ impl Client<'_> {
         let path = format!("/locks/{}/break", segment(id));
         let one: OneLock = self.post(path, &BreakLock { reason }, &Terms::default()).await?;
         Ok(one.lock)
+    }
+
+    /// Lists tokens.
+    pub async fn tokens(&self) -> Answer<Tokens> {
+        self.get("/tokens".to_owned()).await
+    }
+
+    /// Makes a token.
+    pub async fn token_create(&self, token: &NewToken) -> Answer<MadeToken> {
+        self.post("/tokens".to_owned(), token, &Terms::default()).await
+    }
+
+    /// Takes a token back.
+    pub async fn token_revoke(&self, id: &str) -> Answer<Token> {
+        let path = format!("/tokens/{}/revoke", segment(id));
+        let one: OneToken = self.post(path, &Nothing {}, &Terms::default()).await?;
+        Ok(one.token)
     }
 
     /// Reads events; with `wait_ms`, waits for one when there is none.

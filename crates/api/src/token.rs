@@ -1,0 +1,111 @@
+//! Tokens: who may ask over the network, and as what.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::word::words;
+
+words! {
+    /// What the bearer of a token is.
+    Role {
+        /// A person: may do everything.
+        Human = "human",
+        /// Keeps things running: everything but answering decisions and making tokens.
+        Operator = "operator",
+        /// An agent in a run: may read its own plan.
+        Agent = "agent",
+        /// May read.
+        Reader = "reader",
+    }
+}
+
+words! {
+    /// Whether a token still counts.
+    TokenState {
+        /// It does.
+        Valid = "valid",
+        /// Its time is over.
+        Expired = "expired",
+        /// It was taken back.
+        Revoked = "revoked",
+    }
+}
+
+/// What is known of a token; its secret is not.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Token {
+    /// Its id.
+    pub id: String,
+    /// What people call it; what is done with it is recorded under this name.
+    pub name: String,
+    /// What its bearer is.
+    pub role: Role,
+    /// The plan of an agent's token.
+    #[serde(default)]
+    pub plan: Option<String>,
+    /// The run of an agent's token.
+    #[serde(default)]
+    pub run: Option<String>,
+    /// Whether it still counts.
+    pub state: TokenState,
+    /// When it was made.
+    pub created_at: String,
+    /// When it ends by itself.
+    #[serde(default)]
+    pub expires_at: Option<String>,
+    /// When it was last used, to the minute.
+    #[serde(default)]
+    pub last_used_at: Option<String>,
+    /// When it was revoked.
+    #[serde(default)]
+    pub revoked_at: Option<String>,
+}
+
+/// Makes a token.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NewToken {
+    /// What people will call it.
+    pub name: String,
+    /// What its bearer will be.
+    pub role: Role,
+    /// The run of an agent's token, or the beginning of its id.
+    #[serde(default)]
+    pub run: Option<String>,
+    /// How many seconds it counts; for ever when nothing is said.
+    #[serde(default)]
+    pub expires_in_s: Option<u64>,
+}
+
+/// A token that was just made, with its secret, which is told this once.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MadeToken {
+    /// The token.
+    pub token: Token,
+    /// What its bearer sends.
+    pub secret: String,
+}
+
+impl fmt::Debug for MadeToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MadeToken").field("token", &self.token).finish_non_exhaustive()
+    }
+}
+
+/// All tokens.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tokens {
+    /// The tokens.
+    pub tokens: Vec<Token>,
+    /// Where the next page begins.
+    #[serde(default)]
+    pub next: Option<String>,
+}
+
+/// One token.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OneToken {
+    /// The token.
+    pub token: Token,
+}
