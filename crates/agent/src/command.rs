@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 use crate::ending::{Ending, ShellResult};
 use crate::error::StartError;
 use crate::keeper::wire::Exit;
+use crate::liveness::{self, Watched};
 use crate::output::{Drain, Kept, Sink};
 use crate::sandbox::{Resource, Resources};
 use crate::secret::Secrets;
@@ -25,6 +26,7 @@ pub(crate) struct Limits {
     pub(crate) timeout: Duration,
     pub(crate) output_max: u64,
     pub(crate) resources: Resources,
+    pub(crate) stall_after: Duration,
 }
 
 /// Runs a program and passes on what it says.
@@ -39,7 +41,9 @@ pub(crate) async fn listen(
     if stop.is_cancelled() {
         return Ok(Ending::Stopped);
     }
+    let worktree = launch.cwd.clone();
     let mut kept = supervise::start(launcher, launch, Stdio::piped(), Stdio::piped()).await?;
+    let keeper = kept.pid();
     let child = kept.child_mut();
     let stdout = child.stdout.take().expect("standard output was asked for as a pipe in this function");
     let stderr = child.stderr.take().expect("standard error was asked for as a pipe in this function");
@@ -47,8 +51,10 @@ pub(crate) async fn listen(
     let sink = Sink::new(signals, limits.output_max, hurry.clone(), secrets);
     let ends =
         Ends { stop: &stop, timeout: limits.timeout, exceeded: sink.exceeded(), hurry: &hurry, over: &over };
-    let (end, (), ()) = tokio::join!(
+    let watched = Watched { keeper, worktree: &worktree, output: &sink, stall_after: limits.stall_after };
+    let (end, (), (), ()) = tokio::join!(
         kept.finish(ends),
+        liveness::watch(watched, &over),
         sink.pump(stdout, Stream::Stdout, &over),
         sink.pump(stderr, Stream::Stderr, &over),
     );
@@ -88,7 +94,7 @@ pub(crate) async fn collect(
         }
     };
     let (end, ()) = tokio::join!(kept.finish(ends), collecting);
-    let limits = Limits { timeout, output_max: u64::MAX, resources };
+    let limits = Limits { timeout, output_max: u64::MAX, resources, stall_after: Duration::MAX };
     Ok(ShellResult { ending: ending(end, limits, end_of_output.tail()), output: end_of_output.text() })
 }
 

@@ -125,6 +125,11 @@ impl Sink {
         }
     }
 
+    /// Returns how many bytes were read so far.
+    pub(crate) fn written(&self) -> u64 {
+        self.written.load(Ordering::Relaxed)
+    }
+
     /// Counts what was read, and stops the run when it is too much.
     pub(crate) fn count(&self, bytes: usize) {
         if self.counted(bytes) {

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use crate::acp::{self, Conversed, Converser, Goal};
 use crate::command::{self, Limits};
 use crate::ending::{Ending, ShellResult};
-use crate::environment;
+use crate::environment::{self, Environment};
 use crate::error::StartError;
 use crate::home::HomeFiles;
 use crate::keeper::wire::Terms;
@@ -96,17 +96,11 @@ impl Runner {
         Box::pin(async move {
             prepare(&dirs.worktree, &dirs.temp).await?;
             let terms = Terms { cage: cage?, resources };
-            let json = serde_json::to_string(&task)
-                .expect("a task has only text keys and no numbers that JSON lacks");
-            let (env, task_file) = environment::of_agent(&spec, &task, &json, &dirs);
-            if let Some(path) = task_file {
-                tokio::fs::write(&path, &json)
-                    .await
-                    .map_err(|source| StartError::Directory { path, source })?;
-            }
+            let (json, env) = told(&spec, &task, &dirs).await?;
             let secrets = spec.secrets();
             let _home = HomeFiles::copied(&spec, &dirs.temp).await?;
-            let limits = Limits { timeout: spec.timeout(), output_max: spec.output_max(), resources };
+            let (timeout, output_max, stall_after) = (spec.timeout(), spec.output_max(), spec.stall_after());
+            let limits = Limits { timeout, output_max, resources, stall_after };
             let launch = |argv| Launch {
                 argv,
                 cwd: dirs.worktree.clone(),
@@ -221,6 +215,16 @@ impl Runner {
             command::collect(&launcher, launch, timeout, stop).await
         })
     }
+}
+
+/// Returns the task as an agent is told it, and the environment that it is told it in.
+async fn told(spec: &AgentSpec, task: &Task, dirs: &RunDirs) -> Result<(String, Environment), StartError> {
+    let json = serde_json::to_string(task).expect("a task has only text keys and no numbers that JSON lacks");
+    let (env, task_file) = environment::of_agent(spec, task, &json, dirs);
+    if let Some(path) = task_file {
+        tokio::fs::write(&path, &json).await.map_err(|source| StartError::Directory { path, source })?;
+    }
+    Ok((json, env))
 }
 
 /// The word of a command in whose place an agent gets its task as text.

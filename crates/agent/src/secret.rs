@@ -61,6 +61,7 @@ impl Secrets {
             Signal::Garbled { line, reason } => {
                 Signal::Garbled { line: self.hide(line), reason: self.hide(reason) }
             }
+            Signal::Stalled { quiet } => Signal::Stalled { quiet },
             Signal::Message(message) => Signal::Message(self.hide_in_message(message)),
             Signal::Activity(activity) => Signal::Activity(self.hide_in_activity(activity)),
         }

@@ -1,5 +1,7 @@
 //! What a running agent says while it runs.
 
+use std::time::Duration;
+
 use serde::Serialize;
 
 use crate::message::Message;
@@ -18,6 +20,11 @@ pub enum Signal {
     Message(Message),
     /// Something it does, as its protocol tells.
     Activity(Activity),
+    /// It has shown no sign of life for as long as its `stall_after`; told once a run.
+    Stalled {
+        /// For how long.
+        quiet: Duration,
+    },
     /// A line that was meant as a message but cannot be read as one.
     Garbled {
         /// The line as it came.

@@ -7,11 +7,15 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use crate::acp::Permissions;
+use crate::ending::Ending;
+use crate::error::StartError;
+use crate::restart::Restart;
 use crate::sandbox::{SandboxMode, Size, WrittenResources};
 use crate::secret::Secrets;
 use crate::{duration, environment, preset};
 
 const TIMEOUT_DEFAULT: Duration = Duration::from_secs(30 * 60);
+const STALL_DEFAULT: Duration = Duration::from_secs(10 * 60);
 const OUTPUT_DEFAULT_MAX: u64 = 16 * 1024 * 1024;
 /// What an agent that tells of every step writes in a long run.
 const ACP_OUTPUT_DEFAULT_MAX: u64 = 256 * 1024 * 1024;
@@ -22,7 +26,7 @@ const MESSAGE_MIN: usize = 1024;
 ///
 /// Written as `protocol = "command"` with `command = [program, arguments…]`, `protocol = "acp"` with the same and
 /// `permissions` and `message_max` (8 MiB unless said), or `protocol = "scripted"` with `script = "file.toml"`; and
-/// for all `env`, `pass_env`, `timeout` (30m unless said), `output_max` in bytes
+/// for all `env`, `pass_env`, `timeout` (30m unless said), `stall_after` (10m unless said), `restart`, `output_max` in bytes
 /// (16 MiB unless said, 256 MiB for acp), and in place of what `[sandbox]` says `sandbox`, `memory_max`, `processes_max` and
 /// `files_max`. `home_files` are copied from the user's home into the agent's; `check` are the arguments with which the
 /// program only says its version. With `preset` the table adapts an agent that is built in. Unknown keys are refused.
@@ -38,6 +42,8 @@ pub struct AgentSpec {
     resources: WrittenResources,
     home_files: Vec<PathBuf>,
     check: Option<Vec<String>>,
+    stall_after: Duration,
+    restart: Restart,
 }
 
 /// How drydock and the agent talk.
@@ -170,6 +176,16 @@ impl AgentSpec {
         self
     }
 
+    /// Returns how long the agent may show no sign of life before somebody is told.
+    pub fn stall_after(&self) -> Duration {
+        self.stall_after
+    }
+
+    /// Returns how long to wait before this agent is started again after it ended like this, when its rule has it so.
+    pub fn restart_pause(&self, done: u32, ended: &Result<Ending, StartError>) -> Option<Duration> {
+        self.restart.pause(done, ended)
+    }
+
     pub(crate) fn has_check(&self) -> bool {
         self.check.is_some()
     }
@@ -244,7 +260,25 @@ impl AgentSpec {
                 .map_err(SpecError)?;
         let (env, pass_env, sandbox) = (written.env, written.pass_env, written.sandbox);
         let (home_files, check) = (written.home_files, written.check);
-        Ok(Self { protocol, env, pass_env, timeout, output_max, sandbox, resources, home_files, check })
+        let stall_after = match &written.stall_after {
+            Some(text) => {
+                duration::parse(text).map_err(|reason| SpecError(format!("stall_after: {reason}")))?
+            }
+            None => STALL_DEFAULT,
+        };
+        Ok(Self {
+            protocol,
+            env,
+            pass_env,
+            timeout,
+            output_max,
+            sandbox,
+            resources,
+            home_files,
+            check,
+            stall_after,
+            restart: written.restart.unwrap_or_default(),
+        })
     }
 }
 
@@ -261,6 +295,8 @@ pub(crate) struct Written {
     #[serde(default)]
     pass_env: Vec<String>,
     timeout: Option<String>,
+    stall_after: Option<String>,
+    restart: Option<Restart>,
     output_max: Option<u64>,
     permissions: Option<Permissions>,
     message_max: Option<usize>,
@@ -291,6 +327,8 @@ impl Written {
             env: BTreeMap::new(),
             pass_env: Vec::new(),
             timeout: None,
+            stall_after: None,
+            restart: None,
             output_max: None,
             permissions: None,
             message_max: None,
@@ -315,6 +353,8 @@ impl Written {
             env,
             pass_env: [base.pass_env, self.pass_env].concat(),
             timeout: self.timeout.or(base.timeout),
+            stall_after: self.stall_after.or(base.stall_after),
+            restart: self.restart.or(base.restart),
             output_max: self.output_max.or(base.output_max),
             permissions: self.permissions.or(base.permissions),
             message_max: self.message_max.or(base.message_max),

@@ -170,6 +170,11 @@ impl Kept {
         })
     }
 
+    /// Returns the keeper's own number.
+    pub(crate) fn pid(&self) -> Option<u32> {
+        self.pid
+    }
+
     /// Takes the pipes of the keeper that were asked for.
     pub(crate) fn child_mut(&mut self) -> &mut Child {
         &mut self.keeper

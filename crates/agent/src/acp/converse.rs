@@ -31,6 +31,7 @@ use crate::command::{self, Limits};
 use crate::ending::Ending;
 use crate::error::StartError;
 use crate::keeper::wire::Exit;
+use crate::liveness::{self, Watched};
 use crate::output::Sink;
 use crate::secret::Secrets;
 use crate::signal::{Signal, Stream};
@@ -104,7 +105,9 @@ pub(crate) async fn converse(
     let (reader, writer) = io::pipe().map_err(&no_pipe)?;
     let writer = pipe::Sender::from_owned_fd(writer.into()).map_err(&no_pipe)?;
     let launch = Launch { stdin: Input::Pipe(reader.into()), ..launch };
+    let worktree = launch.cwd.clone();
     let mut kept = supervise::start(with.launcher, launch, Stdio::piped(), Stdio::piped()).await?;
+    let keeper = kept.pid();
     let child = kept.child_mut();
     let stdout = child.stdout.take().expect("standard output was asked for as a pipe in this function");
     let stderr = child.stderr.take().expect("standard error was asked for as a pipe in this function");
@@ -133,7 +136,10 @@ pub(crate) async fn converse(
         talk
     };
     let errors = output.pump(stderr, Stream::Stderr, &over);
-    let (end, talk, ()) = tokio::join!(kept.finish(ends), talking, errors);
+    let stall_after = with.limits.stall_after;
+    let watched = Watched { keeper, worktree: &worktree, output: &output, stall_after };
+    let watching = liveness::watch(watched, &over);
+    let (end, talk, (), ()) = tokio::join!(kept.finish(ends), talking, errors, watching);
     let exceeded = output.exceeded().is_cancelled();
     let ending = ending(end, talk, exceeded, with.limits, &output);
     Ok(Conversed { ending, greeting: greeting.into_inner().unwrap_or_else(PoisonError::into_inner) })

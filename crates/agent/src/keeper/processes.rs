@@ -3,8 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
+use std::time::Duration;
 
 use rustix::io::Errno;
+use rustix::param::clock_ticks_per_second;
 use rustix::process::{Pid, Signal, getpgrp, kill_process, kill_process_group};
 
 /// One process.
@@ -65,6 +67,27 @@ pub(crate) fn living_descendants(most: u64) -> io::Result<Vec<i32>> {
         }
     }
     Ok(found.into_iter().collect())
+}
+
+/// Returns how long the descendants of a process have computed, those that have ended and were waited for included.
+pub(crate) fn computed_below(root: u32) -> Duration {
+    let mut ticks = 0;
+    let mut parents = vec![root.cast_signed()];
+    let mut seen = BTreeSet::new();
+    while let Some(parent) = parents.pop() {
+        // One that ends meanwhile is counted by whoever waits for it.
+        parents.extend(children(parent).unwrap_or_default().into_iter().filter(|child| seen.insert(*child)));
+        let stat = fs::read(format!("/proc/{parent}/stat")).unwrap_or_default();
+        ticks += parse_ticks(&String::from_utf8_lossy(&stat)).unwrap_or(0);
+    }
+    Duration::from_millis(ticks.saturating_mul(1_000) / clock_ticks_per_second().max(1))
+}
+
+/// Adds up the times of a process and of its children: `utime stime cutime cstime`, the 12th to 15th after the name.
+fn parse_ticks(stat: &str) -> Option<u64> {
+    let (_, rest) = stat.rsplit_once(") ")?;
+    let times = rest.split_ascii_whitespace().skip(11).take(4);
+    times.map(|time| time.parse::<u64>().ok()).sum()
 }
 
 /// Returns how many threads a user has.
@@ -163,7 +186,7 @@ fn descendants(processes: &[Process], root: i32) -> Vec<Process> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Process, descendants, parse_stat};
+    use super::{Process, descendants, parse_stat, parse_ticks};
 
     fn process(pid: i32, parent: i32) -> Process {
         Process { pid, parent, group: pid, zombie: false }
@@ -174,6 +197,13 @@ mod tests {
         let seen = parse_stat("42 (a) S 1 1 ) (b) Z 7 9 9 0 -1");
         assert_eq!(seen, Some(Process { pid: 42, parent: 7, group: 9, zombie: true }));
         assert_eq!(parse_stat("nonsense"), None);
+    }
+
+    #[test]
+    fn the_times_of_a_process_and_its_children_are_added_up() {
+        let stat = "42 (a) S 1 2 3 4 5 6 7 8 9 10 100 20 3 1 20 0";
+        assert_eq!(parse_ticks(stat), Some(124));
+        assert_eq!(parse_ticks("nonsense"), None);
     }
 
     #[test]

@@ -7,6 +7,7 @@
 mod endings;
 mod escaping;
 mod leaving_nothing;
+mod living;
 mod output;
 mod scripts;
 mod shell;

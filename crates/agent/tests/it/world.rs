@@ -114,7 +114,11 @@ pub(crate) fn lines(signals: &[Signal], wanted: Stream) -> Vec<&str> {
         .iter()
         .filter_map(|signal| match signal {
             Signal::Log { stream, line } if *stream == wanted => Some(line.as_str()),
-            Signal::Log { .. } | Signal::Message(_) | Signal::Activity(_) | Signal::Garbled { .. } => None,
+            Signal::Log { .. }
+            | Signal::Message(_)
+            | Signal::Activity(_)
+            | Signal::Stalled { .. }
+            | Signal::Garbled { .. } => None,
         })
         .collect()
 }

@@ -83,6 +83,10 @@ fn of_agent(what: &str, data: &Value) -> String {
         ("choice", _) => format!("chose {}: {}", text(data, "chosen"), text(data, "question")),
         ("progress", Some(said)) => said,
         ("tool", _) => format!("{}: {} ({})", text(data, "kind"), text(data, "title"), text(data, "status")),
+        ("restarted", Some(said)) => {
+            format!("{who} {said}; it is started again in {} s", text(data, "pause_s"))
+        }
+        ("stalled", _) => format!("{who} has shown no sign of life for {} s", text(data, "quiet_s")),
         ("plan", _) => match current_step(data) {
             Some(step) => format!("{who} plans: {step}"),
             None => format!("{who} made a plan"),

@@ -24,6 +24,7 @@ mod signals;
 mod speaking;
 mod steering;
 mod streaming;
+mod supervising;
 mod transitions;
 mod validating;
 mod working;

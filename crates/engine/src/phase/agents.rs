@@ -1,15 +1,16 @@
-//! Running an agent in a worktree and listening to it: what it says becomes events, choices, snapshots and
-//! questions; how it ends becomes the end of the run.
+//! Running an agent in a worktree: what it is told, when it is started again, and how its end becomes the end of the run.
+//! What it says meanwhile is heard in `listen`.
 
 use std::path::Path;
 use std::time::Duration;
 
-use drydock_agent::{Ending, Message, Opinion, Proposal, RunDirs, Signal, StartError, Task};
-use drydock_domain::{Choice, Command, ErrorClass, Event, Invariant, Question, Rule};
+use drydock_agent::{Ending, Opinion, Proposal, RunDirs, StartError, Task};
+use drydock_domain::{Choice, Command, ErrorClass, Event, Invariant, Rule};
 use drydock_worktree::Checkout;
 use serde_json::json;
 use tokio::sync::mpsc;
 
+use super::listen::{Heard, Listener};
 use super::scope::{End, Scope, signature, snapshot};
 use crate::error::EngineError;
 use crate::rule::effective_for;
@@ -17,18 +18,6 @@ use crate::task;
 
 /// How many signals may wait before the agent is slowed down.
 const SIGNALS_MAX: usize = 256;
-/// How often what the agent wrote becomes an event.
-const FLUSH: Duration = Duration::from_millis(300);
-/// How many lines one event carries at the most; what is beyond is counted.
-const LINES_PER_EVENT_MAX: usize = 40;
-/// How many events one run's output makes at the most.
-const OUTPUT_EVENTS_MAX: usize = 200;
-/// How many messages of one run are heard; what is beyond is counted.
-const MESSAGES_MAX: usize = 1_000;
-/// How many choices a plan keeps.
-const CHOICES_MAX: usize = 200;
-/// How long a line in an event is at the most.
-const LINE_MAX: usize = 500;
 
 /// What an agent is asked to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -98,21 +87,46 @@ impl Scope<'_> {
         let sandbox = runner.confinement(&spec);
         let details = json!({ "agent": name, "role": role.name(), "sandbox": sandbox });
         self.note(Event::Agent { what: "started", details }).await?;
-        let (signals, heard) = mpsc::channel(SIGNALS_MAX);
-        let stop = self.stop.child_token();
-        let running = runner.agent(&spec, &job, &self.dirs(checkout.path()), signals, stop.clone());
         let mut listener = Listener::new(self, errand);
-        let (ending, listened) = tokio::join!(running, async {
-            let listened = listener.listen(heard, &stop).await;
-            if listened.is_err() {
-                stop.cancel();
+        let mut restarts = 0;
+        let ending = loop {
+            let (signals, heard) = mpsc::channel(SIGNALS_MAX);
+            let stop = self.stop.child_token();
+            let running = runner.agent(&spec, &job, &self.dirs(checkout.path()), signals, stop.clone());
+            let (ending, listened) = tokio::join!(running, async {
+                let listened = listener.listen(heard, &stop).await;
+                if listened.is_err() {
+                    stop.cancel();
+                }
+                listened
+            });
+            listened?;
+            let pause = spec.restart_pause(restarts, &ending).filter(|_| !listener.has_asked());
+            let Some(pause) = pause else { break ending };
+            restarts += 1;
+            self.restarting(name, restarts, &ending, pause).await?;
+            tokio::select! {
+                () = tokio::time::sleep(pause) => {}
+                () = self.stop.cancelled() => break Ok(Ending::Stopped),
             }
-            listened
-        });
-        listened?;
-        let heard =
-            Heard { choices: listener.choices, verdict: listener.verdict, question: listener.question };
-        self.agent_ended(errand, ending, heard).await
+        };
+        self.agent_ended(errand, ending, listener.heard()).await
+    }
+
+    /// Tells that an agent is started again, in the worktree as it left it.
+    async fn restarting(
+        &self,
+        name: &str,
+        restart: u32,
+        ending: &Result<Ending, StartError>,
+        pause: Duration,
+    ) -> Result<(), EngineError> {
+        let how = match ending {
+            Ok(ending) => wording(ending),
+            Err(error) => error.to_string(),
+        };
+        let details = json!({ "agent": name, "how": how, "restart": restart, "pause_s": pause.as_secs() });
+        self.note(Event::Agent { what: "restarted", details }).await
     }
 
     /// Returns where an agent or a command of this run works.
@@ -217,164 +231,4 @@ fn describe(invariant: &Invariant) -> String {
         Rule::Command(command) => format!("{name}: `{command}` must succeed"),
         Rule::Text(text) => format!("{name}: {text}"),
     }
-}
-
-/// What an agent said that counts when it has ended.
-struct Heard {
-    choices: Vec<Choice>,
-    verdict: Option<Verdict>,
-    question: Option<Question>,
-}
-
-/// Turns what an agent says into events while it runs.
-struct Listener<'a> {
-    scope: &'a Scope<'a>,
-    agent: &'a str,
-    role: Role,
-    checkout: &'a Checkout,
-    choices: Vec<Choice>,
-    verdict: Option<Verdict>,
-    question: Option<Question>,
-    lines: Vec<String>,
-    unsaid: usize,
-    output_events: usize,
-    messages: usize,
-}
-
-impl<'a> Listener<'a> {
-    fn new(scope: &'a Scope<'a>, errand: &Errand<'a>) -> Self {
-        let Errand { name: agent, role, checkout, .. } = *errand;
-        let (choices, lines) = (Vec::new(), Vec::new());
-        Self {
-            scope,
-            agent,
-            role,
-            checkout,
-            choices,
-            verdict: None,
-            question: None,
-            lines,
-            unsaid: 0,
-            output_events: 0,
-            messages: 0,
-        }
-    }
-
-    async fn listen(
-        &mut self,
-        mut heard: mpsc::Receiver<Signal>,
-        stop: &tokio_util::sync::CancellationToken,
-    ) -> Result<(), EngineError> {
-        let mut flush = tokio::time::interval(FLUSH);
-        flush.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        loop {
-            tokio::select! {
-                signal = heard.recv() => match signal {
-                    Some(signal) => self.hear(signal).await?,
-                    None => break,
-                },
-                _ = flush.tick() => self.flush().await?,
-            }
-            if self.question.is_some() {
-                stop.cancel();
-            }
-        }
-        // The end is always told, with how much was left out on the way.
-        self.output_events = self.output_events.min(OUTPUT_EVENTS_MAX - 1);
-        self.flush().await
-    }
-
-    async fn hear(&mut self, signal: Signal) -> Result<(), EngineError> {
-        match signal {
-            Signal::Log { line, .. } => self.line(&line),
-            Signal::Garbled { .. } | Signal::Message(_) | Signal::Activity(_)
-                if self.messages >= MESSAGES_MAX =>
-            {
-                self.unsaid += 1;
-            }
-            Signal::Garbled { line, reason } => {
-                self.messages += 1;
-                self.line(&line);
-                let details = json!({ "agent": self.agent, "reason": reason });
-                self.scope.note(Event::Agent { what: "garbled", details }).await?;
-            }
-            Signal::Message(message) => {
-                self.messages += 1;
-                self.message(message).await?;
-            }
-            Signal::Activity(activity) => {
-                self.messages += 1;
-                self.flush().await?;
-                self.scope.note(told(self.agent, &activity)).await?;
-            }
-        }
-        Ok(())
-    }
-
-    fn line(&mut self, line: &str) {
-        if self.lines.len() < LINES_PER_EVENT_MAX {
-            self.lines.push(line.chars().take(LINE_MAX).collect());
-        } else {
-            self.unsaid += 1;
-        }
-    }
-
-    async fn flush(&mut self) -> Result<(), EngineError> {
-        if self.lines.is_empty() || self.output_events >= OUTPUT_EVENTS_MAX {
-            return Ok(());
-        }
-        self.output_events += 1;
-        let lines = std::mem::take(&mut self.lines);
-        let unsaid = std::mem::take(&mut self.unsaid);
-        let details = json!({ "agent": self.agent, "lines": lines, "left_out": unsaid });
-        self.scope.note(Event::Agent { what: "output", details }).await
-    }
-
-    async fn message(&mut self, message: Message) -> Result<(), EngineError> {
-        self.flush().await?;
-        let agent = self.agent;
-        let event = match message {
-            Message::Choice { question, chosen, alternatives, rationale, confidence } => {
-                let choice = Choice { question, chosen, alternatives, rationale, confidence };
-                if self.choices.len() < CHOICES_MAX {
-                    self.choices.push(choice.clone());
-                }
-                Event::ChoiceRecorded(choice)
-            }
-            Message::Progress { text, percent } => Event::Agent {
-                what: "progress",
-                details: json!({ "agent": agent, "text": text, "percent": percent }),
-            },
-            Message::Checkpoint { label } => {
-                let kept = self.scope.keep(self.checkout, &label).await?;
-                Event::Agent {
-                    what: "checkpoint",
-                    details: json!({ "agent": agent, "label": label, "ref": kept }),
-                }
-            }
-            Message::Ask { question, options } => {
-                let offered = options.into_iter().map(|option| (option.id, option.label)).collect();
-                self.question.get_or_insert_with(|| Question::from_agent(question.clone(), offered));
-                Event::Agent { what: "asked", details: json!({ "agent": agent, "question": question }) }
-            }
-            // The last word counts; it is told when the review is recorded.
-            Message::Verdict { verdict: opinion, version, reason } if self.role == Role::Reviewer => {
-                self.verdict = Some(Verdict { opinion, version, reason });
-                return Ok(());
-            }
-            Message::Subplan(_) | Message::Verdict { .. } => {
-                let reason = "only reviewers give verdicts, and subplans are not built yet";
-                Event::Agent { what: "garbled", details: json!({ "agent": agent, "reason": reason }) }
-            }
-        };
-        self.scope.note(event).await
-    }
-}
-
-/// What an agent does, as its protocol tells, as an event.
-fn told(agent: &str, activity: &drydock_agent::Activity) -> Event {
-    let what = activity.name();
-    let mut details = json!(activity);
-    details["agent"] = json!(agent);
-    Event::Agent { what, details }
 }

@@ -6,6 +6,7 @@ mod drive;
 mod execute;
 mod judge;
 mod leftovers;
+mod listen;
 mod review;
 mod scope;
 mod strategize;

@@ -1,0 +1,34 @@
+//! Signs of life: an agent that shows none is told of once, and each single sign is enough.
+
+use drydock_agent::{AgentSpec, Ending, Signal};
+
+use crate::world::World;
+
+/// Runs a script that counts as stalled after a moment, and says how often that was told.
+async fn stalls(script: &str) -> usize {
+    let world = World::new();
+    let command = ["sh", "-c", script];
+    let spec: AgentSpec =
+        toml::from_str(&format!("protocol = 'command'\ncommand = {command:?}\nstall_after = '1s'\n"))
+            .unwrap();
+    let (ending, signals) = world.run(&spec).await;
+    assert_eq!(ending.unwrap(), Ending::Finished, "{script}");
+    signals.iter().filter(|signal| matches!(signal, Signal::Stalled { .. })).count()
+}
+
+/// Breaks when silence is not noticed, or told again and again.
+#[tokio::test]
+async fn an_agent_without_a_sign_of_life_is_told_of_once() {
+    assert_eq!(stalls("sleep 3").await, 1);
+    assert_eq!(stalls("sleep 2; echo hello; sleep 2").await, 1);
+}
+
+/// Breaks when one of the signs is not seen. Each loop lasts several times as long as silence may.
+#[tokio::test]
+async fn every_single_sign_of_life_is_enough() {
+    let beats = "for n in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30";
+    assert_eq!(stalls(&format!("{beats}; do echo $n; sleep 0.1; done")).await, 0, "output");
+    assert_eq!(stalls(&format!("{beats}; do touch file; sleep 0.1; done")).await, 0, "files");
+    let work = "end=$(($(date +%s) + 3)); while [ $(date +%s) -lt $end ]; do :; done";
+    assert_eq!(stalls(work).await, 0, "computing");
+}
