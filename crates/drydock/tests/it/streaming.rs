@@ -5,6 +5,7 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::thread;
+use std::time::Instant;
 
 use drydock_testkit::wait;
 use proptest::collection::vec;
@@ -48,9 +49,11 @@ impl Reader {
         self
     }
 
-    /// Reads the next event; none when the stream has ended.
+    /// Reads the next event; none when the stream has ended. Signs of life alone are not enough for ever.
     fn next(&mut self) -> Option<Told> {
+        let began = Instant::now();
         loop {
+            assert!(began.elapsed() < LIMIT, "no event came for {LIMIT:?}");
             let mut block = String::new();
             while !block.ends_with("\n\n") {
                 if self.stream.read_line(&mut block).unwrap() == 0 {
@@ -197,8 +200,9 @@ fn whole(text: &str) -> Vec<i64> {
 /// Reads so many bytes, wherever that is; fewer only when nothing would be left to wait for.
 fn broken_off(reader: &mut Reader, cut: usize, mut last: i64, newest: i64) -> String {
     let (mut text, mut block) = (String::new(), 0);
-    let mut byte = [0];
+    let (mut byte, began) = ([0], Instant::now());
     while last < newest && text.len() < cut {
+        assert!(began.elapsed() < LIMIT, "{newest} did not come for {LIMIT:?}");
         reader.stream.read_exact(&mut byte).unwrap();
         // The feed of this test is plain letters.
         text.push(char::from(byte[0]));
