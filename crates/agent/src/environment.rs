@@ -21,16 +21,18 @@ const PATH_DEFAULT: &str = "/usr/local/bin:/usr/bin:/bin";
 const TASK_FILE: &str = "drydock-task.json";
 
 /// The variable by which everything below a keeper can be recognised when the keeper itself was killed.
-pub(crate) const KEEPER: &str = "DRYDOCK_KEEPER";
+pub const KEEPER: &str = "DRYDOCK_KEEPER";
 
 /// Variables with a meaning of ours, which a configuration therefore cannot set.
-const OURS: [&str; 7] = [
+const OURS: [&str; 8] = [
     "DRYDOCK_TASK",
     "DRYDOCK_TASK_FILE",
     "DRYDOCK_PLAN",
     "DRYDOCK_RUN",
     "DRYDOCK_PHASE",
     "DRYDOCK_WORKTREE",
+    // A person's word, which no agent gives.
+    "DRYDOCK_TOKEN",
     KEEPER,
 ];
 

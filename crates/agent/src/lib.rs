@@ -29,6 +29,7 @@ mod supervise;
 mod task;
 
 pub use ending::{Ending, ShellResult};
+pub use environment::KEEPER;
 pub use error::StartError;
 pub use keeper::keep;
 pub use message::{AskOption, Message, Opinion};

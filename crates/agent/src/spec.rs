@@ -495,6 +495,7 @@ mod tests {
             ("protocol = 'command'\ncommand = ['a']\noutput_max = 0", "at least 1"),
             ("protocol = 'command'\ncommand = ['a']\nenv = { 'A=B' = 'x' }", "A=B"),
             ("protocol = 'command'\ncommand = ['a']\nenv = { DRYDOCK_TASK = 'x' }", "set by drydock"),
+            ("protocol = 'command'\ncommand = ['a']\npass_env = ['DRYDOCK_TOKEN']", "set by drydock"),
             ("protocol = 'command'\ncommand = ['a']\ncolour = 'red'", "colour"),
         ] {
             let refusal = refusal(text);

@@ -250,7 +250,14 @@ impl Client<'_> {
 
     /// Makes a token.
     pub async fn token_create(&self, token: &NewToken) -> Answer<MadeToken> {
-        self.post("/tokens".to_owned(), token, &Terms::default()).await
+        let made = self.post("/tokens".to_owned(), token, &Terms::default()).await;
+        made.map_err(|error| match error {
+            ClientError::Unreadable { request, .. } => {
+                let reason = "it is not shown, because a secret may be in it".to_owned();
+                ClientError::Unreadable { request, reason }
+            }
+            error @ (ClientError::Problem(_) | ClientError::Unreachable(_)) => error,
+        })
     }
 
     /// Takes a token back.

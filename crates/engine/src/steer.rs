@@ -27,8 +27,28 @@ pub struct Caller {
     pub by: String,
     /// From where, e.g. `command line`.
     pub via: String,
+    /// Whether what they ask for is a person's word.
+    pub authority: Authority,
     /// The revision that the answer is based on, when the caller says so.
     pub expected: Option<i64>,
+}
+
+/// Whether somebody can answer a decision by asking for what it holds up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Authority {
+    /// A person, whose asking is the answer.
+    Person,
+    /// Somebody who keeps things running: what a decision holds up stays held up.
+    Operator,
+}
+
+impl Authority {
+    fn approval(self) -> Approval {
+        match self {
+            Authority::Person => Approval::Person { note: None },
+            Authority::Operator => Approval::Profile,
+        }
+    }
 }
 
 impl<'a> From<&'a Caller> for Who<'a> {
@@ -38,7 +58,7 @@ impl<'a> From<&'a Caller> for Who<'a> {
 }
 
 impl Engine {
-    /// Lets a queued Strategize start: answers its gate. A worker, or `drive`, does the rest.
+    /// Lets a queued Strategize start: a person answers its gate by that. A worker, or `drive`, does the rest.
     pub async fn strategize(&self, plan: &PlanId, caller: &Caller) -> Result<Plan, EngineError> {
         let stored = self.plan_stored(plan).await?;
         match (stored.stage.phase(), stored.stage.state()) {
@@ -52,10 +72,10 @@ impl Engine {
         }
     }
 
-    /// Goes on to the next phase, as a person's approval.
+    /// Goes on to the next phase; when a person asks, that is the approval.
     pub async fn advance(&self, plan: &PlanId, to: Next, caller: &Caller) -> Result<Plan, EngineError> {
         let hold = self.hold(plan, "go on to the next phase").await?;
-        let done = self.advance_held(&hold, plan, to, Approval::Person { note: None }, caller).await;
+        let done = self.advance_held(&hold, plan, to, caller.authority.approval(), caller).await;
         hold.release().await;
         done
     }
@@ -233,6 +253,12 @@ impl Engine {
         command: Command,
     ) -> Result<Plan, EngineError> {
         let plan = self.expected(id, caller).await?;
+        if let (Command::Approve { .. }, Authority::Operator, Some(gate)) =
+            (&command, caller.authority, &plan.gate)
+        {
+            let (command, decision) = (command.name(), gate.clone());
+            return Err(Refusal::Undecided { command, decision }.into());
+        }
         if matches!(command, Command::Cancel { .. } | Command::Revert { .. }) && plan.intent.is_some() {
             self.forgo_unlanded(hold, &plan, caller).await?;
         }

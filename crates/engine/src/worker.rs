@@ -8,7 +8,7 @@ use drydock_store::Claim;
 
 use crate::engine::{Engine, WORKER};
 use crate::error::EngineError;
-use crate::steer::Caller;
+use crate::steer::{Authority, Caller};
 use crate::task;
 
 /// How long a worker waits for news when nothing is due.
@@ -94,7 +94,8 @@ impl Engine {
 
     async fn advance_unasked(&self, claim: &Claim, to: Next) -> Result<(), EngineError> {
         let hold = self.hold(&claim.plan, "go on to the next phase").await?;
-        let caller = Caller { by: WORKER.to_owned(), via: WORKER.to_owned(), expected: None };
+        let (by, via) = (WORKER.to_owned(), WORKER.to_owned());
+        let caller = Caller { by, via, authority: Authority::Operator, expected: None };
         let done = self.advance_held(&hold, &claim.plan, to, Approval::Profile, &caller).await;
         hold.release().await;
         done.map(drop)

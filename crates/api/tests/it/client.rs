@@ -1,6 +1,8 @@
 //! What goes over the socket, byte for byte, and what comes of the answers.
 
-use drydock_api::{Client, ClientError, Code, PlanMove, Problem, Remote, ScopeQuery, Terms, exit};
+use drydock_api::{
+    Client, ClientError, Code, NewToken, PlanMove, Problem, Remote, Role, ScopeQuery, Terms, exit,
+};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
@@ -82,6 +84,18 @@ async fn what_no_drydock_server_says_is_named_as_such() {
         })
         .await;
     }
+}
+
+/// Breaks when an answer that a newer server gave differently is shown with the secret in it.
+#[tokio::test]
+async fn a_secret_in_an_answer_that_cannot_be_read_is_not_shown() {
+    let bytes = b"HTTP/1.1 200 OK\r\ncontent-length: 20\r\n\r\n{\"secret\":\"dry_s3c\"}";
+    answering(bytes, async |client| {
+        let new = NewToken { name: "n".into(), role: Role::Human, run: None, expires_in_s: None };
+        let problem = problem(client.token_create(&new).await.unwrap_err());
+        assert!(problem.detail.contains("POST /tokens") && !problem.detail.contains("s3c"), "{problem}");
+    })
+    .await;
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use super::{
     action, agent, backup, changeset, checkpoint, decision, demo, doctor, events, gc, invariant, lock,
-    manual, plan, project, run, serve, store,
+    manual, plan, project, run, serve, store, token,
 };
 
 /// Takes coding tasks from a thought to a landed commit, with nothing torn, lost or done twice.
@@ -30,6 +30,9 @@ pub(crate) struct Global {
     /// A server to ask instead of opening the store here, e.g. http://127.0.0.1:7717
     #[arg(long, global = true, env = "DRYDOCK_SERVER", value_name = "URL", hide_env = true)]
     pub(crate) server: Option<String>,
+    /// A file with the token to send to the server [default: $DRYDOCK_TOKEN, or $XDG_CONFIG_HOME/drydock/token]
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) token_file: Option<PathBuf>,
     /// The configuration file [default: $XDG_CONFIG_HOME/drydock/config.toml]
     #[arg(long, global = true, env = "DRYDOCK_CONFIG", value_name = "FILE", hide_env = true)]
     pub(crate) config: Option<PathBuf>,
@@ -90,13 +93,16 @@ pub(crate) enum Command {
     /// What left a plan's branch and is kept
     #[command(subcommand)]
     Backup(backup::Backup),
+    /// Who may ask over the network, and as what
+    #[command(subcommand)]
+    Token(token::Token),
     /// The feed of everything that happened
     Events(events::EventsArgs),
     /// Check the store, git, agents and locks
     Doctor(doctor::Doctor),
     /// Remove worktrees and refs that are proved to be needed no more
     Gc(gc::GcArgs),
-    /// Serve the HTTP interface on loopback, and work on queued plans
+    /// Serve the HTTP interface, and work on queued plans
     Serve(serve::Serve),
     /// Work on queued plans until told to stop
     Worker(serve::Worker),
@@ -126,6 +132,7 @@ impl Command {
             Command::Checkpoint(checkpoint) => ("checkpoint", Some(checkpoint.verb())),
             Command::Lock(lock) => ("lock", Some(lock.verb())),
             Command::Backup(backup) => ("backup", Some(backup.verb())),
+            Command::Token(token) => ("token", Some(token.verb())),
             Command::Events(_) => ("events", None),
             Command::Doctor(_) => ("doctor", None),
             Command::Gc(_) => ("gc", None),
@@ -194,6 +201,11 @@ mod tests {
             "checkpoint list x",
             "lock list",
             "lock break l --reason gone",
+            "token create laptop --role human --expires 30d",
+            "token create a --role agent --run run-1",
+            "token list --server http://h:1 --token-file f",
+            "token revoke tok-1",
+            "serve --listen 0.0.0.0:7717 --tokens required",
             "events --after 3 --follow",
             "doctor -q",
             "gc --dry-run --format json",
@@ -224,6 +236,11 @@ mod tests {
             "plan use fix",
             "plan use fix --project p --arg novalue",
             "lock break l",
+            "token create laptop",
+            "token create laptop --role king",
+            "token create laptop --role agent",
+            "token create laptop --role human --expires 30",
+            "serve --tokens maybe",
             "plan list --limit 0",
             "decision list --limit 0",
             "events --limit 0",

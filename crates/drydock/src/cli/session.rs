@@ -7,6 +7,7 @@ use jiff::Timestamp;
 
 use super::args::Global;
 use super::backend::{Backend, OpenEmbedded, Server};
+use super::bearer;
 use super::interrupt::Interrupt;
 use super::screen::Screen;
 use crate::config;
@@ -52,6 +53,11 @@ impl Session {
                 let remote = Remote::new(url).map_err(|error| {
                     Problem::new(Code::Usage, error.to_string()).hint("write it as http://HOST:PORT")
                 })?;
+                let token = bearer::find(global.token_file.as_deref(), config::token_path().as_deref())?;
+                let remote = match token {
+                    Some(token) => remote.bearing(&token).expect("a token that was found is plain text"),
+                    None => remote,
+                };
                 (Box::new(Server(remote)), Driver::Server)
             }
             None => {

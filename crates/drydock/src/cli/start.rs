@@ -19,8 +19,8 @@ use super::report::{Ending, Level, Outcome, Print};
 use super::screen::{Reader, Screen};
 use super::session::{Driver, Session};
 use super::{
-    action, agent, backup, changeset, checkpoint, decision, demo, doctor, events, gc, invariant, lock, log,
-    manual, plan, project, run, serve, store,
+    action, agent, backup, changeset, checkpoint, decision, demo, doctor, events, gc, inside, invariant,
+    lock, log, manual, plan, project, run, serve, store, token,
 };
 use crate::render;
 
@@ -69,6 +69,7 @@ impl Clock {
 }
 
 async fn under_interrupts(cli: Cli, screen: &Screen, clock: &Clock, embedded: OpenEmbedded) -> Outcome {
+    inside::refuse(&cli.command)?;
     let cli = match apart(cli, screen).await {
         Apart::Done(outcome) => return outcome,
         Apart::Asks(cli) => cli,
@@ -149,6 +150,7 @@ async fn dispatch(session: &Session, command: Command) -> Outcome {
         Command::Checkpoint(command) => checkpoint::run(session, command).await,
         Command::Lock(command) => lock::run(session, command).await,
         Command::Backup(command) => backup::run(session, command).await,
+        Command::Token(command) => token::run(session, command).await,
         Command::Events(args) => events::run(session, args).await,
         Command::Doctor(args) => doctor::run(session, args).await,
         Command::Gc(args) => gc::run(session, args).await,
@@ -224,6 +226,7 @@ fn misused(argv: &[OsString], error: clap::Error, clock: &Clock) -> u8 {
     let screen = Screen::new(&Global {
         store: None,
         server: None,
+        token_file: None,
         config: None,
         format: Format::Json,
         json: true,

@@ -19,6 +19,7 @@ use super::hook;
 use super::key::{explain, line_of};
 use super::place::{StorePlace, config_path, store_place};
 use super::profile;
+use super::server::Server;
 
 /// What is configured, defaults filled in.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,6 +42,8 @@ pub(crate) struct Config {
     pub(crate) lock_ttl: Duration,
     /// Who is told of events.
     pub(crate) hooks: Vec<Hook>,
+    /// What `serve` asks of those who ask it.
+    pub(crate) server: Server,
 }
 
 impl Default for Config {
@@ -56,6 +59,7 @@ impl Default for Config {
             default_profile: Profile::DEFAULT.to_owned(),
             lock_ttl: TTL_DEFAULT,
             hooks: Vec::new(),
+            server: Server::default(),
         }
     }
 }
@@ -90,6 +94,8 @@ struct Written {
     locks: Locks,
     #[serde(default)]
     hooks: Vec<hook::Written>,
+    #[serde(default)]
+    server: Server,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -186,6 +192,7 @@ fn parse(text: &str, directory: &Path) -> Result<Config, Refusal> {
         default_profile,
         lock_ttl,
         hooks,
+        server: written.server,
     })
 }
 
@@ -223,6 +230,7 @@ mod tests {
             ("[agents.w]\nprotocol = 'command'\ncommand = ['a']\ntmeout = '1s'\n", "did you mean `timeout`?"),
             ("[profiles.p]\ncolour = 1\n", "config.toml:2: unknown key `colour`; known here: extends"),
             ("[locks]\nttl = 5\n", "config.toml:2: "),
+            ("[server]\ntokens = 'maybe'\n", "config.toml:2: "),
             ("[locks\n", "config.toml:1: "),
         ] {
             let refusal = refusal(text);

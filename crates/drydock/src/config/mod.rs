@@ -6,6 +6,8 @@ mod hook;
 mod key;
 mod place;
 mod profile;
+mod server;
 
 pub(crate) use file::{Config, both, load};
-pub(crate) use place::{StorePlace, config_path, store_place};
+pub(crate) use place::{StorePlace, config_path, store_place, token_path};
+pub(crate) use server::{Server, Tokens};

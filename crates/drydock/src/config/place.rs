@@ -29,6 +29,11 @@ pub(crate) fn config_path() -> Option<PathBuf> {
     base("XDG_CONFIG_HOME", ".config").map(|base| base.join("drydock/config.toml"))
 }
 
+/// Returns where a person keeps the token that their command line sends, if there can be such a place.
+pub(crate) fn token_path() -> Option<PathBuf> {
+    base("XDG_CONFIG_HOME", ".config").map(|base| base.join("drydock/token"))
+}
+
 fn base(variable: &str, below_home: &str) -> Option<PathBuf> {
     base_of(env::var_os(variable).map(PathBuf::from), env::home_dir(), below_home)
 }

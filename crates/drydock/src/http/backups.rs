@@ -5,16 +5,15 @@ use drydock_api as api;
 use drydock_engine::{Backup, Sweep, shield};
 use serde_json::Value;
 
-use super::extract::{Answer, Body, IfMatch, Path, Query, Sent};
+use super::extract::{Answer, Body, By, Path, Query, Sent};
 use super::router::Shared;
 use super::view;
 
 pub(super) async fn sync(
     State(shared): State<Shared>,
     Path(id): Path,
-    IfMatch(expected): IfMatch,
+    By(caller): By,
 ) -> Answer<api::Synced> {
-    let caller = shared.caller(expected);
     let plan = shared.engine.plan(&id).await?.id;
     let engine = shared.engine;
     let synced = shield(async move { engine.sync(&plan, &caller).await }).await?;
@@ -40,9 +39,8 @@ pub(super) async fn sync(
 pub(super) async fn adopt(
     State(shared): State<Shared>,
     Path(id): Path,
-    IfMatch(expected): IfMatch,
+    By(caller): By,
 ) -> Answer<api::OnePlan> {
-    let caller = shared.caller(expected);
     let plan = shared.engine.plan(&id).await?.id;
     let engine = shared.engine;
     let plan = shield(async move { engine.adopt(&plan, &caller).await }).await?;

@@ -5,7 +5,7 @@ use drydock_api as api;
 use drydock_engine::shield;
 use drydock_store::DecisionFilter;
 
-use super::extract::{Answer, Body, IfMatch, Path, Query, Sent, limit};
+use super::extract::{Answer, Body, By, Path, Query, Sent, limit};
 use super::plans::cursor;
 use super::router::Shared;
 use super::view;
@@ -40,10 +40,9 @@ pub(super) async fn show(State(shared): State<Shared>, Path(id): Path) -> Answer
 pub(super) async fn resolve(
     State(shared): State<Shared>,
     Path(id): Path,
-    IfMatch(expected): IfMatch,
+    By(caller): By,
     Body(answer): Body<api::Resolve>,
 ) -> Answer<api::Resolved> {
-    let caller = shared.caller(expected);
     let decision = shared.engine.decision(&id).await?;
     let engine = shared.engine;
     let resolved =

@@ -3,16 +3,18 @@
 use axum::body::Bytes;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{FromRequest, FromRequestParts, Request};
-use axum::http::header::{CONTENT_TYPE, IF_MATCH};
+use axum::http::header::{CONTENT_TYPE, IF_MATCH, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use drydock_api::{Code, Problem};
-use drydock_engine::EngineError;
+use drydock_domain::Token;
+use drydock_engine::{Caller, EngineError};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::problem::problem;
+use super::router::Shared;
 
 /// A request that was not carried out.
 pub(super) struct Refused(pub(super) Box<Problem>);
@@ -32,15 +34,18 @@ pub(super) struct Path(pub(super) String);
 /// The query of the address.
 pub(super) struct Query<T>(pub(super) T);
 
-/// The revision that the caller saw.
-pub(super) struct IfMatch(pub(super) Option<i64>);
+/// Who asks, and the revision that they saw.
+pub(super) struct By(pub(super) Caller);
 
 impl IntoResponse for Refused {
     fn into_response(self) -> Response {
         let status = StatusCode::from_u16(self.0.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let mut response = (status, [(CONTENT_TYPE, Problem::MEDIA_TYPE)], json(&self.0)).into_response();
         if status == StatusCode::SERVICE_UNAVAILABLE {
-            response.headers_mut().insert("retry-after", axum::http::HeaderValue::from_static("1"));
+            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        if status == StatusCode::UNAUTHORIZED {
+            response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
         response
     }
@@ -127,11 +132,12 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
     }
 }
 
-impl<S: Send + Sync> FromRequestParts<S> for IfMatch {
+impl FromRequestParts<Shared> for By {
     type Rejection = Refused;
 
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Refused> {
-        expected(&parts.headers).map(IfMatch)
+    async fn from_request_parts(parts: &mut Parts, shared: &Shared) -> Result<Self, Refused> {
+        let expected = expected(&parts.headers)?;
+        Ok(By(shared.caller(parts.extensions.get::<Token>(), expected)))
     }
 }
 

@@ -1,57 +1,84 @@
-//! Who may ask over TCP. There are no tokens yet and an action runs commands, so a web page that a browser shows must
-//! not reach the router: browsers name the page in `Origin`, and a name that an attacker's server points at loopback
+//! From where one may ask over TCP. An action runs commands, so a web page that a browser shows must not reach the
+//! router, whatever its token: browsers name the page in `Origin`, and a name that an attacker's server points at us
 //! stands in `Host`. The router in this process needs no such guard.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::Request;
+use axum::extract::{Request, State};
 use axum::http::header::{HOST, ORIGIN};
 use axum::http::uri::Authority;
-use axum::middleware::{Next, from_fn};
+use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use drydock_api::Code;
 
 use super::extract::{Refused, refused};
 
-/// Returns the router behind the guard: every route, and every address that is no route.
-pub(crate) fn guarded(router: Router) -> Router {
-    router.layer(from_fn(guard))
+/// By which hosts a request may address us, beside those of loopback.
+#[derive(Debug, Clone)]
+pub(crate) enum Hosts {
+    /// None.
+    Loopback,
+    /// These names.
+    Named(Vec<String>),
+    /// These names, and any address: nobody can point an address somewhere else.
+    Addresses(Vec<String>),
 }
 
-async fn guard(request: Request, next: Next) -> Response {
-    match allowed(&request) {
+/// Returns the router behind the guard: every route, and every address that is no route.
+pub(crate) fn guarded(router: Router, hosts: Hosts) -> Router {
+    router.layer(from_fn_with_state(Arc::new(hosts), guard))
+}
+
+async fn guard(State(hosts): State<Arc<Hosts>>, request: Request, next: Next) -> Response {
+    match allowed(&request, &hosts) {
         Ok(()) => next.run(request).await,
         Err(refused) => refused.into_response(),
     }
 }
 
-fn allowed(request: &Request) -> Result<(), Refused> {
+fn allowed(request: &Request, hosts: &Hosts) -> Result<(), Refused> {
     if request.headers().contains_key(ORIGIN) {
         let hint = "ask with a program that is no web page, such as `drydock --server` or curl";
         return Err(refused(Code::Forbidden, "web pages may not ask here", hint));
     }
-    let mut hosts = request.headers().get_all(HOST).iter();
-    let named = match (hosts.next(), hosts.next()) {
+    let mut given = request.headers().get_all(HOST).iter();
+    let named = match (given.next(), given.next()) {
         (Some(host), None) => host.to_str().ok().and_then(|host| host.parse().ok()),
         (None, _) | (Some(_), Some(_)) => None,
     };
-    let local = named.as_ref().is_some_and(is_loopback);
-    if local && request.uri().authority().is_none_or(is_loopback) {
+    let is_ours = |authority: &Authority| hosts.include(authority);
+    if named.as_ref().is_some_and(is_ours) && request.uri().authority().is_none_or(is_ours) {
         return Ok(());
     }
     let text = "the request does not name this machine as its host";
-    Err(refused(Code::Forbidden, text, "address it as 127.0.0.1, [::1] or localhost"))
+    let hint = match hosts {
+        Hosts::Loopback => "address it as 127.0.0.1, [::1] or localhost",
+        Hosts::Named(_) | Hosts::Addresses(_) => {
+            "address it by its address, or add its name to [server] hosts"
+        }
+    };
+    Err(refused(Code::Forbidden, text, hint))
 }
 
-fn is_loopback(authority: &Authority) -> bool {
-    let host = authority.host();
-    let address = match host.strip_prefix('[').and_then(|host| host.strip_suffix(']')) {
-        Some(inner) => inner.parse::<Ipv6Addr>().map(IpAddr::from),
-        None => host.parse::<Ipv4Addr>().map(IpAddr::from),
-    };
-    !authority.as_str().contains('@')
-        && (host.eq_ignore_ascii_case("localhost") || address.is_ok_and(|address| address.is_loopback()))
+impl Hosts {
+    fn include(&self, authority: &Authority) -> bool {
+        let host = authority.host();
+        let address = match host.strip_prefix('[').and_then(|host| host.strip_suffix(']')) {
+            Some(inner) => inner.parse::<Ipv6Addr>().map(IpAddr::from),
+            None => host.parse::<Ipv4Addr>().map(IpAddr::from),
+        };
+        let is_loopback = host.eq_ignore_ascii_case("localhost")
+            || address.as_ref().is_ok_and(|address| address.is_loopback());
+        let is_named = |names: &[String]| names.iter().any(|name| name.eq_ignore_ascii_case(host));
+        let is_ours = match self {
+            Hosts::Loopback => is_loopback,
+            Hosts::Named(names) => is_loopback || is_named(names),
+            Hosts::Addresses(names) => is_loopback || address.is_ok() || is_named(names),
+        };
+        is_ours && !authority.as_str().contains('@')
+    }
 }
 
 #[cfg(test)]
@@ -63,7 +90,11 @@ mod tests {
     use tower::ServiceExt;
 
     async fn status(request: Builder) -> u16 {
-        let router = guarded(Router::new().route("/", post(async || "done")));
+        status_at(Hosts::Loopback, request).await
+    }
+
+    async fn status_at(hosts: Hosts, request: Builder) -> u16 {
+        let router = guarded(Router::new().route("/", post(async || "done")), hosts);
         let request = request.method("POST").body(Body::empty()).unwrap();
         router.oneshot(request).await.unwrap().status().as_u16()
     }
@@ -92,5 +123,22 @@ mod tests {
         let twice = Request::builder().uri("/").header(HOST, "127.0.0.1").header(HOST, "evil.example");
         assert_eq!(status(twice).await, 403);
         assert_eq!(status(Request::builder().uri("/")).await, 403, "no host at all");
+    }
+
+    /// Breaks when a server for others takes any name for its own, or cannot be addressed by the names it has.
+    #[tokio::test]
+    async fn a_server_for_others_answers_to_addresses_and_to_its_own_names() {
+        let names = || vec!["drydock.example".to_owned()];
+        let at = async |hosts: Hosts, host: &str| {
+            status_at(hosts, Request::builder().uri("/").header(HOST, host)).await
+        };
+        for host in ["192.0.2.7:7717", "[2001:db8::7]:1", "Drydock.Example:7717", "localhost"] {
+            assert_eq!(at(Hosts::Addresses(names()), host).await, 200, "{host}");
+        }
+        for host in ["evil.example", "drydock.example.evil.example", "me@192.0.2.7", "192.0.2.7.nip.io"] {
+            assert_eq!(at(Hosts::Addresses(names()), host).await, 403, "{host}");
+        }
+        assert_eq!(at(Hosts::Named(names()), "drydock.example").await, 200);
+        assert_eq!(at(Hosts::Named(names()), "192.0.2.7").await, 403);
     }
 }

@@ -7,17 +7,19 @@ use std::time::Duration;
 
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{Request, State};
-use axum::http::header::{CONTENT_TYPE, IF_MATCH};
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, IF_MATCH};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use drydock_api::{Code, Problem};
+use drydock_domain::Token;
 use drydock_engine::shield;
 use drydock_store::{AnswerClaim, KeptAnswer, Keyed, StoreError};
 use ring::digest::{Context, SHA256};
 
 use super::extract::{Refused, refused};
 use super::router::{BODY_MAX, Shared};
+use super::tokens::NOT_KEPT;
 
 const KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
@@ -73,7 +75,9 @@ async fn once(shared: &Shared, key: String, request: Request, next: Next) -> Res
         let text = format!("the body could not be read: {error}");
         refused(Code::Unparsable, text, "send one JSON object, and not a large one")
     })?;
-    let fingerprint = fingerprint(&head.method, head.uri.path(), head.uri.query(), &head.headers, &body);
+    let asker = head.extensions.get::<Token>().map(|token| token.id.as_str()).unwrap_or_default();
+    let fingerprint =
+        fingerprint(asker, &head.method, head.uri.path(), head.uri.query(), &head.headers, &body);
     // Only a plan gets its id from the seed, so only that can be made again without there being two.
     let is_repeatable = head.method == Method::POST && head.uri.path() == "/plans";
     let store = shared.engine.store();
@@ -95,8 +99,7 @@ async fn once(shared: &Shared, key: String, request: Request, next: Next) -> Res
             ));
         }
         Keyed::Taken => {
-            let text =
-                "another request was sent under this key: its method, address, If-Match or body differ";
+            let text = "another request was sent under this key: its asker, method, address, If-Match or body differ";
             return Err(refused(Code::KeyReused, text, "use a new key for a new request"));
         }
     };
@@ -130,7 +133,10 @@ async fn settle(shared: &Shared, claim: AnswerClaim, response: Response) -> Resu
     let body = to_bytes(body, ANSWER_MAX).await.unwrap_or_default();
     let store = shared.engine.store();
     let media = head.headers.get(CONTENT_TYPE).and_then(|media| media.to_str().ok()).unwrap_or_default();
+    let is_secret = head.headers.get(CACHE_CONTROL) == Some(&NOT_KEPT);
     let settled: Result<(), StoreError> = match fate(head.status, &body) {
+        // Sent again it meets what was made, so forgetting it makes nothing twice.
+        Fate::Final if is_secret => store.answer_forget(claim).await,
         Fate::Final => {
             let body = String::from_utf8_lossy(&body).into_owned();
             let answer = KeptAnswer { status: head.status.as_u16(), media: media.to_owned(), body };
@@ -179,12 +185,19 @@ fn replayed(answer: KeptAnswer) -> Response {
 }
 
 /// Returns what tells a request from every other: each part with its length before it, so that none runs into the next.
-fn fingerprint(method: &Method, path: &str, query: Option<&str>, headers: &HeaderMap, body: &[u8]) -> String {
+fn fingerprint(
+    asker: &str,
+    method: &Method,
+    path: &str,
+    query: Option<&str>,
+    headers: &HeaderMap,
+    body: &[u8],
+) -> String {
     let expected = headers.get(IF_MATCH).map(HeaderValue::as_bytes).unwrap_or_default();
     let mut digest = Context::new(&SHA256);
-    for part in
-        [method.as_str().as_bytes(), path.as_bytes(), query.unwrap_or_default().as_bytes(), expected, body]
-    {
+    let query = query.unwrap_or_default();
+    let named = [asker, method.as_str(), path, query].map(str::as_bytes);
+    for part in named.into_iter().chain([expected, body]) {
         digest.update(&(part.len() as u64).to_be_bytes());
         digest.update(part);
     }
@@ -200,11 +213,12 @@ mod tests {
         let none = HeaderMap::new();
         let expecting = HeaderMap::from_iter([(IF_MATCH, HeaderValue::from_static("1"))]);
         let all = [
-            fingerprint(&Method::POST, "/a", None, &none, b""),
-            fingerprint(&Method::PUT, "/a", None, &none, b""),
-            fingerprint(&Method::POST, "/", Some("a"), &none, b""),
-            fingerprint(&Method::POST, "/a", None, &expecting, b""),
-            fingerprint(&Method::POST, "/a", None, &none, b"1"),
+            fingerprint("", &Method::POST, "/a", None, &none, b""),
+            fingerprint("", &Method::PUT, "/a", None, &none, b""),
+            fingerprint("", &Method::POST, "/", Some("a"), &none, b""),
+            fingerprint("", &Method::POST, "/a", None, &expecting, b""),
+            fingerprint("", &Method::POST, "/a", None, &none, b"1"),
+            fingerprint("tok-1", &Method::POST, "/a", None, &none, b""),
         ];
         for (place, one) in all.iter().enumerate() {
             assert_eq!(all.iter().position(|other| other == one), Some(place));

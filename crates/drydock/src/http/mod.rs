@@ -1,5 +1,6 @@
 //! The HTTP side: one router, served over TCP by `serve` and called in this process by the command line.
 
+mod auth;
 mod backups;
 mod decisions;
 mod events;
@@ -11,12 +12,15 @@ mod patient;
 mod plans;
 mod problem;
 mod registry;
+mod rights;
 mod router;
 mod stream;
+mod tokens;
 mod upkeep;
 mod view;
 
-pub(crate) use guard::guarded;
+pub(crate) use auth::authenticated;
+pub(crate) use guard::{Hosts, guarded};
 pub(crate) use local::Local;
 pub(crate) use patient::Patient;
 pub(crate) use problem::problem;

@@ -6,7 +6,7 @@ use drydock_domain::{Name, Next, Plan, PlanId};
 use drydock_engine::{Asked, Caller, Engine, EngineError, NewInvariant, Request, shield};
 use drydock_store::PlanFilter;
 
-use super::extract::{Answer, Body, IfMatch, Path, Query, Refused, Sent, invalid, limit};
+use super::extract::{Answer, Body, By, Path, Query, Refused, Sent, invalid, limit};
 use super::keyed::Seed;
 use super::router::Shared;
 use super::view;
@@ -23,6 +23,7 @@ fn one(plan: Plan) -> One {
 
 pub(super) async fn make(
     State(shared): State<Shared>,
+    By(caller): By,
     seed: Option<Extension<Seed>>,
     Body(new): Body<api::NewPlan>,
 ) -> One {
@@ -43,8 +44,7 @@ pub(super) async fn make(
     let id = seed.map(|Extension(Seed(seed))| PlanId::from_random(seed));
     let request =
         Request { asked, project: new.project, profile: new.profile, agent: new.agent, invariants, id };
-    let by = shared.caller(None).by;
-    one(shield(async move { shared.engine.use_action(request, &by).await }).await?)
+    one(shield(async move { shared.engine.use_action(request, &caller.by).await }).await?)
 }
 
 fn rule(rule: api::PlanInvariant) -> NewInvariant {
@@ -139,63 +139,67 @@ pub(super) async fn checkpoints(State(shared): State<Shared>, Path(id): Path) ->
 }
 
 /// Finds the plan, then steers it to the end even if the client goes away.
-async fn steer<F, R>(shared: Shared, id: String, expected: Option<i64>, act: F) -> One
+async fn steer<F, R>(shared: Shared, id: String, caller: Caller, act: F) -> One
 where
     F: FnOnce(Engine, PlanId, Caller) -> R + Send + 'static,
     R: Future<Output = Result<Plan, EngineError>> + Send + 'static,
 {
-    let caller = shared.caller(expected);
     let plan = shared.engine.plan(&id).await?;
     one(shield(act(shared.engine, plan.id, caller)).await?)
 }
 
-pub(super) async fn strategize(State(shared): State<Shared>, Path(id): Path, IfMatch(at): IfMatch) -> One {
-    steer(shared, id, at, |engine, plan, by| async move { engine.strategize(&plan, &by).await }).await
+pub(super) async fn strategize(State(shared): State<Shared>, Path(id): Path, By(caller): By) -> One {
+    steer(shared, id, caller, |engine, plan, by| async move { engine.strategize(&plan, &by).await }).await
 }
 
-pub(super) async fn execute(State(shared): State<Shared>, Path(id): Path, IfMatch(at): IfMatch) -> One {
-    steer(shared, id, at, |engine, plan, by| async move { engine.advance(&plan, Next::Execute, &by).await })
+pub(super) async fn execute(State(shared): State<Shared>, Path(id): Path, By(caller): By) -> One {
+    steer(
+        shared,
+        id,
+        caller,
+        |engine, plan, by| async move { engine.advance(&plan, Next::Execute, &by).await },
+    )
+    .await
+}
+
+pub(super) async fn apply(State(shared): State<Shared>, Path(id): Path, By(caller): By) -> One {
+    steer(shared, id, caller, |engine, plan, by| async move { engine.advance(&plan, Next::Apply, &by).await })
         .await
 }
 
-pub(super) async fn apply(State(shared): State<Shared>, Path(id): Path, IfMatch(at): IfMatch) -> One {
-    steer(shared, id, at, |engine, plan, by| async move { engine.advance(&plan, Next::Apply, &by).await })
-        .await
+pub(super) async fn retry(State(shared): State<Shared>, Path(id): Path, By(caller): By) -> One {
+    steer(shared, id, caller, |engine, plan, by| async move { engine.retry(&plan, &by).await }).await
 }
 
-pub(super) async fn retry(State(shared): State<Shared>, Path(id): Path, IfMatch(at): IfMatch) -> One {
-    steer(shared, id, at, |engine, plan, by| async move { engine.retry(&plan, &by).await }).await
-}
-
-pub(super) async fn take_over(State(shared): State<Shared>, Path(id): Path, IfMatch(at): IfMatch) -> One {
-    steer(shared, id, at, |engine, plan, by| async move { engine.take_over(&plan, &by).await }).await
+pub(super) async fn take_over(State(shared): State<Shared>, Path(id): Path, By(caller): By) -> One {
+    steer(shared, id, caller, |engine, plan, by| async move { engine.take_over(&plan, &by).await }).await
 }
 
 pub(super) async fn cancel(
     State(shared): State<Shared>,
     Path(id): Path,
-    IfMatch(at): IfMatch,
+    By(caller): By,
     Body(api::Reason { reason }): Body<api::Reason>,
 ) -> One {
     let reason = reason.unwrap_or_else(|| "no reason was given".to_owned());
-    steer(shared, id, at, |engine, plan, by| async move { engine.cancel(&plan, reason, &by).await }).await
+    steer(shared, id, caller, |engine, plan, by| async move { engine.cancel(&plan, reason, &by).await }).await
 }
 
 pub(super) async fn revert(
     State(shared): State<Shared>,
     Path(id): Path,
-    IfMatch(at): IfMatch,
+    By(caller): By,
     Body(api::Reason { reason }): Body<api::Reason>,
 ) -> One {
     let reason = reason.unwrap_or_else(|| "no reason was given".to_owned());
-    steer(shared, id, at, |engine, plan, by| async move { engine.revert(&plan, reason, &by).await }).await
+    steer(shared, id, caller, |engine, plan, by| async move { engine.revert(&plan, reason, &by).await }).await
 }
 
 pub(super) async fn prompt(
     State(shared): State<Shared>,
     Path(id): Path,
-    IfMatch(at): IfMatch,
+    By(caller): By,
     Body(api::Prompt { text }): Body<api::Prompt>,
 ) -> One {
-    steer(shared, id, at, |engine, plan, by| async move { engine.prompt(&plan, text, &by).await }).await
+    steer(shared, id, caller, |engine, plan, by| async move { engine.prompt(&plan, text, &by).await }).await
 }

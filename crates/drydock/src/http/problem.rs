@@ -143,6 +143,8 @@ fn listing(kind: &str) -> String {
         }
         "decision" => "`drydock decision list` shows all decisions".to_owned(),
         "backup" => "`drydock backup list` shows all backups".to_owned(),
+        "token" => "`drydock token list` shows all tokens".to_owned(),
+        "run under way" => "`drydock plan list --state processing` shows the plans that have one".to_owned(),
         "branch" => "`git branch` lists the branches of the repository".to_owned(),
         "remote" => "`git remote` lists the remotes of the repository".to_owned(),
         other => format!("check the name of the {other}"),

@@ -8,11 +8,15 @@ use axum::http::Method;
 use axum::middleware::from_fn_with_state;
 use axum::routing::{delete, get, post};
 use drydock_api::Code;
-use drydock_engine::{Caller, Engine};
+use drydock_domain::{Role, Token};
+use drydock_engine::{Authority, Caller, Engine};
 
 use super::extract::{Refused, refused};
 use super::keyed::keyed;
-use super::{backups, decisions, events, plans, registry, upkeep};
+use super::{backups, decisions, events, plans, registry, tokens, upkeep};
+
+/// What every route begins with.
+pub(super) const ROOT: &str = "/api/v1";
 
 /// How large a request may be.
 pub(super) const BODY_MAX: usize = 4 * 1024 * 1024;
@@ -26,9 +30,20 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    /// Returns who asks, for the record.
-    pub(super) fn caller(&self, expected: Option<i64>) -> Caller {
-        Caller { by: self.by.to_string(), via: self.via.to_owned(), expected }
+    /// Returns who asks, for the record: the token's name, or whom requests without one count as.
+    pub(super) fn caller(&self, token: Option<&Token>, expected: Option<i64>) -> Caller {
+        let (by, authority) = match token {
+            None => (self.by.to_string(), Authority::Person),
+            Some(token) => (token.name.to_string(), authority(&token.role)),
+        };
+        Caller { by, via: self.via.to_owned(), authority, expected }
+    }
+}
+
+fn authority(role: &Role) -> Authority {
+    match role {
+        Role::Human => Authority::Person,
+        Role::Operator | Role::Agent { .. } | Role::Reader => Authority::Operator,
     }
 }
 
@@ -73,16 +88,14 @@ pub(crate) fn router(engine: Engine, by: &str, via: &'static str) -> Router {
         .route("/events/last", get(events::last))
         .route("/locks", get(upkeep::locks))
         .route("/locks/{id}/break", post(upkeep::lock_break))
+        .route("/tokens", get(tokens::list).post(tokens::create))
+        .route("/tokens/{id}/revoke", post(tokens::revoke))
         .route("/doctor", get(upkeep::doctor))
         .route("/gc", post(upkeep::collect))
         .method_not_allowed_fallback(other_method)
         .fallback(unknown)
         .layer(from_fn_with_state(shared.clone(), keyed));
-    Router::new()
-        .nest("/api/v1", api)
-        .fallback(unknown)
-        .layer(DefaultBodyLimit::max(BODY_MAX))
-        .with_state(shared)
+    Router::new().nest(ROOT, api).fallback(unknown).layer(DefaultBodyLimit::max(BODY_MAX)).with_state(shared)
 }
 
 async fn unknown() -> Refused {

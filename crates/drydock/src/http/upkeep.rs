@@ -4,7 +4,7 @@ use axum::extract::State;
 use drydock_api as api;
 use drydock_engine::{Checkup, Grade, Sweep, shield};
 
-use super::extract::{Answer, Body, Path, Sent, invalid};
+use super::extract::{Answer, Body, By, Path, Sent, invalid};
 use super::router::Shared;
 use super::view;
 
@@ -51,13 +51,13 @@ pub(super) async fn locks(State(shared): State<Shared>) -> Answer<api::Locks> {
 pub(super) async fn lock_break(
     State(shared): State<Shared>,
     Path(id): Path,
+    By(caller): By,
     Body(api::BreakLock { reason }): Body<api::BreakLock>,
 ) -> Answer<api::OneLock> {
     if reason.trim().is_empty() {
         return Err(invalid("breaking a lock needs a reason, which is recorded", "say why with `reason`"));
     }
-    let by = shared.caller(None).by;
-    let lock = shared.engine.lock_break(&id, &reason, &by).await?;
+    let lock = shared.engine.lock_break(&id, &reason, &caller.by).await?;
     Ok(Sent(api::OneLock { lock: view::lock(lock) }))
 }
 

@@ -21,5 +21,6 @@ pub(crate) mod problem;
 pub(crate) mod project;
 pub(crate) mod style;
 pub(crate) mod time;
+pub(crate) mod token;
 pub(crate) mod tree;
 pub(crate) mod why;

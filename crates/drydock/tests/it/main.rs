@@ -25,6 +25,7 @@ mod speaking;
 mod steering;
 mod streaming;
 mod supervising;
+mod tokens;
 mod transitions;
 mod validating;
 mod working;

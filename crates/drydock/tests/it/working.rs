@@ -26,7 +26,7 @@ impl Server {
         Self::of(proc::spawn(command.env("DRYDOCK_CRASH_AT", point)))
     }
 
-    fn of(running: Running) -> Self {
+    pub(crate) fn of(running: Running) -> Self {
         let link = wait::until("the server's address", LIMIT, || {
             let said = running.stderr();
             let at = said.find("http://")?;
@@ -38,6 +38,11 @@ impl Server {
     /// Returns where it listens, as host and port.
     pub(crate) fn address(&self) -> String {
         self.link.trim_start_matches("http://").to_owned()
+    }
+
+    /// Returns all it has said so far.
+    pub(crate) fn said(&self) -> String {
+        self.running.stdout() + &self.running.stderr()
     }
 
     pub(crate) fn pid(&self) -> u32 {

@@ -1,0 +1,93 @@
+//! The token that goes with requests to a server: where it is found, and that nobody else can read it there. Its text
+//! is in no message.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use drydock_api::{Code, Problem};
+
+/// The variable that holds a token.
+pub(crate) const VARIABLE: &str = "DRYDOCK_TOKEN";
+/// A token is much shorter; whatever is longer is another file.
+const BYTES_MAX: u64 = 4096;
+
+/// Returns the token to send: that of the file that is named, else that of the environment, else the one that is kept.
+pub(crate) fn find(named: Option<&Path>, kept: Option<&Path>) -> Result<Option<String>, Box<Problem>> {
+    if let Some(path) = named {
+        return read(path).and_then(|text| token(&text, &path.display().to_string())).map(Some);
+    }
+    match std::env::var_os(VARIABLE).filter(|text| !text.is_empty()) {
+        Some(text) => return token(&text.to_string_lossy(), VARIABLE).map(Some),
+        None => {}
+    }
+    match kept.filter(|path| path.exists()) {
+        Some(path) => read(path).and_then(|text| token(&text, &path.display().to_string())).map(Some),
+        None => Ok(None),
+    }
+}
+
+/// Reads a file that only its owner may read. A pipe has nobody else who could.
+fn read(path: &Path) -> Result<String, Box<Problem>> {
+    let failed = |error: io::Error| {
+        let text = format!("could not read the token in {}: {error}", path.display());
+        Box::new(
+            Problem::new(Code::Usage, text).hint("name another file with --token-file, or set DRYDOCK_TOKEN"),
+        )
+    };
+    let file = File::open(path).map_err(failed)?;
+    let about = file.metadata().map_err(failed)?;
+    if about.is_file() && about.mode() & 0o077 != 0 {
+        let mode = about.mode() & 0o777;
+        let text = format!("others may read the token in {} (its mode is {mode:03o})", path.display());
+        let hint = format!("chmod 600 {}; if others did read it, revoke it", path.display());
+        return Err(Box::new(Problem::new(Code::Usage, text).hint(hint)));
+    }
+    let mut text = String::new();
+    file.take(BYTES_MAX).read_to_string(&mut text).map_err(failed)?;
+    Ok(text)
+}
+
+fn token(text: &str, place: &str) -> Result<String, Box<Problem>> {
+    let text = text.trim();
+    if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Ok(text.to_owned());
+    }
+    let problem = Problem::new(Code::Usage, format!("there is no token in {place}"));
+    Err(Box::new(problem.hint("put there what `drydock token create` printed, and nothing else")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::PermissionsExt;
+
+    /// Breaks when a token that others can read is used as if it were secret, or is shown in a message.
+    #[test]
+    fn a_token_that_others_can_read_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("token");
+        fs::write(&path, "dry_human_s3cret\n").unwrap();
+        for mode in [0o644, 0o640, 0o604, 0o660, 0o601] {
+            fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
+            let refusal = find(Some(&path), None).unwrap_err();
+            let said = format!("{refusal} {:?}", refusal.hint);
+            assert!(said.contains("chmod 600") && !said.contains("s3cret"), "{mode:o}: {said}");
+            assert!(find(None, Some(&path)).is_err(), "{mode:o}");
+        }
+        for mode in [0o600, 0o400] {
+            fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
+            assert_eq!(find(Some(&path), None).unwrap().as_deref(), Some("dry_human_s3cret"));
+        }
+        assert!(find(Some(&folder.path().join("none")), None).is_err(), "a file that is named must be there");
+        assert_eq!(find(None, Some(&folder.path().join("none"))).unwrap(), None);
+        for wrong in ["", "\n", "two words", "two\nlines", "caf\u{e9}"] {
+            fs::write(folder.path().join("wrong"), wrong).unwrap();
+            fs::set_permissions(folder.path().join("wrong"), Permissions::from_mode(0o600)).unwrap();
+            let refusal = find(Some(&folder.path().join("wrong")), None).unwrap_err().to_string();
+            assert!(wrong.len() < 3 || !refusal.contains(wrong), "{refusal}");
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! The command line in the hands of an agent: it looks, and a person acts. This only keeps an honest agent from what is
+//! not its business; one that takes the mark out of its environment is held by the sandbox, which keeps the store
+//! from being written.
+
+use drydock_agent::KEEPER;
+use drydock_api::{Code, Problem};
+
+use super::args::Command;
+use super::plan::Plan;
+use super::{action, agent, backup, decision, invariant, lock, project, store};
+
+/// What a command does to what others rely on.
+enum Deed {
+    Looks,
+    Answers,
+    Acts,
+}
+
+/// Refuses a command that acts when it was started inside a run.
+pub(crate) fn refuse(command: &Command) -> Result<(), Box<Problem>> {
+    if std::env::var_os(KEEPER).is_none() {
+        return Ok(());
+    }
+    let text = match deed(command) {
+        Deed::Looks => return Ok(()),
+        Deed::Answers => "agents never answer decisions".to_owned(),
+        Deed::Acts => format!("agents do not run `drydock {}`; that is for people", command.words()),
+    };
+    let hint = "leave it to a person; an agent asks one with a message of the kind `ask`";
+    Err(Box::new(Problem::new(Code::Forbidden, text).hint(hint)))
+}
+
+/// Spelled out, so that a new command fails to compile here until somebody has thought about it.
+fn deed(command: &Command) -> Deed {
+    match command {
+        Command::Run(_) | Command::Gc(_) | Command::Serve(_) | Command::Worker(_) | Command::Token(_) => {
+            Deed::Acts
+        }
+        Command::Changeset(_)
+        | Command::Checkpoint(_)
+        | Command::Events(_)
+        | Command::Doctor(_)
+        | Command::Completions(_)
+        | Command::Man(_) => Deed::Looks,
+        // On a store of its own that it makes and removes.
+        Command::Demo(_) => Deed::Looks,
+        Command::Project(command) => match command {
+            project::Project::List | project::Project::Show { .. } => Deed::Looks,
+            project::Project::Add { .. } | project::Project::Remove { .. } => Deed::Acts,
+        },
+        Command::Action(command) => match command {
+            action::Action::List | action::Action::Show { .. } => Deed::Looks,
+            action::Action::Create { .. } | action::Action::Remove { .. } => Deed::Acts,
+        },
+        Command::Invariant(command) => match command {
+            invariant::Invariant::List { .. } => Deed::Looks,
+            invariant::Invariant::Add(_) | invariant::Invariant::Remove { .. } => Deed::Acts,
+        },
+        Command::Agent(command) => match command {
+            agent::Agent::List => Deed::Looks,
+            agent::Agent::Check { .. } => Deed::Acts,
+        },
+        Command::Decision(command) => match command {
+            decision::Decision::List { .. } | decision::Decision::Show { .. } => Deed::Looks,
+            decision::Decision::Resolve { .. } => Deed::Answers,
+        },
+        Command::Lock(command) => match command {
+            lock::Lock::List => Deed::Looks,
+            lock::Lock::Break { .. } => Deed::Acts,
+        },
+        Command::Backup(command) => match command {
+            backup::Backup::List { .. } | backup::Backup::Show { .. } => Deed::Looks,
+            backup::Backup::Restore { .. } | backup::Backup::Prune { .. } => Deed::Acts,
+        },
+        Command::Store(command) => match command {
+            store::Store::Check | store::Store::Backup { .. } => Deed::Looks,
+            store::Store::Migrate => Deed::Acts,
+        },
+        Command::Plan(plan) => of_plan(plan),
+    }
+}
+
+fn of_plan(plan: &Plan) -> Deed {
+    match plan {
+        Plan::List(_)
+        | Plan::Show(_)
+        | Plan::Tree(_)
+        | Plan::Diff(_)
+        | Plan::Events { .. }
+        | Plan::Watch(_)
+        | Plan::Why(_) => Deed::Looks,
+        Plan::Use(_)
+        | Plan::Strategize(_)
+        | Plan::Execute(_)
+        | Plan::Apply(_)
+        | Plan::Cancel(_)
+        | Plan::Retry(_)
+        | Plan::Revert(_)
+        | Plan::Prompt(_)
+        | Plan::Takeover(_)
+        | Plan::Sync(_)
+        | Plan::Adopt(_) => Deed::Acts,
+    }
+}

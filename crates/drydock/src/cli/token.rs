@@ -1,0 +1,97 @@
+//! `drydock token`: create, list, revoke.
+
+use clap::Subcommand;
+use drydock_api::{NewToken, OneToken, Role};
+use jiff::{Span, SpanRelativeTo};
+
+use super::report::{Level, Outcome, Report};
+use super::session::Session;
+use crate::render;
+
+/// What can be done with tokens.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Token {
+    /// Make one; its secret is printed this once
+    Create {
+        /// Who will have it; what is done with it is recorded under this name
+        name: String,
+        /// What its bearer is: human, operator, agent or reader
+        #[arg(long)]
+        role: Role,
+        /// The run of an agent's token, or the beginning of its id
+        #[arg(long, required_if_eq("role", "agent"))]
+        run: Option<String>,
+        /// How long it counts, such as 12h or 30d [default: until it is revoked]
+        #[arg(long, value_name = "TIME", value_parser = seconds)]
+        expires: Option<u64>,
+    },
+    /// List them, without their secrets
+    List,
+    /// Take one back for good
+    Revoke {
+        /// Its id, or the beginning of it
+        id: String,
+    },
+}
+
+impl Token {
+    pub(crate) fn verb(&self) -> &'static str {
+        match self {
+            Token::Create { .. } => "create",
+            Token::List => "list",
+            Token::Revoke { .. } => "revoke",
+        }
+    }
+}
+
+pub(crate) async fn run(session: &Session, command: Token) -> Outcome {
+    let client = session.client();
+    match command {
+        Token::Create { name, role, run, expires } => {
+            let made = client.token_create(&NewToken { name, role, run, expires_in_s: expires }).await?;
+            let said =
+                format!("made {}, a token of {} for {}", made.token.id, made.token.role, made.token.name);
+            let text = format!("{}\n", made.secret);
+            let keep = "it is not shown again; keep it where only its bearer can read it";
+            Ok(Report::new(made, text).note(Level::Info, said).note(Level::Info, keep))
+        }
+        Token::List => {
+            let tokens = client.tokens().await?;
+            let text = render::token::list(&tokens.tokens, session.now());
+            Ok(Report::new(tokens, text).or_say("no tokens"))
+        }
+        Token::Revoke { id } => {
+            let token = client.token_revoke(&id).await?;
+            let said = format!("whoever has {} ({}) can ask nothing more", token.name, token.id);
+            let text = render::token::list(std::slice::from_ref(&token), session.now());
+            Ok(Report::new(OneToken { token }, text).note(Level::Info, said))
+        }
+    }
+}
+
+/// Reads a time in which a day has 24 hours; a month or a year could be one of several.
+fn seconds(text: &str) -> Result<u64, String> {
+    let span: Option<Span> = text.parse().ok();
+    let exact = span.and_then(|span| span.to_duration(SpanRelativeTo::days_are_24_hours()).ok());
+    exact
+        .and_then(|duration| u64::try_from(duration.as_secs()).ok())
+        .filter(|seconds| *seconds > 0)
+        .ok_or_else(|| "write a number and a unit, such as 12h or 30d".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_is_read_in_units_that_are_always_as_long() {
+        for (text, expected) in
+            [("1s", 1), ("12h", 43_200), ("30d", 2_592_000), ("1w", 604_800), ("1d 1h", 90_000)]
+        {
+            assert_eq!(seconds(text), Ok(expected), "{text}");
+        }
+        for text in ["", "30", "0s", "-1d", "1mo", "1y", "soon"] {
+            assert!(seconds(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,25 @@
+//! `[server]`: what `drydock serve` asks of those who ask it.
+
+use clap::ValueEnum;
+use serde::Deserialize;
+
+/// What is configured for `drydock serve`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Server {
+    /// Whether requests need a token, where that is a choice.
+    pub(crate) tokens: Option<Tokens>,
+    /// The names by which others address it, where requests need a token.
+    #[serde(default)]
+    pub(crate) hosts: Vec<String>,
+}
+
+/// Whether a request needs a token.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Tokens {
+    /// A request without one counts as that of the person at this machine
+    Optional,
+    /// Every request needs one
+    Required,
+}

@@ -1,0 +1,154 @@
+//! What each role may do: one table of every route, and one match of every role against every right. A route that is
+//! not in the table is for people alone.
+
+use axum::http::Method;
+use drydock_domain::Role;
+
+/// What a route lets its caller do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Right {
+    /// Read.
+    Look,
+    /// Read the plan that the address names.
+    LookAtPlan,
+    /// Set up, run, steer and clean up.
+    Operate,
+    /// Answer a decision.
+    Decide,
+    /// Make, see and take back tokens.
+    Vouch,
+}
+
+/// Every route below `/api/v1`.
+#[rustfmt::skip]
+const TABLE: &[(Method, &str, Right)] = &[
+    (Method::GET, "/projects", Right::Look),
+    (Method::POST, "/projects", Right::Operate),
+    (Method::GET, "/projects/{name}", Right::Look),
+    (Method::DELETE, "/projects/{name}", Right::Operate),
+    (Method::GET, "/actions", Right::Look),
+    (Method::POST, "/actions", Right::Operate),
+    (Method::GET, "/actions/{name}", Right::Look),
+    (Method::DELETE, "/actions/{name}", Right::Operate),
+    (Method::GET, "/invariants", Right::Look),
+    (Method::POST, "/invariants", Right::Operate),
+    (Method::DELETE, "/invariants/{name}", Right::Operate),
+    (Method::GET, "/agents", Right::Look),
+    (Method::POST, "/agents/{name}/check", Right::Operate),
+    (Method::GET, "/plans", Right::Look),
+    (Method::POST, "/plans", Right::Operate),
+    (Method::GET, "/plans/{id}", Right::LookAtPlan),
+    (Method::GET, "/plans/{id}/diff", Right::LookAtPlan),
+    (Method::GET, "/plans/{id}/tree", Right::LookAtPlan),
+    (Method::GET, "/plans/{id}/why", Right::LookAtPlan),
+    (Method::GET, "/plans/{id}/checkpoints", Right::LookAtPlan),
+    (Method::POST, "/plans/{id}/strategize", Right::Operate),
+    (Method::POST, "/plans/{id}/execute", Right::Operate),
+    (Method::POST, "/plans/{id}/apply", Right::Operate),
+    (Method::POST, "/plans/{id}/cancel", Right::Operate),
+    (Method::POST, "/plans/{id}/retry", Right::Operate),
+    (Method::POST, "/plans/{id}/revert", Right::Operate),
+    (Method::POST, "/plans/{id}/prompt", Right::Operate),
+    (Method::POST, "/plans/{id}/takeover", Right::Operate),
+    (Method::POST, "/plans/{id}/sync", Right::Operate),
+    (Method::POST, "/plans/{id}/strategy/adopt", Right::Operate),
+    (Method::GET, "/backups", Right::Look),
+    (Method::POST, "/backups/prune", Right::Operate),
+    (Method::GET, "/backups/{plan}/{number}", Right::Look),
+    (Method::DELETE, "/backups/{plan}/{number}", Right::Operate),
+    (Method::POST, "/backups/{plan}/{number}/restore", Right::Operate),
+    (Method::GET, "/decisions", Right::Look),
+    (Method::GET, "/decisions/{id}", Right::Look),
+    (Method::POST, "/decisions/{id}/resolve", Right::Decide),
+    (Method::GET, "/changesets", Right::Look),
+    (Method::GET, "/changesets/{id}", Right::Look),
+    (Method::GET, "/events", Right::Look),
+    (Method::GET, "/events/last", Right::Look),
+    (Method::GET, "/locks", Right::Look),
+    (Method::POST, "/locks/{id}/break", Right::Operate),
+    (Method::GET, "/tokens", Right::Vouch),
+    (Method::POST, "/tokens", Right::Vouch),
+    (Method::POST, "/tokens/{id}/revoke", Right::Vouch),
+    (Method::GET, "/doctor", Right::Look),
+    (Method::POST, "/gc", Right::Operate),
+];
+
+/// Returns what a route lets its caller do; nothing for one that is not in the table.
+pub(super) fn right(method: &Method, route: &str) -> Option<Right> {
+    // Whoever may read may ask how long the answer would be.
+    let method = if method == Method::HEAD { &Method::GET } else { method };
+    TABLE.iter().find(|(one, path, _)| one == method && *path == route).map(|(_, _, right)| *right)
+}
+
+/// Says whether a role has a right; `plan` is the plan that the address names.
+pub(super) fn may(role: &Role, right: Option<Right>, plan: Option<&str>) -> bool {
+    match (role, right) {
+        (
+            Role::Human,
+            Some(Right::Look | Right::LookAtPlan | Right::Operate | Right::Decide | Right::Vouch) | None,
+        ) => true,
+        (Role::Operator, Some(Right::Look | Right::LookAtPlan | Right::Operate)) => true,
+        (Role::Operator, Some(Right::Decide | Right::Vouch) | None) => false,
+        (Role::Reader, Some(Right::Look | Right::LookAtPlan)) => true,
+        (Role::Reader, Some(Right::Operate | Right::Decide | Right::Vouch) | None) => false,
+        // By its whole id: the beginning of one could be completed by the answer.
+        (Role::Agent { plan: own, .. }, Some(Right::LookAtPlan)) => plan == Some(own.as_str()),
+        (Role::Agent { .. }, Some(Right::Look | Right::Operate | Right::Decide | Right::Vouch) | None) => {
+            false
+        }
+    }
+}
+
+/// Returns why a role may not, in a person's words.
+pub(super) fn refusal(role: &Role, right: Option<Right>) -> &'static str {
+    match (role, right) {
+        (Role::Agent { .. }, Some(Right::Decide)) => "agents never answer decisions",
+        (Role::Operator | Role::Reader, Some(Right::Decide)) => "only people answer decisions",
+        (Role::Agent { .. } | Role::Operator | Role::Reader, Some(Right::Vouch)) => {
+            "only people have to do with tokens"
+        }
+        (Role::Reader, Some(Right::Operate)) => "readers change nothing",
+        (Role::Agent { .. }, Some(Right::Look | Right::LookAtPlan)) => {
+            "an agent reads its own plan, by its whole id"
+        }
+        (Role::Agent { .. }, Some(Right::Operate)) => "an agent changes nothing but its worktree",
+        (Role::Human | Role::Operator | Role::Agent { .. } | Role::Reader, _) => "this is for people",
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    /// Returns every route of the table as method and path.
+    pub(in crate::http) fn routes() -> impl Iterator<Item = (&'static Method, &'static str)> {
+        TABLE.iter().map(|(method, path, _)| (method, *path))
+    }
+
+    /// Reads the routes out of the router's own text: it cannot be asked for them.
+    fn written() -> BTreeSet<(String, String)> {
+        let text = include_str!("router.rs");
+        let text = text.split("#[cfg(test)]").next().unwrap();
+        let mut found = BTreeSet::new();
+        for route in text.split(".route(").skip(1) {
+            let path = route.split('"').nth(1).unwrap();
+            for method in ["get", "post", "delete", "put", "patch"] {
+                let is_named = |before: &str| !before.ends_with(|c: char| c.is_alphanumeric() || c == '_');
+                if route.match_indices(&format!("{method}(")).any(|(at, _)| is_named(&route[..at])) {
+                    found.insert((method.to_uppercase(), path.to_owned()));
+                }
+            }
+        }
+        found
+    }
+
+    /// Breaks when a route is added without saying who may use it, or one is removed and its row stays.
+    #[test]
+    fn every_route_says_who_may_use_it() {
+        let table: BTreeSet<_> =
+            routes().map(|(method, path)| (method.to_string(), path.to_owned())).collect();
+        assert_eq!(table.len(), TABLE.len(), "a route has two rows");
+        assert_eq!(table, written());
+    }
+}

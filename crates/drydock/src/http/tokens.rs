@@ -1,0 +1,74 @@
+//! Tokens: making, listing and revoking them. A secret is in the answer to its making and in no other.
+
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::http::HeaderValue;
+use axum::http::header::CACHE_CONTROL;
+use axum::response::{IntoResponse, Response};
+use drydock_api as api;
+use drydock_domain::{Role, Token, TokenState};
+use drydock_engine::{NewRole, NewToken};
+
+use super::extract::{Answer, Body, Path, Refused, Sent, invalid};
+use super::router::Shared;
+use super::view::time;
+
+/// Marks an answer that nobody on the way, nor we ourselves, may keep.
+pub(super) const NOT_KEPT: HeaderValue = HeaderValue::from_static("no-store");
+
+pub(super) async fn list(State(shared): State<Shared>) -> Answer<api::Tokens> {
+    let tokens = shared.engine.tokens().await?.into_iter().map(token).collect();
+    Ok(Sent(api::Tokens { tokens, next: None }))
+}
+
+pub(super) async fn create(
+    State(shared): State<Shared>,
+    Body(new): Body<api::NewToken>,
+) -> Result<Response, Refused> {
+    let role = match (new.role, new.run) {
+        (api::Role::Human, None) => NewRole::Human,
+        (api::Role::Operator, None) => NewRole::Operator,
+        (api::Role::Reader, None) => NewRole::Reader,
+        (api::Role::Agent, Some(run)) => NewRole::Agent(run),
+        (api::Role::Agent, None) => {
+            return Err(invalid("an agent's token belongs to a run", "name the run with `run`"));
+        }
+        (api::Role::Human | api::Role::Operator | api::Role::Reader, Some(_)) => {
+            return Err(invalid("only an agent's token belongs to a run", "leave out `run`"));
+        }
+    };
+    let life = new.expires_in_s.map(Duration::from_secs);
+    let (made, secret) = shared.engine.token_create(NewToken { name: new.name, role, life }).await?;
+    let made = api::MadeToken { token: token(made), secret: secret.reveal().to_owned() };
+    Ok(([(CACHE_CONTROL, NOT_KEPT)], Sent(made)).into_response())
+}
+
+pub(super) async fn revoke(State(shared): State<Shared>, Path(id): Path) -> Answer<api::OneToken> {
+    Ok(Sent(api::OneToken { token: token(shared.engine.token_revoke(&id).await?) }))
+}
+
+fn token(token: Token) -> api::Token {
+    let (role, plan, run) = match token.role {
+        Role::Human => (api::Role::Human, None, None),
+        Role::Operator => (api::Role::Operator, None, None),
+        Role::Reader => (api::Role::Reader, None, None),
+        Role::Agent { plan, run } => (api::Role::Agent, Some(plan.to_string()), Some(run.to_string())),
+    };
+    api::Token {
+        id: token.id.to_string(),
+        name: token.name.to_string(),
+        role,
+        plan,
+        run,
+        state: match token.state {
+            TokenState::Valid => api::TokenState::Valid,
+            TokenState::Expired => api::TokenState::Expired,
+            TokenState::Revoked => api::TokenState::Revoked,
+        },
+        created_at: time(token.created_at),
+        expires_at: token.expires_at.map(time),
+        last_used_at: token.last_used_at.map(time),
+        revoked_at: token.revoked_at.map(time),
+    }
+}

@@ -1,0 +1,248 @@
+//! Tokens: made, recognised and taken back. A secret exists in the moment it is made and in the hands of its bearer;
+//! what is kept is its SHA-256, so whoever reads the store can ask nothing with what they find.
+
+use std::fmt;
+use std::time::Duration;
+
+use drydock_domain::{Name, PlanId, Role, RunId, State, Token, TokenId, TokenState};
+use drydock_store::{NewToken as Kept, PlanFilter};
+use ring::{digest, hmac};
+
+use crate::clock;
+use crate::engine::{Engine, one, prefix};
+use crate::error::EngineError;
+
+/// The digits of a secret, the same as those of ids: none looks like another.
+const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
+/// How many digits 32 random bytes take.
+const DIGITS: usize = 52;
+/// How many plans are looked at together for a run.
+const RUNS_PAGE: i64 = 500;
+/// How long a token may count, when it is said.
+const LIFE_MIN: Duration = Duration::from_secs(1);
+const LIFE_MAX: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
+
+/// What a bearer shows. It is told apart from other text so that no log or message can show it by accident.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    /// Returns it as text, for the one who may have it.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(…)")
+    }
+}
+
+/// A token that is asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewToken {
+    /// What people will call it.
+    pub name: String,
+    /// What its bearer will be.
+    pub role: NewRole,
+    /// How long it counts; for ever when nothing is said.
+    pub life: Option<Duration>,
+}
+
+/// A role that is asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NewRole {
+    /// A person.
+    Human,
+    /// Somebody who keeps things running.
+    Operator,
+    /// The agent of a run, named by the beginning of its id.
+    Agent(String),
+    /// Somebody who reads.
+    Reader,
+}
+
+/// What a text turns out to be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Recognised {
+    /// A token that counts.
+    Bearer(Token),
+    /// One whose time is over.
+    Expired,
+    /// One that was taken back.
+    Revoked,
+    /// An agent's, whose run is no longer the latest of its plan.
+    RunOver,
+    /// No token of this store.
+    Unknown,
+}
+
+impl Engine {
+    /// Makes a token; its secret is here and nowhere else.
+    pub async fn token_create(&self, new: NewToken) -> Result<(Token, Secret), EngineError> {
+        let name: Name = new.name.parse().map_err(|error| {
+            EngineError::invalid(format!("{error}"), "name it after who will have it, e.g. laptop")
+        })?;
+        if new.life.is_some_and(|life| life < LIFE_MIN || life > LIFE_MAX) {
+            let text = "a token counts for a second at least and ten years at most";
+            return Err(EngineError::invalid(text, "say for example 30d, or leave it out"));
+        }
+        let role = match new.role {
+            NewRole::Human => Role::Human,
+            NewRole::Operator => Role::Operator,
+            NewRole::Reader => Role::Reader,
+            NewRole::Agent(run) => {
+                let (plan, run) = self.run_under_way(&run).await?;
+                Role::Agent { plan, run }
+            }
+        };
+        let secret = fresh(&role);
+        let digest = digest_of(secret.reveal());
+        let kept = Kept { id: id_of(&digest), digest: hex(&digest), name, role, life: new.life };
+        let name = kept.name.to_string();
+        match self.store().token_add(kept).await? {
+            Some(token) => Ok((token, secret)),
+            None => Err(EngineError::Exists { kind: "token", name }),
+        }
+    }
+
+    /// Returns all tokens, the expired and revoked ones too.
+    pub async fn tokens(&self) -> Result<Vec<Token>, EngineError> {
+        Ok(self.store().token_list().await?)
+    }
+
+    /// Takes a token back for good.
+    pub async fn token_revoke(&self, given: &str) -> Result<Token, EngineError> {
+        let found = self.store().token_find(&prefix(given, TokenId::PREFIX, "token")?).await?;
+        let token = one(found, "token", given)?;
+        self.store().token_revoke(&token.id).await?.ok_or_else(|| EngineError::absent("token", given))
+    }
+
+    /// Says whose secret a text is.
+    pub async fn token_recognise(&self, text: &str) -> Result<Recognised, EngineError> {
+        let digest = digest_of(text);
+        // Found by a part of the digest, which is public; the rest is compared in a time that says nothing.
+        let Some(kept) = self.store().token_fetch(&id_of(&digest)).await? else {
+            return Ok(Recognised::Unknown);
+        };
+        if !is_same(&hex(&digest), &kept.digest) {
+            return Ok(Recognised::Unknown);
+        }
+        match kept.token.state {
+            TokenState::Valid => {}
+            TokenState::Expired => return Ok(Recognised::Expired),
+            TokenState::Revoked => return Ok(Recognised::Revoked),
+        }
+        if let Role::Agent { plan, run } = &kept.token.role
+            && self.store().plan_fetch(plan).await?.is_none_or(|plan| plan.run.as_ref() != Some(run))
+        {
+            return Ok(Recognised::RunOver);
+        }
+        if kept.use_due
+            && let Err(error) = self.store().token_used(&kept.token.id).await
+        {
+            tracing::warn!(%error, token = %kept.token.id, "could not note that a token is used");
+        }
+        Ok(Recognised::Bearer(kept.token))
+    }
+
+    /// Finds the plan whose run begins like this: a run that is over needs no token.
+    async fn run_under_way(&self, given: &str) -> Result<(PlanId, RunId), EngineError> {
+        let wanted = prefix(given, RunId::PREFIX, "run")?;
+        let mut found = Vec::new();
+        for state in [State::Processing, State::Waiting] {
+            let mut filter = PlanFilter { state: Some(state), limit: RUNS_PAGE, ..PlanFilter::default() };
+            loop {
+                let page = self.store().plan_list(&filter).await?;
+                found.extend(page.items.into_iter().filter_map(|plan| {
+                    let run = plan.run?;
+                    (wanted.first() <= run.as_str() && run.as_str() < wanted.beyond().as_str())
+                        .then_some((plan.id, run))
+                }));
+                filter.after = page.next;
+                if filter.after.is_none() {
+                    break;
+                }
+            }
+        }
+        match found.len() {
+            0 => Err(EngineError::absent("run under way", given)),
+            1 => Ok(found.remove(0)),
+            _ => {
+                let candidates = found.into_iter().map(|(_, run)| run.to_string()).collect();
+                Err(EngineError::Ambiguous { kind: "run", given: given.to_owned(), candidates })
+            }
+        }
+    }
+}
+
+/// Makes a secret that nobody can guess. The role is in it for the people who find one lying about.
+fn fresh(role: &Role) -> Secret {
+    let random = [clock::random(), clock::random()];
+    let bit = |place: usize| random[place / 128] >> (place % 128) & 1;
+    let digit = |number: usize| {
+        let bits = (number * 5..number * 5 + 5).filter(|&place| place < 256);
+        char::from(ALPHABET[bits.fold(0, |value, place| value << 1 | bit(place)) as usize])
+    };
+    let digits: String = (0..DIGITS).map(digit).collect();
+    Secret(format!("dry_{}_{digits}", role.name()))
+}
+
+fn digest_of(text: &str) -> [u8; 32] {
+    let digest = digest::digest(&digest::SHA256, text.as_bytes());
+    digest.as_ref().try_into().expect("a SHA-256 has 32 bytes")
+}
+
+/// The id is made of the digest, so that a secret leads to its token without being kept.
+fn id_of(digest: &[u8; 32]) -> TokenId {
+    let (first, _) = digest.split_at(16);
+    TokenId::from_random(u128::from_be_bytes(first.try_into().expect("half of 32 bytes are 16")))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Compares two texts in a time that does not tell where they differ.
+fn is_same(one: &str, other: &str) -> bool {
+    let key = hmac::Key::new(hmac::HMAC_SHA256, &[]);
+    hmac::verify(&key, one.as_bytes(), hmac::sign(&key, other.as_bytes()).as_ref()).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    /// Breaks when secrets can be guessed, repeat, or are shown by a message that shows everything.
+    #[test]
+    fn a_secret_is_random_says_its_role_and_hides() {
+        let secrets: Vec<_> = (0..100).map(|_| fresh(&Role::Operator)).collect();
+        let different: HashSet<_> = secrets.iter().map(Secret::reveal).collect();
+        assert_eq!(different.len(), 100);
+        for place in 0..DIGITS {
+            let seen: HashSet<_> =
+                different.iter().map(|text| text.as_bytes()["dry_operator_".len() + place]).collect();
+            // The last digit carries one bit; the others five.
+            assert!(
+                seen.len() >= if place == DIGITS - 1 { 2 } else { 8 },
+                "digit {place} is one of {seen:?}"
+            );
+        }
+        let one = &secrets[0];
+        assert!(
+            one.reveal().len() == "dry_operator_".len() + DIGITS
+                && !format!("{one:?}").contains(one.reveal())
+        );
+    }
+
+    #[test]
+    fn only_the_same_text_is_the_same() {
+        for (one, other, same) in
+            [("", "", true), ("ab", "ab", true), ("ab", "ac", false), ("ab", "abc", false)]
+        {
+            assert_eq!(is_same(one, other), same, "{one} {other}");
+        }
+    }
+}
