@@ -9,7 +9,7 @@ use std::path::Path;
 use drydock_api::{Code, Problem};
 
 /// The variable that holds a token.
-pub(crate) const VARIABLE: &str = "DRYDOCK_TOKEN";
+const VARIABLE: &str = "DRYDOCK_TOKEN";
 /// A token is much shorter; whatever is longer is another file.
 const BYTES_MAX: u64 = 4096;
 
@@ -18,9 +18,8 @@ pub(crate) fn find(named: Option<&Path>, kept: Option<&Path>) -> Result<Option<S
     if let Some(path) = named {
         return read(path).and_then(|text| token(&text, &path.display().to_string())).map(Some);
     }
-    match std::env::var_os(VARIABLE).filter(|text| !text.is_empty()) {
-        Some(text) => return token(&text.to_string_lossy(), VARIABLE).map(Some),
-        None => {}
+    if let Some(text) = std::env::var_os(VARIABLE).filter(|text| !text.is_empty()) {
+        return token(&text.to_string_lossy(), VARIABLE).map(Some);
     }
     match kept.filter(|path| path.exists()) {
         Some(path) => read(path).and_then(|text| token(&text, &path.display().to_string())).map(Some),
