@@ -50,7 +50,8 @@ pub use hyper::http;
 pub use invariant::{Invariant, InvariantQuery, Invariants, NewInvariant, OneInvariant, Rule, ScopeQuery};
 pub use lock::{BreakLock, Lock, LockScope, Locks, OneLock};
 pub use plan::{
-    NewPlan, OnePlan, Phase, Plan, PlanError, PlanInvariant, PlanQuery, Plans, Prompt, Reason, State,
+    NewPlan, OnePlan, Phase, Plan, PlanError, PlanInvariant, PlanQuery, Plans, Prompt, Reason, RollBack,
+    State,
 };
 pub use problem::Problem;
 pub use project::{NewProject, NewValidation, OnDivergence, OneProject, Project, Projects, Validation};

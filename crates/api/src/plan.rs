@@ -236,3 +236,11 @@ impl Plan {
         }
     }
 }
+
+/// Goes back to an earlier state of the work.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RollBack {
+    /// The checkpoint: its ref, its number, or its commit.
+    pub checkpoint: String,
+}

@@ -11,7 +11,7 @@ use crate::{
     MadeToken, NewAction, NewInvariant, NewPlan, NewProject, NewToken, OneAction, OneAgentCheck, OneBackup,
     OneChangeset, OneDecision, OneDiff, OneDoctor, OneGc, OneInvariant, OneLock, OnePlan, OneProject,
     OneToken, OneTree, OneWhy, Plan, PlanQuery, Plans, Project, Projects, Prompt, PruneBackups,
-    PrunedBackups, Reason, Resolve, Resolved, RestoreBackup, RestoredBackup, ScopeQuery, Synced, Token,
+    PrunedBackups, Reason, Resolve, Resolved, RestoreBackup, RestoredBackup, RollBack, ScopeQuery, Synced, Token,
     Tokens, Tree, Why,
 };
 
@@ -150,6 +150,11 @@ impl Client<'_> {
     /// Makes the draft in a plan's worktree its strategy.
     pub async fn plan_adopt(&self, id: &str, terms: &Terms) -> Answer<Plan> {
         self.plan_post(id, "strategy/adopt", &Nothing {}, terms).await
+    }
+
+    /// Goes back to an earlier state of a plan's work.
+    pub async fn plan_rollback(&self, id: &str, checkpoint: String, terms: &Terms) -> Answer<Plan> {
+        self.plan_post(id, "rollback", &RollBack { checkpoint }, terms).await
     }
 
     /// Lists backups.

@@ -62,6 +62,11 @@ pub enum Command {
     },
     /// Free the plan from a run that has no live owner.
     TakeOver(TakeOverCause),
+    /// Go on from an earlier state of the work.
+    RollBack {
+        /// The commit that keeps it.
+        commit: String,
+    },
     /// Add guidance for the runs to come.
     Prompt {
         /// The guidance.
@@ -198,6 +203,7 @@ impl Command {
             Command::Revert { .. } => "revert",
             Command::Cancel { .. } => "cancel",
             Command::TakeOver(_) => "takeover",
+            Command::RollBack { .. } => "roll back",
             Command::Prompt { .. } => "prompt",
         }
     }

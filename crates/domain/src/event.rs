@@ -49,6 +49,11 @@ pub enum Event {
     },
     /// The merged result is not acceptable.
     Constrained(Vec<String>),
+    /// The work went back to an earlier state.
+    RolledBack {
+        /// The commit that keeps it.
+        commit: String,
+    },
     /// A person added guidance.
     Prompted(String),
     /// An agent recorded a choice.
@@ -156,6 +161,7 @@ impl Event {
             Event::TakenOver(_) => "plan.taken_over",
             Event::Applied { .. } => "plan.applied",
             Event::Constrained(_) => "plan.constrained",
+            Event::RolledBack { .. } => "plan.rolled_back",
             Event::Prompted(_) => "plan.prompted",
             Event::ChoiceRecorded(_) => "agent.choice",
             Event::InvariantEnforced(_) => "invariant.enforced",
@@ -199,6 +205,7 @@ impl Event {
             Event::TakenOver(cause) => json!({ "cause": cause.name() }),
             Event::Applied { commit } => json!({ "commit": commit }),
             Event::Constrained(reasons) => json!({ "reasons": reasons }),
+            Event::RolledBack { commit } => json!({ "commit": commit }),
             Event::Prompted(text) => json!({ "text": text }),
             Event::ChoiceRecorded(choice) => json!(choice),
             Event::InvariantEnforced(enforcement) | Event::InvariantBlocked(enforcement) => {

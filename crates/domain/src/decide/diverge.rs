@@ -65,6 +65,36 @@ pub(super) fn reconcile(snapshot: &Snapshot, context: &Context) -> Result<Decide
     Ok(draft.stage(Common::Queued).event(Event::Resumed).done())
 }
 
+/// Execute, and an Apply that did not land → `execute/queued`, to go on from an earlier state of the work. A question
+/// is answered by that, except one about commits that left the branch.
+pub(super) fn roll_back(snapshot: &Snapshot, commit: String, context: &Context) -> Result<Decided, Refusal> {
+    let plan = &snapshot.plan;
+    match (plan.stage.phase(), plan.stage.state()) {
+        (Phase::Execute, State::Queued)
+            if plan.work_from.as_ref() == Some(&commit) && plan.gate.is_none() =>
+        {
+            return Ok(Decided::Already);
+        }
+        (Phase::Execute, State::Queued | State::Waiting | State::Complete | State::Errored)
+        | (Phase::Apply, State::Queued | State::Waiting | State::Errored | State::Constrained) => {}
+        (Phase::Strategize | Phase::Execute | Phase::Apply, _) => {
+            return Err(wrong_stage(snapshot, "roll back"));
+        }
+    }
+    if plan.intent.is_some() {
+        return Err(Refusal::IntentOpen);
+    }
+    if snapshot.pending.as_ref().is_some_and(|open| open.question.kind == DecisionKind::Divergence) {
+        return Err(undecided(snapshot, "roll back"));
+    }
+    let mut draft =
+        Draft::after(snapshot, context).withdraw(snapshot.pending.as_ref(), "the plan was rolled back");
+    draft.plan.head_commit = None;
+    draft.plan.head_run = None;
+    draft.plan.work_from = Some(commit.clone());
+    Ok(draft.enter(Phase::Execute.queued()).event(Event::RolledBack { commit }).done())
+}
+
 /// Starts the phase anew on a commit, as a person answered. In Apply only what Execute judged can land: another
 /// commit goes through Execute first.
 pub(super) fn start_from(

@@ -26,6 +26,7 @@ pub fn decide(snapshot: &Snapshot, command: Command, context: &Context) -> Resul
         Command::Retry => steer::retry(snapshot, context),
         Command::Revert { reason } => steer::revert(snapshot, reason, context),
         Command::Cancel { reason } => steer::cancel(snapshot, reason, context),
+        Command::RollBack { commit } => diverge::roll_back(snapshot, commit, context),
         Command::Prompt { text } => steer::prompt(snapshot, text, context),
     }
 }

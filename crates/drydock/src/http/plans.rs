@@ -203,3 +203,13 @@ pub(super) async fn prompt(
 ) -> One {
     steer(shared, id, caller, |engine, plan, by| async move { engine.prompt(&plan, text, &by).await }).await
 }
+
+pub(super) async fn roll_back(
+    State(shared): State<Shared>,
+    Path(id): Path,
+    IfMatch(at): IfMatch,
+    Body(api::RollBack { checkpoint }): Body<api::RollBack>,
+) -> One {
+    steer(shared, id, at, |engine, plan, by| async move { engine.roll_back(&plan, &checkpoint, &by).await })
+        .await
+}

@@ -141,6 +141,7 @@ fn listing(kind: &str) -> String {
         "profile" => {
             "use manual, supervised, trusted, auto, or one of [profiles.NAME] in the configuration".to_owned()
         }
+        "checkpoint" => "`drydock checkpoint list PLAN` shows all checkpoints".to_owned(),
         "decision" => "`drydock decision list` shows all decisions".to_owned(),
         "backup" => "`drydock backup list` shows all backups".to_owned(),
         "token" => "`drydock token list` shows all tokens".to_owned(),

@@ -73,6 +73,7 @@ pub(crate) fn router(engine: Engine, by: &str, via: &'static str) -> Router {
         .route("/plans/{id}/revert", post(plans::revert))
         .route("/plans/{id}/prompt", post(plans::prompt))
         .route("/plans/{id}/takeover", post(plans::take_over))
+        .route("/plans/{id}/rollback", post(plans::roll_back))
         .route("/plans/{id}/sync", post(backups::sync))
         .route("/plans/{id}/strategy/adopt", post(backups::adopt))
         .route("/backups", get(backups::list))

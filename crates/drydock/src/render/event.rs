@@ -69,6 +69,7 @@ fn of_plan(what: &str, data: &Value) -> String {
         "applied" => format!("landed as {}", text(data, "commit")),
         "constrained" => format!("not acceptable: {}", texts(&data["reasons"]).join("; ")),
         "strategy_adopted" => format!("strategy adopted with {} choices", text(data, "choices")),
+        "rolled_back" => format!("back to {}", text(data, "commit")),
         "prompted" => format!("guidance: {}", text(data, "text")),
         _ => unknown(&format!("plan.{what}"), data),
     }

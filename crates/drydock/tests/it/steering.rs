@@ -72,3 +72,26 @@ on_both! {
         assert_eq!(world.landings(&id).len(), 0);
     }
 }
+
+on_both! {
+    /// Breaks when a rollback leaves newer files, loses them for good, or lands something else than was rolled back to.
+    fn a_rollback_restores_exactly_that_state_and_keeps_what_is_newer(kind: Kind) {
+        let script = "echo one > work.txt; echo old > old.txt; echo '{\"drydock\":\"checkpoint\",\"label\":\"first\"}'; sleep 1; echo two > work.txt; rm old.txt; echo new > new.txt";
+        let world = World::with_writer(kind, script);
+        let id = world.plan_after("execute");
+        let checkpoints = list(&world.ok(&["checkpoint", "list", &id])["checkpoints"]);
+        let first = checkpoints.iter().find(|one| one["label"] == "first").unwrap()["commit"].as_str().unwrap();
+        world.drydock(&["plan", "rollback", &id, "deadbeef99"]).expect(3);
+        world.ok(&["plan", "rollback", &id, first]);
+        assert_eq!(world.stage(&id), "execute/queued");
+        world.agent("writer", "ls > seen.txt");
+        world.ok(&["plan", "execute", &id]);
+        world.ok(&["plan", "apply", &id]);
+        let show = |path: &str| world.repo.git(&["show", &format!("main:{path}")]);
+        assert_eq!((show("work.txt"), show("old.txt")), ("one".to_owned(), "old".to_owned()));
+        assert!(!show("seen.txt").contains("new.txt"), "newer files are gone");
+        let kept = world.repo.git(&["for-each-ref", "--format=%(objectname)", "refs/drydock/snap"]);
+        assert!(kept.lines().any(|commit| world.repo.git(&["ls-tree", "--name-only", commit]).contains("new.txt")));
+        world.assert_sound(&id);
+    }
+}

@@ -1,13 +1,45 @@
-//! Carrying an answer out: what it changes in the plan is committed with it; what it changes in the repository is
+//! Carrying an answer out, and going back to an earlier state: what it changes in the plan is committed with it; what it changes in the repository is
 //! done at once, and again before the next run should that have been cut short.
 
-use drydock_domain::Plan;
+use drydock_domain::{Command, Plan, PlanId};
 
 use super::together::Together;
 use crate::engine::Engine;
+use crate::error::EngineError;
 use crate::hold::Hold;
+use crate::look::Checkpoint;
+use crate::steer::Caller;
+
+/// How much of a commit's id names it.
+const COMMIT_CHARS_MIN: usize = 7;
 
 impl Engine {
+    /// Goes back to an earlier state of the work: the next run of Execute begins on exactly that tree. What is newer is
+    /// kept as a snapshot.
+    pub async fn roll_back(&self, plan: &PlanId, given: &str, caller: &Caller) -> Result<Plan, EngineError> {
+        let stored = self.plan_stored(plan).await?;
+        let checkpoints = self.checkpoints(&stored).await?;
+        let named = |one: &&Checkpoint| {
+            one.reference == given
+                || one.reference.rsplit('/').next() == Some(given)
+                || (given.len() >= COMMIT_CHARS_MIN && one.commit.starts_with(given))
+        };
+        let Some(checkpoint) = checkpoints.iter().find(named) else {
+            return Err(EngineError::absent("checkpoint", given));
+        };
+        let commit = checkpoint.commit.clone();
+        let hold = self.hold(plan, "roll back").await?;
+        let done = async {
+            self.expected(plan, caller).await?;
+            let plan = self.issue(&hold, Command::RollBack { commit }, caller).await?.plan;
+            self.carry_out(&hold, &plan).await;
+            Ok(plan)
+        }
+        .await;
+        hold.release().await;
+        done
+    }
+
     /// Moves the branch to where an answer said that the next run begins.
     pub(crate) async fn carry_out(&self, hold: &Hold, plan: &Plan) {
         if plan.work_from.is_none() {

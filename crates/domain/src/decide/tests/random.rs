@@ -31,6 +31,7 @@ struct Model {
     intent: bool,
     ran: bool,
     adopted: bool,
+    rolled_back: bool,
     reversions: u32,
     revision: i64,
 }
@@ -54,6 +55,7 @@ impl Model {
             intent: false,
             ran: false,
             adopted: false,
+            rolled_back: false,
             reversions: 0,
             revision: 1,
         }
@@ -89,6 +91,7 @@ impl Model {
                 to.becomes(State::Waiting, Some(Open::Paused)) && !again && !self.intent
             }
             Say::Reconcile => to.becomes(State::Queued, None) && self.asks == Some(Open::Paused),
+            Say::RollBack => self.rolls_back(&mut to),
             Say::Adopt => self.adopts(&mut to, gate(Phase::Execute)),
             Say::TakeOver => to.becomes(State::Queued, None) && self.state == State::Processing,
             Say::Approve => {
@@ -119,6 +122,9 @@ impl Model {
             }
             Say::AnswerFirst => {
                 to.intent &= self.asks != Some(Open::LostTrack);
+                if matches!(self.asks, Some(Open::Recovered | Open::Paused)) {
+                    to.rolled_back = false;
+                }
                 // What the remote has was not judged, so it does not land without Execute.
                 if matches!(self.asks, Some(Open::Recovered | Open::Paused)) && self.phase == Phase::Apply {
                     to.phase = Phase::Execute;
@@ -142,6 +148,22 @@ impl Model {
         (allowed && done).then_some(to)
     }
 
+    fn rolls_back(self, to: &mut Model) -> bool {
+        let from = match self.phase {
+            Phase::Strategize => false,
+            Phase::Execute => self.state != State::Processing,
+            Phase::Apply => self.state != State::Processing,
+        };
+        let again = self.rolled_back && (self.phase, self.state) == (Phase::Execute, State::Queued);
+        let diverged = matches!(self.asks, Some(Open::Recovered | Open::Paused));
+        (to.phase, to.rolled_back) = (Phase::Execute, true);
+        to.becomes(State::Queued, None)
+            && from
+            && !diverged
+            && !self.intent
+            && !(again && self.asks.is_none())
+    }
+
     fn adopts(self, to: &mut Model, gate: Option<Open>) -> bool {
         let done = self.state == State::Complete;
         to.adopted = true;
@@ -153,7 +175,7 @@ impl Model {
     }
 
     fn starts(self, to: &mut Model, say: Say, twist: Twist) -> bool {
-        (to.state, to.ran) = (State::Processing, true);
+        (to.state, to.ran, to.rolled_back) = (State::Processing, true, false);
         let blocked = twist == Twist::Blocked && self.phase == Phase::Strategize;
         let fresh = say == Say::Start || !self.ran;
         self.state == State::Queued && self.asks.is_none() && !blocked && fresh
@@ -167,7 +189,7 @@ impl Model {
     }
 
     fn reverts(self, to: &mut Model) -> bool {
-        to.phase = Phase::Strategize;
+        (to.phase, to.rolled_back) = (Phase::Strategize, false);
         to.reversions += 1;
         let from = self.phase == Phase::Execute || (self.phase == Phase::Apply && self.failed());
         to.becomes(State::Queued, None) && from && !self.intent && self.reversions < REVERSIONS_MAX

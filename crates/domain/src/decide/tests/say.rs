@@ -38,10 +38,11 @@ pub(super) enum Say {
     HoldBack,
     Adopt,
     Reconcile,
+    RollBack,
 }
 
 impl Say {
-    pub(super) const ALL: [Say; 28] = [
+    pub(super) const ALL: [Say; 29] = [
         Say::Start,
         Say::StartAgain,
         Say::Strategized,
@@ -70,6 +71,7 @@ impl Say {
         Say::HoldBack,
         Say::Adopt,
         Say::Reconcile,
+        Say::RollBack,
     ];
 
     /// Returns the samples of a command. A new command does not compile here until it has one.
@@ -86,6 +88,7 @@ impl Say {
                 OnDivergence::Pause => &[Say::Pause],
             },
             Command::Reconcile => &[Say::Reconcile],
+            Command::RollBack { .. } => &[Say::RollBack],
             Command::Adopt { .. } => &[Say::Adopt],
             Command::TakeOver(_) => &[Say::TakeOver],
             Command::Approve { .. } => &[Say::Approve],
@@ -125,6 +128,7 @@ impl Say {
             Say::Recover => diverge(&recovered("refs/drydock/pin/a/1")),
             Say::Pause => diverge(&unreconciled("refs/drydock/pin/a/2")),
             Say::Reconcile => Command::Reconcile,
+            Say::RollBack => Command::RollBack { commit: "snapshot".into() },
             Say::Adopt => Command::Adopt { choices: vec![adopted()] },
             Say::TakeOver => Command::TakeOver(TakeOverCause::OwnerGone),
             Say::Approve => Command::Approve { note: None },

@@ -46,6 +46,8 @@ pub(crate) enum Plan {
     Revert(steer::Because),
     /// Add guidance for the runs to come
     Prompt(steer::Guidance),
+    /// Go back to an earlier state of its work; what is newer is kept
+    Rollback(steer::Backwards),
     /// Take it from a worker whose lock ran out
     Takeover(Which),
     /// Bring its branch and its remote together
@@ -79,6 +81,7 @@ impl Plan {
             Plan::Retry(_) => "retry",
             Plan::Revert(_) => "revert",
             Plan::Prompt(_) => "prompt",
+            Plan::Rollback(_) => "rollback",
             Plan::Takeover(_) => "takeover",
             Plan::Sync(_) => "sync",
             Plan::Adopt(_) => "adopt",
@@ -107,6 +110,7 @@ pub(crate) async fn run(session: &Session, command: Plan) -> Outcome {
         Plan::Retry(plan) => steer::retry(session, plan).await,
         Plan::Revert(args) => steer::revert(session, args).await,
         Plan::Prompt(args) => steer::prompt(session, args).await,
+        Plan::Rollback(args) => steer::rollback(session, args).await,
         Plan::Takeover(plan) => steer::takeover(session, plan).await,
         Plan::Sync(plan) => together::sync(session, plan).await,
         Plan::Adopt(plan) => together::adopt(session, plan).await,

@@ -1,4 +1,4 @@
-//! `drydock plan cancel|retry|revert|prompt|takeover`: what a person asks of a plan without driving it.
+//! `drydock plan cancel|retry|revert|rollback|prompt|takeover`: what a person asks of a plan without driving it.
 
 use clap::Args;
 use drydock_api::Terms;
@@ -25,6 +25,20 @@ pub(crate) struct Guidance {
     id: String,
     /// What the agents shall heed
     text: String,
+}
+
+/// A plan and a checkpoint of it.
+#[derive(Debug, Args)]
+pub(crate) struct Backwards {
+    /// The plan's id, or the beginning of it
+    id: String,
+    /// The checkpoint's ref, number or commit, as `checkpoint list` shows it
+    checkpoint: String,
+}
+
+pub(crate) async fn rollback(session: &Session, args: Backwards) -> Outcome {
+    let plan = session.client().plan_rollback(&args.id, args.checkpoint, &Terms::default()).await?;
+    Ok(of_steering(plan))
 }
 
 pub(crate) async fn cancel(session: &Session, args: Because) -> Outcome {
