@@ -11,8 +11,8 @@ use crate::{
     MadeToken, NewAction, NewInvariant, NewPlan, NewProject, NewToken, OneAction, OneAgentCheck, OneBackup,
     OneChangeset, OneDecision, OneDiff, OneDoctor, OneGc, OneInvariant, OneLock, OnePlan, OneProject,
     OneToken, OneTree, OneWhy, Plan, PlanQuery, Plans, Project, Projects, Prompt, PruneBackups,
-    PrunedBackups, Reason, Resolve, Resolved, RestoreBackup, RestoredBackup, RollBack, ScopeQuery, Synced, Token,
-    Tokens, Tree, Why,
+    PrunedBackups, Reason, Resolve, Resolved, RestoreBackup, RestoredBackup, RollBack, ScopeQuery, Synced,
+    Token, Tokens, Tree, Why,
 };
 
 type Answer<T> = Result<T, ClientError>;

@@ -10,6 +10,8 @@ use crate::{Decision, Plan};
 pub struct Sync {
     /// Its name, e.g. `rebased`.
     pub outcome: String,
+    /// What it means for the plan: `settled`, `unsettled` or `diverged`.
+    pub standing: String,
     /// What happened, in one sentence.
     pub text: String,
     /// What a person can do about it.

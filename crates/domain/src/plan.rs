@@ -36,6 +36,9 @@ pub struct Plan {
     /// person brought back.
     #[serde(default)]
     pub work_from: Option<String>,
+    /// Where the branch is to be put before the next run, because a person said so; done once.
+    #[serde(default)]
+    pub take_up: Option<String>,
     /// Where the remote's branch was when it was decided that the plan's branch replaces it.
     #[serde(default)]
     pub replaces: Option<String>,

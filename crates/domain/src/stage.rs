@@ -99,6 +99,8 @@ pub enum ErrorClass {
     Filesystem,
     /// The plan's branch and its remote have diverged.
     Diverged,
+    /// They have, and setting the branch to the remote's failed too.
+    ResetFailed,
     /// The run's own records do not agree with the repository.
     Inconsistent,
 }
@@ -117,6 +119,7 @@ impl ErrorClass {
             ErrorClass::Git => "git",
             ErrorClass::Filesystem => "filesystem",
             ErrorClass::Diverged => "diverged",
+            ErrorClass::ResetFailed => "reset_failed",
             ErrorClass::Inconsistent => "inconsistent",
         }
     }

@@ -24,6 +24,7 @@ pub fn create(new: NewPlan, context: &Context) -> Transition {
         gate: asks.then(|| context.fresh_decision.clone()),
         base_commit: new.base_commit,
         work_from: None,
+        take_up: None,
         replaces: None,
         head_commit: None,
         head_run: None,
@@ -81,6 +82,7 @@ pub(super) fn start(snapshot: &Snapshot, start: Start, context: &Context) -> Res
         Phase::Apply => {}
     }
     draft.plan.work_from = start.from;
+    draft.plan.take_up = None;
     draft.plan.replaces = start.replaces;
     draft.plan.run = Some(start.run);
     draft.plan.runs += 1;
@@ -97,6 +99,10 @@ pub(super) fn adopt(
 ) -> Result<Decided, Refusal> {
     let plan = &snapshot.plan;
     let complete = match (&plan.stage, plan.stage.state()) {
+        // Before its first run the phase has no worktree to take a draft from.
+        (Stage::Strategize(_), State::Queued) if plan.phase_started_at.is_none() && plan.gate.is_none() => {
+            return Err(wrong_stage(snapshot, "adopt a strategy for"));
+        }
         (Stage::Strategize(_), State::Queued | State::Errored) if plan.pending_decision().is_none() => false,
         (Stage::Strategize(_), State::Queued | State::Errored | State::Waiting) => {
             return Err(undecided(snapshot, "adopt a strategy for"));
@@ -121,7 +127,6 @@ pub(super) fn adopt(
         return Ok(draft.done());
     }
     draft.plan.stage = Stage::Strategize(Progress::Reached(Complete));
-    draft.plan.phase_started_at.get_or_insert(context.now);
     Ok(completed(snapshot, draft, Phase::Strategize, Phase::Execute, context).done())
 }
 

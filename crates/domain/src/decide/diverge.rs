@@ -22,7 +22,7 @@ pub(super) fn diverge(
         return Err(Refusal::IntentOpen);
     }
     // Every recovery has its own pin, so an equal question is the same divergence reported again.
-    let question = divergence.question(snapshot.plan.stage.phase());
+    let question = divergence.question(&snapshot.plan);
     if asks(snapshot, &question) {
         return Ok(Decided::Already);
     }
@@ -30,6 +30,7 @@ pub(super) fn diverge(
         .withdraw(snapshot.pending.as_ref(), "the branch diverged, which asks another question")
         .event(Event::Synced(divergence.outcome().clone()));
     draft.plan.phase_completed_at = None;
+    draft.plan.take_up = None;
     Ok(match divergence.policy() {
         OnDivergence::Recover => errored(draft, divergence.failure(), Some(question), context).done(),
         OnDivergence::Pause => waiting(draft, question, context).done(),
@@ -92,6 +93,7 @@ pub(super) fn roll_back(snapshot: &Snapshot, commit: String, context: &Context) 
     draft.plan.head_commit = None;
     draft.plan.head_run = None;
     draft.plan.work_from = Some(commit.clone());
+    draft.plan.take_up = Some(commit.clone());
     Ok(draft.enter(Phase::Execute.queued()).event(Event::RolledBack { commit }).done())
 }
 
@@ -108,7 +110,8 @@ pub(super) fn start_from(
         Some(_) => Event::Retried,
         None => Event::Resumed,
     };
-    draft.plan.work_from = Some(commit);
+    draft.plan.work_from = Some(commit.clone());
+    draft.plan.take_up = Some(commit);
     draft.plan.replaces = replaces;
     let draft = match snapshot.plan.stage.phase() {
         Phase::Apply if !judged => {

@@ -120,6 +120,7 @@ fn reverted(snapshot: &Snapshot, mut draft: Draft<'_>, reason: String) -> Result
     draft.plan.head_commit = None;
     draft.plan.head_run = None;
     draft.plan.work_from = None;
+    draft.plan.take_up = None;
     draft.plan.choices = Vec::new();
     draft.plan.feedback.push(reason.clone());
     let count = draft.plan.reversions;
@@ -132,7 +133,7 @@ pub(super) fn cancel(snapshot: &Snapshot, reason: String, context: &Context) -> 
     cancelled(snapshot, draft, reason)
 }
 
-fn cancelled(snapshot: &Snapshot, draft: Draft<'_>, reason: String) -> Result<Decided, Refusal> {
+fn cancelled(snapshot: &Snapshot, mut draft: Draft<'_>, reason: String) -> Result<Decided, Refusal> {
     match snapshot.plan.stage.state() {
         State::Cancelled => return Ok(Decided::Already),
         State::Applied => return Err(wrong_stage(snapshot, "cancel")),
@@ -146,6 +147,7 @@ fn cancelled(snapshot: &Snapshot, draft: Draft<'_>, reason: String) -> Result<De
     if draft.plan.intent.is_some() {
         return Err(Refusal::IntentOpen);
     }
+    draft.plan.take_up = None;
     Ok(draft.stage(Common::Cancelled { reason: reason.clone() }).event(Event::Cancelled(reason)).done())
 }
 

@@ -203,6 +203,17 @@ pub enum Standing {
     Diverged,
 }
 
+impl Standing {
+    /// Returns the name used in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Standing::Settled => "settled",
+            Standing::Unsettled => "unsettled",
+            Standing::Diverged => "diverged",
+        }
+    }
+}
+
 impl SyncOutcome {
     /// Returns the name used in events and JSON.
     pub fn name(&self) -> &'static str {

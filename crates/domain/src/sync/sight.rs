@@ -95,6 +95,8 @@ pub enum Edits {
 pub enum Publish {
     /// They are.
     Yes,
+    /// They are, unless commits of others arrive: the result of that is not judged yet.
+    IfAlone,
     /// They are not: the run that made them did not succeed.
     No,
 }
@@ -169,27 +171,35 @@ impl Sight {
         };
         match (remote, self.publish, lock) {
             // Somebody who deletes a branch does not want it back from us.
-            (Remote::Deleted | Remote::NoBranch(Unsent::Nothing), Publish::Yes | Publish::No, _) => {
-                Step::LeaveRemoteAbsent
-            }
-            (Remote::Tip(Relation::Same), Publish::Yes | Publish::No, _) => Step::InSync,
-            (Remote::NoBranch(Unsent::Commits) | Remote::Tip(Relation::Ahead), Publish::Yes, _) => Step::Push,
+            (
+                Remote::Deleted | Remote::NoBranch(Unsent::Nothing),
+                Publish::Yes | Publish::IfAlone | Publish::No,
+                _,
+            ) => Step::LeaveRemoteAbsent,
+            (Remote::Tip(Relation::Same), Publish::Yes | Publish::IfAlone | Publish::No, _) => Step::InSync,
+            (
+                Remote::NoBranch(Unsent::Commits) | Remote::Tip(Relation::Ahead),
+                Publish::Yes | Publish::IfAlone,
+                _,
+            ) => Step::Push,
             (
                 Remote::NoBranch(Unsent::Commits) | Remote::Tip(Relation::Ahead | Relation::Replaced),
                 Publish::No,
                 _,
             ) => Step::KeepLocal,
             // Neither files nor index change by it.
-            (Remote::Tip(Relation::Replaced), Publish::Yes, _) => Step::Supersede,
+            (Remote::Tip(Relation::Replaced), Publish::Yes | Publish::IfAlone, _) => Step::Supersede,
             (
                 Remote::Tip(Relation::Behind(_) | Relation::Diverged(_)),
-                Publish::Yes | Publish::No,
+                Publish::Yes | Publish::IfAlone | Publish::No,
                 Some(lock),
             ) => Step::MidOperation { operation: lock.clone() },
-            (Remote::Tip(Relation::Behind(edits)), Publish::Yes | Publish::No, None) => {
+            (Remote::Tip(Relation::Behind(edits)), Publish::Yes | Publish::IfAlone | Publish::No, None) => {
                 Step::FastForward(edits)
             }
-            (Remote::Tip(Relation::Diverged(edits)), Publish::Yes | Publish::No, None) => Step::Replay(edits),
+            (Remote::Tip(Relation::Diverged(edits)), Publish::Yes | Publish::IfAlone | Publish::No, None) => {
+                Step::Replay(edits)
+            }
         }
     }
 }
@@ -248,7 +258,7 @@ mod tests {
         let mut all = Vec::new();
         for footing in footings() {
             for remote in remotes() {
-                for publish in [Publish::Yes, Publish::No] {
+                for publish in [Publish::Yes, Publish::IfAlone, Publish::No] {
                     all.push(Sight { footing: footing.clone(), remote: remote.clone(), publish });
                 }
             }
@@ -285,7 +295,7 @@ mod tests {
         for sight in all() {
             let step = sight.step();
             if sends(&step) {
-                assert_eq!(sight.publish, Publish::Yes, "{sight:?}");
+                assert_ne!(sight.publish, Publish::No, "{sight:?}");
                 assert_ne!(sight.remote, RemoteSight::BranchDeleted);
             }
         }
@@ -310,7 +320,7 @@ mod tests {
     fn each_relation_has_its_own_step() {
         let step = |remote, publish| Sight { footing: Footing::OnBranch, remote, publish }.step();
         let tip = RemoteSight::Tip;
-        for publish in [Publish::Yes, Publish::No] {
+        for publish in [Publish::Yes, Publish::IfAlone, Publish::No] {
             assert_eq!(step(RemoteSight::NotConfigured, publish), Step::NoRemote);
             assert_eq!(step(tip(Relation::Same), publish), Step::InSync);
             assert_eq!(step(RemoteSight::BranchDeleted, publish), Step::LeaveRemoteAbsent);

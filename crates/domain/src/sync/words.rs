@@ -5,7 +5,9 @@
 use serde_json::{Value, json};
 
 use super::outcome::{Clash, CommitLine, PinLine, Publishing, SyncOutcome, Uncommitted};
-use crate::{DecisionKind, DecisionOption, ErrorClass, Failure, OnDivergence, OptionEffect, Phase, Question};
+use crate::{
+    DecisionKind, DecisionOption, ErrorClass, Failure, OnDivergence, OptionEffect, Phase, Plan, Question,
+};
 
 /// How many commits or files a sentence names.
 const NAMED_MAX: usize = 5;
@@ -70,10 +72,15 @@ impl SyncOutcome {
     pub fn told(&self) -> Value {
         let mut told = json!(self);
         told["text"] = json!(self.summary());
+        told["standing"] = json!(self.standing().name());
         for list in ["arrived", "sent", "local", "replayed", "discarded"] {
             if let Some(Value::Array(commits)) = told.get_mut(list) {
                 let total = commits.len();
-                commits.truncate(COMMITS_MAX);
+                // The newest of those that arrived say who moved the branch.
+                match list {
+                    "arrived" => drop(commits.drain(..total.saturating_sub(COMMITS_MAX))),
+                    _ => commits.truncate(COMMITS_MAX),
+                }
                 told[format!("{list}_total")] = json!(total);
             }
         }
@@ -172,15 +179,19 @@ impl Divergence {
 
     /// Returns how the phase failed.
     pub(crate) fn failure(&self) -> Failure {
-        Failure { class: ErrorClass::Diverged, text: self.sentence() }
+        let class = match self.parts.left {
+            Left::AtRemote | Left::Alone => ErrorClass::Diverged,
+            Left::ResetFailed { .. } => ErrorClass::ResetFailed,
+        };
+        Failure { class, text: self.sentence() }
     }
 
     /// Returns what a person is asked.
-    pub(crate) fn question(&self, phase: Phase) -> Question {
+    pub(crate) fn question(&self, plan: &Plan) -> Question {
         Question {
             kind: DecisionKind::Divergence,
             text: format!("{} How shall the plan go on?", capitalised(&self.sentence())),
-            options: self.options(phase),
+            options: self.options(plan),
             details: self.details(),
         }
     }
@@ -201,7 +212,7 @@ impl Divergence {
             ),
             Left::ResetFailed { reason } => format!(
                 "the branch and its remote diverged and could not be joined ({why}), and setting the branch to \
-                 the remote's {} failed too: {reason}; the branch is where it was, with {}, {kept}.",
+                 the remote's {} failed too: {reason}; {} of the branch and all edits are {kept}.",
                 short(remote),
                 named(own)
             ),
@@ -214,7 +225,8 @@ impl Divergence {
         }
     }
 
-    fn options(&self, phase: Phase) -> Vec<DecisionOption> {
+    fn options(&self, plan: &Plan) -> Vec<DecisionOption> {
+        let phase = plan.stage.phase();
         let Parts { pin, own, arrived, remote, left, .. } = &self.parts;
         let option = |id: &str, label: String, effect| DecisionOption { id: id.to_owned(), label, effect };
         let theirs = match phase {
@@ -223,9 +235,13 @@ impl Divergence {
             }
             Phase::Apply => format!("go back to execute on the remote's {}; {}", short(remote), stay(own)),
         };
+        // The same question as `start_from` asks: only what was judged can land without Execute.
+        let begins = match phase {
+            Phase::Apply if plan.head_commit.as_ref() != Some(&pin.commit) => "go back to execute".to_owned(),
+            Phase::Strategize | Phase::Execute | Phase::Apply => format!("start {phase} anew"),
+        };
         let ours = format!(
-            "start {phase} anew on {} of the branch, without the changes of {} of the remote, which stays part \
-             of its history",
+            "{begins} on {} of the branch, without the changes of {} of the remote, which stay in its history",
             counted(own),
             counted(arrived)
         );

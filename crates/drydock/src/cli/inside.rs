@@ -97,6 +97,7 @@ fn of_plan(plan: &Plan) -> Deed {
         | Plan::Retry(_)
         | Plan::Revert(_)
         | Plan::Prompt(_)
+        | Plan::Rollback(_)
         | Plan::Takeover(_)
         | Plan::Sync(_)
         | Plan::Adopt(_) => Deed::Acts,

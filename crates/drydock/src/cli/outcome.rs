@@ -91,6 +91,7 @@ fn code(class: &str) -> Code {
         "validation_failed" => Code::ValidationFailed,
         "invariant_blocked" => Code::InvariantBlocked,
         "diverged" => Code::SyncRecovered,
+        "reset_failed" => Code::SyncUnreconciled,
         _ => Code::PlanErrored,
     }
 }

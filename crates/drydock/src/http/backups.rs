@@ -21,12 +21,13 @@ pub(super) async fn sync(
         Value::Object(details) => details,
         _ => serde_json::Map::new(),
     };
-    for stated in ["outcome", "text"] {
+    for stated in ["outcome", "standing", "text"] {
         details.remove(stated);
     }
     Ok(Sent(api::Synced {
         sync: api::Sync {
             outcome: synced.outcome.name().to_owned(),
+            standing: synced.outcome.standing().name().to_owned(),
             text: synced.outcome.summary(),
             hint: Some(synced.outcome.hint().to_owned()),
             details,

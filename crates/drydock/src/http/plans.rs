@@ -207,9 +207,14 @@ pub(super) async fn prompt(
 pub(super) async fn roll_back(
     State(shared): State<Shared>,
     Path(id): Path,
-    IfMatch(at): IfMatch,
+    By(caller): By,
     Body(api::RollBack { checkpoint }): Body<api::RollBack>,
 ) -> One {
-    steer(shared, id, at, |engine, plan, by| async move { engine.roll_back(&plan, &checkpoint, &by).await })
-        .await
+    steer(
+        shared,
+        id,
+        caller,
+        |engine, plan, by| async move { engine.roll_back(&plan, &checkpoint, &by).await },
+    )
+    .await
 }

@@ -3,6 +3,7 @@
 use drydock_api::{Code, Problem};
 use drydock_domain::{Decision, Lock, Refusal};
 use drydock_engine::EngineError;
+use drydock_worktree::GitError;
 use serde_json::json;
 
 use super::view::time;
@@ -39,6 +40,9 @@ pub(crate) fn problem(error: &EngineError) -> Problem {
         EngineError::Invalid { hint, .. } => Problem::new(Code::Invalid, text).hint(hint.clone()),
         EngineError::Interrupted => Problem::new(Code::Interrupted, text).hint("repeat the command"),
         EngineError::Repository(error) => Problem::new(Code::RepositoryUnusable, text).hint(error.hint()),
+        EngineError::Git(GitError::BadName { .. }) => {
+            Problem::new(Code::Invalid, text).hint("give a name that git takes")
+        }
         EngineError::Git(_) => {
             Problem::new(Code::GitFailed, text).hint("`drydock doctor` looks at git itself")
         }

@@ -50,6 +50,7 @@ const TABLE: &[(Method, &str, Right)] = &[
     (Method::POST, "/plans/{id}/revert", Right::Operate),
     (Method::POST, "/plans/{id}/prompt", Right::Operate),
     (Method::POST, "/plans/{id}/takeover", Right::Operate),
+    (Method::POST, "/plans/{id}/rollback", Right::Operate),
     (Method::POST, "/plans/{id}/sync", Right::Operate),
     (Method::POST, "/plans/{id}/strategy/adopt", Right::Operate),
     (Method::GET, "/backups", Right::Look),

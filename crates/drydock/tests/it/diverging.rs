@@ -369,6 +369,107 @@ on_both! {
     }
 }
 
+on_both! {
+    /// Breaks when what a run left that failed is joined with the work of others, lands with the next, or is sent.
+    fn the_work_of_a_failed_run_is_neither_sent_nor_joined(kind: Kind) {
+        let shared = Shared::new(kind, "echo junk > junk.txt");
+        let rule = "[[validations]]\nname = \"judge\"\ncommand = \"test ! -e junk.txt\"";
+        shared.world.action("judged", &format!("[agents]\nexecute = \"writer\"\n{rule}"));
+        let id = shared.plan("judged");
+        shared.world.ok(&["plan", "strategize", &id]);
+        shared.world.drydock(&["plan", "execute", &id]).expect(5);
+        shared.world.ok(&["plan", "retry", &id]);
+        let synced = shared.world.ok(&["plan", "sync", &id]);
+        assert_eq!((synced["sync"]["outcome"].as_str(), shared.remote_tip(&id)), (Some("kept_local"), None));
+        shared.others_push(&id, "theirs.txt", "theirs\n");
+        shared.world.agent("writer", "echo plan > plan.txt");
+        shared.world.ok(&["plan", "execute", &id]);
+        shared.world.ok(&["plan", "apply", &id]);
+        let landed = shared.world.repo.git(&["ls-tree", "-r", "--name-only", "main"]);
+        assert!(landed.contains("theirs.txt") && landed.contains("plan.txt"), "{landed}");
+        assert!(!landed.contains("junk.txt"), "{landed}");
+        let kept = shared.world.repo.git(&["log", "--all", "--format=", "--name-only"]);
+        assert!(kept.contains("junk.txt"), "it is kept all the same");
+        shared.world.assert_sound(&id);
+    }
+}
+
+on_both! {
+    /// Breaks when what a validation wrote is in the way of what others did, or an answer is carried out again after
+    /// its run, which would take the branch back from what has been joined since.
+    fn an_answer_is_carried_out_once_and_validations_are_in_nobodys_way(kind: Kind) {
+        let shared = Shared::new(kind, "true");
+        let (began, go) = (shared.world.place("judging"), shared.world.place("judged"));
+        let waits = format!("echo x > report.txt; touch {began}; while test ! -e {go}; do sleep 0.02; done; test -e good.txt");
+        shared.world.action("judged", &format!("[agents]\nexecute = \"writer\"\n[[validations]]\nname = \"judge\"\ncommand = {}", Value::from(waits)));
+        let id = shared.plan("judged");
+        shared.world.ok(&["plan", "strategize", &id]);
+        shared.world.write("judged", "");
+        shared.world.agent("writer", "echo plan > plan.txt");
+        shared.world.drydock(&["plan", "execute", &id]).expect(5);
+        shared.world.ok(&["decision", "resolve", &text(&shared.decision(&id)["id"]), "--option", "another_round"]);
+        for mark in ["judged", "judging"] {
+            fs::remove_file(shared.world.path(mark)).unwrap();
+        }
+        shared.world.agent("writer", "echo good > good.txt");
+        let running = shared.world.spawn(&["plan", "execute", &id]);
+        shared.world.wait_file("judging");
+        shared.others_push(&id, "report.txt", "theirs\n");
+        shared.world.write("judged", "");
+        assert_eq!(running.wait(LIMIT).code(), Some(0));
+        assert_eq!(shared.decision(&id)["kind"], "gate");
+        shared.world.ok(&["plan", "apply", &id]);
+        for (path, content) in [("report.txt", "theirs"), ("plan.txt", "plan"), ("good.txt", "good")] {
+            assert_eq!(shared.world.repo.git(&["show", &format!("main:{path}")]), content);
+        }
+        shared.world.assert_sound(&id);
+    }
+}
+
+on_both! {
+    /// Breaks when setting a directory aside loses commits on no branch, or staged bytes that no file has (INV-PIN).
+    fn a_directory_that_is_set_aside_loses_neither_commits_nor_staged_bytes(kind: Kind) {
+        let shared = Shared::new(kind, "true");
+        let (id, tree) = shared.strategized();
+        git(&tree, &["checkout", "-q", "--detach"]);
+        let loose = commit_in(&tree, "loose.txt", "loose\n");
+        fs::write(tree.join("staged.txt"), "staged\n").unwrap();
+        git(&tree, &["add", "staged.txt"]);
+        let staged = git(&tree, &["rev-parse", ":staged.txt"]);
+        fs::write(tree.join("staged.txt"), "newer\n").unwrap();
+        shared.world.ok(&["plan", "execute", &id]);
+        assert!(kinds(&shared, &id).contains(&"sync.detached".to_owned()));
+        let kept = shared.world.repo.git(&["rev-list", "--all", "--objects"]);
+        assert!(kept.contains(&loose) && kept.contains(&staged), "{loose} {staged}");
+    }
+}
+
+on_both! {
+    /// Breaks when a reset that failed offers what cannot work, or the recovery that follows is not told after a crash
+    /// because the one before it had the same commits (S4.7).
+    fn a_failed_reset_offers_what_can_work_and_the_next_recovery_is_told_too(kind: Kind) {
+        let shared = Shared::new(kind, "true");
+        let (id, tree) = shared.strategized();
+        let ours = commit_in(&tree, "README.md", "by hand\n");
+        let theirs = shared.others_push(&id, "README.md", "theirs\n");
+        let lock = shared.world.repo.path().join(format!(".git/refs/heads/drydock/{id}/work.lock"));
+        fs::write(&lock, "").unwrap();
+        let refused = shared.world.drydock(&["plan", "adopt", &id]).expect(6);
+        assert_eq!(refused.error_code(), "sync_unreconciled");
+        fs::remove_file(&lock).unwrap();
+        let decision = shared.decision(&id);
+        assert_eq!(decision["details"]["outcome"], "reset_failed");
+        assert_eq!(options(&decision), ["sync_again", "restore_local", "abort"]);
+        assert_eq!(shared.local_tip(&id), ours, "nothing was moved");
+        shared.world.ok(&["decision", "resolve", &text(&decision["id"]), "--option", "sync_again"]);
+        shared.world.drydock_with("DRYDOCK_CRASH_AT", "sync.moved", &["plan", "strategize", &id]);
+        let told = shared.world.insist(&["plan", "strategize", &id]);
+        assert_eq!(told.code, Some(6), "{:#}", told.json);
+        assert_eq!(shared.decision(&id)["details"]["outcome"], "recovered_by_reset");
+        assert_eq!(shared.local_tip(&id), theirs);
+    }
+}
+
 /// Breaks when an option that the git at hand does not know passes for an empty answer (S4.13).
 #[test]
 fn an_option_that_git_does_not_know_is_a_clear_error() {

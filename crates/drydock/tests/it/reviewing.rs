@@ -78,5 +78,10 @@ on_both! {
             world.drydock(&["plan", "execute", plan]).expect(0);
         }
         assert_eq!(world.count(&advised, "review.refused"), 1);
+        world.agent("adviser", "exit 3");
+        let unheard = text(&world.ok(&["plan", "use", "advised", "--project", "app"])["plan"]["id"]);
+        world.ok(&["plan", "strategize", &unheard]);
+        world.drydock(&["plan", "execute", &unheard]).expect(0);
+        assert_eq!(world.count(&unheard, "review.silent"), 1);
     }
 }

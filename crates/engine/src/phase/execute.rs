@@ -17,8 +17,8 @@ use crate::task;
 const ENTRIES_PER_RECORD: usize = 1_000;
 /// How often the output of failing validations goes back to the agent.
 const MENDS_MAX: usize = 3;
-/// How many proposals of one run are reviewed before a person is asked (S4.12).
-const PROPOSALS_MAX: usize = 5;
+/// How many proposals of one run the reviewers may refuse before a person is asked (S4.12).
+const REFUSALS_MAX: usize = 5;
 
 pub(super) async fn run(scope: &Scope<'_>) -> Result<End, EngineError> {
     let Some(agent) =
@@ -52,7 +52,7 @@ struct Ended {
 /// Lets the agent work, judges the result, and lets it mend what was refused, as often as it may.
 async fn rounds(scope: &Scope<'_>, agent: &str, checkout: &Checkout) -> Result<Ended, EngineError> {
     let (mut onto, mut said) = (scope.from()?, Vec::new());
-    let (mut mended, mut proposals) = (0, 0);
+    let (mut mended, mut refused, mut proposals) = (0, 0, 0);
     loop {
         let errand = Errand { said: &said, ..Errand::of(agent, Role::Writer, checkout) };
         match scope.agent(&errand).await? {
@@ -68,15 +68,15 @@ async fn rounds(scope: &Scope<'_>, agent: &str, checkout: &Checkout) -> Result<E
             Verdict::Ended(end) => return Ok(Ended { head: Some(judged.head), end }),
             Verdict::SentBack(sent_back, reasons) => (sent_back, reasons),
         };
-        let used_up = match sent_back {
-            SentBack::Validation => mended == MENDS_MAX,
-            SentBack::Review => proposals >= PROPOSALS_MAX,
+        let (rounds, rounds_max) = match sent_back {
+            SentBack::Validation => (&mut mended, MENDS_MAX + 1),
+            SentBack::Review => (&mut refused, REFUSALS_MAX),
         };
-        if used_up {
-            let end = asked(scope, sent_back, proposals.max(mended + 1), &reasons, &judged.head);
+        *rounds += 1;
+        if *rounds >= rounds_max {
+            let end = asked(scope, sent_back, rounds_max, &reasons, &judged.head);
             return Ok(Ended { head: Some(judged.head), end });
         }
-        mended += usize::from(sent_back == SentBack::Validation);
         if judged.joined {
             onto = judged.head.clone();
         }

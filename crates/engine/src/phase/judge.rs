@@ -49,29 +49,31 @@ impl Scope<'_> {
         let mut head = self.without_own_folder(checkout, captured).await?;
         let mut others = false;
         let mut joined = self.together().after(checkout, Publish::No).await?;
-        let mut judged = None;
         for _ in 0..JOINS_MAX {
-            match (joined, judged.take()) {
-                (Joined::Still, Some((validations, reviews))) => {
-                    let completion = Completion::Executed { head: head.to_string(), validations, reviews };
-                    let end = End::Report(Box::new(Command::Complete(self.run.clone(), completion)));
-                    return Ok(Judged { head, joined: others, verdict: Verdict::Ended(end) });
-                }
-                (Joined::Still, None) => {}
-                (Joined::Moved(to), _) => {
+            match joined {
+                Joined::Still => {}
+                Joined::Moved(to) => {
                     head = self.without_own_folder(checkout, to).await?;
                     others = true;
                 }
-                (Joined::Diverged(divergence), _) => {
+                Joined::Diverged(divergence) => {
                     let end = End::Report(Box::new(Command::Diverge(divergence)));
                     return Ok(Judged { head, joined: others, verdict: Verdict::Ended(end) });
                 }
             }
-            match self.opinion(&head, proposals).await? {
-                Opinion::Good(validations, reviews) => judged = Some((validations, reviews)),
+            let (validations, reviews) = match self.opinion(&head, proposals).await? {
+                Opinion::Good(validations, reviews) => (validations, reviews),
                 Opinion::Not(verdict) => return Ok(Judged { head, joined: others, verdict }),
+            };
+            // What the validations wrote is nobody's work, and must not be in the way of what others did.
+            let (tree, at) = (checkout.clone(), head.clone());
+            self.git(move |_| tree.put_back(&at)).await?;
+            joined = self.together().after(checkout, Publish::IfAlone).await?;
+            if matches!(joined, Joined::Still) {
+                let completion = Completion::Executed { head: head.to_string(), validations, reviews };
+                let end = End::Report(Box::new(Command::Complete(self.run.clone(), completion)));
+                return Ok(Judged { head, joined: others, verdict: Verdict::Ended(end) });
             }
-            joined = self.together().after(checkout, Publish::Yes).await?;
         }
         let text = format!("others moved the branch {JOINS_MAX} times while its work was being judged");
         let verdict = Verdict::Ended(self.failed(ErrorClass::Git, text));

@@ -18,6 +18,8 @@ use crate::task;
 
 /// The file that a living run holds locked.
 const ALIVE: &str = "alive";
+/// The directory in which a run's reviewers look at a proposal.
+pub(super) const REVIEW: &str = "review";
 /// Where directories go whose work cannot be captured.
 const KEPT: &str = "kept";
 
@@ -144,18 +146,34 @@ pub(crate) fn remove_leftover(
     };
     let tree = leftover.path.join("tree");
     let work = match (repository.checkout_open(&tree)?, is_empty(&tree)) {
-        (Some(checkout), _) => capture(repository, &checkout, plan, base, leftover),
+        (Some(checkout), _) => keep_rest(repository, plan, leftover, &checkout)
+            .and_then(|()| capture(repository, &checkout, plan, base, leftover)),
         (None, true) => Ok(Work::Nothing),
         (None, false) => Err("git no longer knows it as a worktree".to_owned()),
     };
     match work {
         Ok(work) => {
             repository.checkout_remove(&tree)?;
+            // A review that was cut short left a worktree of its own.
+            repository.checkout_remove(&leftover.path.join(REVIEW))?;
             remove_directory(&leftover.path)?;
             Ok(work)
         }
         Err(reason) => put_by(repository, plan, leftover, reason),
     }
+}
+
+/// Pins what a capture of the files does not have: commits on no branch, and staged content of its own.
+fn keep_rest(
+    repository: &Repository,
+    plan: &PlanId,
+    leftover: &Leftover,
+    checkout: &Checkout,
+) -> Result<(), String> {
+    let signature = signature(repository);
+    let reason = "a run ended and left more than its files";
+    let order = PinOrder { plan: plan.as_str(), run: Some(&leftover.run), reason, signature: &signature };
+    repository.pin_checkout(&order, checkout).map(drop).map_err(|error| error.to_string())
 }
 
 fn claim(leftover: &Leftover, fence: Fence) -> Result<Claim, EngineError> {

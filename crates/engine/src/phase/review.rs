@@ -5,6 +5,7 @@ use drydock_domain::{Event, ReviewOpinion, ReviewRun, Reviewer};
 use drydock_worktree::CommitId;
 
 use super::agents::{AgentEnd, Errand, Role, Verdict};
+use super::leftovers::REVIEW;
 use super::scope::{End, Scope};
 use crate::error::EngineError;
 
@@ -58,7 +59,7 @@ impl Scope<'_> {
         number: usize,
         commit: &CommitId,
     ) -> Result<Asked, EngineError> {
-        let path = self.directory().join("review");
+        let path = self.directory().join(REVIEW);
         let (place, at) = (path.clone(), commit.clone());
         let checkout = self.git(move |repository| repository.checkout_detached(&place, &at)).await?;
         let errand = Errand {
@@ -70,6 +71,10 @@ impl Scope<'_> {
         self.git(move |repository| repository.checkout_remove(&path)).await?;
         Ok(match ended {
             AgentEnd::Finished { verdict, .. } => Asked::Said(opinion(verdict, number, commit.as_str())),
+            // An advisory reviewer that fails must not hold the plan up.
+            AgentEnd::Ended(End::Report(_)) if !reviewer.critical => {
+                Asked::Said(ReviewOpinion::Silent { reason: "it did not get to a verdict".to_owned() })
+            }
             AgentEnd::Ended(end) => Asked::Ended(end),
         })
     }

@@ -42,7 +42,7 @@ impl Engine {
 
     /// Moves the branch to where an answer said that the next run begins.
     pub(crate) async fn carry_out(&self, hold: &Hold, plan: &Plan) {
-        if plan.work_from.is_none() {
+        if plan.take_up.is_none() {
             return;
         }
         let done = async {

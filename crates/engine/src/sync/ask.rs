@@ -126,7 +126,8 @@ impl Engine {
                 format!("run `drydock plan strategize {}`, or write the file in its worktree", plan.id),
             )
         };
-        let Some(run) = &plan.run else { return Err(missing()) };
+        // A run of another phase left no draft of this one.
+        let (Some(run), Some(_)) = (&plan.run, plan.phase_started_at) else { return Err(missing()) };
         let root = self.settings().worktrees.join(plan.id.as_str()).join(run.as_str());
         let path = root.join("tree").join(DRAFT);
         let text = match task::blocking(move || std::fs::read_to_string(path)).await {

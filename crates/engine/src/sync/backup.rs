@@ -107,19 +107,14 @@ impl Engine {
     ) -> Result<(Vec<Backup>, Vec<Backup>), EngineError> {
         let backups = self.backups(plan).await?;
         let mut gone = BTreeSet::new();
-        match sweep {
-            Sweep::Tell => {
-                let safe = backups.iter().filter(|backup| !backup.uncommitted && backup.commits.is_empty());
-                gone.extend(safe.map(|backup| backup.name.clone()));
-            }
-            Sweep::Remove => {
-                for project in self.backup_projects(plan).await? {
-                    let Ok(repository) = self.repository(&project).await else { continue };
-                    let wanted = plan.map(ToString::to_string);
-                    let pruned = task::blocking(move || repository.pin_prune(wanted.as_deref())).await?;
-                    gone.extend(pruned.removed);
-                }
-            }
+        for project in self.backup_projects(plan).await? {
+            let Ok(repository) = self.repository(&project).await else { continue };
+            let wanted = plan.map(ToString::to_string);
+            let pruned = task::blocking(move || match sweep {
+                Sweep::Tell => repository.pin_judge(wanted.as_deref()),
+                Sweep::Remove => repository.pin_prune(wanted.as_deref()),
+            });
+            gone.extend(pruned.await?.removed);
         }
         let is_gone = |backup: &Backup| gone.contains(&backup.name);
         Ok(backups.into_iter().partition(is_gone))

@@ -69,6 +69,7 @@ impl Together<'_> {
             return Ok(keep());
         }
         self.take_up_answer().await?;
+        self.leave_earlier_attempt().await?;
         let publish = match self.plan.stage.phase() {
             // What an earlier run left is not for others: the new run begins anew.
             Phase::Strategize | Phase::Execute => Publish::No,
@@ -76,6 +77,7 @@ impl Together<'_> {
         };
         let mut outcome = self.sync(Ground::Leftover, publish).await?;
         if stands_in_the_way(&outcome) {
+            self.tell(&outcome).await?;
             // The run is over and its directory is none of its concern any more: everything in it is kept.
             set_aside(self.engine, self.hold, self.plan, self.repository).await?;
             outcome = self.sync(Ground::Branch, publish).await?;
@@ -92,7 +94,7 @@ impl Together<'_> {
         }
         match self.plan.stage.phase() {
             Phase::Apply => {
-                self.tell_unjudged(&outcome).await?;
+                self.tell_unjudged().await?;
                 Ok(keep())
             }
             Phase::Strategize | Phase::Execute => self.begin(&outcome).await,
@@ -142,14 +144,14 @@ impl Together<'_> {
         by: impl Into<Who<'_>>,
     ) -> Result<(SyncOutcome, Option<Plan>), EngineError> {
         self.take_up_answer().await?;
-        let publish = match self.plan.stage.state() {
-            State::Errored | State::Constrained => Publish::No,
-            State::Queued
-            | State::Processing
-            | State::Waiting
-            | State::Complete
-            | State::Applied
-            | State::Cancelled => Publish::Yes,
+        let publish = match (self.plan.stage.phase(), self.plan.stage.state()) {
+            // A strategy has no work to send; what a person committed by hand may go, over nothing of an earlier attempt.
+            (Phase::Strategize, State::Complete) if self.plan.replaces.is_none() => Publish::Yes,
+            (Phase::Execute, State::Complete) | (Phase::Apply, State::Queued | State::Waiting) => {
+                Publish::Yes
+            }
+            // What was not judged, or was refused, is nobody else's business yet.
+            (Phase::Strategize | Phase::Execute | Phase::Apply, _) => Publish::No,
         };
         let outcome = self.sync(Ground::Leftover, publish).await?;
         match outcome.divergence() {
@@ -190,18 +192,57 @@ impl Together<'_> {
     }
 
     /// Tells that commits of others reached the branch after its work was judged: Apply lands what was judged (S3.3).
-    async fn tell_unjudged(&self, outcome: &SyncOutcome) -> Result<(), EngineError> {
-        let (SyncOutcome::FastForwarded { arrived, .. } | SyncOutcome::Rebased { arrived, .. }) = outcome
-        else {
+    async fn tell_unjudged(&self) -> Result<(), EngineError> {
+        let Some(head) = self.plan.head_commit.as_deref().map(commit_id).transpose()? else { return Ok(()) };
+        let (repository, branch) = (self.repository.clone(), self.plan.branch());
+        let (base, mark) = (self.base()?, self.mark());
+        let late = task::blocking(move || match repository.branch_tip(&branch)? {
+            Some(tip) => repository.others_wrote(&[base, head], &tip, &mark),
+            None => Ok(false),
+        })
+        .await?;
+        if !late {
             return Ok(());
-        };
+        }
         let text = format!(
-            "{} commits reached the branch of {} after its work was judged; they stay on the branch and do not \
+            "others put commits on the branch of {} after its work was judged; they stay on the branch and do not \
              land with it (`drydock plan revert` takes them in)",
-            arrived.len(),
             self.plan.id
         );
         self.engine.note(self.hold, vec![Event::Alert { priority: "high", text }]).await
+    }
+
+    /// The line that every commit of this plan bears.
+    fn mark(&self) -> String {
+        format!("Drydock-Plan: {}", self.plan.id)
+    }
+
+    /// Puts the branch back to where the next run begins, when all that it has is an earlier attempt of the plan's own:
+    /// that one is over, and must neither be joined with what others did nor be asked about.
+    async fn leave_earlier_attempt(&self) -> Result<(), EngineError> {
+        match self.plan.stage.phase() {
+            Phase::Strategize | Phase::Execute => {}
+            Phase::Apply => return Ok(()),
+        }
+        let to = self.plan.work_from.as_deref().map_or_else(|| self.base(), commit_id)?;
+        let (repository, branch) = (self.repository.clone(), self.plan.branch());
+        let (base, mark, target) = (self.base()?, self.mark(), self.project.target.clone());
+        let (begins, name) = (to.clone(), branch.clone());
+        let left = task::blocking(move || -> Result<Option<CommitId>, GitError> {
+            let Some(tip) = repository.branch_tip(&name)? else { return Ok(None) };
+            let known: Vec<_> = [Some(base), Some(begins.clone()), repository.branch_tip(&target)?]
+                .into_iter()
+                .flatten()
+                .collect();
+            let own = tip != begins && !repository.others_wrote(&known, &tip, &mark)?;
+            Ok(own.then_some(tip))
+        })
+        .await?;
+        let Some(tip) = left else { return Ok(()) };
+        // Its directory goes first, with everything in it kept; the branch's own commits are pinned with it.
+        set_aside(self.engine, self.hold, self.plan, self.repository).await?;
+        let repository = self.repository.clone();
+        Ok(task::blocking(move || repository.branch_put(&branch, &tip, &to)).await?)
     }
 
     async fn sync(&self, ground: Ground, publish: Publish) -> Result<SyncOutcome, EngineError> {
@@ -256,11 +297,11 @@ impl Together<'_> {
 
     /// Moves the branch to where a person's answer said that the next run begins, if that was not done yet.
     pub(crate) async fn take_up_answer(&self) -> Result<(), EngineError> {
-        let Some(commit) = &self.plan.work_from else { return Ok(()) };
+        let Some(commit) = &self.plan.take_up else { return Ok(()) };
         let (commit, branch, repository) = (commit_id(commit)?, self.plan.branch(), self.repository.clone());
         let (to, name) = (commit.clone(), branch.clone());
         let tip = task::blocking(move || match repository.branch_tip(&name)? {
-            Some(tip) if !repository.is_ancestor(&to, &tip)? => Ok::<_, GitError>(Some(tip)),
+            Some(tip) if tip != to => Ok::<_, GitError>(Some(tip)),
             Some(_) | None => Ok(None),
         })
         .await?;
@@ -302,13 +343,13 @@ impl Together<'_> {
                 return Ok(Begin::At { from, replaces });
             }
         };
-        let (repository, base, plan) = (self.repository.clone(), self.base()?, self.plan.id.clone());
+        let (repository, base, mark) = (self.repository.clone(), self.base()?, self.mark());
         let seen = commit_id(tip)?;
         let target = self.project.target.clone();
         let others = task::blocking(move || {
             let target = repository.branch_tip(&target)?;
             let known: Vec<_> = [Some(base), target].into_iter().flatten().collect();
-            repository.others_wrote(&known, &seen, &format!("Drydock-Plan: {plan}"))
+            repository.others_wrote(&known, &seen, &mark)
         })
         .await?;
         if others {
@@ -340,14 +381,14 @@ impl Together<'_> {
         .await?;
         match merged {
             Ok(from) => Ok(Begin::At { from: Some(from.to_string()), replaces }),
-            Err(paths) => Err(EngineError::invalid(
-                format!(
-                    "what others put on {} conflicts with the target in {}",
-                    self.plan.branch(),
+            Err(paths) => {
+                let attempt = format!("put what others did to {} on the target", self.plan.branch());
+                let reason = format!(
+                    "both changed {}; merge the target into that branch and push it",
                     paths.join(", ")
-                ),
-                "merge the target into that branch and push it, then ask again",
-            )),
+                );
+                Err(EngineError::Unsynced { outcome: Box::new(SyncOutcome::Unknown { attempt, reason }) })
+            }
         }
     }
 

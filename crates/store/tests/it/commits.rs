@@ -172,7 +172,7 @@ on_both! {
         };
         command(&store, &lease, advance(Next::Execute)).await.unwrap();
         let (_, run) = started(&store, &lease).await;
-        let done = Completion::Executed { head: "1".repeat(40), validations: Vec::new() };
+        let done = Completion::Executed { head: "1".repeat(40), validations: Vec::new(), reviews: Vec::new() };
         command(&store, &lease, Command::Complete(run, done)).await.unwrap();
         command(&store, &lease, advance(Next::Apply)).await.unwrap();
         let (plan, run) = started(&store, &lease).await;

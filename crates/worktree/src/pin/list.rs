@@ -35,6 +35,9 @@ pub struct Pin {
     pub created_at_seconds: i64,
 }
 
+/// What else may keep a pin's commits. Branches of plans do not count: drydock itself moves them.
+const ELSEWHERE: [&str; 4] = ["--exclude=drydock/*/work", "--branches", "--remotes", "--tags"];
+
 /// What came of bringing a pin back.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Restored {
@@ -116,37 +119,49 @@ impl Repository {
         }
     }
 
-    /// Removes the pins whose commit a branch, a remote-tracking branch or a tag has.
-    pub fn pin_prune(&self, plan: Option<&str>) -> Result<Pruned, GitError> {
-        let mut pruned = Pruned { removed: Vec::new(), kept: Vec::new() };
+    /// Tells which pins could be removed, because a branch, a remote-tracking branch or a tag has what they keep, and why
+    /// the others could not.
+    pub fn pin_judge(&self, plan: Option<&str>) -> Result<Pruned, GitError> {
+        let mut judged = Pruned { removed: Vec::new(), kept: Vec::new() };
         for pin in self.pin_list(plan)? {
-            let reason = match (&pin.uncommitted, pin.commits.len()) {
-                _ if self.recovery_pin(&pin.plan)?.as_deref() == Some(pin.name.as_str()) => {
-                    Some("a recovery that is not settled names it".to_owned())
-                }
-                (Uncommitted::Kept, _) if !self.is_elsewhere(&pin.commit)? => {
-                    Some("it keeps edits that were never committed".to_owned())
-                }
-                (Uncommitted::Kept | Uncommitted::Nothing, 0) => None,
-                (Uncommitted::Kept | Uncommitted::Nothing, 1) => {
-                    Some("it keeps a commit that is nowhere else".to_owned())
-                }
-                (Uncommitted::Kept | Uncommitted::Nothing, many) => {
-                    Some(format!("it keeps {many} commits that are nowhere else"))
-                }
-            };
-            match reason {
-                Some(reason) => pruned.kept.push(KeptPin { name: pin.name, reason }),
-                None => match self.pin_remove(&pin.name, &pin.commit)? {
-                    RefDeleted::Deleted | RefDeleted::Absent => pruned.removed.push(pin.name),
-                    RefDeleted::Moved { .. } => {
-                        let reason = "it was changed meanwhile".to_owned();
-                        pruned.kept.push(KeptPin { name: pin.name, reason });
-                    }
-                },
+            match self.reason_to_keep(&pin)? {
+                Some(reason) => judged.kept.push(KeptPin { name: pin.name, reason }),
+                None => judged.removed.push(pin.name),
             }
         }
-        Ok(pruned)
+        Ok(judged)
+    }
+
+    /// Removes the pins that can be.
+    pub fn pin_prune(&self, plan: Option<&str>) -> Result<Pruned, GitError> {
+        // In turn with those who pin and then move a branch.
+        let _lock = self.lock("prune the pins")?;
+        let Pruned { removed: safe, mut kept } = self.pin_judge(plan)?;
+        let mut removed = Vec::new();
+        for name in safe {
+            let Some(commit) = self.ref_read(&name)? else { continue };
+            match self.pin_remove(&name, &commit)? {
+                RefDeleted::Deleted | RefDeleted::Absent => removed.push(name),
+                RefDeleted::Moved { .. } => {
+                    kept.push(KeptPin { name, reason: "it was changed meanwhile".to_owned() });
+                }
+            }
+        }
+        Ok(Pruned { removed, kept })
+    }
+
+    fn reason_to_keep(&self, pin: &Pin) -> Result<Option<String>, GitError> {
+        if self.recovery_pin(&pin.plan)?.as_deref() == Some(pin.name.as_str()) {
+            return Ok(Some("a recovery that is not settled names it".to_owned()));
+        }
+        if pin.uncommitted == Uncommitted::Kept && !self.is_elsewhere(&pin.commit)? {
+            return Ok(Some("it keeps edits that were never committed".to_owned()));
+        }
+        Ok(match pin.commits.len() {
+            0 => None,
+            1 => Some("it keeps a commit that is nowhere else".to_owned()),
+            many => Some(format!("it keeps {many} commits that are nowhere else")),
+        })
     }
 
     /// Removes a pin by its exact name, whatever it keeps.
@@ -178,7 +193,7 @@ impl Repository {
     fn is_elsewhere(&self, commit: &CommitId) -> Result<bool, GitError> {
         let call = self.call(format!("look for {commit} elsewhere"));
         let call = call.args(["rev-list", "--max-count=1", commit.as_str(), "--not"]);
-        Ok(call.args(["--branches", "--remotes", "--tags"]).run()?.stdout.is_empty())
+        Ok(call.args(ELSEWHERE).run()?.stdout.is_empty())
     }
 
     fn pin_of(&self, name: &str, commit: &CommitId, about: Option<About>) -> Result<Pin, GitError> {
@@ -187,8 +202,8 @@ impl Repository {
             // Nothing is known but the commit; whatever it keeps counts as its own.
             None => (commit.clone(), Uncommitted::Nothing),
         };
-        let elsewhere = ["--not", "--branches", "--remotes", "--tags"].map(str::to_owned);
-        let revisions = [&[head.to_string()], elsewhere.as_slice()].concat();
+        let elsewhere = ELSEWHERE.map(str::to_owned);
+        let revisions = [&[head.to_string(), "--not".to_owned()], elsewhere.as_slice()].concat();
         let plan = parts(name).map_or("", |(plan, _)| plan).to_owned();
         let (run, reason, remote, created_at_seconds) = match about {
             Some(about) => (about.run, about.reason, about.remote, about.created_at),

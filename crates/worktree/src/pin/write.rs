@@ -9,13 +9,17 @@ use std::time::Duration;
 
 use drydock_domain::{PinLine, Uncommitted};
 
+use crate::capture::OwnFolder;
+use crate::checkout::Checkout;
 use crate::error::GitError;
 use crate::id::{CommitId, TreeId};
 use crate::merge::{Signature, commit_tree};
 use crate::name;
 use crate::pin::about::{ABOUTS, About, PINS, about_of, blob_write, objects, parts};
+use crate::private_index::{Copied, PrivateIndex};
 use crate::refs::{object_at, update};
-use crate::repository::Repository;
+use crate::repository::{Repository, commit_at};
+use crate::sync::{staged_only, tree_of};
 
 /// How often a name that somebody else was quicker to take is followed by the next.
 const TRIES_MAX: u32 = 500;
@@ -71,6 +75,36 @@ impl Repository {
         self.pin_write(order, &content, None).map(|pinned| pinned.line)
     }
 
+    /// Pins what a directory holds beside its files: commits that no ref has, and staged content that neither its
+    /// commit nor its files have. None when there is no such thing.
+    pub fn pin_checkout(
+        &self,
+        order: &PinOrder<'_>,
+        checkout: &Checkout,
+    ) -> Result<Option<PinLine>, GitError> {
+        let Some(head) = commit_at(&checkout.place, "HEAD")? else { return Ok(None) };
+        let staged = staged_alone(checkout, &head)?;
+        if staged.is_none() && self.is_referred_to(&head)? {
+            return Ok(None);
+        }
+        let held = match staged {
+            Some(staged) => Some(Held { tree: self.tree_of(&head)?, staged: Some(staged) }),
+            None => None,
+        };
+        self.pin_write(order, &Content { head: &head, held, remote: None }, None)
+            .map(|pinned| Some(pinned.line))
+    }
+
+    fn is_referred_to(&self, commit: &CommitId) -> Result<bool, GitError> {
+        let call = self.call(format!("look for {commit} in the refs"));
+        // HEADs of worktrees are not refs that stay.
+        Ok(call
+            .args(["rev-list", "--max-count=1", commit.as_str(), "--not", "--glob=refs/*"])
+            .run()?
+            .stdout
+            .is_empty())
+    }
+
     /// Pins what is given, or finds the newest pin of the same.
     pub(crate) fn pin_write(
         &self,
@@ -88,7 +122,7 @@ impl Repository {
             let numbered = pins.iter().filter_map(|(name, at)| Some((parts(name)?.1, name, at)));
             let newest = numbered.max_by_key(|(number, _, _)| *number);
             let (name, commit, mut records) = match newest {
-                Some((_, name, at)) if self.keeps(name, &about, &attempt)? => {
+                Some((_, name, at)) if marker.is_none() && self.keeps(name, &about, &attempt)? => {
                     (name.clone(), at.clone(), format!("verify {name}\0{at}\0"))
                 }
                 Some(_) | None => {
@@ -226,4 +260,18 @@ fn describe(order: &PinOrder<'_>, content: &Content<'_>) -> About {
         staged: held.and_then(|held| held.staged.as_ref()).map(TreeId::to_string),
         remote: content.remote.map(CommitId::to_string),
     }
+}
+
+/// Returns the tree of an index that holds what neither the commit nor the files have.
+fn staged_alone(checkout: &Checkout, head: &CommitId) -> Result<Option<TreeId>, GitError> {
+    let (place, attempt) = (&checkout.place, "look at what is staged");
+    let Copied::Index(copy) = PrivateIndex::copy_of(place, attempt)? else { return Ok(None) };
+    // What is not merged has no tree; its sides are commits, and kept as such.
+    if copy.entries(place, attempt)?.iter().any(|entry| entry.stage != 0) {
+        return Ok(None);
+    }
+    let staged = copy.write_tree(place, attempt)?;
+    let found = checkout.snapshot(head, OwnFolder::AsInParent, attempt)?.tree;
+    let head_tree = tree_of(place, head, attempt)?;
+    Ok(staged_only(place, &head_tree, &staged, &found)?.then_some(staged))
 }

@@ -90,7 +90,12 @@ impl<'a> Folder<'a> {
 }
 
 /// Tells whether something is staged that is neither committed nor in the directory.
-fn staged_only(place: &Place, head: &TreeId, staged: &TreeId, found: &TreeId) -> Result<bool, GitError> {
+pub(crate) fn staged_only(
+    place: &Place,
+    head: &TreeId,
+    staged: &TreeId,
+    found: &TreeId,
+) -> Result<bool, GitError> {
     if staged == head || staged == found {
         return Ok(false);
     }

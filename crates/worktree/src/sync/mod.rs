@@ -13,5 +13,7 @@ mod shift;
 mod step;
 mod walk;
 
+pub(crate) use folder::staged_only;
 pub use order::SyncOrder;
+pub(crate) use replay::tree_of;
 pub(crate) use walk::commit_lines;

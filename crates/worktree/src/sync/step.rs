@@ -198,7 +198,7 @@ impl Repository {
     fn publish(&self, scene: &Scene<'_>, commit: &CommitId) -> Publishing {
         match scene.order.publish {
             Publish::No => return Publishing::NotAsked,
-            Publish::Yes => {}
+            Publish::Yes | Publish::IfAlone => {}
         }
         match self.push(scene.remote, scene.order.branch, commit) {
             Ok(Push::Pushed) => {
@@ -306,6 +306,7 @@ impl Repository {
             // All commits may have turned out to be on the remote already: then there is nothing to send.
             *publishing = match to.parse::<CommitId>() {
                 Ok(_) if to == onto => Publishing::Done,
+                Ok(_) if scene.order.publish == Publish::IfAlone => Publishing::NotAsked,
                 Ok(commit) => self.publish(scene, &commit),
                 Err(error) => Publishing::Failed { reason: error.to_string() },
             };

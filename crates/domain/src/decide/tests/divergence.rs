@@ -152,6 +152,11 @@ fn a_draft_by_hand_completes_strategize_as_an_agents_does() {
         };
         Command::Adopt { choices: vec![choice] }
     };
+    assert_eq!(world.give(drafted("by hand")), Seen::WrongStage, "there is no worktree yet");
+    for say in [Say::Start, Say::Fail] {
+        let command = say.to(&world);
+        world.give(command);
+    }
     assert_eq!(world.give(drafted("by hand")), Seen::Now(Phase::Strategize, State::Complete));
     assert_eq!(world.pending().question.kind, DecisionKind::Gate);
     assert_eq!(world.give(drafted("by hand")), Seen::Already);

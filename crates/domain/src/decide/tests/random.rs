@@ -31,6 +31,7 @@ struct Model {
     intent: bool,
     ran: bool,
     adopted: bool,
+    started: bool,
     rolled_back: bool,
     reversions: u32,
     revision: i64,
@@ -55,6 +56,7 @@ impl Model {
             intent: false,
             ran: false,
             adopted: false,
+            started: false,
             rolled_back: false,
             reversions: 0,
             revision: 1,
@@ -170,12 +172,15 @@ impl Model {
         if !done {
             (to.state, to.asks) = (State::Complete, gate);
         }
-        let open = matches!(self.state, State::Queued | State::Errored) && self.asks.is_none();
+        let open = match self.state {
+            State::Queued => self.started && self.asks.is_none(),
+            _ => self.state == State::Errored && self.asks.is_none(),
+        };
         self.phase == Phase::Strategize && (open || (done && !self.adopted))
     }
 
     fn starts(self, to: &mut Model, say: Say, twist: Twist) -> bool {
-        (to.state, to.ran, to.rolled_back) = (State::Processing, true, false);
+        (to.state, to.ran, to.started, to.rolled_back) = (State::Processing, true, true, false);
         let blocked = twist == Twist::Blocked && self.phase == Phase::Strategize;
         let fresh = say == Say::Start || !self.ran;
         self.state == State::Queued && self.asks.is_none() && !blocked && fresh
@@ -189,7 +194,7 @@ impl Model {
     }
 
     fn reverts(self, to: &mut Model) -> bool {
-        (to.phase, to.rolled_back) = (Phase::Strategize, false);
+        (to.phase, to.started, to.rolled_back) = (Phase::Strategize, false, false);
         to.reversions += 1;
         let from = self.phase == Phase::Execute || (self.phase == Phase::Apply && self.failed());
         to.becomes(State::Queued, None) && from && !self.intent && self.reversions < REVERSIONS_MAX

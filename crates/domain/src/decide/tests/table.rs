@@ -16,10 +16,10 @@ use crate::{Complete, Phase, Progress, Settled, Stage, State};
 const TABLE: &[(&str, &[Say], &str)] = &[
     //                         start    complete  fail     diverge  takeover execute  apply    intend         answer   retry
     //                            again     (E)       ask  ask   pause  approve  alone    alone   forgo land constrain  last  revert cancel prompt holdback adopt reconcile rollback
-    ("auto",   &[],             "Sp Sp  ~  ~   ~  ~  ~   Se Sw  =  =   !  !  !  !   ~  =  ~  ~   c  c   !  !  Sx Sq  Sq  Sc =  !"),
+    ("auto",   &[],             "Sp Sp  ~  ~   ~  ~  ~   Se Sw  =  =   !  !  !  !   ~  =  ~  ~   c  c   !  !  Sx Sq  Sq  !  =  !"),
     ("manual", &[],             "?  ?   ~  ~   ~  ~  ~   Se Sw  =  Sq  !  !  !  !   ~  =  ~  ~   Sq Sx  !  !  Sx Sq  =  ?  =  !"),
     ("auto",   TAKEN_OVER,      "Sp ~   !  !   !  !  !   Se Sw  =  =   !  !  !  !   !  =  !  !   c  c   =  !  Sx Sq  Sq  Sc =  !"),
-    ("auto",   REVERTED,        "Sp ~   !  !   !  !  !   Se Sw  =  =   !  !  !  !   !  =  !  !   c  c   !  =  Sx Sq  Sq  Sc =  !"),
+    ("auto",   REVERTED,        "Sp ~   !  !   !  !  !   Se Sw  =  =   !  !  !  !   !  =  !  !   c  c   !  =  Sx Sq  Sq  !  =  !"),
     ("auto",   STRATEGIZING,    "!  =   Sc !   Se Se Sw  Se Sw  Sq =   !  !  !  !   !  =  !  !   c  c   !  !  Sx Sp  !  !  !  !"),
     ("auto",   S_ASKED,         "?  ?   !  !   !  !  =   Se Sw  ?  ?   ?  ?  ?  ?   !  =  !  !   Sq Sx  !  !  Sx Sw  !  ?  ?  !"),
     ("auto",   S_FAILED,        "!  !   !  !   =  !  !   Se Sw  !  !   !  !  !  !   !  =  !  !   c  c   Sq !  Sx Se  !  Sc !  !"),

@@ -1,6 +1,6 @@
 //! `drydock plan sync|adopt`: bringing a plan's branch and its remote together, and taking a draft by hand.
 
-use drydock_api::{Synced, Terms, exit};
+use drydock_api::{Terms, exit};
 
 use super::args::Which;
 use crate::cli::outcome::of_steering;
@@ -15,7 +15,7 @@ pub(crate) async fn sync(session: &Session, plan: Which) -> Outcome {
         Some(decision) => {
             (Ending::Attention(exit::UNDECIDED), Some(format!("drydock decision show {}", decision.id)))
         }
-        None if is_settled(&synced) => (Ending::Done, render::next::command(&synced.plan)),
+        None if synced.sync.standing == "settled" => (Ending::Done, render::next::command(&synced.plan)),
         None => (Ending::Attention(exit::FAILED), None),
     };
     let level = match ending {
@@ -33,14 +33,4 @@ pub(crate) async fn sync(session: &Session, plan: Which) -> Outcome {
 pub(crate) async fn adopt(session: &Session, plan: Which) -> Outcome {
     let plan = session.client().plan_adopt(&plan.id, &Terms::default()).await?;
     Ok(of_steering(plan))
-}
-
-/// Says whether branch and remote are together, as far as they can be.
-fn is_settled(synced: &Synced) -> bool {
-    match synced.sync.outcome.as_str() {
-        "no_remote" | "no_remote_branch" | "in_sync" | "fast_forwarded" | "pushed" | "kept_local" => true,
-        // What was rebased but not sent says so.
-        "rebased" => synced.sync.details["publishing"].get("failed").is_none(),
-        _ => false,
-    }
 }
