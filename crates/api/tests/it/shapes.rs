@@ -30,7 +30,7 @@ fn every_object_has_the_names_of_the_contract() {
     kept::<Decision>(json!({
         "id": "dec-1", "plan": "pln-1", "phase": "execute", "run": null, "kind": "gate", "question": "q",
         "options": [{"id": "approve", "label": "l", "effect": "approve"}], "status": "resolved",
-        "resolution": {"option": "approve", "note": null, "by": "me", "at": "2026-01-01T00:00:00Z"},
+        "resolution": {"option": "approve", "note": null, "by": "me", "via": "http", "at": "2026-01-01T00:00:00Z"},
         "details": {"backup_ref": "r", "discarded_commits": []}, "created_at": "2026-01-01T00:00:00Z",
     }));
     kept::<Event>(json!({

@@ -78,7 +78,7 @@ on_both! {
         assert_eq!(plan["pending_decision"], decision["id"]);
         assert_eq!(options(&decision), ["continue", "restore_local", "abort"]);
         let pin = text(&decision["details"]["backup_ref"]);
-        assert_eq!(shared.pins(&id), [pin.clone()]);
+        assert_eq!(shared.pins(&id), std::slice::from_ref(&pin));
         assert_eq!(shared.world.repo.git(&["show", &format!("{pin}:README.md")]), "plan");
         let discarded = list(&decision["details"]["discarded_commits"]);
         assert_eq!(discarded, [Value::from(shared.world.repo.git(&["rev-parse", &pin]))]);
