@@ -99,6 +99,9 @@ fn table_kind(heading: &str) -> Option<Kind> {
 mod tests {
     use super::*;
 
+    /// No line is objected to.
+    const NONE: [usize; 0] = [];
+
     fn refused(name: &str, manifest: &str) -> Vec<usize> {
         let path =
             if name == "xtask" { "xtask/Cargo.toml".to_owned() } else { format!("crates/{name}/Cargo.toml") };
@@ -136,14 +139,14 @@ mod tests {
     #[test]
     fn the_kit_for_tests_is_refused_outside_tests() {
         assert_eq!(refused("drydock", "[dependencies]\ndrydock-testkit.workspace = true\n"), [2]);
-        assert_eq!(refused("store", "[dev-dependencies]\ndrydock-testkit.workspace = true\n"), []);
-        assert_eq!(refused("xtask", "[dependencies]\ndrydock-testkit.workspace = true\n"), []);
+        assert_eq!(refused("store", "[dev-dependencies]\ndrydock-testkit.workspace = true\n"), NONE);
+        assert_eq!(refused("xtask", "[dependencies]\ndrydock-testkit.workspace = true\n"), NONE);
     }
 
     #[test]
     fn a_dependency_downwards_and_the_package_itself_are_fine() {
         let manifest = "[package]\nname = \"drydock-engine\"\n[dependencies]\ndrydock-domain.workspace = true # drydock\n";
-        assert_eq!(refused("engine", manifest), []);
+        assert_eq!(refused("engine", manifest), NONE);
     }
 
     #[test]

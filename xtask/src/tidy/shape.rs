@@ -159,6 +159,9 @@ fn declares(item: &str) -> bool {
 mod tests {
     use super::*;
 
+    /// No line is objected to.
+    const NONE: [usize; 0] = [];
+
     fn lines(rule: fn(&Tree) -> Vec<Finding>, path: &str, text: &str) -> Vec<usize> {
         rule(&Tree::of(&[(path, text)])).into_iter().map(|found| found.line).collect()
     }
@@ -167,29 +170,29 @@ mod tests {
     fn a_file_without_purpose_is_refused() {
         assert_eq!(lines(files_open_with_purpose, "crates/a/tests/x.rs", "use x;\n"), [1]);
         assert_eq!(lines(files_open_with_purpose, "crates/a/src/x.rs", "\n//! Late.\n"), [1]);
-        assert_eq!(lines(files_open_with_purpose, "crates/a/src/x.rs", "//! Does x.\n"), []);
+        assert_eq!(lines(files_open_with_purpose, "crates/a/src/x.rs", "//! Does x.\n"), NONE);
     }
 
     #[test]
     fn a_long_file_is_refused_and_its_tests_do_not_count() {
         let tests = format!("#[cfg(test)]\nmod tests {{\n{}}}\n", "// y\n".repeat(100));
         let fits = format!("{}{tests}", "// x\n".repeat(600));
-        assert_eq!(lines(files_are_short, "crates/a/src/x.rs", &fits), []);
+        assert_eq!(lines(files_are_short, "crates/a/src/x.rs", &fits), NONE);
         assert_eq!(lines(files_are_short, "crates/a/src/x.rs", &format!("// one more\n{fits}")), [601]);
         assert_eq!(lines(files_are_short, "xtask/src/x.rs", &"// x\n".repeat(601)), [601]);
-        assert_eq!(lines(files_are_short, "crates/a/tests/x.rs", &"// x\n".repeat(900)), []);
+        assert_eq!(lines(files_are_short, "crates/a/tests/x.rs", &"// x\n".repeat(900)), NONE);
     }
 
     #[test]
     fn a_long_function_is_refused_wherever_it_is() {
         let of =
             |lines: usize| format!("fn f(x: [u8; 2]) -> [u8; 2] {{\n{}}}\n", "    a();\n".repeat(lines - 2));
-        assert_eq!(lines(functions_are_short, "crates/a/src/x.rs", &of(70)), []);
+        assert_eq!(lines(functions_are_short, "crates/a/src/x.rs", &of(70)), NONE);
         assert_eq!(lines(functions_are_short, "crates/a/src/x.rs", &of(71)), [1]);
         let method = format!("trait T {{ fn declared(); }}\nimpl T for X {{\n    pub async {}}}\n", of(71));
         assert_eq!(lines(functions_are_short, "crates/a/src/x.rs", &method), [3]);
         let test = format!("#[cfg(test)]\nmod tests {{\n{}}}\n", of(200));
-        assert_eq!(lines(functions_are_short, "crates/a/src/x.rs", &test), []);
+        assert_eq!(lines(functions_are_short, "crates/a/src/x.rs", &test), NONE);
     }
 
     #[test]
@@ -202,7 +205,7 @@ mod tests {
     fn a_root_that_holds_anything_is_refused() {
         let fine = "//! Root.\n#![cfg(unix)]\n\nmod a;\n#[cfg(test)]\nmod b;\npub(crate) mod c;\npub use a::{X, y::{Z, W}};\n\
                     pub use {a::Q};\n#[doc(hidden)]\npub use c::V;\n";
-        assert_eq!(lines(roots_declare_only, "crates/a/src/lib.rs", fine), []);
+        assert_eq!(lines(roots_declare_only, "crates/a/src/lib.rs", fine), NONE);
         for item in [
             "fn f() {}",
             "pub struct S { x: u8 }",
@@ -215,7 +218,7 @@ mod tests {
                 [2]
             );
             assert_eq!(lines(roots_declare_only, "xtask/src/x/mod.rs", &format!("mod a;\n{item}\n")), [2]);
-            assert_eq!(lines(roots_declare_only, "crates/a/src/other.rs", item), []);
+            assert_eq!(lines(roots_declare_only, "crates/a/src/other.rs", item), NONE);
         }
     }
 

@@ -69,6 +69,9 @@ fn starts_a_path(before: &str) -> bool {
 mod tests {
     use super::*;
 
+    /// No line is objected to.
+    const NONE: [usize; 0] = [];
+
     fn lines(rule: fn(&Tree) -> Vec<Finding>, path: &str, text: &str) -> Vec<usize> {
         rule(&Tree::of(&[(path, text)])).into_iter().map(|found| found.line).collect()
     }
@@ -78,7 +81,7 @@ mod tests {
         for mark in LATER {
             assert_eq!(lines(nothing_is_left_for_later, "docs/x.md", &format!("fine\n{mark}: more\n")), [2]);
             assert_eq!(lines(nothing_is_left_for_later, "crates/a/src/x.rs", &format!("// {mark}\n")), [1]);
-            assert_eq!(lines(nothing_is_left_for_later, "docs/x.md", &format!("MAS{mark}S\n")), []);
+            assert_eq!(lines(nothing_is_left_for_later, "docs/x.md", &format!("MAS{mark}S\n")), NONE);
         }
     }
 
@@ -92,7 +95,10 @@ mod tests {
         ] {
             assert_eq!(lines(nothing_is_left_for_later, "crates/a/tests/x.rs", text), [1], "{text}");
         }
-        assert_eq!(lines(nothing_is_left_for_later, "crates/a/src/x.rs", "say(\"todo!\"); // not todo!"), []);
+        assert_eq!(
+            lines(nothing_is_left_for_later, "crates/a/src/x.rs", "say(\"todo!\"); // not todo!"),
+            NONE
+        );
     }
 
     #[test]
@@ -102,7 +108,7 @@ mod tests {
             assert_eq!(lines(no_machine_is_named, "x.toml", &format!("a = \"{path}x\"\n")), [1]);
             assert_eq!(
                 lines(no_machine_is_named, "x.md", &format!("refs/drydock/<plan>{path}x and a{path}b\n")),
-                []
+                NONE
             );
         }
     }

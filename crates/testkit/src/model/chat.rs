@@ -1,0 +1,39 @@
+//! OpenAI's chat completions, whole and streamed.
+
+use serde_json::{Value, json};
+
+use super::reply::{Event, Reply};
+use super::script::{Heard, Script, Turn};
+
+/// Answers a `POST …/chat/completions`.
+pub(super) fn answer(script: &Script, body: &Value) -> Reply {
+    let messages = body["messages"].as_array().into_iter().flatten();
+    let results = messages.filter(|message| message["role"] == "tool").count();
+    let (mut message, finish) = match script.next(&Heard::of(body, "/function/name", results)) {
+        Turn::Say(text) => (json!({ "role": "assistant", "content": text }), "stop"),
+        Turn::Call { id, tool, arguments } => {
+            let function = json!({ "name": tool, "arguments": arguments.to_string() });
+            let call = json!({ "index": 0, "id": id, "type": "function", "function": function });
+            (json!({ "role": "assistant", "content": null, "tool_calls": [call] }), "tool_calls")
+        }
+    };
+    let usage = json!({ "prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15 });
+    let envelope = |object: &str, choices: Value, usage: Value| json!({ "id": "chatcmpl-1", "object": object, "created": 1, "model": body["model"], "choices": choices, "usage": usage });
+    if body["stream"] != true {
+        if let Some(call) = message.pointer_mut("/tool_calls/0").and_then(Value::as_object_mut) {
+            call.remove("index");
+        }
+        let choice = json!([{ "index": 0, "message": message, "finish_reason": finish }]);
+        return Reply::Whole(envelope("chat.completion", choice, usage));
+    }
+    let part = |delta: Value, finish: Option<&str>| {
+        let choice = json!([{ "index": 0, "delta": delta, "finish_reason": finish }]);
+        Event::plain(envelope("chat.completion.chunk", choice, Value::Null))
+    };
+    Reply::Streamed(vec![
+        part(message, None),
+        part(json!({}), Some(finish)),
+        Event::plain(envelope("chat.completion.chunk", json!([]), usage)),
+        Event::plain("[DONE]"),
+    ])
+}

@@ -1,0 +1,84 @@
+//! As much of HTTP as agents need to ask a model: one request on a connection, of known and bounded length.
+
+use std::collections::BTreeMap;
+use std::io::{self, BufRead, Read};
+
+use serde_json::Value;
+
+/// A conversation of a test is far smaller.
+const BODY_MAX: u64 = 16 << 20;
+const HEAD_MAX: u64 = 64 << 10;
+
+/// What an agent asked.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// `GET`, `POST`, …
+    pub method: String,
+    /// The path without what follows a question mark.
+    pub path: String,
+    /// The headers, with their names in lower case.
+    pub headers: BTreeMap<String, String>,
+    /// The body, or null when there is none.
+    pub body: Value,
+}
+
+/// Why there is no request: nothing to answer, or a status and a sentence.
+#[derive(Debug)]
+pub(super) enum Unread {
+    Gone,
+    Refused(&'static str, String),
+}
+
+impl From<io::Error> for Unread {
+    fn from(_: io::Error) -> Self {
+        Self::Gone
+    }
+}
+
+/// Reads one request.
+pub(super) fn read(stream: &mut impl BufRead) -> Result<Request, Unread> {
+    let (first, headers) = head(&mut stream.take(HEAD_MAX))?;
+    let mut words = first.split(' ');
+    let (Some(method), Some(target)) = (words.next(), words.next()) else {
+        return Err(Unread::Refused("400 Bad Request", format!("`{first}` is no request")));
+    };
+    if headers.contains_key("transfer-encoding") {
+        return Err(Unread::Refused("411 Length Required", "a body needs a length here".to_owned()));
+    }
+    let length = headers.get("content-length").map_or(Ok(0), |length| length.parse::<u64>());
+    let length = match length {
+        Ok(length) if length <= BODY_MAX => length,
+        _ => return Err(Unread::Refused("413 Content Too Large", format!("more than {BODY_MAX} bytes"))),
+    };
+    let mut bytes = Vec::new();
+    if stream.take(length).read_to_end(&mut bytes)? as u64 != length {
+        return Err(Unread::Gone);
+    }
+    let body = match bytes.as_slice() {
+        [] => Value::Null,
+        bytes => serde_json::from_slice(bytes)
+            .map_err(|error| Unread::Refused("400 Bad Request", format!("the body is not JSON: {error}")))?,
+    };
+    let path = target.split('?').next().unwrap_or(target).to_owned();
+    Ok(Request { method: method.to_owned(), path, headers, body })
+}
+
+fn head(stream: &mut impl BufRead) -> Result<(String, BTreeMap<String, String>), Unread> {
+    let mut first = None;
+    let mut headers = BTreeMap::new();
+    loop {
+        let mut line = String::new();
+        if stream.read_line(&mut line)? == 0 || !line.ends_with('\n') {
+            return Err(Unread::Gone);
+        }
+        let line = line.trim_end();
+        match (first.take(), line.split_once(':')) {
+            (None, _) => first = Some(line.to_owned()),
+            (Some(request), Some((name, value))) => {
+                headers.insert(name.to_lowercase(), value.trim().to_owned());
+                first = Some(request);
+            }
+            (Some(request), None) => return Ok((request, headers)),
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! What goes back to the agent: one JSON value, or a stream of server-sent events.
+
+use serde_json::Value;
+
+/// An answer in the form that was asked for.
+#[derive(Debug)]
+pub(super) enum Reply {
+    Whole(Value),
+    Streamed(Vec<Event>),
+    Refused(&'static str, String),
+}
+
+/// One server-sent event, with a name where the dialect gives it one.
+#[derive(Debug)]
+pub(super) struct Event {
+    name: Option<String>,
+    payload: String,
+}
+
+impl Event {
+    /// Makes an event without a name.
+    pub(super) fn plain(payload: impl ToString) -> Self {
+        Self { name: None, payload: payload.to_string() }
+    }
+
+    /// Makes an event that is named by the `type` of its payload.
+    pub(super) fn typed(payload: &Value) -> Self {
+        Self { name: payload["type"].as_str().map(str::to_owned), payload: payload.to_string() }
+    }
+}
+
+impl Reply {
+    /// Returns the answer as HTTP; the connection ends with it, so a stream needs no length.
+    pub(super) fn http(&self) -> String {
+        let (status, kind, body) = match self {
+            Self::Whole(value) => ("200 OK", "application/json", value.to_string()),
+            Self::Streamed(events) => ("200 OK", "text/event-stream", events.iter().map(shown).collect()),
+            Self::Refused(status, why) => {
+                let value =
+                    serde_json::json!({ "error": { "type": "invalid_request_error", "message": why } });
+                (*status, "application/json", value.to_string())
+            }
+        };
+        format!(
+            "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
+            body.len()
+        )
+    }
+}
+
+fn shown(event: &Event) -> String {
+    let name = event.name.as_ref().map(|name| format!("event: {name}\n")).unwrap_or_default();
+    format!("{name}data: {}\n\n", event.payload)
+}

@@ -1,0 +1,44 @@
+//! OpenAI's responses, whole and streamed.
+
+use serde_json::{Value, json};
+
+use super::reply::{Event, Reply};
+use super::script::{Heard, Script, Turn};
+
+/// Answers a `POST …/responses`.
+pub(super) fn answer(script: &Script, body: &Value) -> Reply {
+    let input = body["input"].as_array().into_iter().flatten();
+    let results = input.filter(|item| item["type"] == "function_call_output").count();
+    let item = match script.next(&Heard::of(body, "/name", results)) {
+        Turn::Say(text) => {
+            let content = json!([{ "type": "output_text", "text": text, "annotations": [] }]);
+            json!({ "type": "message", "id": "msg_1", "status": "completed", "role": "assistant", "content": content })
+        }
+        Turn::Call { id, tool, arguments } => json!({
+            "type": "function_call", "id": format!("fc_{id}"), "status": "completed",
+            "call_id": id, "name": tool, "arguments": arguments.to_string(),
+        }),
+    };
+    let response = |status: &str, output: Value, usage: Value| {
+        json!({
+            "id": "resp_1", "object": "response", "created_at": 1, "status": status,
+            "model": body["model"], "output": output, "usage": usage,
+        })
+    };
+    let usage = json!({
+        "input_tokens": 10, "input_tokens_details": { "cached_tokens": 0 },
+        "output_tokens": 5, "output_tokens_details": { "reasoning_tokens": 0 }, "total_tokens": 15,
+    });
+    let completed = response("completed", json!([item]), usage);
+    if body["stream"] != true {
+        return Reply::Whole(completed);
+    }
+    let begun = response("in_progress", json!([]), Value::Null);
+    let events = [
+        json!({ "type": "response.created", "response": begun }),
+        json!({ "type": "response.output_item.added", "output_index": 0, "item": item }),
+        json!({ "type": "response.output_item.done", "output_index": 0, "item": item }),
+        json!({ "type": "response.completed", "response": completed }),
+    ];
+    Reply::Streamed(events.iter().map(Event::typed).collect())
+}

@@ -1,0 +1,248 @@
+//! The server itself: a thread that listens, one more for each connection, and what was asked, to be looked at.
+
+use std::io::{BufReader, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::http::{self, Request, Unread};
+use super::reply::Reply;
+use super::script::Script;
+use super::{chat, messages, responses};
+
+/// An agent that asks more often goes round in circles.
+const REQUESTS_MAX: usize = 200;
+const CONNECTIONS_MAX: usize = 32;
+/// How long a connection may be silent.
+const SILENCE_MAX: Duration = Duration::from_secs(10);
+
+/// A model that follows a script; it listens until it is dropped.
+#[derive(Debug)]
+pub struct Model {
+    address: SocketAddr,
+    shared: Arc<Shared>,
+    listening: Option<JoinHandle<()>>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    script: Script,
+    asked: Mutex<Vec<Request>>,
+    connections: AtomicUsize,
+    stopping: AtomicBool,
+}
+
+impl Model {
+    /// Starts a model on a free port of loopback.
+    pub fn start(script: Script) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
+        let address = listener.local_addr().expect("a bound socket has an address");
+        let shared = Arc::new(Shared {
+            script,
+            asked: Mutex::default(),
+            connections: AtomicUsize::new(0),
+            stopping: AtomicBool::new(false),
+        });
+        let listening = thread::spawn({
+            let shared = Arc::clone(&shared);
+            move || listen(&listener, &shared)
+        });
+        Self { address, shared, listening: Some(listening) }
+    }
+
+    /// Returns its address as a link without a path: `http://127.0.0.1:PORT`.
+    pub fn link(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// Returns what it was asked so far, in order.
+    pub fn requests(&self) -> Vec<Request> {
+        self.shared.asked.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl Drop for Model {
+    fn drop(&mut self) {
+        self.shared.stopping.store(true, Ordering::SeqCst);
+        // The thread waits for a connection, so it gets one. If that fails the listener is gone, which is what is wanted.
+        TcpStream::connect(self.address).ok();
+        if let Some(listening) = self.listening.take() {
+            // A panic of that thread was already printed, and this may run while another is on its way.
+            listening.join().ok();
+        }
+    }
+}
+
+fn listen(listener: &TcpListener, shared: &Arc<Shared>) {
+    for stream in listener.incoming() {
+        if shared.stopping.load(Ordering::SeqCst) {
+            return;
+        }
+        let Ok(stream) = stream else { continue };
+        if shared.connections.fetch_add(1, Ordering::SeqCst) >= CONNECTIONS_MAX {
+            shared.connections.fetch_sub(1, Ordering::SeqCst);
+            continue;
+        }
+        let shared = Arc::clone(shared);
+        // Not joined: it ends with its one answer, or after the longest silence.
+        thread::spawn(move || {
+            converse(stream, &shared);
+            shared.connections.fetch_sub(1, Ordering::SeqCst);
+        });
+    }
+}
+
+/// Answers the one request of a connection. An agent that went away is not ours to judge.
+fn converse(stream: TcpStream, shared: &Shared) {
+    if stream.set_read_timeout(Some(SILENCE_MAX)).and(stream.set_write_timeout(Some(SILENCE_MAX))).is_err() {
+        return;
+    }
+    let mut stream = BufReader::new(stream);
+    let reply = match http::read(&mut stream) {
+        Ok(request) => shared.answer(request),
+        Err(Unread::Refused(status, why)) => Reply::Refused(status, why),
+        Err(Unread::Gone) => return,
+    };
+    stream.get_mut().write_all(reply.http().as_bytes()).ok();
+}
+
+impl Shared {
+    fn answer(&self, request: Request) -> Reply {
+        let reply = self.reply(&request);
+        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        if asked.len() >= REQUESTS_MAX {
+            return Reply::Refused("400 Bad Request", format!("this test has asked {REQUESTS_MAX} times"));
+        }
+        asked.push(request);
+        reply
+    }
+
+    fn reply(&self, request: &Request) -> Reply {
+        // Agents differ in whether the version is part of the address they are given.
+        let path = request.path.strip_prefix("/v1").unwrap_or(&request.path);
+        match (request.method.as_str(), path) {
+            ("POST", "/chat/completions") => chat::answer(&self.script, &request.body),
+            ("POST", "/responses") => responses::answer(&self.script, &request.body),
+            ("POST", "/messages") => messages::answer(&self.script, &request.body),
+            ("POST", "/messages/count_tokens") => Reply::Whole(json!({ "input_tokens": 10 })),
+            ("GET", "/models") => {
+                let model = json!({
+                    "id": "scripted", "object": "model", "type": "model", "created": 1, "owned_by": "drydock",
+                    "display_name": "scripted", "created_at": "2026-01-01T00:00:00Z",
+                });
+                Reply::Whole(json!({ "object": "list", "data": [model], "has_more": false, "models": [] }))
+            }
+            (method, path) => Reply::Refused("404 Not Found", format!("no answer to {method} {path}")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+
+    use serde_json::Value;
+
+    use super::*;
+
+    fn model() -> Model {
+        Model::start(Script::saying("all done").calling("shell", json!({ "command": "ls" })))
+    }
+
+    /// Sends bytes and returns all that comes back.
+    fn exchange(model: &Model, request: &str) -> String {
+        let mut stream = TcpStream::connect(model.address).expect("the model listens");
+        stream.write_all(request.as_bytes()).expect("the model reads");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("the model answers");
+        answer
+    }
+
+    fn post(model: &Model, path: &str, body: &Value) -> String {
+        let body = body.to_string();
+        exchange(
+            model,
+            &format!("POST {path} HTTP/1.1\r\nHost: x\r\nContent-Length: {}\r\n\r\n{body}", body.len()),
+        )
+    }
+
+    /// One conversation in each dialect: path, tools, and the conversation after the call was carried out.
+    fn dialects() -> [(&'static str, Value, Value); 3] {
+        [
+            (
+                "/v1/chat/completions",
+                json!([{ "type": "function", "function": { "name": "shell" } }]),
+                json!({ "messages": [{ "role": "user" }, { "role": "tool", "tool_call_id": "call_1" }] }),
+            ),
+            (
+                "/v1/responses",
+                json!([{ "type": "function", "name": "shell" }]),
+                json!({ "input": [{ "type": "function_call_output", "call_id": "call_1" }] }),
+            ),
+            (
+                "/v1/messages",
+                json!([{ "name": "shell" }]),
+                json!({ "messages": [{ "content": [{ "type": "tool_result", "tool_use_id": "call_1" }] }] }),
+            ),
+        ]
+    }
+
+    #[test]
+    fn a_task_is_answered_by_a_call_and_its_result_by_the_last_words() {
+        for (path, tools, mut after) in dialects() {
+            for stream in [false, true] {
+                let model = model();
+                let first = post(&model, path, &json!({ "tools": tools, "stream": stream }));
+                assert!(first.contains("shell") && first.contains("call_1"), "{path} {first}");
+                after["tools"] = tools.clone();
+                after["stream"] = stream.into();
+                let second = post(&model, path, &after);
+                assert!(second.contains("all done") && !second.contains("call_1"), "{path} {second}");
+                assert_eq!(second.contains("text/event-stream"), stream, "{path} {second}");
+                assert_eq!(model.requests().len(), 2);
+                assert_eq!(model.requests()[1].body, after);
+            }
+        }
+    }
+
+    #[test]
+    fn a_request_without_the_tool_gets_a_plain_answer() {
+        for (path, _, _) in dialects() {
+            let answer = post(&model(), path, &json!({ "messages": [] }));
+            assert!(answer.starts_with("HTTP/1.1 200") && !answer.contains("shell"), "{path} {answer}");
+        }
+        let models = exchange(&model(), "GET /v1/models?limit=1 HTTP/1.1\r\nHost: x\r\n\r\n");
+        assert!(models.contains("\"scripted\""), "{models}");
+    }
+
+    #[test]
+    fn what_cannot_be_understood_is_refused_and_not_kept() {
+        let model = model();
+        for (request, status) in [
+            ("POST /v1/messages HTTP/1.1\r\nContent-Length: 3\r\n\r\n{{{", "400"),
+            ("POST /v1/messages HTTP/1.1\r\nContent-Length: 99999999999\r\n\r\n", "413"),
+            ("POST /v1/messages HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n", "411"),
+        ] {
+            let answer = exchange(&model, request);
+            assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{answer}");
+        }
+        assert!(model.requests().is_empty());
+        assert!(post(&model, "/v1/songs", &json!({})).starts_with("HTTP/1.1 404"));
+        for _ in 0..REQUESTS_MAX {
+            post(&model, "/v1/messages", &json!({}));
+        }
+        assert_eq!(model.requests().len(), REQUESTS_MAX);
+    }
+
+    #[test]
+    fn a_dropped_model_listens_no_more() {
+        let model = model();
+        let address = model.address;
+        drop(model);
+        assert!(TcpStream::connect(address).is_err());
+    }
+}
