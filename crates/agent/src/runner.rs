@@ -21,7 +21,7 @@ use crate::home::HomeFiles;
 use crate::keeper::wire::Terms;
 use crate::sandbox::{Floor, Resources, Sandbox, describe, landlock};
 use crate::scripted;
-use crate::signal::Signal;
+use crate::signal::{Signal, Stream};
 use crate::spec::{AgentSpec, Protocol};
 use crate::supervise::{Input, Launch};
 use crate::task::{RunDirs, Task};
@@ -161,7 +161,9 @@ impl Runner {
             let first = async {
                 let mut first = None;
                 while let Some(signal) = heard.recv().await {
-                    if let (true, None, Signal::Log { line, .. }) = (versioned, &first, signal) {
+                    // A version goes to standard output; the other stream is for complaints, which may come first.
+                    let Signal::Log { stream: Stream::Stdout, line } = signal else { continue };
+                    if versioned && first.is_none() {
                         first = Some(line).filter(|line| !line.trim().is_empty());
                     }
                 }

@@ -13,7 +13,7 @@ const KEY: &str = "sk-this-must-not-be-seen";
 
 /// A stand-in for a program that people have: it says its version, or leaves what it was given in the worktree.
 const CODEX: &str = r#"#!/bin/sh
-if [ "$1" = --version ]; then echo "codex-cli 9.9"; exit; fi
+if [ "$1" = --version ]; then echo "WARNING: no aliases" >&2; sleep 0.1; echo "codex-cli 9.9"; exit; fi
 for word; do last=$word; done
 printf '%s' "$last" > prompt.txt
 cat ~/.codex/auth.json > login.txt
@@ -93,7 +93,7 @@ fn the_list_says_where_agents_come_from_and_whether_they_are_there() {
     assert_eq!(goose["default"], true);
 }
 
-/// Breaks when a check gives the agent work, or leaves a person without the next step.
+/// Breaks when a check gives the agent work, takes a complaint for its answer, or leaves a person without the next step.
 #[test]
 fn a_check_says_what_it_found_or_what_to_do() {
     let desk = Desk::new(Kind::Sqlite);
