@@ -1,5 +1,6 @@
 //! `cargo xtask`: what a contributor runs. One file or folder per subcommand; this one only chooses between them.
 
+mod agents;
 mod bench;
 mod machine;
 mod say;
@@ -16,7 +17,7 @@ Usage: cargo xtask <command>
   test [--agents] [--soak] [-- <args of cargo test>]
         Prepares this machine, then runs everything that must hold before a change lands:
         formatting, lints, all tests (the tidy rules are one of them).
-          --agents   also the tests that drive real agents
+          --agents   also the tests that drive real agents, which npm installs below target/
           --soak     also the tests that run for minutes
   bench [start] [worktree] [commits] [lists]
         Measures the promised figures as ratios in one run, in a release build.

@@ -1,12 +1,14 @@
 //! `cargo xtask test`: the one command that says whether a change is in order, on a fresh machine as well.
 
 use std::env;
+use std::ffi::OsString;
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 use drydock_testkit::postgres::{SERVER_VARIABLE, Server};
 
+use crate::agents;
 use crate::machine;
 use crate::say::{self, Failure};
 
@@ -23,7 +25,7 @@ pub(crate) fn run(root: &Path, args: &[String]) -> Result<(), Failure> {
         Err(_) => Some(Server::start(&machine::postgres_programs()?).map_err(Failure::failed)?),
     };
     let mut variables = asked.variables.clone();
-    variables.extend(server.as_ref().map(|server| (SERVER_VARIABLE, server.admin_url().to_owned())));
+    variables.extend(server.as_ref().map(|server| (SERVER_VARIABLE, server.admin_url().into())));
 
     // Everything but examples in documentation, of which there are none.
     let mut test = vec!["test", "--workspace", "--lib", "--bins", "--tests"];
@@ -33,14 +35,41 @@ pub(crate) fn run(root: &Path, args: &[String]) -> Result<(), Failure> {
         &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"],
         &test,
     ];
-    let outcomes: Vec<Outcome> = steps.iter().map(|step| cargo(root, started, step, &variables)).collect();
-    summarise(started, &outcomes)
+    let mut outcomes: Vec<Outcome> =
+        steps.iter().map(|step| cargo(root, started, step, &variables)).collect();
+    if asked.agents {
+        outcomes.push(real_agents(root, started, &variables));
+    }
+    let done = summarise(started, &outcomes);
+    if !asked.agents {
+        say::note("    not run: the tests that drive real agents (--agents)");
+    }
+    done
+}
+
+/// Runs the tests that drive real agents; that there are none to drive is a failure, never a step left out.
+fn real_agents(root: &Path, started: Instant, variables: &[(&'static str, OsString)]) -> Outcome {
+    heading(started, "real agents");
+    let began = Instant::now();
+    match agents::prepare(root) {
+        Ok(path) => {
+            let mut variables = variables.to_vec();
+            variables.push(("PATH", path));
+            cargo(root, started, &["test", "--package", "drydock", "--test", "agents"], &variables)
+        }
+        Err(failure) => Outcome {
+            shown: "real agents".to_owned(),
+            took: began.elapsed(),
+            trouble: Some(failure.to_string()),
+        },
+    }
 }
 
 /// What the command line asks for.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Asked {
-    variables: Vec<(&'static str, String)>,
+    agents: bool,
+    variables: Vec<(&'static str, OsString)>,
     extra: Vec<String>,
 }
 
@@ -50,8 +79,8 @@ impl Asked {
         let mut args = args.iter();
         while let Some(arg) = args.next() {
             match arg.as_str() {
-                "--agents" => asked.variables.push(("DRYDOCK_AGENTS", "1".to_owned())),
-                "--soak" => asked.variables.push(("DRYDOCK_SOAK", "1".to_owned())),
+                "--agents" => asked.agents = true,
+                "--soak" => asked.variables.push(("DRYDOCK_SOAK", "1".into())),
                 "--" => asked.extra = args.by_ref().cloned().collect(),
                 unknown => return Err(Failure::usage(format!("`test` does not know `{unknown}`"))),
             }
@@ -67,7 +96,7 @@ struct Outcome {
 }
 
 /// Runs cargo with its output as it is: whoever watches reads the lines they know.
-fn cargo(root: &Path, started: Instant, args: &[&str], variables: &[(&'static str, String)]) -> Outcome {
+fn cargo(root: &Path, started: Instant, args: &[&str], variables: &[(&'static str, OsString)]) -> Outcome {
     let shown = format!("cargo {}", args.join(" "));
     heading(started, &shown);
     let began = Instant::now();
@@ -117,7 +146,8 @@ mod tests {
     #[test]
     fn everything_after_two_dashes_goes_to_cargo_test() {
         let asked = parse(&["--soak", "--", "--test", "x", "--", "--agents"]).unwrap();
-        assert_eq!(asked.variables, [("DRYDOCK_SOAK", "1".to_owned())]);
+        assert!(!asked.agents);
+        assert_eq!(asked.variables, [("DRYDOCK_SOAK", "1".into())]);
         assert_eq!(asked.extra, ["--test", "x", "--", "--agents"]);
     }
 
