@@ -102,6 +102,12 @@ impl SyncOutcome {
             SyncOutcome::PushFailed { head, reason } => {
                 format!("the branch is at {}, and sending it to the remote failed: {reason}", short(head))
             }
+            SyncOutcome::KeptLocal { head, local } if local.is_empty() => {
+                format!(
+                    "the branch is at {} and will replace what the remote has; it is not sent yet",
+                    short(head)
+                )
+            }
             SyncOutcome::KeptLocal { head, local } => format!(
                 "the branch is at {} with {} that the remote does not have; they are not sent",
                 short(head),
@@ -124,7 +130,11 @@ impl SyncOutcome {
                 format!("it could not be found out where the remote is: {reason}")
             }
             SyncOutcome::Detached { on } => format!("the worktree is on {on} and not on the plan's branch"),
-            SyncOutcome::MidOperation { operation } => format!("{operation} is under way in the worktree"),
+            SyncOutcome::MidOperation { operation } => match operation.as_str() {
+                "files that are not merged" => format!("the worktree has {operation}"),
+                lock if lock.ends_with(".lock") => format!("the index of the worktree is locked ({lock})"),
+                _ => format!("a {operation} is under way in the worktree"),
+            },
             SyncOutcome::Unknown { attempt, reason } => format!("could not {attempt}: {reason}"),
             SyncOutcome::RecoveredByReset { .. }
             | SyncOutcome::ResetFailed { .. }

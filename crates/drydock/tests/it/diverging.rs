@@ -253,6 +253,47 @@ on_both! {
 }
 
 on_both! {
+    /// Breaks when a phase that dies in the middle of its own recovery is begun again without a word about it.
+    fn a_phase_that_dies_in_its_recovery_asks_when_it_is_begun_again(kind: Kind) {
+        for point in ["sync.pinned", "sync.index", "sync.moved"] {
+            let shared = Shared::new(kind, "true");
+            slow_writer(&shared.world, "echo plan > README.md");
+            let id = shared.plan("fix");
+            shared.world.ok(&["plan", "strategize", &id]);
+            let mut command = shared.world.command(&["plan", "execute", &id]);
+            let running = proc::spawn(command.env("DRYDOCK_CRASH_AT", point));
+            shared.world.wait_file("begun");
+            let theirs = shared.others_push(&id, "README.md", "theirs\n");
+            shared.world.write("go", "");
+            assert_ne!(running.wait(LIMIT).code(), Some(6), "{point} was not reached");
+            let told = shared.world.insist(&["plan", "execute", &id]);
+            assert_eq!(told.code, Some(6), "{point}: {:#}", told.json);
+            let decision = shared.decision(&id);
+            let pin = text(&decision["details"]["backup_ref"]);
+            assert_eq!(shared.world.repo.git(&["show", &format!("{pin}:README.md")]), "plan", "{point}");
+            assert_eq!(shared.local_tip(&id), theirs, "{point}");
+        }
+    }
+}
+
+on_both! {
+    /// Breaks when `sync_again` drops the commits that it was asked about.
+    fn syncing_again_joins_what_can_be_joined_by_then(kind: Kind) {
+        let shared = Shared::with(kind, "true", &["--on-divergence", "pause"]);
+        let (id, _, _) = executed_while_others_push(&shared, "echo plan > README.md; echo more > more.txt", "README.md", "theirs\n");
+        shared.others_push(&id, "README.md", "# Example\n");
+        shared.world.agent("writer", "true");
+        shared.world.ok(&["decision", "resolve", &text(&shared.decision(&id)["id"]), "--option", "sync_again"]);
+        shared.world.ok(&["plan", "execute", &id]);
+        shared.world.ok(&["plan", "apply", &id]);
+        for (path, content) in [("README.md", "plan"), ("more.txt", "more")] {
+            assert_eq!(shared.world.repo.git(&["show", &format!("main:{path}")]), content);
+        }
+        shared.world.assert_sound(&id);
+    }
+}
+
+on_both! {
     /// Breaks when two answers at once are both carried out, or an unknown one closes the question (S4.8).
     fn one_answer_counts_and_an_unknown_one_changes_nothing(kind: Kind) {
         let shared = Shared::new(kind, "true");

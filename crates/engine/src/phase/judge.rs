@@ -2,7 +2,7 @@
 //! then sent to the remote.
 
 use drydock_domain::{Command, Completion, ErrorClass, Publish, ReviewRun, SentBack, ValidationRun};
-use drydock_worktree::{Checkout, CommitId};
+use drydock_worktree::{Checkout, CommitId, PinOrder};
 
 use super::review::Reviewed;
 use super::scope::{End, Scope, signature};
@@ -44,8 +44,24 @@ impl Scope<'_> {
         captured: CommitId,
         proposals: &mut usize,
     ) -> Result<Judged, EngineError> {
-        let (set, commit) = (checkout.clone(), captured.clone());
-        self.git(move |_| set.branch_set(&commit)).await?;
+        let (set, commit, plan) = (checkout.clone(), captured.clone(), self.plan.id.clone());
+        let (branch, run) = (self.plan.branch(), self.run.clone());
+        self.git(move |repository| {
+            // Commits of the agent's own are in the capture as far as their files are; they themselves are kept too.
+            if let Some(tip) = repository.branch_tip(&branch)?
+                && !repository.is_ancestor(&tip, &commit)?
+            {
+                let signature = signature(&repository);
+                let reason = "the agent made commits of its own";
+                let run = Some(run.as_str());
+                repository.pin_branch(
+                    &PinOrder { plan: plan.as_str(), run, reason, signature: &signature },
+                    &tip,
+                )?;
+            }
+            set.branch_set(&commit)
+        })
+        .await?;
         let mut head = self.without_own_folder(checkout, captured).await?;
         let mut others = false;
         let mut joined = self.together().after(checkout, Publish::No).await?;

@@ -224,6 +224,10 @@ impl Together<'_> {
             Phase::Strategize | Phase::Execute => {}
             Phase::Apply => return Ok(()),
         }
+        // A recovery that was cut short has to be completed and told first.
+        if self.recovery().await?.is_some() {
+            return Ok(());
+        }
         let to = self.plan.work_from.as_deref().map_or_else(|| self.base(), commit_id)?;
         let (repository, branch) = (self.repository.clone(), self.plan.branch());
         let (base, mark, target) = (self.base()?, self.mark(), self.project.target.clone());
@@ -273,12 +277,17 @@ impl Together<'_> {
         Ok(outcome)
     }
 
+    /// Returns the pin of a recovery that is not known to be recorded.
+    async fn recovery(&self) -> Result<Option<String>, EngineError> {
+        let (repository, id) = (self.repository.clone(), self.plan.id.clone());
+        Ok(task::blocking(move || repository.recovery_pin(id.as_str())).await?)
+    }
+
     /// Removes the marker of a recovery whose decision is recorded: the crash came between the two.
     async fn forget_settled_recovery(&self) -> Result<(), EngineError> {
-        let (repository, id) = (self.repository.clone(), self.plan.id.clone());
-        let Some(pin) = task::blocking(move || repository.recovery_pin(id.as_str())).await? else {
-            return Ok(());
-        };
+        let Some(pin) = self.recovery().await? else { return Ok(()) };
+        let (repository, name) = (self.repository.clone(), pin.clone());
+        let kept = task::blocking(move || repository.pin_find(&name)).await?;
         let filter = DecisionFilter {
             plan: Some(self.plan.id.clone()),
             limit: DECISIONS_MAX,
@@ -286,7 +295,11 @@ impl Together<'_> {
         };
         let decisions = self.engine.store().decision_list(&filter).await?.items;
         let recorded = decisions.iter().any(|decision| {
+            // A name that was pruned may have been given again, to other commits.
             decision.question.details["backup_ref"] == pin.as_str()
+                && kept
+                    .as_ref()
+                    .is_some_and(|kept| decision.question.details["backup_commit"] == kept.commit.as_str())
                 && !matches!(decision.status, DecisionStatus::Open)
         });
         if recorded {
@@ -464,7 +477,7 @@ impl Job {
             pin: PinOrder {
                 plan: &self.plan,
                 run: self.run.as_deref(),
-                reason: "the branch and its remote diverged",
+                reason: "a sync was about to move the branch",
                 signature: &author,
             },
         })

@@ -45,7 +45,12 @@ impl Repository {
         let attempt = format!("complete the recovery of {}", order.branch);
         let marker = self.marker_read(blob)?;
         let target = commit(&marker.remote, &attempt)?;
-        if *local == target || (local.as_str() != marker.local && self.is_ancestor(&target, local)?) {
+        let own = commit(&marker.local, &attempt)?;
+        // Further on from the remote's commit, and without the branch's own: it was reset, and somebody went on. With
+        // both, somebody joined them by hand.
+        let reset = *local == target
+            || (*local != own && self.is_ancestor(&target, local)? && !self.is_ancestor(&own, local)?);
+        if reset {
             return Ok(Some(done(marker)));
         }
         if local.as_str() != marker.local {

@@ -4,6 +4,11 @@
 //! that joins without conflict with what it came from; the reverse would look like an edit that takes somebody's
 //! commit back. The ref's old value was compared, and the ref locked, before the first file is written.
 
+use std::ffi::OsStr;
+use std::fs;
+use std::io::ErrorKind;
+use std::os::unix::ffi::OsStrExt;
+
 use crate::capture::is_own;
 use crate::checkout::Checkout;
 use crate::crash;
@@ -61,7 +66,11 @@ impl Repository {
             Prepared::Revoked => return Ok(Shifted::Refused(revoked(shift))),
             Prepared::Elsewhere(found) => return Ok(Shifted::Refused(elsewhere(shift, found))),
         };
-        write_files(&folder, &place, shift, &attempt)?;
+        if let Err(error) = write_files(&folder, &place, shift, &attempt) {
+            // Half of what was to come must not look like somebody's edits later.
+            take_back(&folder, &place, shift, &attempt)?;
+            return Err(error);
+        }
         let Folder { lock, index, .. } = folder;
         index.install(&place.git_dir, &attempt)?;
         lock.release(&attempt)?;
@@ -103,6 +112,23 @@ fn write_files(folder: &Folder<'_>, place: &Place, shift: &Shift<'_>, attempt: &
     call().args(["read-tree", "-m", shift.to.as_str()]).run()?;
     // Exit code 1 says that some file differs from the commit: an edit.
     call().args(["update-index", "-q", "--refresh"]).accept(&[0, 1]).run().map(drop)
+}
+
+/// Makes the directory again what was captured of it.
+fn take_back(folder: &Folder<'_>, place: &Place, shift: &Shift<'_>, attempt: &str) -> Result<(), GitError> {
+    let Folder { index, tree, .. } = folder;
+    let call = place.call(attempt).index(&index.path()).settings(&place.guard()?).limit(LIMIT_FILES);
+    call.args(["read-tree", "--reset", "-u", tree.as_str()]).run()?;
+    for change in raw_changes(place, tree, shift.files)?.iter().filter(|change| change.mode_before == 0) {
+        let path = place.work_tree.join(OsStr::from_bytes(&change.path));
+        match fs::remove_file(&path) {
+            Err(error) if !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+                return Err(GitError::file(attempt, &path, error));
+            }
+            Ok(()) | Err(_) => {}
+        }
+    }
+    Ok(())
 }
 
 /// Returns the tree to write, in which what must stay as it is on disk is as it was captured: `.drydock/`, which
