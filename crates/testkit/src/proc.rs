@@ -88,6 +88,9 @@ pub struct Running {
     child: Child,
 }
 
+/// How long a process may take to freeze.
+const PAUSE_LIMIT: Duration = Duration::from_secs(30);
+
 impl Running {
     /// Returns the process id.
     pub fn pid(&self) -> u32 {
@@ -119,6 +122,17 @@ impl Running {
     #[track_caller]
     pub fn pause(&self) {
         self.signal(Signal::STOP);
+        // The signal is only asked for here; whoever goes on must find the process frozen.
+        wait::until("the process to freeze", PAUSE_LIMIT, || self.is_frozen().then_some(()));
+    }
+
+    /// Tells whether every thread of it has stopped.
+    fn is_frozen(&self) -> bool {
+        let Ok(threads) = std::fs::read_dir(format!("/proc/{}/task", self.pid())) else { return true };
+        threads.flatten().all(|thread| {
+            let stat = std::fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
+            stat.rsplit(") ").next().is_none_or(|rest| rest.starts_with(['T', 't', 'Z']))
+        })
     }
 
     /// Lets a frozen process go on (`SIGCONT`).

@@ -43,13 +43,13 @@ impl Repository {
         Ok(())
     }
 
-    /// Tells whether anything that stays, other than this branch, keeps its commits. What follows a remote does not stay.
+    /// Tells whether anything but this branch keeps its commits: another ref, or the remote as it was last seen.
     pub fn branch_is_kept_elsewhere(&self, branch: &str) -> Result<bool, GitError> {
         let full = name::branch_ref(branch)?;
         let attempt = format!("look what else keeps {branch}");
         let call = self.call(attempt.as_str()).args(["rev-list", "--max-count=1", &full, "--not"]);
         let call = call.arg(format!("--exclude={full}"));
-        let call = call.args(["--exclude=refs/drydock/remote/*", "--exclude=refs/drydock/gone/*", "--all"]);
+        let call = call.args(["--exclude=refs/drydock/gone/*", "--all"]);
         Ok(call.run()?.stdout.is_empty())
     }
 }

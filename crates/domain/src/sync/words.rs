@@ -258,8 +258,10 @@ impl Divergence {
         let take_theirs = || OptionEffect::StartFrom { commit: remote.clone(), replaces: None };
         let take_ours =
             || OptionEffect::StartFrom { commit: pin.commit.clone(), replaces: Some(remote.clone()) };
-        let again =
-            || option("sync_again", format!("sync once more, and start {phase}"), OptionEffect::Requeue);
+        // On the branch as it is: what could not be joined then may join now.
+        let as_it_is = || OptionEffect::StartFrom { commit: pin.head.clone(), replaces: None };
+        let label = format!("sync once more, and start {phase} on what comes of it");
+        let again = || option("sync_again", label.clone(), as_it_is());
         let mut options = match left {
             Left::AtRemote => {
                 vec![option("continue", theirs, take_theirs()), option("restore_local", ours, take_ours())]
