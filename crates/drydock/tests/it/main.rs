@@ -7,6 +7,7 @@ mod world;
 mod alerting;
 mod cancelling;
 mod capture;
+mod crowding;
 mod diverging;
 mod freezing;
 mod keying;
