@@ -14,6 +14,7 @@ use crate::ending::{Ending, ShellResult};
 use crate::error::StartError;
 use crate::keeper::wire::Exit;
 use crate::liveness::{self, Watched};
+use crate::mcp::{self, Door};
 use crate::output::{Drain, Kept, Sink};
 use crate::sandbox::{Resource, Resources};
 use crate::secret::Secrets;
@@ -37,6 +38,7 @@ pub(crate) async fn listen(
     signals: mpsc::Sender<Signal>,
     stop: CancellationToken,
     secrets: Secrets,
+    door: Option<&Door>,
 ) -> Result<Ending, StartError> {
     if stop.is_cancelled() {
         return Ok(Ending::Stopped);
@@ -52,11 +54,12 @@ pub(crate) async fn listen(
     let ends =
         Ends { stop: &stop, timeout: limits.timeout, exceeded: sink.exceeded(), hurry: &hurry, over: &over };
     let watched = Watched { keeper, worktree: &worktree, output: &sink, stall_after: limits.stall_after };
-    let (end, (), (), ()) = tokio::join!(
+    let (end, (), (), (), ()) = tokio::join!(
         kept.finish(ends),
         liveness::watch(watched, &over),
         sink.pump(stdout, Stream::Stdout, &over),
         sink.pump(stderr, Stream::Stderr, &over),
+        mcp::attend(door, &sink, &over),
     );
     // An agent may flood us and end before it is caught; that it ended by itself then means nothing.
     let end = match end {

@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use crate::error::StartError;
+use crate::mcp::{SECRET, SOCKET};
 use crate::spec::AgentSpec;
 use crate::task::{RunDirs, Task};
 
@@ -24,7 +25,7 @@ const TASK_FILE: &str = "drydock-task.json";
 pub const KEEPER: &str = "DRYDOCK_KEEPER";
 
 /// Variables with a meaning of ours, which a configuration therefore cannot set.
-const OURS: [&str; 8] = [
+const OURS: [&str; 10] = [
     "DRYDOCK_TASK",
     "DRYDOCK_TASK_FILE",
     "DRYDOCK_PLAN",
@@ -34,6 +35,8 @@ const OURS: [&str; 8] = [
     // A person's word, which no agent gives.
     "DRYDOCK_TOKEN",
     KEEPER,
+    SOCKET,
+    SECRET,
 ];
 
 /// Returns what every process of ours gets.

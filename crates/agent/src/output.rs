@@ -154,6 +154,11 @@ impl Sink {
 
     /// Passes on a signal as soon as the receiver has room.
     pub(crate) async fn tell(&self, signal: Signal) {
+        self.offer(signal).await;
+    }
+
+    /// Passes on a signal as `tell` does, and says whether there was somebody to take it.
+    pub(crate) async fn offer(&self, signal: Signal) -> bool {
         let signal = self.secrets.hide_in(signal);
         let permit = tokio::select! {
             biased;
@@ -162,8 +167,12 @@ impl Sink {
         };
         // Without a permit either nobody listens any more, or the run is being stopped and the receiver is full: the
         // line is dropped so that the agent can go on, or end.
-        if let Some(permit) = permit {
-            permit.send(signal);
+        match permit {
+            Some(permit) => {
+                permit.send(signal);
+                true
+            }
+            None => false,
         }
     }
 }

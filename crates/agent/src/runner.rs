@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::future::Future;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,8 +19,10 @@ use crate::environment::{self, Environment};
 use crate::error::StartError;
 use crate::home::HomeFiles;
 use crate::keeper::wire::Terms;
+use crate::mcp::Door;
 use crate::sandbox::{Floor, Resources, Sandbox, describe, landlock};
 use crate::scripted;
+use crate::secret::Secrets;
 use crate::signal::{Signal, Stream};
 use crate::spec::{AgentSpec, Protocol};
 use crate::supervise::{Input, Launch};
@@ -89,15 +91,19 @@ impl Runner {
         signals: mpsc::Sender<Signal>,
         stop: CancellationToken,
     ) -> Running<Result<Conversed, StartError>> {
-        let (launcher, spec, task, dirs) = (self.launcher.clone(), spec.clone(), task.clone(), dirs.clone());
+        let (launcher, spec, task) = (self.launcher.clone(), spec.clone(), task.clone());
+        let program = own_program(&launcher);
+        // Where reading is restricted, the agent can still start the server that speaks for it.
+        let dirs = RunDirs { reads: dirs.reads.iter().chain(&program).cloned().collect(), ..dirs.clone() };
         let resources = spec.resources().over(self.sandbox.resources());
         let mode = self.sandbox.mode_for(spec.sandbox(), self.floor);
         let cage = self.sandbox.cage(mode, landlock(), &dirs);
         Box::pin(async move {
             prepare(&dirs.worktree, &dirs.temp).await?;
             let terms = Terms { cage: cage?, resources };
-            let (json, env) = told(&spec, &task, &dirs).await?;
-            let secrets = spec.secrets();
+            let door = door(&spec, &task, &dirs, goal)?;
+            let (json, env) = told(&spec, &task, &dirs, door.as_ref()).await?;
+            let secrets = secrets(&spec, door.as_ref());
             let _home = HomeFiles::copied(&spec, &dirs.temp).await?;
             let (timeout, output_max, stall_after) = (spec.timeout(), spec.output_max(), spec.stall_after());
             let limits = Limits { timeout, output_max, resources, stall_after };
@@ -111,7 +117,7 @@ impl Runner {
             let ending = match spec.how() {
                 Protocol::Command { argv } => {
                     let launch = spoken_to(launch(argv.iter().map(OsString::from).collect()), &task);
-                    command::listen(&launcher, launch, limits, signals, stop, secrets).await
+                    command::listen(&launcher, launch, limits, signals, stop, secrets, door.as_ref()).await
                 }
                 Protocol::Acp { argv, permissions, message_max } => {
                     let argv = argv.iter().map(OsString::from).collect();
@@ -124,6 +130,8 @@ impl Runner {
                         limits,
                         goal,
                         secrets,
+                        door: door.as_ref(),
+                        program,
                     };
                     return acp::converse(converser, launch(argv), signals, stop).await;
                 }
@@ -220,13 +228,43 @@ impl Runner {
 }
 
 /// Returns the task as an agent is told it, and the environment that it is told it in.
-async fn told(spec: &AgentSpec, task: &Task, dirs: &RunDirs) -> Result<(String, Environment), StartError> {
+async fn told(
+    spec: &AgentSpec,
+    task: &Task,
+    dirs: &RunDirs,
+    door: Option<&Door>,
+) -> Result<(String, Environment), StartError> {
     let json = serde_json::to_string(task).expect("a task has only text keys and no numbers that JSON lacks");
-    let (env, task_file) = environment::of_agent(spec, task, &json, dirs);
+    let (mut env, task_file) = environment::of_agent(spec, task, &json, dirs);
+    let leading = door.into_iter().flat_map(Door::variables);
+    env.extend(leading.map(|(name, value)| (name.into(), value.to_owned())));
     if let Some(path) = task_file {
         tokio::fs::write(&path, &json).await.map_err(|source| StartError::Directory { path, source })?;
     }
     Ok((json, env))
+}
+
+/// Opens a way for the agent's tools to reach us, where it works and is a program of its own.
+fn door(spec: &AgentSpec, task: &Task, dirs: &RunDirs, goal: Goal) -> Result<Option<Door>, StartError> {
+    match (goal, spec.how()) {
+        (Goal::Work, Protocol::Command { .. } | Protocol::Acp { .. }) => {
+            Door::open(&dirs.temp, task).map(Some)
+        }
+        (Goal::Greet, _) | (_, Protocol::Scripted { .. }) => Ok(None),
+    }
+}
+
+/// Returns what the agent is given in secret, the way to us included.
+fn secrets(spec: &AgentSpec, door: Option<&Door>) -> Secrets {
+    door.map_or_else(|| spec.secrets(), |door| spec.secrets().and(door.secret()))
+}
+
+/// Returns the file of our own binary, for the agent to start: `/proc/self/exe` would be another one there. Nothing when
+/// an upgrade has taken the file away.
+fn own_program(launcher: &[OsString]) -> Option<PathBuf> {
+    let program = PathBuf::from(launcher.first()?);
+    let file = if program == Path::new("/proc/self/exe") { std::env::current_exe().ok()? } else { program };
+    Some(file).filter(|file| file.is_file())
 }
 
 /// The word of a command in whose place an agent gets its task as text.

@@ -69,7 +69,7 @@ impl Stage<'_> {
         let limits = Limits { timeout: left, ..self.limits };
         let launch = (self.launch)(shell_words(command));
         let (signals, stop, secrets) = (self.signals.clone(), self.stop.clone(), self.secrets.clone());
-        let ending = command::listen(self.launcher, launch, limits, signals, stop, secrets).await?;
+        let ending = command::listen(self.launcher, launch, limits, signals, stop, secrets, None).await?;
         Ok(match ending {
             // The limit is the script's as a whole, not what was left of it.
             Ending::TimedOut { tail, .. } => Ending::TimedOut { after: self.limits.timeout, tail },

@@ -43,6 +43,11 @@ impl Secrets {
         Self { values: values.into() }
     }
 
+    /// Returns these secrets and one that drydock gives itself.
+    pub(crate) fn and(&self, secret: &str) -> Self {
+        Self { values: self.values.iter().cloned().chain([secret.to_owned()]).collect() }
+    }
+
     /// Returns the text without secrets.
     pub(crate) fn hide(&self, text: String) -> String {
         if !self.values.iter().any(|secret| text.contains(secret.as_str())) {

@@ -4,8 +4,9 @@
 //! conversation ends when the agent has answered the task, when it broke off, or when we stop it: then it is told so by
 //! the protocol first, and as a process after that.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io;
+use std::path::PathBuf;
 use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -13,9 +14,10 @@ use std::time::Duration;
 use agent_client_protocol::schema::ProtocolVersion;
 use agent_client_protocol::v1::ConnectionTo;
 use agent_client_protocol::v1::schema::{
-    CancelNotification, ClientCapabilities, ContentBlock, FileSystemCapabilities, Implementation,
-    InitializeRequest, InitializeResponse, NewSessionRequest, PromptRequest, ReadTextFileRequest,
-    RequestPermissionRequest, SessionNotification, StopReason, TextContent, WriteTextFileRequest,
+    CancelNotification, ClientCapabilities, ContentBlock, EnvVariable, FileSystemCapabilities,
+    Implementation, InitializeRequest, InitializeResponse, McpServer, McpServerStdio, NewSessionRequest,
+    PromptRequest, ReadTextFileRequest, RequestPermissionRequest, SessionNotification, StopReason,
+    TextContent, WriteTextFileRequest,
 };
 use agent_client_protocol::{Agent, Client, Error, ErrorCode, Lines};
 use tokio::net::unix::pipe;
@@ -32,6 +34,7 @@ use crate::ending::Ending;
 use crate::error::StartError;
 use crate::keeper::wire::Exit;
 use crate::liveness::{self, Watched};
+use crate::mcp::{self, Door};
 use crate::output::Sink;
 use crate::secret::Secrets;
 use crate::signal::{Signal, Stream};
@@ -64,6 +67,10 @@ pub(crate) struct Converser<'a> {
     pub(crate) limits: Limits,
     pub(crate) goal: Goal,
     pub(crate) secrets: Secrets,
+    /// Where the tools that drydock offers lead to.
+    pub(crate) door: Option<&'a Door>,
+    /// Our own binary, where the agent can start it.
+    pub(crate) program: Option<PathBuf>,
 }
 
 /// How a conversation ended.
@@ -139,7 +146,8 @@ pub(crate) async fn converse(
     let stall_after = with.limits.stall_after;
     let watched = Watched { keeper, worktree: &worktree, output: &output, stall_after };
     let watching = liveness::watch(watched, &over);
-    let (end, talk, (), ()) = tokio::join!(kept.finish(ends), talking, errors, watching);
+    let attending = mcp::attend(with.door, &output, &over);
+    let (end, talk, (), (), ()) = tokio::join!(kept.finish(ends), talking, errors, watching, attending);
     let exceeded = output.exceeded().is_cancelled();
     let ending = ending(end, talk, exceeded, with.limits, &output);
     Ok(Conversed { ending, greeting: greeting.into_inner().unwrap_or_else(PoisonError::into_inner) })
@@ -284,7 +292,7 @@ async fn dialogue(
         return Ok(Talk::Greeted);
     }
     ask("session/new");
-    let session = NewSessionRequest::new(with.dirs.worktree.clone());
+    let session = NewSessionRequest::new(with.dirs.worktree.clone()).mcp_servers(offered(with));
     let answered = tokio::select! {
         answered = timeout(GREETING_PATIENCE, agent.send_request(session).block_task()) => answered,
         () = stop.cancelled() => return Ok(Talk::Cancelled),
@@ -313,6 +321,15 @@ async fn dialogue(
             Ok(Talk::Cancelled)
         }
     }
+}
+
+/// Returns drydock as a server of tools. An agent without it can still write its messages as lines.
+fn offered(with: &Converser<'_>) -> Vec<McpServer> {
+    let (Some(door), Some(program)) = (with.door, &with.program) else { return Vec::new() };
+    let variable = |(name, value): (&str, &OsStr)| value.to_str().map(|value| EnvVariable::new(name, value));
+    let Some(env) = door.variables().into_iter().map(variable).collect() else { return Vec::new() };
+    let server = McpServerStdio::new("drydock", program).args(vec!["mcp".to_owned()]).env(env);
+    vec![McpServer::Stdio(server)]
 }
 
 fn silent(what: &str) -> Talk {

@@ -6,15 +6,31 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use drydock_agent::{RunDirs, Runner, keep};
+use drydock_agent::{RunDirs, Runner, keep, serve_mcp};
 use tokio_util::sync::CancellationToken;
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args_os().skip(1);
     match arguments.next().as_ref().and_then(|word| word.to_str()) {
         Some("__keep") => keep(arguments.skip(1).collect()),
+        Some("mcp") => mcp(),
         Some("run") => run(arguments.collect()),
         _ => ExitCode::from(2),
+    }
+}
+
+/// `mcp`: serves the agent that started it, as `drydock mcp` does.
+fn mcp() -> ExitCode {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let served = runtime.block_on(serve_mcp(tokio::io::stdin(), tokio::io::stdout()));
+    // A thread that still waits for the agent must not keep the process.
+    runtime.shutdown_background();
+    match served {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            drop(std::io::Write::write_all(&mut std::io::stderr(), format!("{error}\n").as_bytes()));
+            ExitCode::FAILURE
+        }
     }
 }
 

@@ -4,6 +4,7 @@
 // clippy lets functions marked as tests unwrap; the world they share may too.
 #![allow(clippy::unwrap_used)]
 
+mod calling;
 mod endings;
 mod escaping;
 mod leaving_nothing;

@@ -58,6 +58,8 @@ async fn the_environment_holds_nothing_but_what_was_meant() {
         lines(&signals, Stream::Stdout).iter().filter_map(|line| Some(line.split_once('=')?.0)).collect();
     let meant = [
         "DRYDOCK_KEEPER",
+        "DRYDOCK_MCP_SECRET",
+        "DRYDOCK_MCP_SOCKET",
         "DRYDOCK_PHASE",
         "DRYDOCK_PLAN",
         "DRYDOCK_RUN",

@@ -109,6 +109,8 @@ pub(crate) enum Command {
     /// Look after the store itself
     #[command(subcommand)]
     Store(store::Store),
+    /// Serve tools over MCP to the agent that starts it, for the agent's own run
+    Mcp,
     /// Show the whole life of a plan on a throw-away repository
     Demo(demo::Demo),
     /// Print the completion script of a shell
@@ -139,6 +141,7 @@ impl Command {
             Command::Serve(_) => ("serve", None),
             Command::Worker(_) => ("worker", None),
             Command::Store(store) => ("store", Some(store.verb())),
+            Command::Mcp => ("mcp", None),
             Command::Demo(_) => ("demo", None),
             Command::Completions(_) => ("completions", None),
             Command::Man(_) => ("man", None),
@@ -213,6 +216,7 @@ mod tests {
             "worker",
             "store check",
             "store backup copy.db",
+            "mcp",
             "demo",
             "completions bash",
             "man",

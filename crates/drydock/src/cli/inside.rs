@@ -42,6 +42,8 @@ fn deed(command: &Command) -> Deed {
         | Command::Doctor(_)
         | Command::Completions(_)
         | Command::Man(_) => Deed::Looks,
+        // It speaks for its own run and no other, and knows no way to answer.
+        Command::Mcp => Deed::Looks,
         // On a store of its own that it makes and removes.
         Command::Demo(_) => Deed::Looks,
         Command::Project(command) => match command {

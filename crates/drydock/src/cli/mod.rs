@@ -24,6 +24,7 @@ mod invariant;
 mod lock;
 mod log;
 mod manual;
+mod mcp;
 mod outcome;
 mod plan;
 mod progress;

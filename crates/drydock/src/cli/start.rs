@@ -20,7 +20,7 @@ use super::screen::{Reader, Screen};
 use super::session::{Driver, Session};
 use super::{
     action, agent, backup, changeset, checkpoint, decision, demo, doctor, events, gc, inside, invariant,
-    lock, log, manual, plan, project, run, serve, store, token,
+    lock, log, manual, mcp, plan, project, run, serve, store, token,
 };
 use crate::render;
 
@@ -123,6 +123,7 @@ async fn apart(cli: Cli, screen: &Screen) -> Apart {
         Command::Serve(args) => serve::serve(&global, screen, args).await,
         Command::Worker(args) => serve::worker(&global, screen, args).await,
         Command::Store(command) => under_signals(store::run(&global, command)).await,
+        Command::Mcp => mcp::run().await,
         Command::Demo(args) => demo::run(screen, args).await,
         command => return Apart::Asks(Cli { global, command }),
     })
@@ -159,6 +160,7 @@ async fn dispatch(session: &Session, command: Command) -> Outcome {
         | Command::Serve(_)
         | Command::Worker(_)
         | Command::Store(_)
+        | Command::Mcp
         | Command::Demo(_) => unreachable!("these never open a session"),
     }
 }

@@ -5,6 +5,7 @@
 mod world;
 
 mod alerting;
+mod calling;
 mod cancelling;
 mod capture;
 mod crowding;

@@ -4,9 +4,9 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "its messages are its standard output")]
 
 use std::fs;
-use std::io::{self, BufRead, Write};
+use std::io::{self, BufRead, BufReader, Write};
 use std::path::Path;
-use std::process::exit;
+use std::process::{Command, Stdio, exit};
 
 use serde_json::{Value, json};
 
@@ -16,7 +16,8 @@ const HUGE: usize = 9 * 1024 * 1024;
 fn main() {
     let mut words = std::env::args().skip(1);
     let behaviour = words.next().unwrap_or_else(|| "write".to_owned());
-    let mut agent = Agent { behaviour, words: words.collect(), cwd: String::new(), last_id: 0 };
+    let mut agent =
+        Agent { behaviour, words: words.collect(), cwd: String::new(), server: Value::Null, last_id: 0 };
     while let Some(message) = agent.hear() {
         agent.obey(&message);
     }
@@ -26,6 +27,8 @@ struct Agent {
     behaviour: String,
     words: Vec<String>,
     cwd: String,
+    /// The MCP server that it was offered.
+    server: Value,
     last_id: u64,
 }
 
@@ -48,6 +51,7 @@ impl Agent {
             }
             Some("session/new") => {
                 self.cwd = message["params"]["cwd"].as_str().unwrap_or_default().to_owned();
+                self.server = message["params"]["mcpServers"][0].clone();
                 answer(id, &json!({"sessionId": "s1"}));
             }
             Some("session/prompt") => {
@@ -74,6 +78,7 @@ impl Agent {
             "fs" => self.write_through_drydock(),
             "out" => self.try_out(),
             "ask" => self.ask(),
+            "tool" => reason = self.call_a_tool(),
             "stall" => reason = self.stall(),
             "deaf" => loop {
                 std::thread::park();
@@ -166,6 +171,39 @@ impl Agent {
         if outcome["outcome"] == "selected" {
             fs::write(Path::new(&self.cwd).join(file), "x").expect("its worktree can be written");
         }
+    }
+
+    /// Starts the server it was offered, calls the tool that it is told to, and tells what that said. After a question it
+    /// waits to be told to stop.
+    fn call_a_tool(&self) -> &'static str {
+        let (name, arguments) = (self.words[0].clone(), self.words[1].clone());
+        let listed = |key: &str| self.server[key].as_array().cloned().unwrap_or_default();
+        let mut command = Command::new(self.server["command"].as_str().expect("a server was offered"));
+        command.args(listed("args").iter().filter_map(Value::as_str));
+        for variable in listed("env") {
+            let part = |key: &str| variable[key].as_str().expect("a variable is two texts").to_owned();
+            command.env(part("name"), part("value"));
+        }
+        let mut server =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the server starts");
+        let mut input = server.stdin.take().expect("it was asked for");
+        let mut output = BufReader::new(server.stdout.take().expect("it was asked for"));
+        let mut request = |id: u64, method: &str, params: Value| {
+            let sent = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
+            writeln!(input, "{sent}").expect("the server reads");
+            let mut line = String::new();
+            output.read_line(&mut line).expect("the server answers");
+            line
+        };
+        let hello = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "tester", "version": "1"}});
+        let greeted = request(1, "initialize", hello);
+        let arguments: Value = serde_json::from_str(&arguments).expect("arguments are JSON");
+        let called = request(2, "tools/call", json!({"name": name, "arguments": arguments}));
+        update(&json!({"sessionUpdate": "agent_message_chunk", "content": text(&(greeted + &called))}));
+        drop(input);
+        let ended = server.wait().expect("it was started here");
+        assert!(ended.success(), "the server ended with {ended}");
+        if name == "ask_human" { self.stall() } else { "end_turn" }
     }
 
     /// Waits to be told to stop.

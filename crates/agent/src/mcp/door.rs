@@ -1,0 +1,177 @@
+//! The run's end of its socket: lets in whoever knows the run's secret, and hears messages there as it hears lines.
+//!
+//! What holds: the socket lies in a directory of this user alone and is gone with the run; a secret is good for one run;
+//! whatever is said counts as this run's agent's. An agent that removes or replaces its socket is not heard, no more.
+
+use std::ffi::OsStr;
+use std::fmt::Write as _;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tokio::io::AsyncWriteExt;
+use tokio::net::unix::OwnedWriteHalf;
+use tokio::net::{UnixListener, UnixStream};
+use tokio_util::sync::CancellationToken;
+
+use super::lines::{Line, Lines};
+use super::socket::{SECRET, SOCKET, Short};
+use super::tools::STATUS;
+use crate::error::StartError;
+use crate::message::{self, Message, Reading};
+use crate::output::Sink;
+use crate::signal::Signal;
+use crate::task::Task;
+
+/// How long a message is at the most, as a line of output.
+const MESSAGE_MAX: usize = 64 * 1024;
+/// How many servers of one run are heard at a time; others wait.
+const GUESTS_MAX: usize = 8;
+/// How often one run is heard; what is said beyond is refused.
+const CALLS_MAX: usize = 1_000;
+/// How long a failed attempt to let one in is not repeated.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// What the run answers to a line.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Answer {
+    Heard,
+    Status(Value),
+    Refused(String),
+}
+
+/// A run's open socket; dropping it removes it.
+pub(crate) struct Door {
+    listener: UnixListener,
+    path: PathBuf,
+    secret: String,
+    task: Value,
+    calls: AtomicUsize,
+}
+
+/// Hears whoever comes to the door, where there is one, until every process of the run is gone.
+pub(crate) async fn attend(door: Option<&Door>, output: &Sink, over: &CancellationToken) {
+    if let Some(door) = door {
+        door.attend(output, over).await;
+    }
+}
+
+impl Door {
+    /// Opens a socket in the run's temporary directory, under a name that nothing has yet.
+    pub(crate) fn open(temp: &Path, task: &Task) -> Result<Self, StartError> {
+        let failed = |source: io::Error| StartError::Directory { path: temp.to_owned(), source };
+        let path = temp.join(format!("mcp-{}.sock", random::<8>().map_err(failed)?));
+        let listener = Short::of(&path).and_then(|short| UnixListener::bind(short.path())).map_err(failed)?;
+        let task =
+            serde_json::to_value(task).expect("a task has only text keys and no numbers that JSON lacks");
+        Ok(Self { listener, path, secret: random::<32>().map_err(failed)?, task, calls: AtomicUsize::new(0) })
+    }
+
+    /// Returns the variables that lead a server here.
+    pub(crate) fn variables(&self) -> [(&'static str, &OsStr); 2] {
+        [(SOCKET, self.path.as_os_str()), (SECRET, OsStr::new(&self.secret))]
+    }
+
+    /// Returns what must be said first.
+    pub(crate) fn secret(&self) -> &str {
+        &self.secret
+    }
+
+    async fn attend(&self, output: &Sink, over: &CancellationToken) {
+        let mut guests = FuturesUnordered::new();
+        loop {
+            tokio::select! {
+                () = over.cancelled() => return,
+                accepted = self.listener.accept(), if guests.len() < GUESTS_MAX => match accepted {
+                    Ok((guest, _)) => guests.push(self.hear(guest, output)),
+                    Err(error) => {
+                        tracing::warn!(%error, "could not let an MCP server in");
+                        tokio::time::sleep(ACCEPT_PAUSE).await;
+                    }
+                },
+                Some(ended) = guests.next() => if let Err(error) = ended {
+                    tracing::debug!(%error, "an MCP server was gone in the middle of a call");
+                },
+            }
+        }
+    }
+
+    async fn hear(&self, guest: UnixStream, output: &Sink) -> io::Result<()> {
+        let (reader, mut writer) = guest.into_split();
+        let mut lines = Lines::new(reader, MESSAGE_MAX);
+        match lines.next().await? {
+            Some(Line::Text(first)) if same(&first, &self.secret) => {
+                send(&mut writer, &Answer::Heard).await?
+            }
+            _ => {
+                let reason = "that is not the secret of this run".to_owned();
+                return send(&mut writer, &Answer::Refused(reason)).await;
+            }
+        }
+        while let Some(line) = lines.next().await? {
+            let (bytes, answer) = match line {
+                Line::Text(text) => (text.len(), self.answer(&text, output).await),
+                Line::TooLong => {
+                    (MESSAGE_MAX, Answer::Refused(format!("a message is at most {MESSAGE_MAX} bytes")))
+                }
+            };
+            // What is said here is output of the run as any other: it shows that it lives, and it is limited.
+            output.count(bytes);
+            send(&mut writer, &answer).await?;
+        }
+        Ok(())
+    }
+
+    async fn answer(&self, line: &str, output: &Sink) -> Answer {
+        if self.calls.fetch_add(1, Ordering::Relaxed) >= CALLS_MAX {
+            return Answer::Refused(format!("a run is heard {CALLS_MAX} times, and it was"));
+        }
+        if serde_json::from_str::<Value>(line).is_ok_and(|value| value["drydock"] == STATUS) {
+            return Answer::Status(self.task.clone());
+        }
+        match message::read(line) {
+            Reading::Message(Message::Subplan(_)) => Answer::Refused("subplans are not built".to_owned()),
+            Reading::Message(message) => match output.offer(Signal::Message(message)).await {
+                true => Answer::Heard,
+                false => Answer::Refused("the run is ending".to_owned()),
+            },
+            Reading::Garbled { reason } => Answer::Refused(reason),
+            Reading::Log => Answer::Refused("that is no message".to_owned()),
+        }
+    }
+}
+
+impl Drop for Door {
+    fn drop(&mut self) {
+        if let Err(error) = std::fs::remove_file(&self.path) {
+            tracing::debug!(%error, path = %self.path.display(), "the socket of a run is gone already");
+        }
+    }
+}
+
+async fn send(to: &mut OwnedWriteHalf, answer: &Answer) -> io::Result<()> {
+    let mut line = serde_json::to_string(answer).map_err(io::Error::other)?;
+    line.push('\n');
+    to.write_all(line.as_bytes()).await
+}
+
+fn random<const BYTES: usize>() -> io::Result<String> {
+    let mut bytes = [0; BYTES];
+    getrandom::fill(&mut bytes).map_err(|error| io::Error::other(error.to_string()))?;
+    Ok(bytes.iter().fold(String::new(), |mut text, byte| {
+        write!(text, "{byte:02x}").expect("a text takes whatever is written");
+        text
+    }))
+}
+
+/// Compares in a time that does not tell where the two differ.
+fn same(said: &str, secret: &str) -> bool {
+    let differing = said.bytes().zip(secret.bytes()).fold(0, |seen, (one, other)| seen | (one ^ other));
+    said.len() == secret.len() && differing == 0
+}

@@ -1,0 +1,79 @@
+//! Lines of a stream that cannot be trusted to end them.
+
+use std::io;
+
+use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
+
+/// One line without its end.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Line {
+    Text(String),
+    /// It is longer than it may be; the rest of it is skipped.
+    TooLong,
+}
+
+/// Cuts a stream into lines and never holds more than `max` bytes of one.
+pub(super) struct Lines<R> {
+    from: BufReader<R>,
+    max: usize,
+    skipping: bool,
+}
+
+impl<R: AsyncRead + Unpin> Lines<R> {
+    pub(super) fn new(from: R, max: usize) -> Self {
+        Self { from: BufReader::new(from), max, skipping: false }
+    }
+
+    /// Returns the next line, or nothing at the end. A last line without an end counts as one.
+    pub(super) async fn next(&mut self) -> io::Result<Option<Line>> {
+        let mut line = Vec::new();
+        loop {
+            let chunk = self.from.fill_buf().await?;
+            if chunk.is_empty() {
+                let rest = !line.is_empty() && !self.skipping;
+                return Ok(rest.then(|| Line::Text(text(line))));
+            }
+            let end = chunk.iter().position(|byte| *byte == b'\n');
+            let length = end.unwrap_or(chunk.len());
+            let (fits, skipped) = (line.len() + length <= self.max, self.skipping);
+            if fits && !skipped {
+                line.extend_from_slice(&chunk[..length]);
+            }
+            self.from.consume(end.map_or(length, |end| end + 1));
+            self.skipping = end.is_none() && (skipped || !fits);
+            match (skipped, fits, end) {
+                (true, _, Some(_)) => line.clear(),
+                (false, false, _) => return Ok(Some(Line::TooLong)),
+                (false, true, Some(_)) => return Ok(Some(Line::Text(text(line)))),
+                (_, _, None) => {}
+            }
+        }
+    }
+
+    /// Returns when there is something to read, or the stream has ended. Nothing is lost when this is dropped.
+    pub(super) async fn ready(&mut self) -> io::Result<()> {
+        self.from.fill_buf().await.map(drop)
+    }
+}
+
+fn text(line: Vec<u8>) -> String {
+    String::from_utf8_lossy(&line).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Line, Lines};
+
+    /// Breaks when a line grows without bound, or a long one takes the next with it.
+    #[tokio::test]
+    async fn a_line_that_is_too_long_is_skipped_and_the_next_is_read() {
+        let stream = format!("ab\n{}\n\ncd\n{}\nrest", "x".repeat(20_000), "y".repeat(5));
+        let mut lines = Lines::new(stream.as_bytes(), 4);
+        let mut seen = Vec::new();
+        while let Some(line) = lines.next().await.unwrap() {
+            seen.push(line);
+        }
+        let text = |text: &str| Line::Text(text.to_owned());
+        assert_eq!(seen, [text("ab"), Line::TooLong, text(""), text("cd"), Line::TooLong, text("rest")]);
+    }
+}

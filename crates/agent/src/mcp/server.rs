@@ -1,0 +1,198 @@
+//! The server that an agent starts, `drydock mcp`: the Model Context Protocol on its standard streams, one request at a
+//! time, and the run's socket behind it. The few methods of the protocol that a server with nothing but tools has are
+//! written out here; it decides nothing, so it need not be trusted.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::PathBuf;
+
+use serde_json::{Map, Value, json};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use tokio::net::UnixStream;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+
+use super::door::Answer;
+use super::lines::{Line, Lines};
+use super::socket::{SECRET, SOCKET, Short};
+use super::tools;
+
+/// How long a request is at the most.
+const REQUEST_MAX: usize = 256 * 1024;
+/// How long an answer of the run is at the most; a task may be long.
+const ANSWER_MAX: usize = 16 * 1024 * 1024;
+/// The versions of the protocol in which tools are what they are here, the newest first.
+const VERSIONS: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
+
+const PARSE_ERROR: i32 = -32700;
+const INVALID_REQUEST: i32 = -32600;
+const METHOD_NOT_FOUND: i32 = -32601;
+const INVALID_PARAMS: i32 = -32602;
+
+/// Why there is nobody to serve for.
+#[derive(Debug, thiserror::Error)]
+pub enum McpError {
+    /// It was not started inside a run.
+    #[error("this is for agents inside a run, and {variable} is not set")]
+    NoRun {
+        /// What is missing.
+        variable: &'static str,
+    },
+    /// Nobody listens there any more.
+    #[error("could not reach the run at {}", path.display())]
+    Unreachable {
+        /// The run's socket.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The run does not know us.
+    #[error("the run refused: {reason}")]
+    Refused {
+        /// What it said.
+        reason: String,
+    },
+    /// The agent's streams or the run's broke in the middle.
+    #[error("could not go on")]
+    Broken(#[source] io::Error),
+}
+
+/// Serves the agent at these streams for the run that the environment names, until either is gone.
+pub async fn serve_mcp<R, W>(input: R, mut output: W) -> Result<(), McpError>
+where
+    R: AsyncRead + Unpin,
+    W: AsyncWrite + Unpin,
+{
+    let mut run = Run::reach().await?;
+    let mut requests = Lines::new(input, REQUEST_MAX);
+    loop {
+        let line = tokio::select! {
+            line = requests.next() => line.map_err(McpError::Broken)?,
+            // The run says nothing unasked: this is its end, and so ours.
+            _ = run.answers.ready() => return Ok(()),
+        };
+        let answer = match line {
+            None => return Ok(()),
+            Some(Line::TooLong) => {
+                let text = format!("a request is at most {REQUEST_MAX} bytes");
+                Some(failure(&Value::Null, INVALID_REQUEST, &text))
+            }
+            Some(Line::Text(text)) if text.trim().is_empty() => None,
+            Some(Line::Text(text)) => answered(&mut run, &text).await.map_err(McpError::Broken)?,
+        };
+        if let Some(answer) = answer {
+            let line = format!("{answer}\n");
+            output.write_all(line.as_bytes()).await.map_err(McpError::Broken)?;
+            output.flush().await.map_err(McpError::Broken)?;
+        }
+    }
+}
+
+/// Returns the answer to one line, where it wants one.
+async fn answered(run: &mut Run, line: &str) -> io::Result<Option<Value>> {
+    let request = match serde_json::from_str::<Value>(line) {
+        Ok(Value::Object(request)) => request,
+        Ok(_) => return Ok(Some(failure(&Value::Null, INVALID_REQUEST, "one request is one JSON object"))),
+        Err(error) => return Ok(Some(failure(&Value::Null, PARSE_ERROR, &error.to_string()))),
+    };
+    // Without an id it is a notification, and without a method an answer: there is nothing to say to either.
+    let (Some(id), Some(method)) = (request.get("id"), request.get("method").and_then(Value::as_str)) else {
+        return Ok(None);
+    };
+    let params = request.get("params").unwrap_or(&Value::Null);
+    let success = |result: Value| json!({"jsonrpc": "2.0", "id": id, "result": result});
+    Ok(Some(match method {
+        "initialize" => success(greeting(params)),
+        "ping" => success(json!({})),
+        "tools/list" => success(tools::list()),
+        "tools/call" => match call(run, params).await? {
+            Ok(result) => success(result),
+            Err(text) => failure(id, INVALID_PARAMS, &text),
+        },
+        other => failure(id, METHOD_NOT_FOUND, &format!("there is no method {other:?} here")),
+    }))
+}
+
+fn greeting(params: &Value) -> Value {
+    let asked = params["protocolVersion"].as_str();
+    let version = VERSIONS.into_iter().find(|version| asked == Some(*version)).unwrap_or(VERSIONS[0]);
+    json!({
+        "protocolVersion": version,
+        "capabilities": { "tools": {} },
+        "serverInfo": { "name": "drydock", "version": env!("CARGO_PKG_VERSION") },
+        "instructions": "You work for a plan of drydock. Record the decisions you take; ask a person what is not yours to decide.",
+    })
+}
+
+/// Calls a tool; a call that cannot be understood at all is an error, one that is refused a result that says so.
+async fn call(run: &mut Run, params: &Value) -> io::Result<Result<Value, String>> {
+    let name = params["name"].as_str().unwrap_or_default();
+    let arguments = match &params["arguments"] {
+        Value::Null => Map::new(),
+        Value::Object(arguments) => arguments.clone(),
+        _ => return Ok(Err("the arguments of a tool are a JSON object".to_owned())),
+    };
+    if name == tools::SUBPLAN {
+        return Ok(Ok(refusal("subplans are not built")));
+    }
+    let Some(tool) = tools::TOOLS.iter().find(|tool| tool.name == name) else {
+        return Ok(Err(format!("there is no tool {name:?}")));
+    };
+    Ok(Ok(match run.say(&tools::message(tool, arguments).to_string()).await? {
+        Answer::Heard => result(tool.heard),
+        Answer::Status(status) => result(&status.to_string()),
+        Answer::Refused(reason) => refusal(&reason),
+    }))
+}
+
+fn result(text: &str) -> Value {
+    json!({"content": [{"type": "text", "text": text}], "isError": false})
+}
+
+fn refusal(reason: &str) -> Value {
+    json!({"content": [{"type": "text", "text": reason}], "isError": true})
+}
+
+fn failure(id: &Value, code: i32, text: &str) -> Value {
+    json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": text}})
+}
+
+/// The run's drydock, seen from the server.
+struct Run {
+    answers: Lines<OwnedReadHalf>,
+    messages: OwnedWriteHalf,
+}
+
+impl Run {
+    async fn reach() -> Result<Self, McpError> {
+        let path = PathBuf::from(variable(SOCKET)?);
+        let secret = variable(SECRET)?.to_string_lossy().into_owned();
+        let reached = match Short::of(&path) {
+            Ok(short) => UnixStream::connect(short.path()).await,
+            Err(error) => Err(error),
+        };
+        let (reader, messages) =
+            reached.map_err(|source| McpError::Unreachable { path, source })?.into_split();
+        let mut run = Self { answers: Lines::new(reader, ANSWER_MAX), messages };
+        match run.say(&secret).await.map_err(McpError::Broken)? {
+            Answer::Refused(reason) => Err(McpError::Refused { reason }),
+            Answer::Heard | Answer::Status(_) => Ok(run),
+        }
+    }
+
+    /// Says one line and returns what the run answers.
+    async fn say(&mut self, line: &str) -> io::Result<Answer> {
+        let line = format!("{line}\n");
+        self.messages.write_all(line.as_bytes()).await?;
+        match self.answers.next().await? {
+            Some(Line::Text(text)) => serde_json::from_str(&text).map_err(io::Error::other),
+            Some(Line::TooLong) => {
+                Ok(Answer::Refused(format!("the answer is longer than {ANSWER_MAX} bytes")))
+            }
+            None => Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the run has ended")),
+        }
+    }
+}
+
+fn variable(name: &'static str) -> Result<OsString, McpError> {
+    std::env::var_os(name).ok_or(McpError::NoRun { variable: name })
+}

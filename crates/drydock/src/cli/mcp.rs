@@ -1,0 +1,34 @@
+//! `drydock mcp`: tools for an agent, served inside its run.
+
+use std::error::Error;
+
+use drydock_agent::{McpError, serve_mcp};
+use drydock_api::{Code, Problem};
+use serde_json::json;
+
+use super::report::{Outcome, Report};
+
+/// Serves the agent at our standard streams until it or its run is gone.
+pub(crate) async fn run() -> Outcome {
+    match serve_mcp(tokio::io::stdin(), tokio::io::stdout()).await {
+        // Standard output is the agent's; there is nothing to add to it.
+        Ok(()) => Ok(Report::new(json!({}), String::new())),
+        Err(error) => Err(Box::new(problem(&error))),
+    }
+}
+
+fn problem(error: &McpError) -> Problem {
+    let cause = error.source().map(|cause| format!(": {cause}")).unwrap_or_default();
+    let (code, hint) = match error {
+        McpError::NoRun { .. } => (
+            Code::Usage,
+            "let an agent start it, with the variables DRYDOCK_MCP_SOCKET and DRYDOCK_MCP_SECRET of its run",
+        ),
+        McpError::Unreachable { .. } => {
+            (Code::NotFound, "the run is over; a new run has a socket of its own")
+        }
+        McpError::Refused { .. } => (Code::Forbidden, "an agent speaks for its own run only"),
+        McpError::Broken(_) => (Code::Internal, "the run or the agent has ended"),
+    };
+    Problem::new(code, format!("{error}{cause}")).hint(hint)
+}
