@@ -1,5 +1,6 @@
 //! Query strings and path segments from typed values. The same structs are read by the server, so names cannot drift.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use serde::Serialize;
@@ -9,6 +10,8 @@ use serde_json::Value;
 pub(crate) fn query(fields: &impl Serialize) -> String {
     let value = serde_json::to_value(fields).expect("queries are flat structs of text, numbers and words");
     let Value::Object(fields) = value else { return String::new() };
+    // Sorted here: whether a JSON object keeps the order of its fields depends on what else is built with us.
+    let fields: BTreeMap<_, _> = fields.into_iter().collect();
     let mut text = String::new();
     for (name, value) in fields {
         let value = match value {
