@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{AgentRoles, Invariant, Timestamp};
+use crate::{AgentRoles, Budget, Invariant, Timestamp};
 
 /// A name that a person gives to a project, action, invariant or validation.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -80,6 +80,9 @@ pub struct Action {
     pub invariants: Vec<Invariant>,
     /// Whether a plan without any change may be applied.
     pub allow_empty: bool,
+    /// What a plan may use.
+    #[serde(default)]
+    pub budget: Budget,
     /// When it was created.
     pub created_at: Timestamp,
 }

@@ -1,4 +1,4 @@
-//! Which agents a plan uses, and the choices they record. Starting them is not this crate's business.
+//! Which agents a plan uses. Starting them is not this crate's business.
 
 use serde::{Deserialize, Serialize};
 
@@ -18,24 +18,3 @@ pub struct AgentRoles {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reviewers: Vec<Reviewer>,
 }
-
-/// A decision that an agent took while strategizing.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Choice {
-    /// What was to be decided.
-    pub question: String,
-    /// What was taken.
-    pub chosen: String,
-    /// What was not.
-    #[serde(default)]
-    pub alternatives: Vec<String>,
-    /// Why.
-    #[serde(default)]
-    pub rationale: Option<String>,
-    /// How sure the agent is, from 0 to 1.
-    #[serde(default)]
-    pub confidence: Option<f64>,
-}
-
-impl Eq for Choice {}

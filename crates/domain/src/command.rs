@@ -2,8 +2,8 @@
 //! transaction began; `decide` judges them against the stored plan.
 
 use crate::{
-    Answer, Choice, DecisionId, Divergence, Enforcement, Failure, Intent, Phase, Question, ReviewRun, RunId,
-    Timestamp, ValidationRun,
+    Answer, Birth, Choice, DecisionId, Divergence, Enforcement, Failure, Fanout, Intent, News, Phase, PlanId,
+    Question, RateLimit, ReviewRun, RunId, Spent, Timestamp, ValidationRun,
 };
 
 /// A request to change a plan.
@@ -17,6 +17,8 @@ pub enum Command {
     Fail(RunId, Failure, Option<Question>),
     /// The run needs a person.
     Ask(RunId, Question),
+    /// An agent's rate limit cut the run short; the phase waits for its end.
+    Postpone(RunId, RateLimit),
     /// A sync found a divergence that only a person can settle.
     Diverge(Box<Divergence>),
     /// The divergence that the plan waits for was seen to be gone.
@@ -25,6 +27,8 @@ pub enum Command {
     Adopt {
         /// What it chose.
         choices: Vec<Choice>,
+        /// The pieces that it cut the task into.
+        fanout: Option<Fanout>,
     },
     /// A person answers the open decision.
     Resolve(Answer),
@@ -34,9 +38,13 @@ pub enum Command {
         note: Option<String>,
     },
     /// Ask a person before going on, because going on by itself met something that only a person can settle.
-    HoldBack {
-        /// What it met.
-        reason: String,
+    HoldBack(Met),
+    /// The budget is used up; a person is asked.
+    Exhaust {
+        /// The run that was stopped for it; none when none was begun.
+        run: Option<RunId>,
+        /// The commit that keeps the work so far, for the next run to go on with.
+        work: Option<String>,
     },
     /// Go on to the next phase.
     Advance(Advance),
@@ -67,11 +75,33 @@ pub enum Command {
         /// The commit that keeps it.
         commit: String,
     },
+    /// Make the plans of pieces.
+    Spawn(Vec<Birth>),
+    /// Record what became of pieces.
+    Tend(Vec<News>),
+    /// These subplans that were to be ended have ended.
+    WoundUp(Vec<PlanId>),
+    /// A subplan's turn has come.
+    Call(Call),
+    /// A subplan's result is part of its parent's branch.
+    Join {
+        /// The commit that holds it.
+        commit: String,
+    },
     /// Add guidance for the runs to come.
     Prompt {
         /// The guidance.
         text: String,
     },
+}
+
+/// What going on by itself met.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Met {
+    /// Something in the way, in words.
+    Obstacle(String),
+    /// There is nothing to apply.
+    NothingChanged,
 }
 
 /// The facts that a start needs.
@@ -87,6 +117,15 @@ pub struct Start {
     pub replaces: Option<String>,
     /// What the invariants said; Strategize alone enforces them here, the other phases did when they were queued.
     pub enforcement: Enforcement,
+}
+
+/// Where a subplan begins when it is called for the first time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Call {
+    /// The commit that its work is measured from.
+    pub base: String,
+    /// The commit that its worktree begins at, where it is not the base.
+    pub from: Option<String>,
 }
 
 /// The facts that going on needs.
@@ -149,6 +188,8 @@ pub enum Completion {
     Strategized {
         /// What it chose.
         choices: Vec<Choice>,
+        /// The pieces that it cut the task into.
+        fanout: Option<Fanout>,
     },
     /// Execute: the work is captured and judged.
     Executed {
@@ -188,12 +229,14 @@ impl Command {
             Command::Complete(..) => "complete",
             Command::Fail(..) => "fail",
             Command::Ask(..) => "ask",
+            Command::Postpone(..) => "postpone",
             Command::Diverge(_) => "diverge",
             Command::Reconcile => "reconcile",
             Command::Adopt { .. } => "adopt a strategy for",
             Command::Resolve(_) => "resolve",
             Command::Approve { .. } => "approve",
-            Command::HoldBack { .. } => "hold back",
+            Command::HoldBack(_) => "hold back",
+            Command::Exhaust { .. } => "exhaust",
             Command::Advance(advance) => advance.to.phase().name(),
             Command::Intend(..) => "intend",
             Command::Forgo => "forgo",
@@ -204,6 +247,11 @@ impl Command {
             Command::Cancel { .. } => "cancel",
             Command::TakeOver(_) => "takeover",
             Command::RollBack { .. } => "roll back",
+            Command::Spawn(_) => "spawn subplans of",
+            Command::Tend(_) => "tend",
+            Command::WoundUp(_) => "wind up",
+            Command::Call(_) => "call",
+            Command::Join { .. } => "join",
             Command::Prompt { .. } => "prompt",
         }
     }
@@ -218,6 +266,8 @@ pub struct Context {
     pub by: String,
     /// From where.
     pub via: String,
+    /// What the plan's run has used so far, where the caller knows.
+    pub spent: Option<(RunId, Spent)>,
     /// An unused id, for the decision that the command may open.
     pub fresh_decision: DecisionId,
 }

@@ -5,7 +5,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::decide::REVERSIONS_MAX;
-use crate::{DecisionId, Phase, Plan, PlanId, RunId, Timestamp};
+use crate::{
+    Budget, DecisionId, Name, POSTPONED_MAX, Phase, Piece, Plan, PlanId, Postponed, RunId, Side, Timestamp,
+};
 
 /// A question to a person.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -53,8 +55,16 @@ pub enum DecisionKind {
     ApplyOutcome,
     /// The result fails its validations however often the agent mends it.
     Validation,
+    /// The result of a subplan conflicts with what has joined.
+    Conflict,
+    /// Subplans came to nothing.
+    Subplans,
     /// The reviewers do not agree however often the agent mends the result.
     Review,
+    /// An agent's rate limit is met too often, or lasts too long to wait for unasked.
+    RateLimit,
+    /// The plan has used up its budget.
+    Budget,
 }
 
 impl DecisionKind {
@@ -66,7 +76,11 @@ impl DecisionKind {
             DecisionKind::Divergence => "divergence",
             DecisionKind::ApplyOutcome => "apply_outcome",
             DecisionKind::Validation => "validation",
+            DecisionKind::Conflict => "conflict",
+            DecisionKind::Subplans => "subplans",
             DecisionKind::Review => "review",
+            DecisionKind::RateLimit => "rate_limit",
+            DecisionKind::Budget => "budget",
         }
     }
 }
@@ -97,6 +111,21 @@ pub enum OptionEffect {
         /// Where the remote is that the branch shall replace, when the person says so.
         replaces: Option<String>,
     },
+    /// The phase starts anew when this time has come.
+    WaitUntil(Postponed),
+    /// The plan may use this much, and its phase starts anew, on the work so far where there is some.
+    SetBudget {
+        /// What it may use.
+        budget: Budget,
+        /// The commit that keeps the work.
+        work: Option<String>,
+    },
+    /// The result of a subplan is settled like this.
+    Join(JoinHow),
+    /// The subplans that came to nothing are tried anew.
+    RetryLost,
+    /// The plan goes on without them.
+    DropLost,
     /// The plan goes back to Strategize, with the answer as feedback.
     Revert,
     /// The plan is cancelled.
@@ -110,8 +139,46 @@ impl OptionEffect {
             OptionEffect::Approve => "approve",
             OptionEffect::Requeue => "requeue",
             OptionEffect::StartFrom { .. } => "start_from",
+            OptionEffect::WaitUntil(_) => "wait_until",
+            OptionEffect::SetBudget { .. } => "set_budget",
+            OptionEffect::Join(_) => "join",
+            OptionEffect::RetryLost => "retry_lost",
+            OptionEffect::DropLost => "drop_lost",
             OptionEffect::Revert => "revert",
             OptionEffect::Cancel => "cancel",
+        }
+    }
+}
+
+/// How a result that conflicts is settled.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum JoinHow {
+    /// One side is taken where both changed the same place.
+    Take {
+        /// Whose result.
+        piece: Name,
+        /// Which side.
+        side: Side,
+    },
+    /// It is left out.
+    Drop {
+        /// Whose result.
+        piece: Name,
+    },
+    /// An agent resolves it, as a piece of its own.
+    Hand {
+        /// Whose result.
+        piece: Name,
+        /// The piece that does it.
+        by: Box<Piece>,
+    },
+}
+
+impl JoinHow {
+    pub(crate) fn piece(&self) -> &Name {
+        match self {
+            JoinHow::Take { piece, .. } | JoinHow::Drop { piece } | JoinHow::Hand { piece, .. } => piece,
         }
     }
 }
@@ -278,6 +345,64 @@ impl Question {
         }
     }
 
+    /// Returns the question to ask when a plan has used up its budget. `work` is the work so far.
+    pub fn budget(plan: &Plan, work: Option<String>) -> Question {
+        let (spent, used_up) = (plan.used(), plan.budget.used_up(plan.used()));
+        let raised = plan.budget.raised(plan.spec.budget, spent);
+        let set = |budget| OptionEffect::SetBudget { budget, work: work.clone() };
+        Question {
+            kind: DecisionKind::Budget,
+            text: format!(
+                "The plan has used up its budget: {}. Its work is kept. How shall it go on?",
+                used_up.join(", ")
+            ),
+            options: vec![
+                option("raise", format!("raise it by as much again, to {raised}, and go on"), set(raised)),
+                option("unlimited", "go on without a limit".to_owned(), set(Budget::UNLIMITED)),
+                option("abort", "cancel the plan; its work is kept".to_owned(), OptionEffect::Cancel),
+            ],
+            details: serde_json::json!({ "budget": plan.budget, "spent": spent, "used_up": used_up }),
+        }
+    }
+
+    /// Returns the question to ask when Execute is over and nothing was changed.
+    pub fn nothing_changed() -> Question {
+        Question {
+            kind: DecisionKind::Gate,
+            text: "Execute is complete and nothing was changed, so there is nothing to land. How shall it go on?".to_owned(),
+            options: vec![
+                option("run_again", "let the agent try again; a note tells it more".to_owned(), OptionEffect::Requeue),
+                option("finish", "end the plan without landing anything".to_owned(), OptionEffect::Cancel),
+            ],
+            details: serde_json::json!({ "before": Phase::Apply, "nothing_changed": true }),
+        }
+    }
+
+    /// Returns the question to ask when a rate limit is met too often, or lasts longer than is waited for unasked.
+    pub fn rate_limit(postponed: &Postponed) -> Question {
+        let Postponed { until, agent, times, .. } = postponed;
+        let what = if *times > POSTPONED_MAX {
+            format!(
+                "Agent {agent} met its rate limit {times} times in a row; it is said to be over at {until}"
+            )
+        } else {
+            format!(
+                "The rate limit of agent {agent} is over at {until}, which is later than is waited for unasked"
+            )
+        };
+        let wait = Postponed { times: 0, ..postponed.clone() };
+        Question {
+            kind: DecisionKind::RateLimit,
+            text: format!("{what}. How shall it go on?"),
+            options: vec![
+                option("retry", "run it again now".to_owned(), OptionEffect::Requeue),
+                option("wait", format!("run it again at {until}"), OptionEffect::WaitUntil(wait)),
+                option("abort", "cancel the plan; its work is kept".to_owned(), OptionEffect::Cancel),
+            ],
+            details: serde_json::json!({ "agent": agent, "until": until.to_string(), "times": times }),
+        }
+    }
+
     /// Returns the question to ask when the target's history no longer tells whether a landing happened.
     pub fn apply_outcome(target: &str, from: &str, to: &str) -> Question {
         Question {
@@ -295,6 +420,6 @@ impl Question {
     }
 }
 
-fn option(id: &str, label: String, effect: OptionEffect) -> DecisionOption {
+pub(crate) fn option(id: &str, label: String, effect: OptionEffect) -> DecisionOption {
     DecisionOption { id: id.to_owned(), label, effect }
 }

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Complete, Next, Phase, Plan, Progress, Settled, Stage};
+use crate::{Complete, Fanout, Next, Phase, Plan, Progress, Settled, Stage, Turn};
 
 /// Work that the store hands out to whoever claims it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -11,6 +11,8 @@ use crate::{Complete, Next, Phase, Plan, Progress, Settled, Stage};
 pub enum Effect {
     /// Start the queued phase, or take it over from an owner that is gone, and bring it to its end.
     DrivePhase(Phase),
+    /// Look after the plan's subplans.
+    Tend,
     /// Go on to Execute without asking.
     AdvanceToExecute,
     /// Go on to Apply without asking.
@@ -21,7 +23,7 @@ impl Effect {
     /// Returns the next phase that an automatic advance leads to.
     pub fn advance(self) -> Option<Next> {
         match self {
-            Effect::DrivePhase(_) => None,
+            Effect::DrivePhase(_) | Effect::Tend => None,
             Effect::AdvanceToExecute => Some(Next::Execute),
             Effect::AdvanceToApply => Some(Next::Apply),
         }
@@ -30,10 +32,24 @@ impl Effect {
 
 /// Returns what must happen next to this plan without a person, if anything.
 pub fn due(plan: &Plan) -> Option<Effect> {
+    if !plan.winding.is_empty() {
+        return Some(Effect::Tend);
+    }
     if plan.gate.is_some() {
         return None;
     }
+    if let Some(place) = &plan.place {
+        let in_line = place.turn == Turn::InLine && plan.stage.phase() != Phase::Apply;
+        // Its parent calls it, and takes up what it has done.
+        if in_line || matches!(plan.stage, Stage::Execute(Progress::Reached(Complete))) {
+            return None;
+        }
+    }
     match &plan.stage {
+        Stage::Execute(Progress::Queued) if plan.is_tending() => Some(Effect::Tend),
+        Stage::Apply(Progress::Queued) if plan.fanout.as_ref().is_some_and(Fanout::is_ready) => {
+            Some(Effect::Tend)
+        }
         Stage::Strategize(Progress::Queued | Progress::Processing) => {
             Some(Effect::DrivePhase(Phase::Strategize))
         }

@@ -5,8 +5,8 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::{
-    ChangesetId, Choice, Decision, DecisionId, Enforcement, Failure, Intent, Phase, PlanId, Resolution,
-    ReviewOpinion, ReviewRun, RunId, SyncOutcome, TakeOverCause, Timestamp, ValidationRun,
+    ChangesetId, Choice, Decision, DecisionId, Enforcement, Failure, Intent, Phase, PlanId, Postponed,
+    Resolution, ReviewOpinion, ReviewRun, RunId, SyncOutcome, TakeOverCause, Timestamp, ValidationRun,
 };
 
 /// Something that happened to a plan.
@@ -112,6 +112,15 @@ pub enum Event {
         /// The rest.
         details: Value,
     },
+    /// An agent's rate limit cut a run short.
+    RateLimited(Postponed),
+    /// Something about a subplan.
+    Subplan {
+        /// What, e.g. `joined`.
+        what: &'static str,
+        /// The rest.
+        details: Value,
+    },
     /// A validation gave its answer.
     Validated(ValidationRun),
     /// A proposal was made to the reviewers.
@@ -177,6 +186,8 @@ impl Event {
             Event::ApplyIntended(_) => "apply.intended",
             Event::ApplyForgone(_) => "apply.forgone",
             Event::Agent { what, .. } => return format!("agent.{what}"),
+            Event::RateLimited(_) => "agent.rate_limited",
+            Event::Subplan { what, .. } => return format!("subplan.{what}"),
             Event::Validated(run) if run.passed => "validation.passed",
             Event::Validated(_) => "validation.failed",
             Event::Proposed { .. } => "review.proposed",
@@ -225,8 +236,13 @@ impl Event {
             Event::ChangesetSealed { id, entries } => json!({ "id": id, "entries": entries }),
             Event::StrategyAdopted { choices } => json!({ "choices": choices }),
             Event::Synced(outcome) => outcome.told(),
-            Event::TargetSent { details, .. } | Event::Agent { details, .. } => details.clone(),
+            Event::TargetSent { details, .. }
+            | Event::Agent { details, .. }
+            | Event::Subplan { details, .. } => details.clone(),
             Event::ApplyIntended(intent) | Event::ApplyForgone(intent) => json!(intent),
+            Event::RateLimited(Postponed { until, agent, times, .. }) => {
+                json!({ "agent": agent, "until": until.to_string(), "times": times })
+            }
             Event::Validated(run) => json!(run),
             Event::Proposed { number, commit } => json!({ "proposal": number, "commit": commit }),
             Event::Reviewed { number, review } => {

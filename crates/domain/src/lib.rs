@@ -3,7 +3,9 @@
 
 mod action;
 mod agent;
+mod budget;
 mod changeset;
+mod choice;
 mod command;
 mod decide;
 mod decision;
@@ -14,10 +16,12 @@ mod invariant;
 mod lock;
 mod outcome;
 mod plan;
+mod postpone;
 mod profile;
 mod project;
 mod refusal;
 mod stage;
+mod subplan;
 mod sync;
 mod time;
 mod token;
@@ -25,13 +29,17 @@ mod token;
 pub use action::{
     Action, Argument, Name, NameError, ReviewOpinion, ReviewRun, Reviewer, Validation, ValidationRun,
 };
-pub use agent::{AgentRoles, Choice};
+pub use agent::AgentRoles;
+pub use budget::{Budget, BudgetError, Spent, WrittenBudget, dollars, micros};
 pub use changeset::{ChangeOp, Changeset, ChangesetState, Entry, NewEntry};
-pub use command::{Advance, Approval, Changes, Command, Completion, Context, Next, Start, TakeOverCause};
+pub use choice::{CHOICES_MAX, Choice, Placed, Tangle, outline, put as put_choice, tangle};
+pub use command::{
+    Advance, Approval, Call, Changes, Command, Completion, Context, Met, Next, Start, TakeOverCause,
+};
 pub use decide::{REVERSIONS_MAX, create, decide};
 pub use decision::{
-    Answer, Decision, DecisionChange, DecisionKind, DecisionOption, DecisionStatus, OptionEffect, Question,
-    Resolution, SentBack,
+    Answer, Decision, DecisionChange, DecisionKind, DecisionOption, DecisionStatus, JoinHow, OptionEffect,
+    Question, Resolution, SentBack,
 };
 pub use effect::{Effect, due};
 pub use event::{Event, Recorded};
@@ -40,13 +48,18 @@ pub use invariant::{Check, Enforcement, Finding, Invariant, InvariantScope, Rule
 pub use lock::{Fence, Holder, Lock, LockScope};
 pub use outcome::{Decided, Transition};
 pub use plan::{Intent, NewPlan, Plan, Snapshot, Spec};
+pub use postpone::{POSTPONED_MAX, POSTPONED_MS_MAX, Postponed, RateLimit};
 pub use profile::{OnDivergence, Profile};
 pub use project::Project;
 pub use refusal::Refusal;
 pub use stage::{Complete, ErrorClass, Failure, Phase, Progress, Settled, Stage, State};
+pub use subplan::{
+    Acts, Birth, Clashing, FailureRecord, Fanout, FanoutError, Fate, Inherited, Lands, Mends, MergeStrategy,
+    NewChild, News, OnFailure, Outlook, Piece, PieceTask, Place, Seen, Side, Turn, arrange, outlook,
+};
 pub use sync::{
-    Clash, ClashStep, CommitLine, Divergence, Edits, Footing, PinLine, Publish, Publishing, Relation,
-    RemoteSight, Sight, Standing, Step, SyncOutcome, Uncommitted, Unsent,
+    Clash, ClashStep, CommitLine, Divergence, Footing, PinLine, Publish, Publishing, Relation, RemoteSight,
+    Sight, Standing, Step, SyncOutcome, Uncommitted, Unsent,
 };
 pub use time::Timestamp;
-pub use token::{Role, Token, TokenState};
+pub use token::{Role, Token, TokenKind, TokenState};

@@ -3,8 +3,8 @@
 use crate::event::Event;
 use crate::stage::Common;
 use crate::{
-    Context, Decision, DecisionChange, DecisionStatus, Effect, Plan, Question, Resolution, Snapshot, Stage,
-    due,
+    Complete, Context, Decision, DecisionChange, DecisionStatus, Effect, Plan, Question, Resolution,
+    Snapshot, Stage, Turn, due,
 };
 
 /// What an accepted command does.
@@ -24,6 +24,7 @@ pub struct Transition {
     plan: Plan,
     events: Vec<Event>,
     decisions: Vec<DecisionChange>,
+    children: Vec<(Plan, Vec<Event>)>,
     ground: Ground,
 }
 
@@ -50,6 +51,11 @@ impl Transition {
         &self.decisions
     }
 
+    /// Returns the plans that are born with it, each with what the feed will tell of it.
+    pub fn children(&self) -> &[(Plan, Vec<Event>)] {
+        &self.children
+    }
+
     /// Returns what must happen next without a person.
     pub fn effect(&self) -> Option<Effect> {
         due(&self.plan)
@@ -71,6 +77,7 @@ pub(crate) struct Draft<'a> {
     pub(crate) plan: Plan,
     events: Vec<Event>,
     decisions: Vec<DecisionChange>,
+    children: Vec<(Plan, Vec<Event>)>,
     ground: Ground,
     context: &'a Context,
 }
@@ -79,12 +86,19 @@ impl<'a> Draft<'a> {
     pub(crate) fn after(snapshot: &Snapshot, context: &'a Context) -> Self {
         let mut plan = snapshot.plan.clone();
         plan.revision += 1;
+        // What a run used is recorded with whatever is recorded next; a report that comes late takes nothing back.
+        if let Some((run, spent)) = &context.spent
+            && plan.run.as_ref() == Some(run)
+        {
+            plan.run_spent = plan.run_spent.at_least(*spent);
+        }
         Self::of(plan, context)
     }
 
     pub(crate) fn of(mut plan: Plan, context: &'a Context) -> Self {
         plan.updated_at = context.now;
-        Self { plan, events: Vec::new(), decisions: Vec::new(), ground: Ground::Plan, context }
+        let (events, decisions, children) = (Vec::new(), Vec::new(), Vec::new());
+        Self { plan, events, decisions, children, ground: Ground::Plan, context }
     }
 
     pub(crate) fn event(mut self, event: Event) -> Self {
@@ -93,12 +107,20 @@ impl<'a> Draft<'a> {
     }
 
     pub(crate) fn stage(mut self, common: Common) -> Self {
+        match &common {
+            // A run that begins again after a rate limit may meet it again, which is counted.
+            Common::Queued | Common::Processing => {}
+            Common::Waiting(_) | Common::Errored { .. } | Common::Cancelled { .. } => {
+                self.plan.postponed = None;
+            }
+        }
         self.plan.stage = self.plan.stage.same_phase(common);
         self
     }
 
     pub(crate) fn enter(mut self, stage: Stage) -> Self {
         self.plan.stage = stage;
+        self.plan.postponed = None;
         self.plan.phase_started_at = None;
         self.plan.phase_completed_at = None;
         self
@@ -156,7 +178,32 @@ impl<'a> Draft<'a> {
         Decided::Change(Box::new(self.into_transition()))
     }
 
-    pub(crate) fn into_transition(self) -> Transition {
-        Transition { plan: self.plan, events: self.events, decisions: self.decisions, ground: self.ground }
+    pub(crate) fn into_transition(mut self) -> Transition {
+        self.step_back();
+        let Draft { plan, events, decisions, children, ground, .. } = self;
+        Transition { plan, events, decisions, children, ground }
+    }
+
+    /// Gives the plan and its events, to be written with its parent's.
+    pub(crate) fn into_child(self) -> (Plan, Vec<Event>) {
+        (self.plan, self.events)
+    }
+
+    pub(crate) fn bear(mut self, child: (Plan, Vec<Event>)) -> Self {
+        self.children.push(child);
+        self
+    }
+
+    /// A subplan that rests, or waits for a person, gives its place among those at work to others.
+    fn step_back(&mut self) {
+        let rests = self.plan.pending_decision().is_some()
+            || match &self.plan.stage {
+                Stage::Strategize(progress) => progress.rests(|Complete| false),
+                Stage::Execute(progress) => progress.rests(|Complete| true),
+                Stage::Apply(progress) => progress.rests(|_| true),
+            };
+        if let Some(place) = self.plan.place.as_mut().filter(|_| rests) {
+            place.turn = Turn::InLine;
+        }
     }
 }

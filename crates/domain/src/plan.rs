@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    AgentRoles, Choice, Decision, DecisionId, Invariant, Name, PlanId, Profile, RunId, Stage, Timestamp,
-    Validation,
+    AgentRoles, Budget, Choice, Decision, DecisionId, Fanout, Invariant, Name, Place, PlanId, Postponed,
+    Profile, RunId, Spent, Stage, State, Timestamp, Validation,
 };
 
 /// One use of an action on a project.
@@ -28,6 +28,15 @@ pub struct Plan {
     pub parent: Option<PlanId>,
     /// The plan at the top of its tree.
     pub root: PlanId,
+    /// Where it stands among its siblings, when it has a parent.
+    #[serde(default)]
+    pub place: Option<Place>,
+    /// The pieces that its strategy cut the task into, done by plans of their own.
+    #[serde(default)]
+    pub fanout: Option<Fanout>,
+    /// Subplans that are to be ended, because nothing needs them any more.
+    #[serde(default)]
+    pub winding: Vec<PlanId>,
     /// The open gate, when the profile asks before the next phase.
     pub gate: Option<DecisionId>,
     /// The commit the work begins at.
@@ -42,6 +51,18 @@ pub struct Plan {
     /// Where the remote's branch was when it was decided that the plan's branch replaces it.
     #[serde(default)]
     pub replaces: Option<String>,
+    /// When the queued phase is due, where that is not at once.
+    #[serde(default)]
+    pub postponed: Option<Postponed>,
+    /// What it may use by now: what was asked for, or what a person made of it.
+    #[serde(default)]
+    pub budget: Budget,
+    /// What the runs before the latest used.
+    #[serde(default)]
+    pub spent: Spent,
+    /// What the latest run used, as far as it is recorded.
+    #[serde(default)]
+    pub run_spent: Spent,
     /// The commit that holds the result of Execute.
     pub head_commit: Option<String>,
     /// The run that made it; its changesets are what Apply lands.
@@ -89,6 +110,9 @@ pub struct Spec {
     pub invariants: Vec<Invariant>,
     /// Whether it may be applied without any change.
     pub allow_empty: bool,
+    /// What it may use, as it was asked for.
+    #[serde(default)]
+    pub budget: Budget,
 }
 
 /// A landing that was begun: the target moves from one commit to another, or does not.
@@ -126,6 +150,21 @@ impl Plan {
     /// Returns the decision that a person must answer before the plan goes on.
     pub fn pending_decision(&self) -> Option<&DecisionId> {
         self.stage.decision().or(self.gate.as_ref())
+    }
+
+    /// Returns what its queued phase waits for, when it is not due before a time.
+    pub fn waits(&self) -> Option<&Postponed> {
+        self.postponed.as_ref().filter(|_| self.stage.state() == State::Queued)
+    }
+
+    /// Returns what all its runs used, as far as it is recorded.
+    pub fn used(&self) -> Spent {
+        self.spent.plus(self.run_spent)
+    }
+
+    /// Says whether Execute is the work of subplans that are not all settled.
+    pub fn is_tending(&self) -> bool {
+        self.fanout.as_ref().is_some_and(Fanout::is_open)
     }
 
     /// Returns the branch that its worktrees are on.

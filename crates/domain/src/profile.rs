@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::Phase;
+use crate::{Budget, Phase};
 
 /// How much of a plan's life goes on without a person.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -13,6 +13,9 @@ pub struct Profile {
     pub asks_before: Vec<Phase>,
     /// What a divergence that cannot be rebased does.
     pub on_divergence: OnDivergence,
+    /// What a plan may use.
+    #[serde(default)]
+    pub budget: Budget,
 }
 
 /// What a divergence that cannot be rebased does.
@@ -35,6 +38,7 @@ impl Profile {
             name: name.to_owned(),
             asks_before: asks_before.to_vec(),
             on_divergence: OnDivergence::Recover,
+            budget: Budget::UNLIMITED,
         };
         vec![
             profile("manual", &Phase::ALL),

@@ -1,6 +1,6 @@
 //! The ways a command is refused. A refusal is an answer, not an error: the plan is as it was.
 
-use crate::{DecisionId, Enforcement, Event, Phase, RunId, State, ValidationRun};
+use crate::{DecisionId, Enforcement, Event, Phase, PlanId, RunId, State, ValidationRun};
 
 /// Why a command changes nothing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -50,6 +50,14 @@ pub enum Refusal {
     /// There is nothing to apply.
     #[error("the plan changed nothing, so there is nothing to apply")]
     NothingChanged,
+    /// The plan has used what it may use.
+    #[error("the plan has used up its budget: {}", used_up.join(", "))]
+    BudgetSpent {
+        /// What is used up, in words.
+        used_up: Vec<String>,
+        /// The decision that asks how to go on, once it is open.
+        decision: Option<DecisionId>,
+    },
     /// Required validations have not passed.
     #[error("required validations failed: {}", names(.0))]
     Unvalidated(Vec<ValidationRun>),
@@ -62,6 +70,15 @@ pub enum Refusal {
         /// The limit.
         max: u32,
     },
+    /// A subplan may not begin before its parent calls it.
+    #[error("it is a subplan whose turn has not come; its parent {parent} calls it")]
+    NotCalled {
+        /// Its parent.
+        parent: PlanId,
+    },
+    /// Its subplans are not settled.
+    #[error("its subplans are not settled yet")]
+    SubplansOpen,
     /// A landing was begun and it is not known yet how it ended.
     #[error("a landing of the plan was begun and its end is not recorded yet")]
     IntentOpen,
@@ -86,9 +103,12 @@ impl Refusal {
             | Refusal::Undecided { .. }
             | Refusal::StaleRun { .. }
             | Refusal::NothingChanged
+            | Refusal::BudgetSpent { .. }
             | Refusal::Unvalidated(_)
             | Refusal::Unreviewed(_)
             | Refusal::TooManyReversions { .. }
+            | Refusal::NotCalled { .. }
+            | Refusal::SubplansOpen
             | Refusal::IntentOpen => Vec::new(),
         }
     }

@@ -101,6 +101,10 @@ pub enum ErrorClass {
     Diverged,
     /// They have, and setting the branch to the remote's failed too.
     ResetFailed,
+    /// Subplans failed.
+    SubplanFailed,
+    /// The result of a subplan conflicts with what has joined.
+    SubplanConflict,
     /// The run's own records do not agree with the repository.
     Inconsistent,
 }
@@ -120,6 +124,8 @@ impl ErrorClass {
             ErrorClass::Filesystem => "filesystem",
             ErrorClass::Diverged => "diverged",
             ErrorClass::ResetFailed => "reset_failed",
+            ErrorClass::SubplanFailed => "subplan_failed",
+            ErrorClass::SubplanConflict => "subplan_conflict",
             ErrorClass::Inconsistent => "inconsistent",
         }
     }
@@ -272,6 +278,15 @@ impl<D> Progress<D> {
             Progress::Queued | Progress::Processing | Progress::Cancelled { .. } | Progress::Reached(_) => {
                 None
             }
+        }
+    }
+
+    /// Says whether nothing goes on by itself; `reached` says it of the phase's end.
+    pub(crate) fn rests(&self, reached: impl FnOnce(&D) -> bool) -> bool {
+        match self {
+            Progress::Queued | Progress::Processing => false,
+            Progress::Waiting(_) | Progress::Errored { .. } | Progress::Cancelled { .. } => true,
+            Progress::Reached(done) => reached(done),
         }
     }
 

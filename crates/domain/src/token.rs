@@ -41,6 +41,8 @@ pub struct Token {
     pub name: Name,
     /// What its bearer is.
     pub role: Role,
+    /// How its secret is shown.
+    pub kind: TokenKind,
     /// When it was made.
     pub created_at: Timestamp,
     /// When it ends by itself.
@@ -51,6 +53,28 @@ pub struct Token {
     pub revoked_at: Option<Timestamp>,
     /// Whether it still counts, by the store's clock.
     pub state: TokenState,
+}
+
+/// How the secret of a token is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TokenKind {
+    /// By a program, with each request.
+    Bearer,
+    /// By a browser, as a cookie.
+    Session,
+    /// In an address that is opened once, to sign a browser in.
+    Link,
+}
+
+impl TokenKind {
+    /// Returns the word for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            TokenKind::Bearer => "bearer",
+            TokenKind::Session => "session",
+            TokenKind::Link => "link",
+        }
+    }
 }
 
 /// Whether a token still counts.

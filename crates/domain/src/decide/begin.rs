@@ -5,15 +5,25 @@ use super::route::wrong_stage;
 use crate::outcome::{Decided, Draft, Transition};
 use crate::stage::Common;
 use crate::{
-    Advance, Approval, Changes, Choice, Complete, Context, Event, NewPlan, Next, Phase, Plan, Progress,
-    Question, Refusal, Snapshot, Stage, Start, State,
+    Advance, Approval, Changes, Choice, Complete, Context, DecisionKind, Event, Fanout, Lands, Met, NewPlan,
+    Next, Phase, Plan, Progress, Question, Refusal, Snapshot, Spent, Stage, Start, State, Turn,
 };
 
 /// Returns the transition that makes a plan: `strategize/queued`, with a gate when the profile asks before it.
 pub fn create(new: NewPlan, context: &Context) -> Transition {
     let asks = new.spec.profile.asks_before(Phase::Strategize);
     let profile = new.spec.profile.name.clone();
-    let plan = Plan {
+    let mut plan = fresh(new, context);
+    plan.gate = asks.then(|| context.fresh_decision.clone());
+    let task = plan.spec.task.clone();
+    let draft = Draft::of(plan, context).event(Event::Created { task });
+    let draft = if asks { draft.open(Question::gate(Phase::Strategize, &profile)) } else { draft };
+    draft.into_transition()
+}
+
+/// Returns a plan at its very beginning, that nobody has been asked about and nothing was done for.
+pub(crate) fn fresh(new: NewPlan, context: &Context) -> Plan {
+    Plan {
         root: new.id.clone(),
         id: new.id,
         stage: Phase::Strategize.queued(),
@@ -21,11 +31,18 @@ pub fn create(new: NewPlan, context: &Context) -> Transition {
         run: None,
         runs: 0,
         parent: None,
-        gate: asks.then(|| context.fresh_decision.clone()),
+        place: None,
+        fanout: None,
+        winding: Vec::new(),
+        gate: None,
         base_commit: new.base_commit,
         work_from: None,
         take_up: None,
         replaces: None,
+        postponed: None,
+        budget: new.spec.budget,
+        spent: Spent::default(),
+        run_spent: Spent::default(),
         head_commit: None,
         head_run: None,
         landed_commit: None,
@@ -38,11 +55,7 @@ pub fn create(new: NewPlan, context: &Context) -> Transition {
         phase_started_at: None,
         phase_completed_at: None,
         spec: new.spec,
-    };
-    let task = plan.spec.task.clone();
-    let draft = Draft::of(plan, context).event(Event::Created { task });
-    let draft = if asks { draft.open(Question::gate(Phase::Strategize, &profile)) } else { draft };
-    draft.into_transition()
+    }
 }
 
 /// `*/queued` → `*/processing`, with a new run.
@@ -64,15 +77,23 @@ pub(super) fn start(snapshot: &Snapshot, start: Start, context: &Context) -> Res
         | State::Constrained => return Err(wrong_stage(snapshot, "start")),
     }
     let phase = plan.stage.phase();
+    may_begin(plan)?;
     if phase == Phase::Strategize && !start.enforcement.blocking().is_empty() {
         return Err(Refusal::Blocked(start.enforcement));
     }
+    let used_up = plan.budget.used_up(plan.used());
+    if phase != Phase::Apply && !used_up.is_empty() {
+        return Err(Refusal::BudgetSpent { used_up, decision: None });
+    }
     let mut draft = pass_gate(snapshot, "start", Approval::Profile, Draft::after(snapshot, context))?;
+    draft.plan.spent = draft.plan.used();
+    draft.plan.run_spent = Spent::default();
     // What an earlier run of this phase came to is not the result of the new one.
     match phase {
         Phase::Strategize => {
             draft.plan.base_commit = start.base;
             draft.plan.choices = Vec::new();
+            draft.plan.fanout = None;
             draft = draft.event(Event::InvariantEnforced(start.enforcement));
         }
         Phase::Execute => {
@@ -90,11 +111,29 @@ pub(super) fn start(snapshot: &Snapshot, start: Start, context: &Context) -> Res
     Ok(draft.stage(Common::Processing).event(Event::Started(phase)).done())
 }
 
+/// Refuses a subplan whose turn has not come, and a plan whose subplans are not settled.
+fn may_begin(plan: &Plan) -> Result<(), Refusal> {
+    let phase = plan.stage.phase();
+    if let (Some(place), Some(parent)) = (&plan.place, &plan.parent)
+        && place.turn == Turn::InLine
+        && phase != Phase::Apply
+    {
+        return Err(Refusal::NotCalled { parent: parent.clone() });
+    }
+    let unsettled = plan.fanout.as_ref().is_some_and(|fanout| match phase {
+        Phase::Strategize => false,
+        Phase::Execute => fanout.is_open(),
+        Phase::Apply => fanout.is_ready(),
+    });
+    if unsettled || !plan.winding.is_empty() { Err(Refusal::SubplansOpen) } else { Ok(()) }
+}
+
 /// Strategize that is queued, failed or complete → `strategize/complete`, with the choices of a draft that somebody
 /// wrote in its worktree.
 pub(super) fn adopt(
     snapshot: &Snapshot,
     choices: Vec<Choice>,
+    fanout: Option<Fanout>,
     context: &Context,
 ) -> Result<Decided, Refusal> {
     let plan = &snapshot.plan;
@@ -107,7 +146,9 @@ pub(super) fn adopt(
         (Stage::Strategize(_), State::Queued | State::Errored | State::Waiting) => {
             return Err(undecided(snapshot, "adopt a strategy for"));
         }
-        (Stage::Strategize(_), State::Complete) if plan.choices == choices => return Ok(Decided::Already),
+        (Stage::Strategize(_), State::Complete) if plan.choices == choices && plan.fanout == fanout => {
+            return Ok(Decided::Already);
+        }
         (Stage::Strategize(_), State::Complete) => true,
         (
             Stage::Strategize(_) | Stage::Execute(_) | Stage::Apply(_),
@@ -123,6 +164,7 @@ pub(super) fn adopt(
     };
     let mut draft = Draft::after(snapshot, context).event(Event::StrategyAdopted { choices: choices.len() });
     draft.plan.choices = choices;
+    draft.plan.fanout = fanout;
     if complete {
         return Ok(draft.done());
     }
@@ -131,7 +173,7 @@ pub(super) fn adopt(
 }
 
 /// Opens a gate before what the plan would do next by itself; it stays where it is.
-pub(super) fn hold_back(snapshot: &Snapshot, reason: &str, context: &Context) -> Result<Decided, Refusal> {
+pub(super) fn hold_back(snapshot: &Snapshot, met: Met, context: &Context) -> Result<Decided, Refusal> {
     let plan = &snapshot.plan;
     if plan.gate.is_some() {
         return Ok(Decided::Already);
@@ -151,7 +193,11 @@ pub(super) fn hold_back(snapshot: &Snapshot, reason: &str, context: &Context) ->
             | State::Constrained,
         ) => return Err(wrong_stage(snapshot, "hold back")),
     };
-    let mut draft = Draft::after(snapshot, context).open(Question::held_back(next, reason));
+    let question = match met {
+        Met::Obstacle(reason) => Question::held_back(next, &reason),
+        Met::NothingChanged => Question::nothing_changed(),
+    };
+    let mut draft = Draft::after(snapshot, context).open(question);
     draft.plan.gate = Some(context.fresh_decision.clone());
     Ok(draft.done())
 }
@@ -187,6 +233,7 @@ pub(super) fn advance(snapshot: &Snapshot, advance: Advance, context: &Context) 
             return Err(wrong_stage(snapshot, to.name()));
         }
     }
+    may_land(&snapshot.plan, &advance)?;
     if !advance.enforcement.blocking().is_empty() {
         return Err(Refusal::Blocked(advance.enforcement));
     }
@@ -197,6 +244,19 @@ pub(super) fn advance(snapshot: &Snapshot, advance: Advance, context: &Context) 
     let draft = Draft::after(snapshot, context).event(Event::InvariantEnforced(advance.enforcement));
     let draft = pass_gate(snapshot, to.name(), advance.approval, draft)?;
     Ok(draft.enter(to.queued()).event(Event::Advanced(to)).done())
+}
+
+/// A subplan's result goes where its parent puts it; one of another project lands when its parent does.
+fn may_land(plan: &Plan, advance: &Advance) -> Result<(), Refusal> {
+    let (Some(place), Some(parent), Next::Apply) = (&plan.place, &plan.parent, advance.to) else {
+        return Ok(());
+    };
+    match (place.lands, &advance.approval) {
+        (Lands::ByItself, Approval::Profile) => Ok(()),
+        (Lands::WithParent, _) | (Lands::ByItself, Approval::Person { .. }) => {
+            Err(Refusal::NotCalled { parent: parent.clone() })
+        }
+    }
 }
 
 /// Says whether going on to a phase that is now in this state was done before.
@@ -232,7 +292,13 @@ fn pass_gate<'a>(
 
 /// The refusal of a command that a waiting plan cannot take before its answer.
 pub(super) fn undecided(snapshot: &Snapshot, command: &'static str) -> Refusal {
-    match snapshot.plan.pending_decision() {
+    let plan = &snapshot.plan;
+    let spent = snapshot.pending.as_ref().filter(|open| open.question.kind == DecisionKind::Budget);
+    if let Some(open) = spent {
+        let used_up = plan.budget.used_up(plan.used());
+        return Refusal::BudgetSpent { used_up, decision: Some(open.id.clone()) };
+    }
+    match plan.pending_decision() {
         Some(decision) => Refusal::Undecided { command, decision: decision.clone() },
         None => wrong_stage(snapshot, command),
     }

@@ -2,6 +2,7 @@
 //! so is the answer with its effect (S4.5, S4.9).
 
 use super::begin::undecided;
+use super::fan::wind_up;
 use super::finish::{asks, errored, waiting};
 use super::route::wrong_stage;
 use crate::outcome::{Decided, Draft};
@@ -55,7 +56,11 @@ pub(super) fn reconcile(snapshot: &Snapshot, context: &Context) -> Result<Decide
             | DecisionKind::Agent
             | DecisionKind::ApplyOutcome
             | DecisionKind::Validation
-            | DecisionKind::Review,
+            | DecisionKind::Review
+            | DecisionKind::RateLimit
+            | DecisionKind::Conflict
+            | DecisionKind::Subplans
+            | DecisionKind::Budget,
         )
         | None => {
             return Err(undecided(snapshot, "reconcile"));
@@ -82,6 +87,10 @@ pub(super) fn roll_back(snapshot: &Snapshot, commit: String, context: &Context) 
             return Err(wrong_stage(snapshot, "roll back"));
         }
     }
+    let handed_over = plan.stage.phase() == Phase::Apply || plan.stage.state() == State::Complete;
+    if plan.place.is_some() && handed_over {
+        return Err(wrong_stage(snapshot, "roll back"));
+    }
     if plan.intent.is_some() {
         return Err(Refusal::IntentOpen);
     }
@@ -94,6 +103,9 @@ pub(super) fn roll_back(snapshot: &Snapshot, commit: String, context: &Context) 
     draft.plan.head_run = None;
     draft.plan.work_from = Some(commit.clone());
     draft.plan.take_up = Some(commit.clone());
+    let mut draft = wind_up(draft, "the plan above it was rolled back");
+    // What the pieces came to is no longer what the work begins with.
+    draft.plan.fanout = None;
     Ok(draft.enter(Phase::Execute.queued()).event(Event::RolledBack { commit }).done())
 }
 

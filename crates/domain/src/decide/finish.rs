@@ -19,8 +19,9 @@ pub(super) fn complete(
     same_run(snapshot, run)?;
     let mut draft = Draft::after(snapshot, context);
     let (phase, next) = match (&snapshot.plan.stage, completion) {
-        (Stage::Strategize(Progress::Processing), Completion::Strategized { choices }) => {
+        (Stage::Strategize(Progress::Processing), Completion::Strategized { choices, fanout }) => {
             draft.plan.choices = choices;
+            draft.plan.fanout = fanout;
             draft.plan.stage = Stage::Strategize(Progress::Reached(Complete));
             (Phase::Strategize, Phase::Execute)
         }
@@ -59,6 +60,7 @@ pub(super) fn completed<'a>(
     context: &Context,
 ) -> Draft<'a> {
     draft.plan.phase_completed_at = Some(context.now);
+    draft.plan.postponed = None;
     let draft = draft.event(Event::Completed(phase));
     let profile = &snapshot.plan.spec.profile;
     if !profile.asks_before(next) {

@@ -1,6 +1,6 @@
 //! The entry of the state machine: hands each command to the file that judges it.
 
-use super::{begin, diverge, finish, land, steer};
+use super::{begin, diverge, fan, finish, land, postpone, steer};
 use crate::outcome::Decided;
 use crate::{Command, Context, Refusal, RunId, Snapshot};
 
@@ -9,14 +9,16 @@ pub fn decide(snapshot: &Snapshot, command: Command, context: &Context) -> Resul
     match command {
         Command::Start(start) => begin::start(snapshot, start, context),
         Command::Approve { note } => begin::approve(snapshot, note, context),
-        Command::HoldBack { reason } => begin::hold_back(snapshot, &reason, context),
+        Command::HoldBack(met) => begin::hold_back(snapshot, met, context),
+        Command::Exhaust { run, work } => postpone::exhaust(snapshot, run.as_ref(), work, context),
         Command::Advance(advance) => begin::advance(snapshot, advance, context),
         Command::Complete(run, completion) => finish::complete(snapshot, &run, completion, context),
         Command::Fail(run, failure, question) => finish::fail(snapshot, &run, failure, question, context),
         Command::Ask(run, question) => finish::ask(snapshot, &run, question, context),
+        Command::Postpone(run, limit) => postpone::postpone(snapshot, &run, limit, context),
         Command::Diverge(divergence) => diverge::diverge(snapshot, &divergence, context),
         Command::Reconcile => diverge::reconcile(snapshot, context),
-        Command::Adopt { choices } => begin::adopt(snapshot, choices, context),
+        Command::Adopt { choices, fanout } => begin::adopt(snapshot, choices, fanout, context),
         Command::TakeOver(cause) => finish::take_over(snapshot, cause, context),
         Command::Intend(run, intent) => land::intend(snapshot, &run, intent, context),
         Command::Forgo => land::forgo(snapshot, context),
@@ -27,6 +29,11 @@ pub fn decide(snapshot: &Snapshot, command: Command, context: &Context) -> Resul
         Command::Revert { reason } => steer::revert(snapshot, reason, context),
         Command::Cancel { reason } => steer::cancel(snapshot, reason, context),
         Command::RollBack { commit } => diverge::roll_back(snapshot, commit, context),
+        Command::Spawn(births) => fan::spawn(snapshot, births, context),
+        Command::Tend(news) => fan::tend(snapshot, news, context),
+        Command::WoundUp(ended) => fan::wound_up(snapshot, &ended, context),
+        Command::Call(call) => fan::call(snapshot, call, context),
+        Command::Join { commit } => fan::join(snapshot, commit, context),
         Command::Prompt { text } => steer::prompt(snapshot, text, context),
     }
 }

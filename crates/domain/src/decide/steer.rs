@@ -2,6 +2,8 @@
 
 use super::begin::approve;
 use super::diverge::start_from;
+use super::fan::{drop_lost, retry_lost, settle_conflict, wind_up};
+use super::postpone::hurry;
 use super::route::wrong_stage;
 use crate::outcome::{Decided, Draft};
 use crate::stage::Common;
@@ -33,7 +35,11 @@ pub(super) fn resolve(snapshot: &Snapshot, answer: Answer, context: &Context) ->
         | DecisionKind::Agent
         | DecisionKind::Divergence
         | DecisionKind::Validation
-        | DecisionKind::Review => draft,
+        | DecisionKind::Review
+        | DecisionKind::RateLimit
+        | DecisionKind::Conflict
+        | DecisionKind::Subplans
+        | DecisionKind::Budget => draft,
     };
     match &option.effect {
         OptionEffect::Approve if snapshot.plan.stage.state() == State::Queued => {
@@ -41,10 +47,32 @@ pub(super) fn resolve(snapshot: &Snapshot, answer: Answer, context: &Context) ->
         }
         OptionEffect::Approve => Err(wrong_stage(snapshot, "approve")),
         OptionEffect::Requeue => Ok(requeue(snapshot, draft, decision, &answer)),
+        OptionEffect::WaitUntil(postponed) => {
+            let mut draft = draft;
+            draft.plan.postponed = Some(postponed.clone());
+            Ok(requeue(snapshot, draft, decision, &answer))
+        }
+        OptionEffect::SetBudget { budget, work } => {
+            let mut draft = draft;
+            draft.plan.budget = *budget;
+            match work {
+                Some(work) => Ok(start_from(snapshot, draft, work.clone(), snapshot.plan.replaces.clone())),
+                None => Ok(draft.stage(Common::Queued).event(Event::Resumed).done()),
+            }
+        }
         OptionEffect::StartFrom { commit, replaces } => {
             let mut draft = draft;
             draft.plan.feedback.push(answer_text(decision, &answer));
             Ok(start_from(snapshot, draft, commit.clone(), replaces.clone()))
+        }
+        OptionEffect::Join(how) => {
+            let draft = draft.stage(Common::Queued).event(Event::Resumed);
+            Ok(settle_conflict(draft, how).done())
+        }
+        OptionEffect::RetryLost => Ok(retry_lost(draft.stage(Common::Queued).event(Event::Retried)).done()),
+        OptionEffect::DropLost => {
+            let draft = draft.stage(Common::Queued).event(Event::Resumed);
+            Ok(drop_lost(draft, context).done())
         }
         OptionEffect::Revert => reverted(snapshot, draft, answer_text(decision, &answer)),
         OptionEffect::Cancel => cancelled(snapshot, draft, answer_text(decision, &answer)),
@@ -53,6 +81,7 @@ pub(super) fn resolve(snapshot: &Snapshot, answer: Answer, context: &Context) ->
 
 fn requeue(snapshot: &Snapshot, mut draft: Draft<'_>, decision: &Decision, answer: &Answer) -> Decided {
     draft.plan.feedback.push(answer_text(decision, answer));
+    draft.plan.phase_completed_at = None;
     let event = match snapshot.plan.stage.failure() {
         Some(_) => Event::Retried,
         None => Event::Resumed,
@@ -68,8 +97,11 @@ fn answer_text(decision: &Decision, answer: &Answer) -> String {
     }
 }
 
-/// `*/errored` and `apply/constrained` → the same phase, queued.
+/// `*/errored` and `apply/constrained` → the same phase, queued; one that waits for a rate limit no longer does.
 pub(super) fn retry(snapshot: &Snapshot, context: &Context) -> Result<Decided, Refusal> {
+    if let Some(hurried) = hurry(snapshot, context) {
+        return Ok(hurried);
+    }
     match snapshot.plan.stage.state() {
         State::Errored | State::Constrained => {}
         // Queued after a start: the retry, or what else frees a phase, was done before.
@@ -87,6 +119,12 @@ pub(super) fn retry(snapshot: &Snapshot, context: &Context) -> Result<Decided, R
         // Trying it anew is an answer of its own to a result that was sent back too often.
         (Some(_), Some(open)) if open.question.kind == DecisionKind::Validation => {
             draft.withdraw(Some(open), "the phase is tried anew")
+        }
+        (Some(_), Some(open))
+            if open.question.kind == DecisionKind::Subplans
+                && open.question.options.iter().any(|option| option.effect == OptionEffect::RetryLost) =>
+        {
+            retry_lost(draft.withdraw(Some(open), "the lost subplans are tried anew"))
         }
         (Some(decision), _) => {
             return Err(Refusal::Undecided { command: "retry", decision: decision.clone() });
@@ -106,6 +144,10 @@ fn reverted(snapshot: &Snapshot, mut draft: Draft<'_>, reason: String) -> Result
     let plan = &snapshot.plan;
     match (plan.stage.phase(), plan.stage.state()) {
         (Phase::Execute, State::Cancelled) => return Err(wrong_stage(snapshot, "revert")),
+        // Its result is its parent's: others may have begun with it, or it is about to land.
+        (Phase::Execute, State::Complete) | (Phase::Apply, _) if plan.place.is_some() => {
+            return Err(wrong_stage(snapshot, "revert"));
+        }
         (Phase::Execute, _) | (Phase::Apply, State::Constrained | State::Errored) => {}
         (Phase::Strategize, State::Queued) if plan.reversions > 0 => return Ok(Decided::Already),
         (Phase::Strategize | Phase::Apply, _) => return Err(wrong_stage(snapshot, "revert")),
@@ -122,6 +164,8 @@ fn reverted(snapshot: &Snapshot, mut draft: Draft<'_>, reason: String) -> Result
     draft.plan.work_from = None;
     draft.plan.take_up = None;
     draft.plan.choices = Vec::new();
+    let mut draft = wind_up(draft, "the plan went back to strategize");
+    draft.plan.fanout = None;
     draft.plan.feedback.push(reason.clone());
     let count = draft.plan.reversions;
     Ok(draft.enter(Phase::Strategize.queued()).event(Event::Reverted { reason, count }).done())
@@ -148,6 +192,7 @@ fn cancelled(snapshot: &Snapshot, mut draft: Draft<'_>, reason: String) -> Resul
         return Err(Refusal::IntentOpen);
     }
     draft.plan.take_up = None;
+    let draft = wind_up(draft, "the plan above it was cancelled");
     Ok(draft.stage(Common::Cancelled { reason: reason.clone() }).event(Event::Cancelled(reason)).done())
 }
 

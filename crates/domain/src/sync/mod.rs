@@ -6,5 +6,5 @@ mod sight;
 mod words;
 
 pub use outcome::{Clash, CommitLine, PinLine, Publishing, Standing, SyncOutcome, Uncommitted};
-pub use sight::{ClashStep, Edits, Footing, Publish, Relation, RemoteSight, Sight, Step, Unsent};
+pub use sight::{ClashStep, Footing, Publish, Relation, RemoteSight, Sight, Step, Unsent};
 pub use words::Divergence;

@@ -73,20 +73,11 @@ pub enum Relation {
     /// Only the branch has commits of its own.
     Ahead,
     /// Only the remote has commits of its own.
-    Behind(Edits),
+    Behind,
     /// Both have.
-    Diverged(Edits),
+    Diverged,
     /// The remote is at a tip of which it was decided that the branch replaces it.
     Replaced,
-}
-
-/// Whether the worktree has edits that are not committed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Edits {
-    /// It has none.
-    Absent,
-    /// It has some.
-    Present,
 }
 
 /// Whether a branch's own commits are to be sent.
@@ -130,9 +121,9 @@ pub enum Step {
     /// Send the branch, which the remote accepts only as a fast-forward.
     Push,
     /// Move the branch forward to the remote's commit, under whatever edits there are.
-    FastForward(Edits),
+    FastForward,
     /// Replay the branch's own commits, then the edits, on those of the remote.
-    Replay(Edits),
+    Replay,
     /// Send a commit that has the branch's content and both as its parents.
     Supersede,
 }
@@ -190,15 +181,15 @@ impl Sight {
             // Neither files nor index change by it.
             (Remote::Tip(Relation::Replaced), Publish::Yes | Publish::IfAlone, _) => Step::Supersede,
             (
-                Remote::Tip(Relation::Behind(_) | Relation::Diverged(_)),
+                Remote::Tip(Relation::Behind | Relation::Diverged),
                 Publish::Yes | Publish::IfAlone | Publish::No,
                 Some(lock),
             ) => Step::MidOperation { operation: lock.clone() },
-            (Remote::Tip(Relation::Behind(edits)), Publish::Yes | Publish::IfAlone | Publish::No, None) => {
-                Step::FastForward(edits)
+            (Remote::Tip(Relation::Behind), Publish::Yes | Publish::IfAlone | Publish::No, None) => {
+                Step::FastForward
             }
-            (Remote::Tip(Relation::Diverged(edits)), Publish::Yes | Publish::IfAlone | Publish::No, None) => {
-                Step::Replay(edits)
+            (Remote::Tip(Relation::Diverged), Publish::Yes | Publish::IfAlone | Publish::No, None) => {
+                Step::Replay
             }
         }
     }
@@ -224,7 +215,7 @@ impl crate::OnDivergence {
 
 #[cfg(test)]
 mod tests {
-    use super::{Edits, Footing, Publish, Relation, RemoteSight, Sight, Step, Unsent};
+    use super::{Footing, Publish, Relation, RemoteSight, Sight, Step, Unsent};
 
     fn footings() -> Vec<Footing> {
         let text = str::to_owned;
@@ -238,8 +229,7 @@ mod tests {
     }
 
     fn remotes() -> Vec<RemoteSight> {
-        let edits = [Edits::Absent, Edits::Present];
-        let mut all = vec![
+        vec![
             RemoteSight::NotConfigured,
             RemoteSight::Unreachable { reason: "away".to_owned() },
             RemoteSight::NoBranch(Unsent::Nothing),
@@ -248,10 +238,9 @@ mod tests {
             RemoteSight::Tip(Relation::Same),
             RemoteSight::Tip(Relation::Ahead),
             RemoteSight::Tip(Relation::Replaced),
-        ];
-        all.extend(edits.map(|edits| RemoteSight::Tip(Relation::Behind(edits))));
-        all.extend(edits.map(|edits| RemoteSight::Tip(Relation::Diverged(edits))));
-        all
+            RemoteSight::Tip(Relation::Behind),
+            RemoteSight::Tip(Relation::Diverged),
+        ]
     }
 
     fn all() -> Vec<Sight> {
@@ -267,7 +256,7 @@ mod tests {
     }
 
     fn moves_files(step: &Step) -> bool {
-        matches!(step, Step::FastForward(_) | Step::Replay(_))
+        matches!(step, Step::FastForward | Step::Replay)
     }
 
     fn sends(step: &Step) -> bool {
@@ -325,10 +314,8 @@ mod tests {
             assert_eq!(step(tip(Relation::Same), publish), Step::InSync);
             assert_eq!(step(RemoteSight::BranchDeleted, publish), Step::LeaveRemoteAbsent);
             assert_eq!(step(RemoteSight::NoBranch(Unsent::Nothing), publish), Step::LeaveRemoteAbsent);
-            for edits in [Edits::Absent, Edits::Present] {
-                assert_eq!(step(tip(Relation::Behind(edits)), publish), Step::FastForward(edits));
-                assert_eq!(step(tip(Relation::Diverged(edits)), publish), Step::Replay(edits));
-            }
+            assert_eq!(step(tip(Relation::Behind), publish), Step::FastForward);
+            assert_eq!(step(tip(Relation::Diverged), publish), Step::Replay);
         }
         let ahead = [RemoteSight::NoBranch(Unsent::Commits), tip(Relation::Ahead)];
         for remote in ahead {

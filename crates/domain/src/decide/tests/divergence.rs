@@ -143,14 +143,8 @@ fn a_divergence_that_is_gone_is_withdrawn_unless_commits_left_the_branch() {
 fn a_draft_by_hand_completes_strategize_as_an_agents_does() {
     let mut world = World::under("supervised");
     let drafted = |chosen: &str| {
-        let choice = Choice {
-            question: "how".into(),
-            chosen: chosen.into(),
-            alternatives: Vec::new(),
-            rationale: None,
-            confidence: None,
-        };
-        Command::Adopt { choices: vec![choice] }
+        let choice = Choice { question: "how".into(), chosen: chosen.into(), ..Choice::default() };
+        Command::Adopt { choices: vec![choice], fanout: None }
     };
     assert_eq!(world.give(drafted("by hand")), Seen::WrongStage, "there is no worktree yet");
     for say in [Say::Start, Say::Fail] {

@@ -17,6 +17,7 @@ fn asked_before(profile: &str) -> Vec<Phase> {
         let say = match (due(world.plan()), world.plan().stage.phase(), world.plan().stage.state()) {
             (Some(Effect::AdvanceToExecute), ..) => Say::ExecuteAlone,
             (Some(Effect::AdvanceToApply), ..) => Say::ApplyAlone,
+            (Some(Effect::Tend), ..) => unreachable!("a plan without pieces is not tended"),
             (Some(Effect::DrivePhase(_)), _, State::Queued) => Say::Start,
             (Some(Effect::DrivePhase(_)), Phase::Strategize, _) => Say::Strategized,
             (Some(Effect::DrivePhase(_)), _, _) => Say::Executed,

@@ -1,9 +1,11 @@
 //! Tests of the state machine: every stage against every command, random histories against a model, and
 //! single promises.
 
+mod budgets;
 mod claims;
 mod divergence;
 mod gates;
+mod limits;
 mod random;
 mod rounds;
 mod say;

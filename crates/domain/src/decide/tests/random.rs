@@ -10,8 +10,8 @@ use proptest::{prop_assert_eq, prop_oneof, proptest};
 use super::say::{Say, choice, start, violated};
 use super::world::{Seen, World, spec};
 use crate::{
-    Advance, Choice, Command, DecisionStatus, Phase, Plan, Profile, REVERSIONS_MAX, RunId, State, Timestamp,
-    due,
+    Advance, Choice, Command, DecisionStatus, POSTPONED_MAX, Phase, Plan, Profile, REVERSIONS_MAX, RunId,
+    State, Timestamp, due,
 };
 
 /// How a step deviates from what is due.
@@ -35,6 +35,8 @@ struct Model {
     rolled_back: bool,
     reversions: u32,
     revision: i64,
+    /// How often in a row a rate limit was met.
+    postponed: u32,
 }
 
 /// Which question is open.
@@ -60,6 +62,7 @@ impl Model {
             rolled_back: false,
             reversions: 0,
             revision: 1,
+            postponed: 0,
         }
     }
 
@@ -92,8 +95,23 @@ impl Model {
                 let again = self.asks == Some(Open::Paused);
                 to.becomes(State::Waiting, Some(Open::Paused)) && !again && !self.intent
             }
+            Say::Postpone => {
+                to.postponed += 1;
+                let often = self.postponed >= POSTPONED_MAX;
+                let (state, asks) =
+                    if often { (State::Waiting, Some(Open::Agent)) } else { (State::Queued, None) };
+                to.becomes(state, asks) && self.phase != Phase::Apply
+            }
+            Say::Exhaust => {
+                let open = self.state == State::Queued && self.asks.is_none();
+                to.becomes(State::Waiting, Some(Open::Agent))
+                    && self.phase != Phase::Apply
+                    && (open || self.state == State::Processing)
+            }
             Say::Reconcile => to.becomes(State::Queued, None) && self.asks == Some(Open::Paused),
             Say::RollBack => self.rolls_back(&mut to),
+            // A plan without pieces has nothing to tend, and one without a parent is called by nobody.
+            Say::Spawn | Say::Tend | Say::WoundUp | Say::Call | Say::Join => false,
             Say::Adopt => self.adopts(&mut to, gate(Phase::Execute)),
             Say::TakeOver => to.becomes(State::Queued, None) && self.state == State::Processing,
             Say::Approve => {
@@ -138,6 +156,10 @@ impl Model {
                 to.intent &= self.asks != Some(Open::LostTrack);
                 to.becomes(State::Cancelled, None) && self.asks.is_some() && !to.intent
             }
+            Say::Retry if self.state == State::Queued && self.postponed > 0 => {
+                to.postponed = 0;
+                true
+            }
             Say::Retry => to.becomes(State::Queued, None) && self.failed() && self.asks.is_none(),
             Say::Revert => self.reverts(&mut to),
             Say::Cancel => to.becomes(State::Cancelled, None) && !self.intent,
@@ -147,6 +169,11 @@ impl Model {
                 matches!(self.state, State::Queued | State::Complete) && self.asks.is_none()
             }
         };
+        // What ends a run in another way ends the count.
+        let goes_on = matches!(to.state, State::Queued | State::Processing) && to.phase == self.phase;
+        if !goes_on || say == Say::RollBack || say == Say::Revert {
+            to.postponed = 0;
+        }
         (allowed && done).then_some(to)
     }
 
@@ -212,8 +239,8 @@ impl Model {
 
 /// Says whether it is a report of a run.
 fn reports(say: Say) -> bool {
-    use Say::{Ask, Constrain, Executed, Fail, FailAsking, Intend, Land, Strategized};
-    matches!(say, Strategized | Executed | Fail | FailAsking | Ask | Intend | Land | Constrain)
+    use Say::{Ask, Constrain, Executed, Fail, FailAsking, Intend, Land, Postpone, Strategized};
+    matches!(say, Strategized | Executed | Fail | FailAsking | Ask | Intend | Land | Constrain | Postpone)
 }
 
 fn command(say: Say, twist: Twist, world: &World) -> Command {
@@ -328,6 +355,7 @@ proptest! {
             prop_assert_eq!(plan.revision, model.revision);
             prop_assert_eq!(plan.reversions, model.reversions);
             prop_assert_eq!(plan.intent.is_some(), model.intent);
+            prop_assert_eq!(plan.postponed.as_ref().map_or(0, |one| one.times), model.postponed);
             prop_assert_eq!(world.snapshot.pending.is_some(), model.asks.is_some());
             check_decision(&world);
             check_stored(plan);

@@ -2,9 +2,10 @@
 
 use super::world::World;
 use crate::{
-    Advance, Answer, Approval, Changes, Check, Choice, Clash, Command, CommitLine, Completion, DecisionId,
-    DecisionOption, Enforcement, ErrorClass, Failure, Finding, Intent, InvariantScope, Next, OnDivergence,
-    Phase, PinLine, Question, RunId, Start, SyncOutcome, TakeOverCause, Uncommitted,
+    Advance, Answer, Approval, Call, Changes, Check, Choice, Clash, Command, CommitLine, Completion,
+    DecisionId, DecisionOption, Enforcement, ErrorClass, Failure, Finding, Intent, InvariantScope, Met, Next,
+    OnDivergence, Phase, PinLine, Question, RateLimit, RunId, Start, SyncOutcome, TakeOverCause, Timestamp,
+    Uncommitted,
 };
 
 /// A way to mean a command. The order is the order of the columns in `table.rs`.
@@ -39,10 +40,17 @@ pub(super) enum Say {
     Adopt,
     Reconcile,
     RollBack,
+    Postpone,
+    Exhaust,
+    Spawn,
+    Tend,
+    WoundUp,
+    Call,
+    Join,
 }
 
 impl Say {
-    pub(super) const ALL: [Say; 29] = [
+    pub(super) const ALL: [Say; 36] = [
         Say::Start,
         Say::StartAgain,
         Say::Strategized,
@@ -72,6 +80,13 @@ impl Say {
         Say::Adopt,
         Say::Reconcile,
         Say::RollBack,
+        Say::Postpone,
+        Say::Exhaust,
+        Say::Spawn,
+        Say::Tend,
+        Say::WoundUp,
+        Say::Call,
+        Say::Join,
     ];
 
     /// Returns the samples of a command. A new command does not compile here until it has one.
@@ -87,6 +102,7 @@ impl Say {
                 OnDivergence::Recover => &[Say::Recover],
                 OnDivergence::Pause => &[Say::Pause],
             },
+            Command::Postpone(..) => &[Say::Postpone],
             Command::Reconcile => &[Say::Reconcile],
             Command::RollBack { .. } => &[Say::RollBack],
             Command::Adopt { .. } => &[Say::Adopt],
@@ -103,7 +119,13 @@ impl Say {
             Command::Revert { .. } => &[Say::Revert],
             Command::Cancel { .. } => &[Say::Cancel],
             Command::Prompt { .. } => &[Say::Prompt],
-            Command::HoldBack { .. } => &[Say::HoldBack],
+            Command::HoldBack(_) => &[Say::HoldBack],
+            Command::Exhaust { .. } => &[Say::Exhaust],
+            Command::Spawn(_) => &[Say::Spawn],
+            Command::Tend(_) => &[Say::Tend],
+            Command::WoundUp(_) => &[Say::WoundUp],
+            Command::Call(_) => &[Say::Call],
+            Command::Join { .. } => &[Say::Join],
         }
     }
 
@@ -117,7 +139,9 @@ impl Say {
         match self {
             Say::Start => start(world.fresh_run(), nothing(world)),
             Say::StartAgain => start(run, nothing(world)),
-            Say::Strategized => Command::Complete(run, Completion::Strategized { choices: vec![choice()] }),
+            Say::Strategized => {
+                Command::Complete(run, Completion::Strategized { choices: vec![choice()], fanout: None })
+            }
             Say::Executed => Command::Complete(
                 run,
                 Completion::Executed { head: "head".into(), validations: Vec::new(), reviews: Vec::new() },
@@ -127,9 +151,10 @@ impl Say {
             Say::Ask => Command::Ask(run, Question::from_agent("Tabs?".into(), Vec::new())),
             Say::Recover => diverge(&recovered("refs/drydock/pin/a/1")),
             Say::Pause => diverge(&unreconciled("refs/drydock/pin/a/2")),
+            Say::Postpone => Command::Postpone(run, limit(None)),
             Say::Reconcile => Command::Reconcile,
             Say::RollBack => Command::RollBack { commit: "snapshot".into() },
-            Say::Adopt => Command::Adopt { choices: vec![adopted()] },
+            Say::Adopt => Command::Adopt { choices: vec![adopted()], fanout: None },
             Say::TakeOver => Command::TakeOver(TakeOverCause::OwnerGone),
             Say::Approve => Command::Approve { note: None },
             Say::Execute => advance(Next::Execute, Approval::Person { note: None }),
@@ -146,7 +171,13 @@ impl Say {
             Say::Revert => Command::Revert { reason: "another way".into() },
             Say::Cancel => Command::Cancel { reason: "enough".into() },
             Say::Prompt => Command::Prompt { text: "mind the tests".into() },
-            Say::HoldBack => Command::HoldBack { reason: "the repository is gone".into() },
+            Say::HoldBack => Command::HoldBack(Met::Obstacle("the repository is gone".into())),
+            Say::Exhaust => Command::Exhaust { run: Some(run), work: None },
+            Say::Spawn => Command::Spawn(Vec::new()),
+            Say::Tend => Command::Tend(Vec::new()),
+            Say::WoundUp => Command::WoundUp(Vec::new()),
+            Say::Call => Command::Call(Call { base: "base".into(), from: None }),
+            Say::Join => Command::Join { commit: "joined".into() },
         }
     }
 }
@@ -183,6 +214,11 @@ pub(super) fn failure(class: ErrorClass) -> Failure {
 /// Returns the question whether a landing happened.
 pub(super) fn lost_track() -> Question {
     Question::apply_outcome("main", "base", "merged")
+}
+
+/// Returns a rate limit of the writer.
+pub(super) fn limit(resets: Option<Timestamp>) -> RateLimit {
+    RateLimit { agent: "writer".into(), resets, work: None }
 }
 
 pub(super) fn diverge(outcome: &SyncOutcome) -> Command {
@@ -248,6 +284,7 @@ pub(super) fn choice() -> Choice {
         alternatives: vec!["cleverly".into()],
         rationale: None,
         confidence: Some(0.3),
+        ..Choice::default()
     }
 }
 

@@ -15,46 +15,48 @@ use crate::{Complete, Phase, Progress, Settled, Stage, State};
 #[rustfmt::skip]
 const TABLE: &[(&str, &[Say], &str)] = &[
     //                         start    complete  fail     diverge  takeover execute  apply    intend         answer   retry
-    //                            again     (E)       ask  ask   pause  approve  alone    alone   forgo land constrain  last  revert cancel prompt holdback adopt reconcile rollback
-    ("auto",   &[],             "Sp Sp  ~  ~   ~  ~  ~   Se Sw  =  =   !  !  !  !   ~  =  ~  ~   c  c   !  !  Sx Sq  Sq  !  =  !"),
-    ("manual", &[],             "?  ?   ~  ~   ~  ~  ~   Se Sw  =  Sq  !  !  !  !   ~  =  ~  ~   Sq Sx  !  !  Sx Sq  =  ?  =  !"),
-    ("auto",   TAKEN_OVER,      "Sp ~   !  !   !  !  !   Se Sw  =  =   !  !  !  !   !  =  !  !   c  c   =  !  Sx Sq  Sq  Sc =  !"),
-    ("auto",   REVERTED,        "Sp ~   !  !   !  !  !   Se Sw  =  =   !  !  !  !   !  =  !  !   c  c   !  =  Sx Sq  Sq  !  =  !"),
-    ("auto",   STRATEGIZING,    "!  =   Sc !   Se Se Sw  Se Sw  Sq =   !  !  !  !   !  =  !  !   c  c   !  !  Sx Sp  !  !  !  !"),
-    ("auto",   S_ASKED,         "?  ?   !  !   !  !  =   Se Sw  ?  ?   ?  ?  ?  ?   !  =  !  !   Sq Sx  !  !  Sx Sw  !  ?  ?  !"),
-    ("auto",   S_FAILED,        "!  !   !  !   =  !  !   Se Sw  !  !   !  !  !  !   !  =  !  !   c  c   Sq !  Sx Se  !  Sc !  !"),
-    ("auto",   S_DIVERGED,      "!  !   !  !   =  ?  !   =  Sw  !  !   !  !  !  !   !  =  !  !   Sq Sx  ?  !  Sx Se  !  ?  ?  !"),
-    ("auto",   S_PAUSED,        "?  ?   !  !   !  !  ?   Se =   ?  ?   ?  ?  ?  ?   !  =  !  !   Sq Sx  !  !  Sx Sw  !  ?  Sq  !"),
-    ("auto",   STRATEGIZED,     "!  !   =  !   !  !  !   Se Sw  !  !   Eq Eq !  !   !  =  !  !   c  c   !  !  Sx Sc  Sc  Sc !  !"),
-    ("manual", M_STRATEGIZED,   "!  !   =  !   !  !  !   Se Sw  !  !   Eq ?  !  !   !  =  !  !   !  Sx  !  !  Sx Sc  =  Sc !  !"),
-    ("auto",   S_CANCELLED,     "!  !   !  !   !  !  !   !  !   !  !   !  !  !  !   !  =  !  !   c  c   !  !  =  !  !  !  !  !"),
+    //                            again     (E)       ask  ask   pause  approve  alone    alone   forgo land constrain  last  revert cancel prompt holdback adopt reconcile rollback postpone exhaust spawn tend woundup call join
+    ("auto",   &[],             "Sp Sp  ~  ~   ~  ~  ~   Se Sw  =  =   !  !  !  !   ~  =  ~  ~   c  c   !  !  Sx Sq  Sq  !  =  !  ~  Sw  !  !  =  !  !"),
+    ("manual", &[],             "?  ?   ~  ~   ~  ~  ~   Se Sw  =  Sq  !  !  !  !   ~  =  ~  ~   Sq Sx  !  !  Sx Sq  =  ?  =  !  ~  ?  !  !  =  !  !"),
+    ("auto",   TAKEN_OVER,      "Sp ~   !  !   !  !  !   Se Sw  =  =   !  !  !  !   !  =  !  !   c  c   =  !  Sx Sq  Sq  Sc =  !  !  Sw  !  !  =  !  !"),
+    ("auto",   POSTPONED,       "Sp ~   !  !   !  !  !   Se Sw  =  =   !  !  !  !   !  =  !  !   c  c   Sq !  Sx Sq  Sq  Sc =  !  =  Sw  !  !  =  !  !"),
+    ("auto",   REVERTED,        "Sp ~   !  !   !  !  !   Se Sw  =  =   !  !  !  !   !  =  !  !   c  c   !  =  Sx Sq  Sq  !  =  !  !  Sw  !  !  =  !  !"),
+    ("auto",   STRATEGIZING,    "!  =   Sc !   Se Se Sw  Se Sw  Sq =   !  !  !  !   !  =  !  !   c  c   !  !  Sx Sp  !  !  !  !  Sq  Sw  !  !  =  !  !"),
+    ("auto",   S_ASKED,         "?  ?   !  !   !  !  =   Se Sw  ?  ?   ?  ?  ?  ?   !  =  !  !   Sq Sx  !  !  Sx Sw  !  ?  ?  !  !  ?  !  !  =  !  !"),
+    ("auto",   S_FAILED,        "!  !   !  !   =  !  !   Se Sw  !  !   !  !  !  !   !  =  !  !   c  c   Sq !  Sx Se  !  Sc !  !  !  !  !  !  =  !  !"),
+    ("auto",   S_DIVERGED,      "!  !   !  !   =  ?  !   =  Sw  !  !   !  !  !  !   !  =  !  !   Sq Sx  ?  !  Sx Se  !  ?  ?  !  !  !  !  !  =  !  !"),
+    ("auto",   S_PAUSED,        "?  ?   !  !   !  !  ?   Se =   ?  ?   ?  ?  ?  ?   !  =  !  !   Sq Sx  !  !  Sx Sw  !  ?  Sq  !  !  ?  !  !  =  !  !"),
+    ("auto",   STRATEGIZED,     "!  !   =  !   !  !  !   Se Sw  !  !   Eq Eq !  !   !  =  !  !   c  c   !  !  Sx Sc  Sc  Sc !  !  !  !  !  !  =  !  !"),
+    ("manual", M_STRATEGIZED,   "!  !   =  !   !  !  !   Se Sw  !  !   Eq ?  !  !   !  =  !  !   !  Sx  !  !  Sx Sc  =  Sc !  !  !  !  !  !  =  !  !"),
+    ("auto",   S_CANCELLED,     "!  !   !  !   !  !  !   !  !   !  !   !  !  !  !   !  =  !  !   c  c   !  !  =  !  !  !  !  !  !  !  !  !  =  !  !"),
 
-    ("auto",   E_QUEUED,        "Ep ~   !  !   !  !  !   Ee Ew  =  =   =  =  !  !   !  =  !  !   c  c   !  Sq Ex Eq  Eq  !  =  Eq"),
-    ("auto",   EXECUTING,       "!  =   !  Ec  Ee Ee Ew  Ee Ew  Eq =   =  =  !  !   !  =  !  !   c  c   !  Sq Ex Ep  !  !  !  !"),
-    ("auto",   E_ASKED,         "?  ?   !  !   !  !  =   Ee Ew  ?  ?   ?  ?  ?  ?   !  =  !  !   Eq Ex  !  Sq Ex Ew  !  !  ?  Eq"),
-    ("auto",   E_FAILED,        "!  !   !  !   =  !  !   Ee Ew  !  !   !  !  !  !   !  =  !  !   c  c   Eq Sq Ex Ee  !  !  !  Eq"),
-    ("auto",   E_DIVERGED,      "!  !   !  !   =  ?  !   =  Ew  !  !   !  !  !  !   !  =  !  !   Eq Ex  ?  Sq Ex Ee  !  !  ?  ?"),
-    ("auto",   E_PAUSED,        "?  ?   !  !   !  !  ?   Ee =   ?  ?   ?  ?  ?  ?   !  =  !  !   Eq Ex  !  Sq Ex Ew  !  !  Eq  ?"),
-    ("auto",   EXECUTED,        "!  !   !  =   !  !  !   Ee Ew  !  !   =  =  Aq Aq  !  =  !  !   c  c   !  Sq Ex Ec  Ec  !  !  Eq"),
-    ("manual", M_EXECUTED,      "!  !   !  =   !  !  !   Ee Ew  !  !   =  =  Aq ?   !  =  !  !   !  Ex  !  Sq Ex Ec  =  !  !  Eq"),
-    ("auto",   E_CANCELLED,     "!  !   !  !   !  !  !   !  !   !  !   !  !  !  !   !  =  !  !   c  c   !  !  =  !  !  !  !  !"),
+    ("auto",   E_QUEUED,        "Ep ~   !  !   !  !  !   Ee Ew  =  =   =  =  !  !   !  =  !  !   c  c   !  Sq Ex Eq  Eq  !  =  Eq  !  Ew  !  !  =  !  !"),
+    ("auto",   EXECUTING,       "!  =   !  Ec  Ee Ee Ew  Ee Ew  Eq =   =  =  !  !   !  =  !  !   c  c   !  Sq Ex Ep  !  !  !  !  Eq  Ew  !  !  =  !  !"),
+    ("auto",   E_ASKED,         "?  ?   !  !   !  !  =   Ee Ew  ?  ?   ?  ?  ?  ?   !  =  !  !   Eq Ex  !  Sq Ex Ew  !  !  ?  Eq  !  ?  !  !  =  !  !"),
+    ("auto",   E_FAILED,        "!  !   !  !   =  !  !   Ee Ew  !  !   !  !  !  !   !  =  !  !   c  c   Eq Sq Ex Ee  !  !  !  Eq  !  !  !  !  =  !  !"),
+    ("auto",   E_DIVERGED,      "!  !   !  !   =  ?  !   =  Ew  !  !   !  !  !  !   !  =  !  !   Eq Ex  ?  Sq Ex Ee  !  !  ?  ?  !  !  !  !  =  !  !"),
+    ("auto",   E_PAUSED,        "?  ?   !  !   !  !  ?   Ee =   ?  ?   ?  ?  ?  ?   !  =  !  !   Eq Ex  !  Sq Ex Ew  !  !  Eq  ?  !  ?  !  !  =  !  !"),
+    ("auto",   EXECUTED,        "!  !   !  =   !  !  !   Ee Ew  !  !   =  =  Aq Aq  !  =  !  !   c  c   !  Sq Ex Ec  Ec  !  !  Eq  !  !  !  !  =  !  !"),
+    ("manual", M_EXECUTED,      "!  !   !  =   !  !  !   Ee Ew  !  !   =  =  Aq ?   !  =  !  !   !  Ex  !  Sq Ex Ec  =  !  !  Eq  !  !  !  !  =  !  !"),
+    ("auto",   E_CANCELLED,     "!  !   !  !   !  !  !   !  !   !  !   !  !  !  !   !  =  !  !   c  c   !  !  =  !  !  !  !  !  !  !  !  !  =  !  !"),
 
-    ("auto",   A_QUEUED,        "Ap ~   !  !   !  !  !   Ae Aw  =  =   !  !  =  =   !  =  !  !   c  c   !  !  Ax Aq  Aq  !  =  Eq"),
-    ("auto",   APPLYING,        "!  =   !  !   Ae Ae Aw  Ae Aw  Aq =   !  !  =  =   Ap =  !  Ak  c  c   !  !  Ax Ap  !  !  !  !"),
-    ("auto",   INTENDED,        "!  =   !  !   Ae Ae Aw  i  i   Aq =   !  !  =  =   =  Ap Aa i   c  c   !  !  i  Ap  !  !  !  !"),
-    ("auto",   I_TAKEN_OVER,    "Ap ~   !  !   !  !  !   i  i   =  =   !  !  =  =   !  Aq !  !   c  c   =  !  i  Aq  Aq  !  =  i"),
-    ("auto",   A_ASKED,         "?  ?   !  !   !  !  =   Ae Aw  ?  ?   ?  ?  ?  ?   !  =  !  !   Aq Ax  !  !  Ax Aw  !  !  ?  Eq"),
-    ("auto",   A_FAILED,        "!  !   !  !   =  !  !   Ae Aw  !  !   !  !  !  !   !  =  !  !   c  c   Aq Sq Ax Ae  !  !  !  Eq"),
-    ("auto",   A_DIVERGED,      "!  !   !  !   =  ?  !   =  Aw  !  !   !  !  !  !   !  =  !  !   Eq Ax  ?  Sq Ax Ae  !  !  ?  ?"),
-    ("auto",   A_PAUSED,        "?  ?   !  !   !  !  ?   Ae =   ?  ?   ?  ?  ?  ?   !  =  !  !   Eq Ax  !  !  Ax Aw  !  !  Aq  ?"),
-    ("auto",   I_LOST_TRACK,    "!  !   !  !   =  =  !   i  i   !  !   !  !  !  !   !  Ae !  !   Aq Ax  ?  i  i  Ae  !  !  ?  i"),
-    ("auto",   CONSTRAINED,     "!  !   !  !   !  !  !   Ae Aw  !  !   !  !  !  !   !  =  !  =   c  c   Aq Sq Ax Ak  !  !  !  Eq"),
-    ("auto",   APPLIED,         "!  !   !  !   !  !  !   !  !   !  !   !  !  !  !   !  =  =  !   c  c   !  !  !  !  !  !  !  !"),
-    ("auto",   A_CANCELLED,     "!  !   !  !   !  !  !   !  !   !  !   !  !  !  !   !  =  !  !   c  c   !  !  =  !  !  !  !  !"),
+    ("auto",   A_QUEUED,        "Ap ~   !  !   !  !  !   Ae Aw  =  =   !  !  =  =   !  =  !  !   c  c   !  !  Ax Aq  Aq  !  =  Eq  !  !  !  !  =  !  !"),
+    ("auto",   APPLYING,        "!  =   !  !   Ae Ae Aw  Ae Aw  Aq =   !  !  =  =   Ap =  !  Ak  c  c   !  !  Ax Ap  !  !  !  !  !  !  !  !  =  !  !"),
+    ("auto",   INTENDED,        "!  =   !  !   Ae Ae Aw  i  i   Aq =   !  !  =  =   =  Ap Aa i   c  c   !  !  i  Ap  !  !  !  !  !  !  !  !  =  !  !"),
+    ("auto",   I_TAKEN_OVER,    "Ap ~   !  !   !  !  !   i  i   =  =   !  !  =  =   !  Aq !  !   c  c   =  !  i  Aq  Aq  !  =  i  !  !  !  !  =  !  !"),
+    ("auto",   A_ASKED,         "?  ?   !  !   !  !  =   Ae Aw  ?  ?   ?  ?  ?  ?   !  =  !  !   Aq Ax  !  !  Ax Aw  !  !  ?  Eq  !  !  !  !  =  !  !"),
+    ("auto",   A_FAILED,        "!  !   !  !   =  !  !   Ae Aw  !  !   !  !  !  !   !  =  !  !   c  c   Aq Sq Ax Ae  !  !  !  Eq  !  !  !  !  =  !  !"),
+    ("auto",   A_DIVERGED,      "!  !   !  !   =  ?  !   =  Aw  !  !   !  !  !  !   !  =  !  !   Eq Ax  ?  Sq Ax Ae  !  !  ?  ?  !  !  !  !  =  !  !"),
+    ("auto",   A_PAUSED,        "?  ?   !  !   !  !  ?   Ae =   ?  ?   ?  ?  ?  ?   !  =  !  !   Eq Ax  !  !  Ax Aw  !  !  Aq  ?  !  !  !  !  =  !  !"),
+    ("auto",   I_LOST_TRACK,    "!  !   !  !   =  =  !   i  i   !  !   !  !  !  !   !  Ae !  !   Aq Ax  ?  i  i  Ae  !  !  ?  i  !  !  !  !  =  !  !"),
+    ("auto",   CONSTRAINED,     "!  !   !  !   !  !  !   Ae Aw  !  !   !  !  !  !   !  =  !  =   c  c   Aq Sq Ax Ak  !  !  !  Eq  !  !  !  !  =  !  !"),
+    ("auto",   APPLIED,         "!  !   !  !   !  !  !   !  !   !  !   !  !  !  !   !  =  =  !   c  c   !  !  !  !  !  !  !  !  !  !  !  !  =  !  !"),
+    ("auto",   A_CANCELLED,     "!  !   !  !   !  !  !   !  !   !  !   !  !  !  !   !  =  !  !   c  c   !  !  =  !  !  !  !  !  !  !  !  !  =  !  !"),
 ];
 
 const STRATEGIZING: &[Say] = &[Say::Start];
 const TAKEN_OVER: &[Say] = &[Say::Start, Say::TakeOver];
+const POSTPONED: &[Say] = &[Say::Start, Say::Postpone];
 const REVERTED: &[Say] = &[Say::Start, Say::Strategized, Say::Execute, Say::Revert];
 const S_ASKED: &[Say] = &[Say::Start, Say::Ask];
 const S_FAILED: &[Say] = &[Say::Start, Say::Fail];

@@ -4,8 +4,9 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    AgentRoles, Command, Context, Decided, Decision, DecisionChange, DecisionId, NewPlan, Phase, Plan,
-    PlanId, Profile, Refusal, RunId, Snapshot, Spec, State, Timestamp, Transition, create, decide,
+    AgentRoles, Budget, Command, Context, Decided, Decision, DecisionChange, DecisionId, NewPlan, Phase,
+    Plan, PlanId, Profile, Refusal, RunId, Snapshot, Spec, Spent, State, Timestamp, Transition, create,
+    decide,
 };
 
 /// A plan, and the records of all its decisions.
@@ -14,6 +15,8 @@ pub(super) struct World {
     open: BTreeMap<DecisionId, Decision>,
     closed: Vec<DecisionId>,
     ticks: i64,
+    /// What the run says that it used.
+    pub(super) spent: Option<(RunId, Spent)>,
 }
 
 /// What a command came to, without its data.
@@ -28,6 +31,7 @@ pub(super) enum Seen {
     DecisionClosed,
     UnknownOption,
     NothingChanged,
+    BudgetSpent,
     Unvalidated,
     Unreviewed,
     TooManyReversions,
@@ -45,7 +49,7 @@ impl World {
         let new = NewPlan { id: PlanId::from_random(1), spec, base_commit: "base".to_owned() };
         let made = create(new, &context(1));
         let snapshot = Snapshot { plan: made.plan().clone(), pending: None };
-        let mut world = World { snapshot, open: BTreeMap::new(), closed: Vec::new(), ticks: 1 };
+        let mut world = World { snapshot, open: BTreeMap::new(), closed: Vec::new(), ticks: 1, spent: None };
         world.commit(made);
         world
     }
@@ -88,7 +92,7 @@ impl World {
     /// Gives a command and commits nothing.
     pub(super) fn judge(&mut self, command: Command) -> Result<Decided, Refusal> {
         self.ticks += 1;
-        let context = context(self.ticks);
+        let context = Context { spent: self.spent.clone(), ..context(self.ticks) };
         let answer = decide(&self.snapshot, command.clone(), &context);
         assert_eq!(answer, decide(&self.snapshot, command, &context), "the same question, another answer");
         answer
@@ -128,10 +132,12 @@ impl From<&Refusal> for Seen {
             Refusal::DecisionClosed(_) => Seen::DecisionClosed,
             Refusal::UnknownOption { .. } => Seen::UnknownOption,
             Refusal::NothingChanged => Seen::NothingChanged,
+            Refusal::BudgetSpent { .. } => Seen::BudgetSpent,
             Refusal::Unreviewed(_) => Seen::Unreviewed,
             Refusal::Unvalidated(_) => Seen::Unvalidated,
             Refusal::TooManyReversions { .. } => Seen::TooManyReversions,
             Refusal::IntentOpen => Seen::IntentOpen,
+            Refusal::NotCalled { .. } | Refusal::SubplansOpen => Seen::WrongStage,
         }
     }
 }
@@ -149,6 +155,7 @@ pub(super) fn spec(profile: &str) -> Spec {
         validations: Vec::new(),
         invariants: Vec::new(),
         allow_empty: false,
+        budget: Budget::UNLIMITED,
     }
 }
 
@@ -157,6 +164,7 @@ fn context(ticks: i64) -> Context {
         now: Timestamp::from_micros(ticks),
         by: "ada".to_owned(),
         via: "a test".to_owned(),
+        spent: None,
         fresh_decision: DecisionId::from_random(ticks as u128),
     }
 }

@@ -1,0 +1,415 @@
+//! What a plan may use, and what it has used: tokens, money, time and tool calls. Small values and nothing else, so that a
+//! part of one can be handed on. Money is counted in millionths of a US dollar, never in fractions.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::num::NonZeroU32;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// What a plan may use; what is not named has no limit.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Budget {
+    /// Tokens of the models behind its agents.
+    pub tokens: Option<u64>,
+    /// Money, in millionths of a US dollar.
+    pub cost_micros: Option<u64>,
+    /// Time in which its runs go on.
+    pub wall_ms: Option<u64>,
+    /// Uses of tools by its agents.
+    pub tool_calls: Option<u64>,
+}
+
+/// What was used.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Spent {
+    /// Tokens.
+    pub tokens: u64,
+    /// Money, in millionths of a US dollar.
+    pub cost_micros: u64,
+    /// Time.
+    pub wall_ms: u64,
+    /// Uses of tools.
+    pub tool_calls: u64,
+}
+
+impl Budget {
+    /// No limit at all.
+    pub const UNLIMITED: Budget = Budget { tokens: None, cost_micros: None, wall_ms: None, tool_calls: None };
+
+    /// Says whether nothing is limited.
+    pub fn is_unlimited(&self) -> bool {
+        *self == Budget::UNLIMITED
+    }
+
+    /// Returns the budget that keeps both.
+    #[must_use]
+    pub fn smallest(self, other: Budget) -> Budget {
+        let less = |one: Option<u64>, two: Option<u64>| match (one, two) {
+            (Some(one), Some(two)) => Some(one.min(two)),
+            (one, two) => one.or(two),
+        };
+        self.with(other, less)
+    }
+
+    /// Returns what is left after this was used; never less than nothing.
+    #[must_use]
+    pub fn left(self, spent: Spent) -> Budget {
+        self.with(spent.into(), |limit, used| Some(limit?.saturating_sub(used.unwrap_or(0))))
+    }
+
+    /// Returns one of so many equal parts of what is left, to hand on.
+    #[must_use]
+    pub fn share(self, spent: Spent, parts: NonZeroU32) -> Budget {
+        self.left(spent).with(Budget::UNLIMITED, |left, _| Some(left? / u64::from(parts.get())))
+    }
+
+    /// Returns the budget after it was raised by as much again as `by`, where it is used up: at least that much is left.
+    #[must_use]
+    pub fn raised(self, by: Budget, spent: Spent) -> Budget {
+        let spent = Budget::from(spent);
+        let more = |limit: Option<u64>, used: Option<u64>, by: Option<u64>| {
+            let (limit, used) = (limit?, used.unwrap_or(0));
+            Some(if used < limit { limit } else { used.saturating_add(by.unwrap_or(limit).max(1)) })
+        };
+        Budget {
+            tokens: more(self.tokens, spent.tokens, by.tokens),
+            cost_micros: more(self.cost_micros, spent.cost_micros, by.cost_micros),
+            wall_ms: more(self.wall_ms, spent.wall_ms, by.wall_ms),
+            tool_calls: more(self.tool_calls, spent.tool_calls, by.tool_calls),
+        }
+    }
+
+    /// Returns what is used up, each with what was used and what the limit is, to be read.
+    pub fn used_up(self, spent: Spent) -> Vec<String> {
+        let over = |limit: Option<u64>, used: u64, said: &dyn Fn(u64) -> String| {
+            let limit = limit.filter(|limit| used >= *limit)?;
+            Some(format!("{} of {}", said(used), said(limit)))
+        };
+        [
+            over(self.tokens, spent.tokens, &|number| format!("{number} tokens")),
+            over(self.cost_micros, spent.cost_micros, &|micros| format!("{} USD", dollars(micros))),
+            over(self.wall_ms, spent.wall_ms, &|ms| span(ms)),
+            over(self.tool_calls, spent.tool_calls, &|number| format!("{number} tool calls")),
+        ]
+        .into_iter()
+        .flatten()
+        .collect()
+    }
+
+    fn with(self, other: Budget, join: impl Fn(Option<u64>, Option<u64>) -> Option<u64>) -> Budget {
+        Budget {
+            tokens: join(self.tokens, other.tokens),
+            cost_micros: join(self.cost_micros, other.cost_micros),
+            wall_ms: join(self.wall_ms, other.wall_ms),
+            tool_calls: join(self.tool_calls, other.tool_calls),
+        }
+    }
+
+    /// Sets one part from text, as a person writes it.
+    fn set(&mut self, name: &str, text: &str) -> Result<(), BudgetError> {
+        let wrong = |how: &str| BudgetError(format!("budget: {name}={text}: {how}"));
+        let (place, value) = match name {
+            "tokens" => (&mut self.tokens, count(text)),
+            "tool_calls" => (&mut self.tool_calls, count(text)),
+            "cost" => (&mut self.cost_micros, micros(text)),
+            "wall" => (&mut self.wall_ms, span_ms(text)),
+            _ => return Err(wrong("there are tokens, cost, wall and tool_calls")),
+        };
+        let how = match name {
+            "cost" => "write US dollars, such as 1.50",
+            "wall" => "write a whole number and a unit, such as 90s, 30m or 2h",
+            _ => "write a whole number, such as 50, 200k or 2M",
+        };
+        match value {
+            Some(0) => Err(wrong("a budget lets something be done; leave it out to set no limit")),
+            Some(_) if place.is_some() => Err(wrong("it is given twice")),
+            Some(value) => {
+                *place = Some(value);
+                Ok(())
+            }
+            None => Err(wrong(how)),
+        }
+    }
+}
+
+/// A budget as it stands in a file: `{ tokens = 200000, cost = "1.50", wall = "30m", tool_calls = 50 }`, or some of it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+pub struct WrittenBudget(BTreeMap<String, Amount>);
+
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(untagged, expecting = "a budget has whole numbers, and texts such as \"1.50\" or \"30m\"")]
+enum Amount {
+    Number(u64),
+    Text(String),
+}
+
+impl WrittenBudget {
+    /// Returns what it says, or what is wrong with it.
+    pub fn read(&self) -> Result<Budget, BudgetError> {
+        let mut budget = Budget::default();
+        for (name, amount) in &self.0 {
+            match amount {
+                Amount::Number(number) => budget.set(name, &number.to_string())?,
+                Amount::Text(text) => budget.set(name, text)?,
+            }
+        }
+        Ok(budget)
+    }
+}
+
+/// Why a budget cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct BudgetError(String);
+
+impl FromStr for Budget {
+    type Err = BudgetError;
+
+    /// Reads `tokens=200k,cost=1.50,wall=30m,tool_calls=50`, or some of it.
+    fn from_str(text: &str) -> Result<Budget, BudgetError> {
+        let mut budget = Budget::default();
+        for part in text.split(',').map(str::trim) {
+            let Some((name, value)) = part.split_once('=') else {
+                let how = "write it as tokens=200k,cost=1.50,wall=30m,tool_calls=50, or some of it";
+                return Err(BudgetError(format!("budget: {part:?}: {how}")));
+            };
+            budget.set(name.trim(), value.trim())?;
+        }
+        Ok(budget)
+    }
+}
+
+impl Spent {
+    /// Returns both together.
+    #[must_use]
+    pub fn plus(self, other: Spent) -> Spent {
+        Spent {
+            tokens: self.tokens.saturating_add(other.tokens),
+            cost_micros: self.cost_micros.saturating_add(other.cost_micros),
+            wall_ms: self.wall_ms.saturating_add(other.wall_ms),
+            tool_calls: self.tool_calls.saturating_add(other.tool_calls),
+        }
+    }
+
+    /// Returns the more of each: two reports of the same run, of which one may be older.
+    #[must_use]
+    pub fn at_least(self, other: Spent) -> Spent {
+        Spent {
+            tokens: self.tokens.max(other.tokens),
+            cost_micros: self.cost_micros.max(other.cost_micros),
+            wall_ms: self.wall_ms.max(other.wall_ms),
+            tool_calls: self.tool_calls.max(other.tool_calls),
+        }
+    }
+}
+
+impl From<Spent> for Budget {
+    fn from(spent: Spent) -> Budget {
+        Budget {
+            tokens: Some(spent.tokens),
+            cost_micros: Some(spent.cost_micros),
+            wall_ms: Some(spent.wall_ms),
+            tool_calls: Some(spent.tool_calls),
+        }
+    }
+}
+
+/// Writes only what is limited, as a person would write it.
+impl fmt::Display for Budget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let parts = [
+            self.tokens.map(|tokens| format!("tokens={tokens}")),
+            self.cost_micros.map(|micros| format!("cost={}", dollars(micros))),
+            self.wall_ms.map(|ms| format!("wall={}", span(ms))),
+            self.tool_calls.map(|calls| format!("tool_calls={calls}")),
+        ];
+        f.write_str(&parts.into_iter().flatten().collect::<Vec<_>>().join(","))
+    }
+}
+
+/// Returns an amount of money as text: dollars and at least two digits of cents.
+pub fn dollars(micros: u64) -> String {
+    let (whole, part) = (micros / 1_000_000, format!("{:06}", micros % 1_000_000));
+    let shown = part.trim_end_matches('0').len().max(2);
+    format!("{whole}.{}", &part[..shown])
+}
+
+/// Reads an amount of money in dollars, exactly; nothing when it is none, or finer than a millionth.
+pub fn micros(text: &str) -> Option<u64> {
+    let (whole, part) = text.split_once('.').unwrap_or((text, ""));
+    let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    if whole.is_empty() || part.len() > 6 || !digits(whole) || !digits(part) {
+        return None;
+    }
+    let part: u64 = format!("{part:0<6}").parse().ok()?;
+    whole.parse::<u64>().ok()?.checked_mul(1_000_000)?.checked_add(part)
+}
+
+fn count(text: &str) -> Option<u64> {
+    let (digits, unit) = match text.strip_suffix(['k', 'K']) {
+        Some(digits) => (digits, 1_000),
+        None => text.strip_suffix('M').map_or((text, 1), |digits| (digits, 1_000_000)),
+    };
+    digits.parse::<u64>().ok()?.checked_mul(unit)
+}
+
+fn span_ms(text: &str) -> Option<u64> {
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let unit_ms = match &text[digits..] {
+        "ms" => 1,
+        "s" => 1_000,
+        "m" => 60_000,
+        "h" => 3_600_000,
+        _ => return None,
+    };
+    text[..digits].parse::<u64>().ok()?.checked_mul(unit_ms)
+}
+
+/// Returns a span of time in the largest unit that is exact, or in seconds.
+fn span(ms: u64) -> String {
+    match ms {
+        ms if ms > 0 && ms % 3_600_000 == 0 => format!("{}h", ms / 3_600_000),
+        ms if ms > 0 && ms % 60_000 == 0 => format!("{}m", ms / 60_000),
+        ms if ms >= 1_000 => format!("{}s", ms / 1_000),
+        ms => format!("{ms}ms"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::{ProptestConfig, Strategy, any, prop};
+    use proptest::{prop_assert, prop_assert_eq, proptest};
+
+    fn budget(text: &str) -> Budget {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn a_budget_is_read_as_people_write_it() {
+        let read = budget("tokens=200k, cost=1.5,wall=30m,tool_calls=50");
+        let full = Budget {
+            tokens: Some(200_000),
+            cost_micros: Some(1_500_000),
+            wall_ms: Some(1_800_000),
+            tool_calls: Some(50),
+        };
+        assert_eq!(read, full);
+        assert_eq!(read.to_string(), "tokens=200000,cost=1.50,wall=30m,tool_calls=50");
+        for (text, reason) in [
+            ("", "write it as"),
+            ("tokens", "write it as"),
+            ("tokens=", "whole number"),
+            ("tokens=-1", "whole number"),
+            ("tokens=1.5", "whole number"),
+            ("tokens=0", "lets something be done"),
+            ("tokens=99999999999999999999", "whole number"),
+            ("cost=1,5", "write it as"),
+            ("cost=0.0000001", "US dollars"),
+            ("cost=1e3", "US dollars"),
+            ("cost=$5", "US dollars"),
+            ("wall=5", "a unit"),
+            ("wall=soon", "a unit"),
+            ("tokens=1,tokens=2", "twice"),
+            ("patience=3", "there are tokens"),
+        ] {
+            let refused = text.parse::<Budget>().expect_err(text).to_string();
+            assert!(refused.contains(reason), "{text}: {refused}");
+        }
+    }
+
+    #[test]
+    fn money_is_exact() {
+        for (text, amount) in [
+            ("0.12", 120_000),
+            ("0.000001", 1),
+            ("3", 3_000_000),
+            ("12.345678", 12_345_678),
+            ("0.10", 100_000),
+        ] {
+            assert_eq!(micros(text), Some(amount), "{text}");
+        }
+        assert_eq!(
+            (dollars(120_000), dollars(1), dollars(3_000_000)),
+            ("0.12".into(), "0.000001".into(), "3.00".into())
+        );
+        for text in ["", ".", ".5", "-1", "1.2.3", "0.1234567", "99999999999999999999"] {
+            assert_eq!(micros(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn reaching_a_limit_uses_it_up_and_raising_it_leaves_as_much_again() {
+        let first = budget("tokens=100,tool_calls=5");
+        let spent = Spent { tokens: 250, tool_calls: 4, ..Spent::default() };
+        assert_eq!(first.used_up(spent), ["250 tokens of 100 tokens"]);
+        assert_eq!(
+            first.used_up(Spent { tool_calls: 5, ..Spent::default() }),
+            ["5 tool calls of 5 tool calls"]
+        );
+        let raised = first.raised(first, spent);
+        assert_eq!(raised, budget("tokens=350,tool_calls=5"));
+        assert_eq!(raised.left(spent).tokens, Some(100));
+        assert!(Budget::UNLIMITED.used_up(spent).is_empty());
+    }
+
+    fn budgets() -> impl Strategy<Value = Budget> {
+        let part = || prop::option::of(any::<u64>());
+        (part(), part(), part(), part()).prop_map(|(tokens, cost_micros, wall_ms, tool_calls)| Budget {
+            tokens,
+            cost_micros,
+            wall_ms,
+            tool_calls,
+        })
+    }
+
+    fn amounts() -> impl Strategy<Value = Spent> {
+        any::<[u64; 4]>().prop_map(|[tokens, cost_micros, wall_ms, tool_calls]| Spent {
+            tokens,
+            cost_micros,
+            wall_ms,
+            tool_calls,
+        })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        /// Breaks when shares together are more than what is left, or a limit is lost on the way.
+        #[test]
+        fn shares_together_are_never_more_than_what_is_left(whole in budgets(), spent in amounts(), parts in 1_u32..50) {
+            let parts = NonZeroU32::new(parts).unwrap();
+            let (share, left) = (whole.share(spent, parts), whole.left(spent));
+            for (share, left, whole) in [
+                (share.tokens, left.tokens, whole.tokens),
+                (share.cost_micros, left.cost_micros, whole.cost_micros),
+                (share.wall_ms, left.wall_ms, whole.wall_ms),
+                (share.tool_calls, left.tool_calls, whole.tool_calls),
+            ] {
+                prop_assert_eq!(share.is_some(), whole.is_some());
+                let all = u128::from(share.unwrap_or(0)) * u128::from(parts.get());
+                prop_assert!(all <= u128::from(left.unwrap_or(u64::MAX)));
+                prop_assert!(left <= whole);
+            }
+        }
+
+        /// Breaks when the smallest of two budgets lets more pass than one of them.
+        #[test]
+        fn the_smallest_lets_pass_what_both_do(one in budgets(), two in budgets(), spent in amounts()) {
+            let both = one.used_up(spent).is_empty() && two.used_up(spent).is_empty();
+            prop_assert_eq!(one.smallest(two).used_up(spent).is_empty(), both);
+            prop_assert_eq!(one.smallest(two), two.smallest(one));
+            prop_assert_eq!(one.smallest(Budget::UNLIMITED), one);
+        }
+
+        /// Breaks when a raised budget is used up still.
+        #[test]
+        fn a_raised_budget_has_something_left(limit in budgets(), used in any::<[u32; 4]>()) {
+            let [tokens, cost_micros, wall_ms, tool_calls] = used.map(u64::from);
+            let spent = Spent { tokens, cost_micros, wall_ms, tool_calls };
+            prop_assert!(limit.raised(limit, spent).used_up(spent).is_empty());
+        }
+    }
+}

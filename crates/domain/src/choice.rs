@@ -1,0 +1,221 @@
+//! The choices of a strategy: each with what else was considered, and in a tree, because one often follows from another.
+
+use serde::{Deserialize, Serialize};
+
+/// How many choices a plan keeps.
+pub const CHOICES_MAX: usize = 200;
+
+/// A decision that an agent took by itself.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Choice {
+    /// What was to be decided.
+    pub question: String,
+    /// What was taken.
+    pub chosen: String,
+    /// What was considered and not taken.
+    #[serde(default)]
+    pub alternatives: Vec<String>,
+    /// Why.
+    #[serde(default)]
+    pub rationale: Option<String>,
+    /// How sure the agent is, from 0 to 1.
+    #[serde(default)]
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub confidence: Option<f64>,
+    /// What other choices call it in `under`; needed only where two have the same question.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// The choice that it follows from, by its id or its question; none for one that stands by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub under: Option<String>,
+}
+
+impl Eq for Choice {}
+
+/// Why choices do not form a tree. Places count from 0, as in JSON paths.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Tangle {
+    /// Two have the same id.
+    #[error("{id:?} is the id of choices[{first}] already")]
+    SameId {
+        /// The later one.
+        at: usize,
+        /// The earlier one.
+        first: usize,
+        /// Their id.
+        id: String,
+    },
+    /// It follows from a choice that is not there.
+    #[error("{under:?} is neither the id nor the question of another choice")]
+    Unknown {
+        /// Which one.
+        at: usize,
+        /// What it names.
+        under: String,
+    },
+    /// It follows from itself.
+    #[error("following {under:?} upwards leads back to this choice")]
+    Circle {
+        /// Which one.
+        at: usize,
+        /// What it names.
+        under: String,
+    },
+}
+
+impl Tangle {
+    /// Returns where the fault is, as a path into the list.
+    pub fn path(&self) -> String {
+        match self {
+            Tangle::SameId { at, .. } => format!("choices[{at}].id"),
+            Tangle::Unknown { at, .. } | Tangle::Circle { at, .. } => format!("choices[{at}].under"),
+        }
+    }
+}
+
+/// A choice and where it stands in the tree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Placed<'a> {
+    /// The choice.
+    pub choice: &'a Choice,
+    /// Its place in the list.
+    pub at: usize,
+    /// The place in the list of the one it follows from.
+    pub parent: Option<usize>,
+}
+
+/// Says what keeps choices from forming a tree.
+pub fn tangle(choices: &[Choice]) -> Option<Tangle> {
+    for (at, choice) in choices.iter().enumerate() {
+        let Some(id) = &choice.id else { continue };
+        if let Some(first) = choices[..at].iter().position(|earlier| earlier.id.as_ref() == Some(id)) {
+            return Some(Tangle::SameId { at, first, id: id.clone() });
+        }
+    }
+    for (at, choice) in choices.iter().enumerate() {
+        let Some(under) = &choice.under else { continue };
+        if parent(choices, at).is_none() {
+            return Some(Tangle::Unknown { at, under: under.clone() });
+        }
+        // Longer than the list is a way that goes round.
+        let ways = std::iter::successors(Some(at), |at| parent(choices, *at)).take(choices.len() + 1);
+        if ways.skip(1).any(|above| above == at) {
+            return Some(Tangle::Circle { at, under: under.clone() });
+        }
+    }
+    None
+}
+
+/// Returns choices in the order in which a tree is read, each with its number, such as `2.1`. One whose place cannot be
+/// told stands at the top: none is left out.
+pub fn outline(choices: &[Choice]) -> Vec<(String, Placed<'_>)> {
+    let sound = tangle(choices).is_none();
+    let parents: Vec<_> = (0..choices.len()).map(|at| parent(choices, at).filter(|_| sound)).collect();
+    let below = |above: Option<usize>, number: &str| -> Vec<(String, usize)> {
+        let own = (0..choices.len()).filter(|at| parents[*at] == above);
+        let dot = if number.is_empty() { "" } else { "." };
+        let mut found: Vec<_> =
+            own.enumerate().map(|(nth, at)| (format!("{number}{dot}{}", nth + 1), at)).collect();
+        found.reverse();
+        found
+    };
+    let (mut open, mut read) = (below(None, ""), Vec::with_capacity(choices.len()));
+    while let Some((number, at)) = open.pop() {
+        open.extend(below(Some(at), &number));
+        read.push((number, Placed { choice: &choices[at], at, parent: parents[at] }));
+    }
+    read
+}
+
+/// Puts a choice into a list. One that answers the same question in the same place replaces the earlier answer, which keeps
+/// its place: the last word counts, and what is said twice stands once.
+pub fn put(choices: &mut Vec<Choice>, choice: Choice) {
+    let same = |known: &Choice| match (&known.id, &choice.id) {
+        (Some(known), Some(new)) => known == new,
+        (Some(_) | None, Some(_) | None) => known.question == choice.question && known.under == choice.under,
+    };
+    match choices.iter_mut().find(|known| same(known)) {
+        Some(known) => *known = choice,
+        None => choices.push(choice),
+    }
+}
+
+/// Finds the choice that one follows from: by id, else by question, the nearest before it first.
+fn parent(choices: &[Choice], at: usize) -> Option<usize> {
+    let under = choices[at].under.as_ref()?;
+    let others = || (0..at).rev().chain(at + 1..choices.len());
+    others()
+        .find(|other| choices[*other].id.as_ref() == Some(under))
+        .or_else(|| others().find(|other| choices[*other].question == *under))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Choice, Tangle, outline, put, tangle};
+
+    fn choice(question: &str, id: Option<&str>, under: Option<&str>) -> Choice {
+        let (id, under) = (id.map(str::to_owned), under.map(str::to_owned));
+        Choice { question: question.into(), chosen: "x".into(), id, under, ..Choice::default() }
+    }
+
+    fn numbers(choices: &[Choice]) -> Vec<String> {
+        outline(choices)
+            .iter()
+            .map(|(number, placed)| format!("{number} {}", placed.choice.question))
+            .collect()
+    }
+
+    /// Breaks when a branch is lost, is read out of order, or a flat list is no longer one.
+    #[test]
+    fn choices_are_read_as_a_tree_whatever_their_order() {
+        let flat = [choice("a", None, None), choice("b", None, None)];
+        assert_eq!(numbers(&flat), ["1 a", "2 b"]);
+        let tree = [
+            choice("leaf", None, Some("mid")),
+            choice("top", Some("t"), None),
+            choice("mid", None, Some("t")),
+            choice("other", None, None),
+            choice("late", None, Some("top")),
+        ];
+        assert_eq!(tangle(&tree), None);
+        assert_eq!(numbers(&tree), ["1 top", "1.1 mid", "1.1.1 leaf", "1.2 late", "2 other"]);
+        let chain: Vec<_> = (0..200)
+            .map(|n| choice(&n.to_string(), None, (n > 0).then(|| (n - 1).to_string()).as_deref()))
+            .collect();
+        assert_eq!((tangle(&chain), outline(&chain).len()), (None, 200));
+    }
+
+    /// Breaks when a fault is not found, is named at another place, or takes choices from view.
+    #[test]
+    fn what_is_no_tree_is_named_and_still_shown() {
+        let unknown = [choice("a", None, None), choice("b", None, Some("z"))];
+        assert_eq!(tangle(&unknown).map(|tangle| tangle.path()), Some("choices[1].under".into()));
+        let itself = [choice("a", None, Some("a"))];
+        assert!(matches!(tangle(&itself), Some(Tangle::Unknown { at: 0, .. })));
+        let circle = [choice("r", None, None), choice("a", None, Some("b")), choice("b", None, Some("a"))];
+        assert!(matches!(tangle(&circle), Some(Tangle::Circle { at: 1, .. })));
+        let twice = [choice("a", Some("i"), None), choice("b", Some("i"), None)];
+        assert!(matches!(tangle(&twice), Some(Tangle::SameId { at: 1, first: 0, .. })));
+        for tangled in [&unknown[..], &itself, &circle, &twice] {
+            assert_eq!(outline(tangled).len(), tangled.len());
+        }
+    }
+
+    /// Breaks when the same question under another choice is taken for a repetition, or a repetition is kept.
+    #[test]
+    fn the_last_word_on_a_question_counts() {
+        let mut choices = Vec::new();
+        for said in [
+            choice("a", None, None),
+            choice("b", None, Some("a")),
+            choice("b", None, None),
+            Choice { chosen: "y".into(), ..choice("a", None, None) },
+        ] {
+            put(&mut choices, said);
+        }
+        let seen: Vec<_> =
+            choices.iter().map(|choice| (choice.question.as_str(), choice.chosen.as_str())).collect();
+        assert_eq!(seen, [("a", "y"), ("b", "x"), ("b", "x")]);
+    }
+}

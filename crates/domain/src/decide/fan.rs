@@ -1,0 +1,331 @@
+//! Subplans: what their parent records of them, and what its own stage makes of that. The parent's end is a function
+//! of its pieces' ends; a piece's plan changes by its own transitions alone.
+
+use serde_json::json;
+
+use super::finish::{errored, waiting};
+use super::route::wrong_stage;
+use crate::outcome::{Decided, Draft};
+use crate::subplan::{born, handed_on};
+use crate::{
+    Birth, Call, Complete, Context, ErrorClass, Event, Failure, FailureRecord, Fanout, Fate, JoinHow, News,
+    OnFailure, Phase, PlanId, Progress, Question, Refusal, Settled, Snapshot, Stage, State, Turn,
+};
+
+/// Makes the plans of pieces that have none; all of them with one commit.
+pub(super) fn spawn(snapshot: &Snapshot, births: Vec<Birth>, context: &Context) -> Result<Decided, Refusal> {
+    tended(snapshot, "spawn subplans of")?;
+    let mut draft = Draft::after(snapshot, context);
+    for Birth { piece: index, child } in births {
+        let piece = pieces(&mut draft).pieces.get_mut(index);
+        let Some(piece) = piece.filter(|piece| piece.child.is_none() && piece.fate == Fate::Open) else {
+            return Err(wrong_stage(snapshot, "spawn subplans of"));
+        };
+        piece.child = Some(child.id.clone());
+        let piece = piece.clone();
+        let details = json!({ "name": piece.name, "plan": child.id, "after": piece.after });
+        let child = born(&snapshot.plan, &piece, child, context);
+        draft.plan.spent = draft.plan.spent.plus(handed_on(snapshot.plan.budget, &child.0));
+        draft = draft.bear(child).event(Event::Subplan { what: "spawned", details });
+    }
+    Ok(draft.done())
+}
+
+/// Records what became of pieces, and what that means: a question, a failure, or that the work can be judged.
+pub(super) fn tend(snapshot: &Snapshot, news: Vec<News>, context: &Context) -> Result<Decided, Refusal> {
+    tended(snapshot, "tend")?;
+    let mut draft = Draft::after(snapshot, context);
+    for one in news {
+        draft = match one {
+            News::Failed { piece, run, failure } => {
+                failed(draft, piece, FailureRecord { run, failure, at: context.now })
+            }
+            News::Cancelled { piece, reason } => {
+                let fate = Fate::Cancelled { reason: reason.clone() };
+                let text = format!("subplan {} was cancelled: {reason}", name(&draft, piece));
+                lose(draft, piece, fate, &text)
+            }
+            News::Ready { piece } => settle_piece(draft, piece, Fate::Ready, json!({})),
+            News::Joined { piece, commit } => joined(draft, piece, commit),
+            News::Conflict { piece, question } => {
+                let details = json!({ "name": name(&draft, piece), "files": question.details["files"] });
+                let draft = draft.event(Event::Subplan { what: "conflict", details });
+                return Ok(waiting(draft, *question, context).done());
+            }
+        };
+    }
+    Ok(verdict(draft, context).done())
+}
+
+/// Forgets subplans that were to be ended and have ended.
+pub(super) fn wound_up(snapshot: &Snapshot, ended: &[PlanId], context: &Context) -> Result<Decided, Refusal> {
+    if !snapshot.plan.winding.iter().any(|child| ended.contains(child)) {
+        return Ok(Decided::Already);
+    }
+    let mut draft = Draft::after(snapshot, context);
+    draft.plan.winding.retain(|child| !ended.contains(child));
+    Ok(verdict(draft, context).done())
+}
+
+/// A subplan in line → called. Before its first run it is told where it begins.
+pub(super) fn call(snapshot: &Snapshot, call: Call, context: &Context) -> Result<Decided, Refusal> {
+    let plan = &snapshot.plan;
+    let queued = plan.stage.state() == State::Queued && plan.stage.phase() != Phase::Apply;
+    let Some(place) = plan.place.as_ref().filter(|_| queued && plan.gate.is_none()) else {
+        return Err(wrong_stage(snapshot, "call"));
+    };
+    if place.turn == Turn::Called {
+        return Ok(Decided::Already);
+    }
+    let mut draft = Draft::after(snapshot, context);
+    if plan.stage.phase() == Phase::Strategize && plan.phase_started_at.is_none() {
+        draft.plan.base_commit = call.base;
+        draft.plan.work_from.clone_from(&call.from);
+        draft.plan.take_up = call.from;
+    }
+    let details = json!({ "base": draft.plan.base_commit });
+    if let Some(place) = &mut draft.plan.place {
+        place.turn = Turn::Called;
+    }
+    Ok(draft.event(Event::Subplan { what: "called", details }).done())
+}
+
+/// A subplan's `execute/complete` → `apply/applied`: its target is its parent's branch, and that contains it now.
+pub(super) fn join(snapshot: &Snapshot, commit: String, context: &Context) -> Result<Decided, Refusal> {
+    match &snapshot.plan.stage {
+        Stage::Execute(Progress::Reached(Complete)) if snapshot.plan.place.is_some() => {}
+        Stage::Apply(Progress::Reached(Settled::Applied { commit: at })) if *at == commit => {
+            return Ok(Decided::Already);
+        }
+        Stage::Strategize(_) | Stage::Execute(_) | Stage::Apply(_) => {
+            return Err(wrong_stage(snapshot, "join"));
+        }
+    }
+    let mut draft = Draft::after(snapshot, context);
+    draft.plan.landed_commit = Some(commit.clone());
+    draft.plan.phase_completed_at = Some(context.now);
+    draft.plan.stage = Stage::Apply(Progress::Reached(Settled::Applied { commit: commit.clone() }));
+    Ok(draft.event(Event::Applied { commit }).done())
+}
+
+/// Ends what is left of the pieces, because the plan is ended, begun anew, or goes on from elsewhere.
+pub(super) fn wind_up<'a>(mut draft: Draft<'a>, reason: &str) -> Draft<'a> {
+    let Some(fanout) = &mut draft.plan.fanout else { return draft };
+    let mut ended = Vec::new();
+    for piece in &mut fanout.pieces {
+        if matches!(piece.fate, Fate::Open | Fate::Ready | Fate::Handed { .. } | Fate::Failed) {
+            ended.extend(piece.child.clone());
+            piece.fate = Fate::Cancelled { reason: reason.to_owned() };
+        }
+    }
+    draft.plan.winding.extend(ended);
+    draft
+}
+
+/// Carries out what a person answered about a conflict.
+pub(super) fn settle_conflict<'a>(mut draft: Draft<'a>, how: &JoinHow) -> Draft<'a> {
+    let Some(index) = pieces(&mut draft).position(how.piece()) else { return draft };
+    match how {
+        JoinHow::Take { side, .. } => {
+            pieces(&mut draft).pieces[index].favour = Some(*side);
+            draft
+        }
+        JoinHow::Drop { piece } => {
+            let text = format!("subplan {piece} was dropped");
+            lose(draft, index, Fate::Dropped, &text)
+        }
+        JoinHow::Hand { by, .. } => {
+            let fanout = pieces(&mut draft);
+            fanout.pieces[index].fate = Fate::Handed { to: by.name.clone() };
+            fanout.pieces.insert(index + 1, (**by).clone());
+            draft
+        }
+    }
+}
+
+/// Lets pieces that came to nothing be tried anew; those that were cancelled get a plan of their own again.
+pub(super) fn retry_lost<'a>(mut draft: Draft<'a>) -> Draft<'a> {
+    let landing = draft.plan.stage.phase() == Phase::Apply;
+    let mut ended = Vec::new();
+    for piece in &mut pieces(&mut draft).pieces {
+        let lost = matches!(piece.fate, Fate::Failed | Fate::Cancelled { .. });
+        piece.fate = match &piece.fate {
+            // The conflict is asked about anew, and may be handed to another one.
+            Fate::Failed | Fate::Cancelled { .. } if piece.mends.is_some() => Fate::Dropped,
+            Fate::Failed if landing => Fate::Ready,
+            Fate::Failed => Fate::Open,
+            // What was ended gets a plan of its own again, as long as Execute goes on.
+            Fate::Cancelled { .. } if !landing => {
+                piece.child = None;
+                Fate::Open
+            }
+            other => other.clone(),
+        };
+        if lost && piece.fate == Fate::Dropped {
+            ended.extend(piece.child.clone());
+        }
+        piece.forgiven = piece.failures.len();
+    }
+    draft.plan.winding.extend(ended);
+    draft
+}
+
+/// Lets the plan go on without the pieces that came to nothing.
+pub(super) fn drop_lost<'a>(mut draft: Draft<'a>, context: &Context) -> Draft<'a> {
+    let mut ended = Vec::new();
+    for piece in &mut pieces(&mut draft).pieces {
+        if matches!(piece.fate, Fate::Failed | Fate::Cancelled { .. }) {
+            ended.extend(piece.child.clone());
+            piece.fate = Fate::Dropped;
+        }
+    }
+    draft.plan.winding.extend(ended);
+    verdict(draft, context)
+}
+
+/// The pieces of a plan whose stage lets them be tended.
+fn tended(snapshot: &Snapshot, command: &'static str) -> Result<(), Refusal> {
+    let plan = &snapshot.plan;
+    let due = match (&plan.stage, &plan.fanout) {
+        (Stage::Execute(Progress::Queued), Some(fanout)) => fanout.is_open(),
+        (Stage::Apply(Progress::Queued), Some(fanout)) => fanout.is_ready(),
+        (Stage::Strategize(_) | Stage::Execute(_) | Stage::Apply(_), Some(_) | None) => false,
+    };
+    if due { Ok(()) } else { Err(wrong_stage(snapshot, command)) }
+}
+
+fn pieces<'d>(draft: &'d mut Draft<'_>) -> &'d mut Fanout {
+    draft.plan.fanout.get_or_insert_with(Fanout::nothing)
+}
+
+fn name(draft: &Draft<'_>, piece: usize) -> String {
+    let fanout = draft.plan.fanout.as_ref();
+    fanout
+        .and_then(|fanout| fanout.pieces.get(piece))
+        .map_or_else(String::new, |piece| piece.name.to_string())
+}
+
+fn settle_piece<'a>(
+    mut draft: Draft<'a>,
+    index: usize,
+    fate: Fate,
+    mut details: serde_json::Value,
+) -> Draft<'a> {
+    let Some(piece) = pieces(&mut draft).pieces.get_mut(index) else { return draft };
+    piece.fate = fate.clone();
+    details["name"] = json!(piece.name);
+    details["plan"] = json!(piece.child);
+    draft.event(Event::Subplan { what: fate.name(), details })
+}
+
+fn joined<'a>(mut draft: Draft<'a>, index: usize, commit: String) -> Draft<'a> {
+    let fanout = pieces(&mut draft);
+    let Some(piece) = fanout.pieces.get(index) else { return draft };
+    // What landed in another project is no part of this plan's branch.
+    if piece.project.is_none() {
+        fanout.head = Some(commit.clone());
+    }
+    let mended = piece.mends.as_ref().and_then(|mends| fanout.position(&mends.piece));
+    let draft =
+        settle_piece(draft, index, Fate::Joined { commit: commit.clone() }, json!({ "commit": commit }));
+    match mended {
+        Some(mended) => {
+            settle_piece(draft, mended, Fate::Joined { commit: commit.clone() }, json!({ "commit": commit }))
+        }
+        None => draft,
+    }
+}
+
+fn failed<'a>(mut draft: Draft<'a>, index: usize, record: FailureRecord) -> Draft<'a> {
+    let Some(piece) = pieces(&mut draft).pieces.get_mut(index) else { return draft };
+    piece.failures.push(record.clone());
+    let (attempt, attempts) = (piece.attempts(), piece.max_attempts);
+    let again = piece.fate == Fate::Open && piece.may_be_tried(&record.failure);
+    let details =
+        json!({ "error": record.failure, "attempt": attempt, "attempts": attempts, "again": again });
+    if again {
+        return retried(draft, index, details);
+    }
+    let text = format!("subplan {} failed", name(&draft, index));
+    let draft = settle_piece(draft, index, Fate::Failed, details);
+    losing(draft, index, &text)
+}
+
+/// Tells that a piece failed and is tried again.
+fn retried<'a>(draft: Draft<'a>, index: usize, mut details: serde_json::Value) -> Draft<'a> {
+    let piece = draft.plan.fanout.as_ref().and_then(|fanout| fanout.pieces.get(index));
+    details["name"] = json!(piece.map(|piece| &piece.name));
+    details["plan"] = json!(piece.and_then(|piece| piece.child.as_ref()));
+    draft.event(Event::Subplan { what: "failed", details })
+}
+
+/// Records that a piece came to nothing, and what that means for the others.
+fn lose<'a>(draft: Draft<'a>, index: usize, fate: Fate, text: &str) -> Draft<'a> {
+    let mut draft = settle_piece(draft, index, fate, json!({ "reason": text }));
+    let child = pieces(&mut draft).pieces.get(index).and_then(|piece| piece.child.clone());
+    draft.plan.winding.extend(child);
+    losing(draft, index, text)
+}
+
+/// Ends what waits for a lost piece; and under `fail_fast` everything that is not settled.
+fn losing<'a>(mut draft: Draft<'a>, index: usize, text: &str) -> Draft<'a> {
+    let fanout = pieces(&mut draft);
+    let mut ended = fanout.dependents(index);
+    let dropped = fanout.pieces[index].fate == Fate::Dropped;
+    if fanout.on_failure == OnFailure::FailFast && !dropped {
+        ended = (0..fanout.pieces.len()).collect();
+    }
+    // What waits for the one whose conflict it was to resolve waits for it.
+    let mended = fanout.pieces[index].mends.as_ref().and_then(|mends| fanout.position(&mends.piece));
+    ended.extend(mended.into_iter().flat_map(|mended| fanout.dependents(mended)));
+    ended.sort_unstable();
+    ended.dedup();
+    for other in ended {
+        let piece = &pieces(&mut draft).pieces[other];
+        if piece.fate != Fate::Open {
+            continue;
+        }
+        let child = piece.child.clone();
+        draft = settle_piece(
+            draft,
+            other,
+            Fate::Cancelled { reason: text.to_owned() },
+            json!({ "reason": text }),
+        );
+        draft.plan.winding.extend(child);
+    }
+    unhand(pieces(&mut draft));
+    draft
+}
+
+/// A piece whose conflict was to be resolved by one that came to nothing has come to nothing itself.
+fn unhand(fanout: &mut Fanout) {
+    for index in 0..fanout.pieces.len() {
+        let Fate::Handed { to } = &fanout.pieces[index].fate else { continue };
+        let resolver = fanout.position(to).map(|at| &fanout.pieces[at].fate);
+        fanout.pieces[index].fate = match resolver {
+            Some(Fate::Failed | Fate::Cancelled { .. }) | None => Fate::Failed,
+            Some(Fate::Dropped) => Fate::Dropped,
+            Some(Fate::Open | Fate::Ready | Fate::Joined { .. } | Fate::Handed { .. }) => continue,
+        };
+    }
+}
+
+/// What the ends of all pieces come to, once there is nothing left to wait for.
+fn verdict<'a>(mut draft: Draft<'a>, context: &Context) -> Draft<'a> {
+    let waits = draft.plan.stage.state() == State::Queued && draft.plan.winding.is_empty();
+    let Some(fanout) = draft.plan.fanout.as_ref().filter(|fanout| waits && !fanout.is_open()) else {
+        return draft;
+    };
+    if fanout.lost().next().is_some() {
+        let question = Question::subplans_lost(fanout, &draft.plan);
+        let failure = Failure { class: ErrorClass::SubplanFailed, text: question.text.clone() };
+        return errored(draft, failure, Some(question), context);
+    }
+    if draft.plan.stage.phase() == Phase::Execute {
+        let head = fanout.head.clone();
+        draft.plan.work_from.clone_from(&head);
+        draft.plan.take_up = head;
+    }
+    draft
+}

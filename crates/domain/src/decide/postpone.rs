@@ -1,0 +1,89 @@
+//! A run that was cut short by no fault of its work: by an agent's rate limit, whose end is waited for, or by the plan's
+//! budget, about which a person is asked.
+
+use super::begin::undecided;
+use super::finish::{asks, waiting};
+use super::route::{same_run, wrong_stage};
+use crate::outcome::{Decided, Draft};
+use crate::stage::Common;
+use crate::{
+    Context, Event, POSTPONED_MAX, POSTPONED_MS_MAX, Phase, Postponed, Question, RateLimit, Refusal, RunId,
+    Snapshot, State,
+};
+
+/// `strategize/processing` and `execute/processing` → `*/queued`, due when the limit is over; `*/waiting` when that is
+/// too long or was too often.
+pub(super) fn postpone(
+    snapshot: &Snapshot,
+    run: &RunId,
+    limit: RateLimit,
+    context: &Context,
+) -> Result<Decided, Refusal> {
+    same_run(snapshot, run)?;
+    let plan = &snapshot.plan;
+    match (plan.stage.phase(), plan.stage.state()) {
+        (Phase::Strategize | Phase::Execute, State::Processing) => {}
+        (Phase::Strategize | Phase::Execute, State::Queued)
+            if plan.postponed.as_ref().is_some_and(|postponed| postponed.run == *run) =>
+        {
+            return Ok(Decided::Already);
+        }
+        (Phase::Strategize | Phase::Execute | Phase::Apply, _) => {
+            return Err(wrong_stage(snapshot, "postpone"));
+        }
+    }
+    let times = plan.postponed.as_ref().map_or(0, |postponed| postponed.times) + 1;
+    let until = limit.over_at(context.now, times);
+    let postponed = Postponed { until, run: run.clone(), agent: limit.agent, times };
+    let mut draft = Draft::after(snapshot, context).event(Event::RateLimited(postponed.clone()));
+    // The next run goes on with the work so far: the limit is no fault of it.
+    if let Some(work) = limit.work {
+        draft.plan.work_from = Some(work.clone());
+        draft.plan.take_up = Some(work);
+    }
+    if times > POSTPONED_MAX || until > context.now.plus_ms(POSTPONED_MS_MAX) {
+        return Ok(waiting(draft, Question::rate_limit(&postponed), context).done());
+    }
+    draft.plan.postponed = Some(postponed);
+    Ok(draft.stage(Common::Queued).done())
+}
+
+/// `*/queued` that is not due yet → due now.
+pub(super) fn hurry(snapshot: &Snapshot, context: &Context) -> Option<Decided> {
+    let postponed = snapshot.plan.postponed.as_ref()?;
+    if snapshot.plan.stage.state() != State::Queued || postponed.until <= context.now {
+        return None;
+    }
+    let mut draft = Draft::after(snapshot, context);
+    draft.plan.postponed = None;
+    Some(draft.event(Event::Retried).done())
+}
+
+/// `strategize` and `execute`, queued or processing → `*/waiting`, because the budget is used up.
+pub(super) fn exhaust(
+    snapshot: &Snapshot,
+    run: Option<&RunId>,
+    work: Option<String>,
+    context: &Context,
+) -> Result<Decided, Refusal> {
+    let plan = &snapshot.plan;
+    let draft = Draft::after(snapshot, context);
+    let question = Question::budget(&draft.plan, work);
+    match (plan.stage.phase(), plan.stage.state()) {
+        (Phase::Strategize | Phase::Execute, State::Processing) if run == plan.run.as_ref() => {}
+        (Phase::Strategize | Phase::Execute, State::Processing) => {
+            let given = run.cloned().ok_or_else(|| wrong_stage(snapshot, "exhaust"))?;
+            return Err(Refusal::StaleRun { given, current: plan.run.clone() });
+        }
+        (Phase::Strategize | Phase::Execute, State::Queued) if plan.gate.is_none() => {}
+        (Phase::Strategize | Phase::Execute, State::Queued) => return Err(undecided(snapshot, "exhaust")),
+        (Phase::Strategize | Phase::Execute, State::Waiting) if asks(snapshot, &question) => {
+            return Ok(Decided::Already);
+        }
+        (Phase::Strategize | Phase::Execute, State::Waiting) => return Err(undecided(snapshot, "exhaust")),
+        (Phase::Strategize | Phase::Execute | Phase::Apply, _) => {
+            return Err(wrong_stage(snapshot, "exhaust"));
+        }
+    }
+    Ok(waiting(draft, question, context).done())
+}

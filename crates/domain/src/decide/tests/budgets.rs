@@ -1,0 +1,97 @@
+//! Claims about budgets: what a run used is kept with its end, and a plan that has nothing left asks.
+
+use super::say::Say;
+use super::world::{Seen, World, spec};
+use crate::{Answer, Command, DecisionKind, Met, Phase, Spec, Spent, State};
+
+const QUEUED: Seen = Seen::Now(Phase::Execute, State::Queued);
+const WAITING: Seen = Seen::Now(Phase::Execute, State::Waiting);
+
+fn executing(budget: &str) -> World {
+    let mut world = World::of(Spec { budget: budget.parse().unwrap(), ..spec("auto") });
+    give(&mut world, &[Say::Start, Say::Strategized, Say::Execute, Say::Start]);
+    world
+}
+
+fn give(world: &mut World, says: &[Say]) {
+    for say in says {
+        let command = say.to(world);
+        assert!(matches!(world.give(command), Seen::Now(..)), "{say:?}");
+    }
+}
+
+fn tokens(tokens: u64) -> Spent {
+    Spent { tokens, ..Spent::default() }
+}
+
+fn answer(world: &mut World, option: &str) -> Seen {
+    let decision = world.pending().id.clone();
+    world.give(Command::Resolve(Answer { decision, option: option.into(), note: None }))
+}
+
+/// Breaks when what a run used is lost with its end, counted twice, or taken back by a late report.
+#[test]
+fn what_a_run_used_is_kept_with_whatever_ends_it() {
+    let mut world = executing("tokens=1000");
+    world.spent = Some((world.run(), tokens(70)));
+    give(&mut world, &[Say::Prompt]);
+    world.spent = Some((world.run(), tokens(60)));
+    give(&mut world, &[Say::Fail]);
+    assert_eq!(world.plan().used(), tokens(70));
+    world.spent = None;
+    give(&mut world, &[Say::Retry, Say::Start]);
+    assert_eq!((world.plan().spent, world.plan().run_spent), (tokens(70), Spent::default()));
+    world.spent = Some((world.run(), tokens(5)));
+    give(&mut world, &[Say::TakeOver]);
+    assert_eq!(world.plan().used(), tokens(75));
+    // A report of another run counts for nothing.
+    world.spent = Some((world.fresh_run(), tokens(500)));
+    give(&mut world, &[Say::Prompt]);
+    assert_eq!(world.plan().used(), tokens(75));
+}
+
+/// Breaks when a plan goes on with nothing left, or a person cannot say how it shall.
+#[test]
+fn a_plan_with_nothing_left_starts_no_run_and_every_answer_works() {
+    for (option, seen, budget) in [
+        ("raise", QUEUED, "tokens=220"),
+        ("unlimited", QUEUED, ""),
+        ("abort", Seen::Now(Phase::Execute, State::Cancelled), "tokens=100"),
+    ] {
+        let mut world = executing("tokens=100");
+        world.spent = Some((world.run(), tokens(120)));
+        let stopped = Command::Exhaust { run: Some(world.run()), work: Some("half".into()) };
+        assert_eq!(world.give(stopped), WAITING);
+        world.spent = None;
+        let asked = world.pending().question.clone();
+        assert_eq!(asked.kind, DecisionKind::Budget);
+        assert!(asked.text.contains("120 tokens of 100 tokens"), "{}", asked.text);
+        assert_eq!(world.give(Command::Approve { note: None }), Seen::BudgetSpent);
+        assert_eq!(answer(&mut world, option), seen, "{option}");
+        assert_eq!(world.plan().budget.to_string(), budget);
+        if option != "abort" {
+            assert_eq!(world.plan().work_from.as_deref(), Some("half"));
+            give(&mut world, &[Say::Start]);
+        }
+    }
+    let mut world = executing("tokens=100");
+    world.spent = Some((world.run(), tokens(100)));
+    give(&mut world, &[Say::TakeOver]);
+    world.spent = None;
+    let start = Say::Start.to(&world);
+    assert_eq!(world.give(start), Seen::BudgetSpent, "nothing is left to reserve");
+}
+
+/// Breaks when a plan that changed nothing is held up by a question that has no way on.
+#[test]
+fn a_plan_that_changed_nothing_can_run_again_or_end() {
+    for (option, state) in [("run_again", State::Queued), ("finish", State::Cancelled)] {
+        let mut world = executing("tokens=100");
+        give(&mut world, &[Say::Executed]);
+        assert_eq!(
+            world.give(Command::HoldBack(Met::NothingChanged)),
+            Seen::Now(Phase::Execute, State::Complete)
+        );
+        assert_eq!(answer(&mut world, option), Seen::Now(Phase::Execute, state));
+    }
+}

@@ -1,0 +1,180 @@
+//! What a person is asked about subplans. The words are made from the record, so they cannot disagree with it.
+
+use serde_json::{Value, json};
+
+use crate::decide::REVERSIONS_MAX;
+use crate::decision::option;
+use crate::{
+    DecisionKind, Fanout, Fate, JoinHow, Mends, Name, OptionEffect, Phase, Piece, PieceTask, Plan, Question,
+    Side,
+};
+
+/// What a conflict between a piece's result and what has joined looks like.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Clashing {
+    /// The files, each with its kind and hunks.
+    pub files: Value,
+    /// The paths, for the sentence.
+    pub paths: Vec<String>,
+    /// What had joined.
+    pub onto: String,
+    /// A commit with the conflict's marks in its files.
+    pub marked: String,
+}
+
+/// How many paths a sentence names.
+const PATHS_NAMED_MAX: usize = 5;
+
+impl Question {
+    /// Returns the question to ask when all pieces are settled and some came to nothing.
+    pub(crate) fn subplans_lost(fanout: &Fanout, plan: &Plan) -> Question {
+        let lost: Vec<_> = fanout.lost().collect();
+        let kept = fanout
+            .pieces
+            .iter()
+            .filter(|piece| matches!(piece.fate, Fate::Joined { .. } | Fate::Ready))
+            .count();
+        let sentences: Vec<_> = lost.iter().map(|piece| sentence(piece)).collect();
+        let mut options = Vec::new();
+        // While landing, only what failed to land can be tried again; what was ended is not run anew.
+        let failed = lost.iter().any(|piece| piece.fate == Fate::Failed);
+        if plan.stage.phase() == Phase::Execute || failed {
+            let label = "try the lost subplans again".to_owned();
+            options.push(option("retry", label, OptionEffect::RetryLost));
+        }
+        if kept > 0 {
+            let label = format!("go on with the {kept} that are done");
+            options.push(option("go_on", label, OptionEffect::DropLost));
+        }
+        if plan.reversions < REVERSIONS_MAX {
+            let label = "go back to strategize with the reasons".to_owned();
+            options.push(option("revise_strategy", label, OptionEffect::Revert));
+        }
+        options.push(abort());
+        let (count, all) = (lost.len(), fanout.pieces.len());
+        let details: Vec<_> = lost.iter().map(|piece| lost_details(piece)).collect();
+        Question {
+            kind: DecisionKind::Subplans,
+            text: format!(
+                "{count} of {all} subplans came to nothing: {}. How shall it go on?",
+                sentences.join("; ")
+            ),
+            options,
+            details: json!({ "lost": details, "done": kept }),
+        }
+    }
+
+    /// Returns the question to ask when the result of a piece conflicts with what has joined. `agent` resolves it, if a
+    /// person says so.
+    pub fn conflict(fanout: &Fanout, piece: &Piece, clash: Clashing, agent: Option<String>) -> Question {
+        let Clashing { files, paths, onto, marked } = clash;
+        let name = piece.name.clone();
+        let named = paths.iter().take(PATHS_NAMED_MAX).cloned().collect::<Vec<_>>().join(", ");
+        let more = paths.len().saturating_sub(PATHS_NAMED_MAX);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        let take = |side| OptionEffect::Join(JoinHow::Take { piece: name.clone(), side });
+        let mut options = Vec::new();
+        // What resolves a conflict is not handed on once more.
+        if piece.mends.is_none() {
+            let mends = Mends { piece: name.clone(), onto, marked };
+            let by = Box::new(resolver(fanout, piece, mends, agent, &paths));
+            let effect = OptionEffect::Join(JoinHow::Hand { piece: name.clone(), by });
+            options.push(option("agent", "let an agent resolve it".to_owned(), effect));
+        }
+        options.push(option(
+            "take_parent",
+            "keep what has joined where both changed it".to_owned(),
+            take(Side::Parent),
+        ));
+        options.push(option(
+            "take_child",
+            format!("take what {name} did where both changed it"),
+            take(Side::Child),
+        ));
+        let drop = OptionEffect::Join(JoinHow::Drop { piece: name.clone() });
+        options.push(option("drop", format!("go on without {name} and what waits for it"), drop));
+        options.push(abort());
+        Question {
+            kind: DecisionKind::Conflict,
+            text: format!(
+                "The result of subplan {name} conflicts with what has joined, in {named}{more}. What counts?"
+            ),
+            options,
+            details: json!({ "subplan": piece.name, "plan": piece.child, "files": files }),
+        }
+    }
+}
+
+/// Returns the piece that resolves the conflict of another.
+fn resolver(fanout: &Fanout, piece: &Piece, mends: Mends, agent: Option<String>, paths: &[String]) -> Piece {
+    let task = format!(
+        "Resolve the conflicts in these files, whose lines <<<<<<<, ======= and >>>>>>> mark where the work of {} and the \
+         work before it changed the same place: {}. Keep what both meant, and leave no mark.",
+        piece.name,
+        paths.join(", ")
+    );
+    Piece {
+        name: resolver_name(fanout, &piece.name),
+        task: PieceTask::Words(task),
+        project: None,
+        agent: piece.agent.clone().or(agent),
+        after: Vec::new(),
+        paths: Vec::new(),
+        max_attempts: piece.max_attempts,
+        timeout_s: piece.timeout_s,
+        mends: Some(mends),
+        child: None,
+        fate: Fate::Open,
+        favour: None,
+        failures: Vec::new(),
+        forgiven: 0,
+    }
+}
+
+/// Returns a name that no sibling has.
+fn resolver_name(fanout: &Fanout, name: &Name) -> Name {
+    let short: String = name.as_str().chars().take(80).collect();
+    let numbered = |number: usize| match number {
+        1 => format!("resolve-{short}"),
+        _ => format!("resolve-{short}-{number}"),
+    };
+    let free = |name: &Name| fanout.position(name).is_none();
+    (1..).filter_map(|number| numbered(number).parse().ok()).find(free).unwrap_or_else(|| name.clone())
+}
+
+fn sentence(piece: &Piece) -> String {
+    match (&piece.fate, piece.failures.last()) {
+        (Fate::Failed, Some(record)) => {
+            let first = record.failure.text.lines().next().unwrap_or_default().trim_end_matches("; it said:");
+            let tries = piece.attempts();
+            let tries = if tries > 1 { format!(" {tries} times") } else { String::new() };
+            format!("{} failed{tries} ({}: {first})", piece.name, record.failure.class.name())
+        }
+        (Fate::Failed, None) => format!("{} failed (its conflict was not resolved)", piece.name),
+        (Fate::Cancelled { reason }, _) => format!("{} was cancelled ({reason})", piece.name),
+        (fate, _) => format!("{} is {}", piece.name, fate.name()),
+    }
+}
+
+fn lost_details(piece: &Piece) -> Value {
+    let reason = match &piece.fate {
+        Fate::Cancelled { reason } => Some(reason),
+        Fate::Open
+        | Fate::Ready
+        | Fate::Joined { .. }
+        | Fate::Handed { .. }
+        | Fate::Failed
+        | Fate::Dropped => None,
+    };
+    json!({
+        "name": piece.name,
+        "plan": piece.child,
+        "fate": piece.fate.name(),
+        "reason": reason,
+        "failures": piece.failures,
+    })
+}
+
+fn abort() -> crate::DecisionOption {
+    option("abort", "cancel the plan and its subplans; their work is kept".to_owned(), OptionEffect::Cancel)
+}

@@ -1,0 +1,226 @@
+//! What a plan makes of the ends of its pieces.
+
+use super::world::{End, World, fanout, piece};
+use crate::{Command, DecisionKind, Effect, Fate, OnFailure, Phase, Seen, Stage, State, Turn, due};
+
+fn three(on_failure: OnFailure) -> World {
+    World::of(fanout(vec![piece("a", &[]), piece("b", &[]), piece("c", &["a"])], on_failure, 4))
+}
+
+#[test]
+fn pieces_join_in_their_order_and_then_the_whole_is_judged() {
+    let mut world = three(OnFailure::Continue);
+    assert_eq!(due(&world.parent.plan), Some(Effect::Tend));
+    world.settle(|_| End::Done);
+    assert_eq!(world.fanout().head.as_deref(), Some("base+a+b+c"));
+    assert_eq!(world.parent.plan.take_up.as_deref(), Some("base+a+b+c"));
+    assert_eq!(due(&world.parent.plan), Some(Effect::DrivePhase(Phase::Execute)));
+    for name in ["a", "b", "c"] {
+        assert_eq!(world.child(name).stage.state(), State::Applied);
+        assert_eq!(world.child(name).root, world.parent.plan.id);
+    }
+}
+
+#[test]
+fn a_plan_with_unsettled_pieces_cannot_be_started_and_a_piece_in_line_cannot_either() {
+    let mut world = three(OnFailure::Continue);
+    assert!(world.tend());
+    let waiting = world.child("c").clone();
+    assert_eq!(Seen::of(&waiting), Seen::InLine);
+    assert_eq!(due(&waiting), None);
+    let start = |run| {
+        let enforcement = crate::Enforcement::nothing(Phase::Strategize);
+        Command::Start(crate::Start { run, base: "base".into(), from: None, replaces: None, enforcement })
+    };
+    let refused = world.give(&waiting.id, start(crate::RunId::from_random(5)));
+    assert!(matches!(refused, Err(crate::Refusal::NotCalled { parent }) if parent == world.parent.plan.id));
+    assert_eq!(world.parent(start(crate::RunId::from_random(6))), Err(crate::Refusal::SubplansOpen));
+}
+
+#[test]
+fn what_waits_for_a_failed_piece_is_cancelled_with_its_name_and_the_rest_goes_on() {
+    let mut world = three(OnFailure::Continue);
+    world.settle(|name| if name == "a" { End::FailsForGood } else { End::Done });
+    assert_eq!(world.piece("a").fate, Fate::Failed);
+    assert_eq!(world.piece("c").fate, Fate::Cancelled { reason: "subplan a failed".into() });
+    assert!(matches!(world.piece("b").fate, Fate::Joined { .. }));
+    assert_eq!(world.child("c").stage.state(), State::Cancelled);
+    let asked = world.parent.pending.clone().expect("a person is asked");
+    assert_eq!(asked.question.kind, DecisionKind::Subplans);
+    assert!(asked.question.text.contains("a failed (agent_missing: it broke)"), "{}", asked.question.text);
+    assert_eq!(asked.question.details["lost"][0]["failures"][0]["failure"]["class"], "agent_missing");
+    assert_eq!(world.parent.plan.stage.state(), State::Errored);
+}
+
+#[test]
+fn fail_fast_stops_those_at_work_and_counts_none_of_them_as_failed() {
+    let mut world =
+        World::of(fanout(vec![piece("a", &[]), piece("b", &[]), piece("c", &[])], OnFailure::FailFast, 2));
+    while world.tend() {}
+    let a = world.child("a").id.clone();
+    while due(&world.children[&a].plan).is_some() {
+        world.work(&a, End::FailsForGood);
+    }
+    world.settle(|_| End::Done);
+    let reason = "subplan a failed".to_owned();
+    assert_eq!(world.piece("b").fate, Fate::Cancelled { reason: reason.clone() });
+    assert_eq!(world.piece("c").fate, Fate::Cancelled { reason });
+    assert!(world.piece("b").failures.is_empty());
+    assert_eq!(world.child("b").stage.state(), State::Cancelled);
+}
+
+#[test]
+fn all_failures_are_kept_and_the_attempts_are_counted() {
+    let mut stubborn = piece("a", &[]);
+    stubborn.max_attempts = 3;
+    let mut world = World::of(fanout(vec![stubborn], OnFailure::Continue, 4));
+    world.settle(|_| End::Fails);
+    assert_eq!(world.piece("a").failures.len(), 3);
+    let runs: std::collections::BTreeSet<_> =
+        world.piece("a").failures.iter().map(|record| record.run.clone()).collect();
+    assert_eq!(runs.len(), 3);
+    assert_eq!(world.starts[&world.child("a").id], 3);
+    // Three more, because a person says so.
+    world.answer("retry");
+    world.settle(|_| End::Fails);
+    assert_eq!(world.piece("a").failures.len(), 6);
+}
+
+#[test]
+fn a_person_can_go_on_without_what_was_lost_or_try_it_again() {
+    let mut world = three(OnFailure::Continue);
+    world.settle(|name| if name == "a" { End::FailsForGood } else { End::Done });
+    world.answer("go_on");
+    world.settle(|_| End::Done);
+    assert_eq!((world.piece("a").fate.name(), world.piece("c").fate.name()), ("dropped", "dropped"));
+    assert_eq!(due(&world.parent.plan), Some(Effect::DrivePhase(Phase::Execute)));
+    assert_eq!(world.parent.plan.take_up.as_deref(), Some("base+b"));
+
+    let mut world = three(OnFailure::Continue);
+    world.settle(|name| if name == "a" { End::FailsForGood } else { End::Done });
+    let cancelled = world.child("c").id.clone();
+    world.answer("retry");
+    world.settle(|_| End::Done);
+    assert_ne!(world.child("c").id, cancelled);
+    assert_eq!(world.fanout().head.as_deref(), Some("base+b+a+c"));
+}
+
+#[test]
+fn cancel_and_revert_go_down_the_tree() {
+    for command in
+        [Command::Cancel { reason: "enough".into() }, Command::Revert { reason: "another way".into() }]
+    {
+        let mut world = three(OnFailure::Continue);
+        while world.tend() {}
+        world.parent(command).unwrap();
+        assert_eq!(due(&world.parent.plan), Some(Effect::Tend), "its subplans are still to be ended");
+        while world.tend() {}
+        assert!(world.children.values().all(|child| child.plan.stage.state() == State::Cancelled));
+        assert!(world.parent.plan.winding.is_empty());
+    }
+}
+
+#[test]
+fn a_piece_that_asks_gives_its_place_to_others_and_waits_in_line_again() {
+    let mut world = World::of(fanout(vec![piece("a", &[]), piece("b", &[])], OnFailure::Continue, 1));
+    world.settle(|name| if name == "a" { End::Asks } else { End::Done });
+    assert_eq!(Seen::of(world.child("a")), Seen::Asking);
+    assert_eq!(world.child("a").place.as_ref().unwrap().turn, Turn::InLine);
+    assert!(
+        matches!(Seen::of(world.child("b")), Seen::Finished { .. }),
+        "b ran while a asked, and joins after it"
+    );
+    let id = world.child("a").id.clone();
+    let decision = world.child("a").pending_decision().unwrap().clone();
+    world
+        .give(&id, Command::Resolve(crate::Answer { decision, option: "answered".into(), note: None }))
+        .unwrap();
+    world.settle(|_| End::Done);
+    assert_eq!(world.fanout().head.as_deref(), Some("base+a+b"));
+}
+
+#[test]
+fn a_conflict_is_settled_as_the_person_says() {
+    for (option, fate) in
+        [("take_child", "joined"), ("take_parent", "joined"), ("drop", "dropped"), ("agent", "joined")]
+    {
+        let mut world = World::of(fanout(vec![piece("a", &[])], OnFailure::Continue, 1));
+        while !matches!(world.seen()[0], Seen::Finished { .. }) {
+            world.tend();
+            for child in world.children.keys().cloned().collect::<Vec<_>>() {
+                world.work(&child, End::Done);
+            }
+        }
+        world.conflict("a");
+        assert!(matches!(world.parent.plan.stage, Stage::Execute(crate::Progress::Waiting(_))));
+        world.answer(option);
+        world.settle(|_| End::Done);
+        assert_eq!(world.piece("a").fate.name(), fate, "{option}");
+        assert_eq!(due(&world.parent.plan), Some(Effect::DrivePhase(Phase::Execute)), "{option}");
+        let resolver = world.fanout().pieces.iter().find(|piece| piece.mends.is_some());
+        assert_eq!(resolver.is_some(), option == "agent");
+    }
+}
+
+#[test]
+fn a_piece_whose_resolver_is_stopped_is_lost_with_it_and_can_be_tried_again() {
+    let mut world = World::of(fanout(vec![piece("two", &[]), piece("other", &[])], OnFailure::FailFast, 4));
+    while !matches!(world.seen().first(), Some(Seen::Finished { .. })) {
+        world.tend();
+        if world.piece("two").child.is_some() {
+            let two = world.child("two").id.clone();
+            world.work(&two, End::Done);
+        }
+    }
+    world.conflict("two");
+    world.answer("agent");
+    world.settle(|name| if name == "other" { End::FailsForGood } else { End::Done });
+    let asked = world.parent.pending.clone().expect("a person is asked");
+    assert!(
+        asked.question.text.contains("two failed (its conflict was not resolved)"),
+        "{}",
+        asked.question.text
+    );
+    world.answer("retry");
+    while world.tend() {
+        if matches!(Seen::of(world.child("two")), Seen::Finished { .. })
+            && world.piece("two").fate == Fate::Open
+        {
+            break;
+        }
+    }
+    world.conflict("two");
+    world.answer("agent");
+    let names: Vec<_> = world.fanout().pieces.iter().map(|piece| piece.name.to_string()).collect();
+    assert_eq!(names, ["two", "resolve-two-2", "resolve-two", "other"], "no two have the same name");
+    world.settle(|_| End::Done);
+    assert_eq!((world.piece("two").fate.name(), world.piece("other").fate.name()), ("joined", "joined"));
+}
+
+#[test]
+fn a_rollback_goes_on_from_its_checkpoint_and_not_from_what_has_joined() {
+    let mut world = three(OnFailure::Continue);
+    world.settle(|name| if name == "a" { End::FailsForGood } else { End::Done });
+    world.parent(Command::RollBack { commit: "snapshot".into() }).unwrap();
+    while world.tend() {}
+    assert_eq!(world.parent.plan.stage.state(), State::Queued);
+    assert_eq!(world.parent.plan.work_from.as_deref(), Some("snapshot"));
+    assert_eq!(due(&world.parent.plan), Some(Effect::DrivePhase(Phase::Execute)));
+}
+
+#[test]
+fn a_result_that_was_handed_over_is_not_taken_back() {
+    let mut world = three(OnFailure::Continue);
+    while !matches!(
+        Seen::of(world.children.values().next().map_or(&world.parent.plan, |child| &child.plan)),
+        Seen::Finished { .. }
+    ) {
+        world.tend();
+        if let Some(child) = world.children.keys().next().cloned() {
+            world.work(&child, End::Done);
+        }
+    }
+    let child = world.children.keys().next().cloned().unwrap();
+    assert!(world.give(&child, Command::Revert { reason: "again".into() }).is_err());
+    assert!(world.give(&child, Command::RollBack { commit: "snapshot".into() }).is_err());
+}

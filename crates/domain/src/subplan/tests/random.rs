@@ -1,0 +1,106 @@
+//! Random graphs of pieces, random ends, and a tender that stops after any commit, against what must always hold.
+
+use proptest::prelude::*;
+
+use super::world::{End, World, fanout, piece};
+use crate::{DecisionKind, Effect, Fate, OnFailure, Phase, Piece, Seen, State, due};
+
+const NAMES: [&str; 7] = ["a", "b", "c", "d", "e", "f", "g"];
+const PATHS: [&str; 4] = ["src/one", "src/one/deep.rs", "docs/*.md", "src/two"];
+
+#[derive(Debug, Clone)]
+struct Drawn {
+    pieces: Vec<Piece>,
+    on_failure: OnFailure,
+    max_parallel: u32,
+    steps: Vec<(u8, u8)>,
+}
+
+fn drawn() -> impl Strategy<Value = Drawn> {
+    let one = (prop::collection::vec(0_usize..7, 0..3), prop::option::of(0_usize..4), 1_u32..4);
+    let pieces = prop::collection::vec(one, 1..7);
+    let on_failure = prop_oneof![Just(OnFailure::Continue), Just(OnFailure::FailFast)];
+    (pieces, on_failure, 1_u32..4, prop::collection::vec((any::<u8>(), any::<u8>()), 0..120)).prop_map(
+        |(drawn, on_failure, max_parallel, steps)| {
+            let pieces = drawn.into_iter().enumerate().map(|(at, (after, path, attempts))| {
+                // Only earlier ones, so that there is no cycle.
+                let after: Vec<_> =
+                    after.into_iter().filter(|other| *other < at).map(|other| NAMES[other]).collect();
+                let mut piece = piece(NAMES[at], &after);
+                piece.paths = path.map(|path| PATHS[path].to_owned()).into_iter().collect();
+                piece.max_attempts = attempts;
+                piece
+            });
+            Drawn { pieces: pieces.collect(), on_failure, max_parallel, steps }
+        },
+    )
+}
+
+fn end(chance: u8) -> End {
+    match chance % 10 {
+        0 | 1 => End::Fails,
+        2 => End::FailsForGood,
+        _ => End::Done,
+    }
+}
+
+/// What holds after every commit, whoever made it.
+fn check(world: &World) {
+    let (fanout, seen) = (world.fanout(), world.seen());
+    let busy: Vec<_> = (0..seen.len())
+        .filter(|at| fanout.pieces[*at].fate == Fate::Open && seen[*at] == Seen::Busy)
+        .collect();
+    assert!(busy.len() <= fanout.max_parallel as usize, "{busy:?} are at work at the same time");
+    for at in &busy {
+        for name in &fanout.pieces[*at].after {
+            let before = fanout.position(name).unwrap();
+            let done = matches!(fanout.pieces[before].fate, Fate::Joined { .. })
+                || matches!(seen[before], Seen::Finished { .. } | Seen::Landed { .. });
+            assert!(done, "{} works before {name} is done", fanout.pieces[*at].name);
+        }
+    }
+    let src = |at: &&usize| fanout.pieces[**at].paths.iter().any(|path| path.starts_with("src/one"));
+    assert!(busy.iter().filter(src).count() <= 1, "two that touch src/one work at the same time");
+    for piece in &fanout.pieces {
+        let Some(child) = &piece.child else { continue };
+        let starts = world.starts.get(child).copied().unwrap_or(0);
+        assert!(starts <= piece.max_attempts as usize, "{} was started {starts} times", piece.name);
+        assert!(piece.failures.len() <= starts.max(1), "{} has failed more often than it ran", piece.name);
+    }
+    // What has joined is a row in the order of the pieces.
+    let joined: Vec<_> =
+        fanout.pieces.iter().filter(|piece| matches!(piece.fate, Fate::Joined { .. })).collect();
+    let expected = joined.iter().fold("base".to_owned(), |head, piece| format!("{head}+{}", piece.name));
+    assert_eq!(fanout.head.clone().unwrap_or_else(|| "base".to_owned()), expected);
+}
+
+proptest! {
+    /// S1.4 and the promises of subplans: each child runs at most once per attempt, in order, within the limits, and the
+    /// parent's end is a function of its children's.
+    #[test]
+    fn whatever_fails_and_wherever_it_stops_the_tree_comes_to_its_end(drawn in drawn()) {
+        let mut world = World::of(fanout(drawn.pieces, drawn.on_failure, drawn.max_parallel));
+        for (who, how) in drawn.steps {
+            let children: Vec<_> = world.children.keys().cloned().collect();
+            if who % 3 == 0 || children.is_empty() {
+                world.tend();
+            } else {
+                world.work(&children[who as usize % children.len()], end(how));
+            }
+            check(&world);
+        }
+        world.settle(|_| End::Done);
+        check(&world);
+        let lost = world.fanout().lost().count();
+        prop_assert!(!world.fanout().is_open());
+        if lost == 0 {
+            prop_assert_eq!(due(&world.parent.plan), Some(Effect::DrivePhase(Phase::Execute)));
+            prop_assert!(world.children.values().all(|child| child.plan.stage.state() == State::Applied));
+        } else {
+            prop_assert_eq!(world.parent.plan.stage.state(), State::Errored);
+            prop_assert_eq!(world.parent.pending.as_ref().map(|open| open.question.kind), Some(DecisionKind::Subplans));
+            let failed = world.fanout().pieces.iter().any(|piece| piece.fate == Fate::Failed);
+            prop_assert!(failed, "nothing is cancelled without a failure behind it");
+        }
+    }
+}

@@ -1,0 +1,302 @@
+//! A plan with its pieces' plans, moved by real commands one commit at a time, as a tender and workers would. Stopping
+//! after any commit is a crash there: whoever looks next has nothing but what was committed.
+
+use std::collections::BTreeMap;
+
+use crate::{
+    Advance, Approval, Birth, Call, Changes, Command, Completion, Context, Decided, Decision, DecisionChange,
+    DecisionId, Effect, Enforcement, ErrorClass, Failure, Fanout, Fate, Inherited, MergeStrategy, NewChild,
+    NewPlan, News, Next, OnFailure, Phase, Piece, PieceTask, Plan, PlanId, Profile, Refusal, RunId, Seen,
+    Snapshot, Spec, Start, Timestamp, create, decide, due,
+};
+
+/// A parent, its children, and a clock that ticks with every commit.
+pub(super) struct World {
+    pub(super) parent: Snapshot,
+    pub(super) children: BTreeMap<PlanId, Snapshot>,
+    pub(super) ticks: i64,
+    /// How often each child's Execute was started.
+    pub(super) starts: BTreeMap<PlanId, usize>,
+}
+
+pub(super) fn piece(name: &str, after: &[&str]) -> Piece {
+    Piece {
+        name: name.parse().unwrap(),
+        task: PieceTask::Words(format!("do {name}")),
+        project: None,
+        agent: None,
+        after: after.iter().map(|name| name.parse().unwrap()).collect(),
+        paths: Vec::new(),
+        max_attempts: 1,
+        timeout_s: None,
+        mends: None,
+        child: None,
+        fate: Fate::Open,
+        favour: None,
+        failures: Vec::new(),
+        forgiven: 0,
+    }
+}
+
+pub(super) fn fanout(pieces: Vec<Piece>, on_failure: OnFailure, max_parallel: u32) -> Fanout {
+    Fanout { merge: MergeStrategy::ThreeWay, on_failure, max_parallel, pieces, head: None }
+}
+
+impl World {
+    /// Makes a plan that has come to `execute/queued` with these pieces.
+    pub(super) fn of(fanout: Fanout) -> World {
+        let new = NewPlan { id: PlanId::from_random(1), spec: spec(), base_commit: "base".to_owned() };
+        let made = create(new, &context(1));
+        let parent = Snapshot { plan: made.into_plan(), pending: None };
+        let mut world = World { parent, children: BTreeMap::new(), ticks: 1, starts: BTreeMap::new() };
+        world.parent(start(RunId::from_random(1))).unwrap();
+        let strategized = Completion::Strategized { choices: Vec::new(), fanout: Some(fanout) };
+        world.parent(Command::Complete(RunId::from_random(1), strategized)).unwrap();
+        world.parent(advance()).unwrap();
+        world
+    }
+
+    pub(super) fn fanout(&self) -> &Fanout {
+        self.parent.plan.fanout.as_ref().expect("it has pieces")
+    }
+
+    pub(super) fn piece(&self, name: &str) -> &Piece {
+        self.fanout().pieces.iter().find(|piece| piece.name.as_str() == name).expect("there is one")
+    }
+
+    pub(super) fn child(&self, name: &str) -> &Plan {
+        &self.children[self.piece(name).child.as_ref().expect("it is born")].plan
+    }
+
+    pub(super) fn seen(&self) -> Vec<Seen> {
+        let of =
+            |piece: &Piece| piece.child.as_ref().map_or(Seen::Unborn, |id| Seen::of(&self.children[id].plan));
+        self.fanout().pieces.iter().map(of).collect()
+    }
+
+    /// Gives the parent a command.
+    pub(super) fn parent(&mut self, command: Command) -> Result<(), Refusal> {
+        self.ticks += 1;
+        let decided = decide(&self.parent, command, &context(self.ticks))?;
+        if let Decided::Change(transition) = decided {
+            for (child, _) in transition.children() {
+                let known =
+                    self.children.insert(child.id.clone(), Snapshot { plan: child.clone(), pending: None });
+                assert!(known.is_none(), "a child is born once");
+            }
+            commit(&mut self.parent, &transition);
+        }
+        Ok(())
+    }
+
+    /// Gives a child a command.
+    pub(super) fn give(&mut self, child: &PlanId, command: Command) -> Result<(), Refusal> {
+        self.ticks += 1;
+        let snapshot = self.children.get_mut(child).expect("there is such a child");
+        let begins = matches!(command, Command::Start(_)) && snapshot.plan.stage.phase() == Phase::Execute;
+        if let Decided::Change(transition) = decide(snapshot, command, &context(self.ticks))? {
+            commit(snapshot, &transition);
+            if begins {
+                *self.starts.entry(child.clone()).or_default() += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// Does the next thing that a tender would do, and says whether there was any.
+    pub(super) fn tend(&mut self) -> bool {
+        if due(&self.parent.plan) != Some(Effect::Tend) {
+            return false;
+        }
+        if let Some(child) = self.parent.plan.winding.first().cloned() {
+            if !self.children[&child].plan.stage.is_terminal() {
+                self.give(&child, Command::Cancel { reason: "not needed".into() }).unwrap();
+            } else {
+                self.parent(Command::WoundUp(vec![child])).unwrap();
+            }
+            return true;
+        }
+        let unborn =
+            self.fanout().pieces.iter().position(|piece| piece.fate == Fate::Open && piece.child.is_none());
+        if unborn.is_some() {
+            let births = self.births();
+            self.parent(Command::Spawn(births)).unwrap();
+            return true;
+        }
+        let seen = self.seen();
+        let news = self.fanout().news(&seen);
+        if !news.is_empty() {
+            self.parent(Command::Tend(news)).unwrap();
+            return true;
+        }
+        self.act(&seen)
+    }
+
+    fn act(&mut self, seen: &[Seen]) -> bool {
+        let acts = self.fanout().acts(seen, Timestamp::from_micros(self.ticks));
+        let id =
+            |world: &World, index: usize| world.fanout().pieces[index].child.clone().expect("it is born");
+        if let Some(index) = acts.retry.first() {
+            let child = id(self, *index);
+            self.give(&child, Command::Retry).unwrap();
+        } else if let Some(index) = acts.call.first() {
+            let child = id(self, *index);
+            self.give(&child, Command::Call(Call { base: "base".into(), from: None })).unwrap();
+        } else if let Some(index) = acts.join {
+            // First the child, then the parent: a crash in between is what `Seen::Landed` is about.
+            let child = id(self, index);
+            let commit = format!(
+                "{}+{}",
+                self.fanout().head.as_deref().unwrap_or("base"),
+                self.fanout().pieces[index].name
+            );
+            self.give(&child, Command::Join { commit }).unwrap();
+        } else if acts.wake_at.is_some() {
+            self.ticks += 1_000_000;
+        } else {
+            return false;
+        }
+        true
+    }
+
+    fn births(&self) -> Vec<Birth> {
+        let inherited = Inherited::of(&self.parent.plan, Vec::new(), 1);
+        let unborn = |piece: &Piece| piece.fate == Fate::Open && piece.child.is_none();
+        let pieces = self.fanout().pieces.iter().enumerate().filter(|(_, piece)| unborn(piece));
+        pieces
+            .map(|(index, _)| {
+                let id = PlanId::from_random((self.ticks as u128) << 32 | (index as u128 + 2));
+                Birth { piece: index, child: NewChild { id, spec: spec(), inherited: inherited.clone() } }
+            })
+            .collect()
+    }
+
+    /// Lets a child that is due take its next step; the last one ends as told.
+    pub(super) fn work(&mut self, child: &PlanId, end: End) {
+        let plan = self.children[child].plan.clone();
+        let run = plan.run.clone().unwrap_or_else(|| RunId::from_random(9));
+        let fresh = RunId::from_random(((self.ticks as u128) << 16) | 7);
+        let command = match (due(&plan), plan.stage.phase(), plan.stage.state()) {
+            (None, ..) | (Some(Effect::Tend), ..) => return,
+            (Some(Effect::AdvanceToExecute | Effect::AdvanceToApply), ..) => advance(),
+            (Some(Effect::DrivePhase(_)), _, crate::State::Queued) => start(fresh),
+            (Some(Effect::DrivePhase(_)), Phase::Strategize, _) => {
+                Command::Complete(run, Completion::Strategized { choices: Vec::new(), fanout: None })
+            }
+            (Some(Effect::DrivePhase(_)), _, _) => end.command(run),
+        };
+        self.give(child, command).unwrap();
+    }
+
+    /// Tends and works until nothing goes on by itself.
+    pub(super) fn settle(&mut self, end: impl Fn(&str) -> End) {
+        loop {
+            let moved = self.tend();
+            let due: Vec<_> =
+                self.children.keys().filter(|id| due(&self.children[*id].plan).is_some()).cloned().collect();
+            if !moved && due.is_empty() {
+                return;
+            }
+            for child in due {
+                let name = self.children[&child].plan.place.as_ref().unwrap().name.to_string();
+                self.work(&child, end(&name));
+            }
+        }
+    }
+
+    /// Answers the parent's open question.
+    pub(super) fn answer(&mut self, option: &str) {
+        let decision = self.parent.plan.pending_decision().expect("it asks").clone();
+        let answer = crate::Answer { decision, option: option.to_owned(), note: None };
+        self.parent(Command::Resolve(answer)).unwrap();
+    }
+
+    /// Reports a conflict of a piece, as a tender that tried to join it would.
+    pub(super) fn conflict(&mut self, name: &str) {
+        let piece = self.fanout().position(&name.parse().unwrap()).unwrap();
+        let clash = crate::Clashing {
+            files: serde_json::json!([]),
+            paths: vec!["a.txt".into()],
+            onto: "base".into(),
+            marked: "marked".into(),
+        };
+        let question =
+            Box::new(crate::Question::conflict(self.fanout(), &self.fanout().pieces[piece], clash, None));
+        self.parent(Command::Tend(vec![News::Conflict { piece, question }])).unwrap();
+    }
+}
+
+/// How the Execute of a child ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum End {
+    Done,
+    Fails,
+    FailsForGood,
+    Asks,
+}
+
+impl End {
+    fn command(self, run: RunId) -> Command {
+        let failure = |class| Failure { class, text: "it broke".into() };
+        match self {
+            End::Done => Command::Complete(
+                run,
+                Completion::Executed { head: "head".into(), validations: Vec::new(), reviews: Vec::new() },
+            ),
+            End::Fails => Command::Fail(run, failure(ErrorClass::AgentFailed), None),
+            End::FailsForGood => Command::Fail(run, failure(ErrorClass::AgentMissing), None),
+            End::Asks => Command::Ask(run, crate::Question::from_agent("Tabs?".into(), Vec::new())),
+        }
+    }
+}
+
+fn commit(snapshot: &mut Snapshot, transition: &crate::Transition) {
+    let mut pending: Option<Decision> = snapshot.pending.clone();
+    for change in transition.decisions() {
+        match change {
+            DecisionChange::Open(decision) => pending = Some(decision.clone()),
+            DecisionChange::Resolve(..) | DecisionChange::Withdraw { .. } => pending = None,
+        }
+    }
+    snapshot.plan = transition.plan().clone();
+    snapshot.pending = pending;
+    assert_eq!(snapshot.plan.pending_decision(), snapshot.pending.as_ref().map(|open| &open.id));
+}
+
+fn start(run: RunId) -> Command {
+    let enforcement = Enforcement::nothing(Phase::Strategize);
+    Command::Start(Start { run, base: "base".into(), from: None, replaces: None, enforcement })
+}
+
+fn advance() -> Command {
+    let enforcement = Enforcement::nothing(Phase::Execute);
+    let (approval, changes) = (Approval::Profile, Changes::Something);
+    Command::Advance(Advance { to: Next::Execute, enforcement, approval, changes })
+}
+
+fn spec() -> Spec {
+    let profile = Profile::built_in().into_iter().find(|profile| profile.name == "auto").unwrap();
+    Spec {
+        action: "run".parse().unwrap(),
+        project: "shop".parse().unwrap(),
+        task: "do it".into(),
+        definition_of_done: None,
+        arguments: BTreeMap::new(),
+        profile,
+        agents: crate::AgentRoles::default(),
+        validations: Vec::new(),
+        invariants: Vec::new(),
+        allow_empty: true,
+        budget: crate::Budget::UNLIMITED,
+    }
+}
+
+fn context(ticks: i64) -> Context {
+    Context {
+        now: Timestamp::from_micros(ticks),
+        by: "test".into(),
+        via: "test".into(),
+        fresh_decision: DecisionId::from_random(ticks as u128),
+        spent: None,
+    }
+}
