@@ -25,6 +25,8 @@ pub struct Counts {
     pub stale_locks: i64,
     /// Effects that wait in the outbox, claimed or not.
     pub effects: i64,
+    /// For how many microseconds the oldest effect that is due has been.
+    pub overdue_us: i64,
     /// Decisions that wait for a person.
     pub open_decisions: i64,
 }
@@ -128,6 +130,7 @@ async fn counts(tx: &mut Tx<'_>) -> Result<Counts, StoreError> {
             number("SELECT count(*) FROM locks WHERE owner IS NOT NULL AND expires_at <= drydock_now()"),
             number("SELECT count(*) FROM outbox"),
             number("SELECT count(*) FROM decisions WHERE status = 'open'"),
+            number("SELECT coalesce(max(drydock_now() - ready_at), 0) FROM outbox WHERE ready_at <= drydock_now()"),
         ])
         .await?;
     let single =
@@ -139,6 +142,7 @@ async fn counts(tx: &mut Tx<'_>) -> Result<Counts, StoreError> {
         locks: single(1)?,
         stale_locks: single(2)?,
         effects: single(3)?,
+        overdue_us: single(5)?,
         open_decisions: single(4)?,
     })
 }

@@ -39,7 +39,7 @@ pub use event::EventFilter;
 pub use find::{Found, Page};
 pub use health::Counts;
 pub use lease::{Acquired, PlanLease, ProjectLease, Renewed, Warrant};
-pub use outbox::Claim;
+pub use outbox::{Claim, ClaimOrder, Limits};
 pub use plan::{Change, Committed, Decide, PlanFilter};
 pub use request::{Request, RequestKind};
 pub use store::{Options, Store};

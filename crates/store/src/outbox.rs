@@ -8,7 +8,7 @@ use drydock_domain::{Effect, PlanId};
 use crate::lease::micros;
 use crate::plan::row::parse;
 use crate::tx::{BoxFuture, Dialect, Tx, Verdict};
-use crate::value::{Row, Statement};
+use crate::value::{Row, Statement, Value};
 use crate::{Store, StoreError};
 
 /// The right to carry out an effect, for a while.
@@ -32,8 +32,21 @@ impl Store {
         owner: &str,
         ttl: Duration,
     ) -> BoxFuture<'_, Result<Option<Claim>, StoreError>> {
-        let (owner, ttl) = (owner.to_owned(), micros(ttl));
-        Box::pin(self.write(move |tx| Box::pin(claim(tx, owner, ttl))))
+        self.effect_claim_within(&ClaimOrder { owner, ttl, root: None, limits: Limits::default() })
+    }
+
+    /// Claims an effect like [`Store::effect_claim`], of one tree of plans or within limits.
+    pub fn effect_claim_within(
+        &self,
+        order: &ClaimOrder<'_>,
+    ) -> BoxFuture<'_, Result<Option<Claim>, StoreError>> {
+        let wanted = Wanted {
+            owner: order.owner.to_owned(),
+            ttl: micros(order.ttl),
+            root: order.root.map(|root| root.as_str().to_owned()),
+            limits: order.limits,
+        };
+        Box::pin(self.write(move |tx| Box::pin(claim(tx, wanted))))
     }
 
     /// Makes a claimed effect due again after a delay; nothing when the claim is no longer ours.
@@ -57,31 +70,87 @@ impl Store {
     }
 }
 
-/// A plan that somebody holds is being worked on, for longer than a claim lasts perhaps; its effect is nobody else's.
-const CLAIM: &str =
-    "UPDATE outbox SET ready_at = drydock_now() + $2, claimed_by = $1, attempts = attempts + 1
-    WHERE plan = (SELECT plan FROM outbox o WHERE ready_at <= drydock_now()
-        AND NOT EXISTS (SELECT 1 FROM locks l WHERE l.scope = 'plan' AND l.key = o.plan
-            AND l.owner IS NOT NULL AND l.expires_at > drydock_now())
-        ORDER BY ready_at LIMIT 1)
-    RETURNING plan, effect, attempts";
-const CLAIM_SKIPPING: &str = "UPDATE outbox SET ready_at = drydock_now() + $2, claimed_by = $1,
-        attempts = attempts + 1
-    WHERE plan = (SELECT plan FROM outbox o WHERE ready_at <= drydock_now()
-        AND NOT EXISTS (SELECT 1 FROM locks l WHERE l.scope = 'plan' AND l.key = o.plan
-            AND l.owner IS NOT NULL AND l.expires_at > drydock_now())
-        ORDER BY ready_at LIMIT 1 FOR UPDATE SKIP LOCKED)
-    RETURNING plan, effect, attempts";
+/// What somebody who can work asks for.
+#[derive(Debug, Clone, Copy)]
+pub struct ClaimOrder<'a> {
+    /// Who asks.
+    pub owner: &'a str,
+    /// How long the claim lasts.
+    pub ttl: Duration,
+    /// Only for the plans below this root.
+    pub root: Option<&'a PlanId>,
+    /// How many phases may run at the same time.
+    pub limits: Limits,
+}
 
-async fn claim(tx: &mut Tx<'_>, owner: String, ttl: i64) -> Result<Verdict<Option<Claim>>, StoreError> {
+/// How many phases may run at the same time, whoever runs them; nothing is no limit.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Limits {
+    /// In the whole store.
+    pub store: Option<u32>,
+    /// In one project.
+    pub project: Option<u32>,
+}
+
+struct Wanted {
+    owner: String,
+    ttl: i64,
+    root: Option<String>,
+    limits: Limits,
+}
+
+/// A plan that somebody holds is being worked on, for longer than a claim lasts perhaps; its effect is nobody else's.
+const HELD: &str = "EXISTS (SELECT 1 FROM locks l WHERE l.scope = 'plan' AND l.key = {row}.plan
+    AND l.owner IS NOT NULL AND l.expires_at > drydock_now())";
+/// A phase that runs, or is about to: claimed for a time that is not over, or held.
+const RUNNING: &str = "SELECT count(*) FROM outbox r JOIN plans q ON q.id = r.plan
+    WHERE r.effect LIKE '{\"drive_phase%' AND ((r.claimed_by IS NOT NULL AND r.ready_at > drydock_now()) OR {held})";
+/// "drydock" in the key space of advisory locks, and that it is about claims.
+const CLAIMS_KEY: i64 = 0x6472_7964_6f63_0003;
+
+impl Wanted {
+    /// Returns the statement that claims; the limits are counted in the same moment.
+    fn statement(&self, dialect: Dialect) -> Statement {
+        let mut params: Vec<Value> = vec![self.owner.as_str().into(), self.ttl.into()];
+        let mut condition = format!("o.ready_at <= drydock_now() AND NOT {}", HELD.replace("{row}", "o"));
+        if let Some(root) = &self.root {
+            params.push(root.as_str().into());
+            let at = params.len();
+            condition.push_str(&format!(
+                " AND EXISTS (SELECT 1 FROM plans t WHERE t.id = o.plan AND t.root = ${at})"
+            ));
+        }
+        let running = RUNNING.replace("{held}", &HELD.replace("{row}", "r"));
+        let same = " AND q.project = (SELECT p.project FROM plans p WHERE p.id = o.plan)";
+        for (limit, among) in [(self.limits.store, ""), (self.limits.project, same)] {
+            let Some(limit) = limit else { continue };
+            params.push(i64::from(limit).into());
+            let at = params.len();
+            let free = format!("({running}{among}) < ${at}");
+            condition.push_str(&format!(" AND (o.effect NOT LIKE '{{\"drive_phase%' OR {free})"));
+        }
+        let skipping = match dialect {
+            Dialect::Sqlite => "",
+            Dialect::Postgres => " FOR UPDATE SKIP LOCKED",
+        };
+        let sql = format!(
+            "UPDATE outbox SET ready_at = drydock_now() + $2, claimed_by = $1, attempts = attempts + 1
+             WHERE plan = (SELECT o.plan FROM outbox o WHERE {condition} ORDER BY o.ready_at LIMIT 1{skipping})
+             RETURNING plan, effect, attempts"
+        );
+        Statement::composed(sql, params)
+    }
+}
+
+async fn claim(tx: &mut Tx<'_>, wanted: Wanted) -> Result<Verdict<Option<Claim>>, StoreError> {
     tx.quiet();
-    let sql = match tx.dialect() {
-        Dialect::Sqlite => CLAIM,
-        Dialect::Postgres => CLAIM_SKIPPING,
-    };
-    let rows = tx.last(Statement::new(sql, [owner.as_str().into(), ttl.into()])).await?;
+    // Two that count at the same time would both see the last free place.
+    if tx.dialect() == Dialect::Postgres && wanted.limits != Limits::default() {
+        tx.query(Statement::new("SELECT pg_advisory_xact_lock($1)::text", [CLAIMS_KEY.into()])).await?;
+    }
+    let rows = tx.last(wanted.statement(tx.dialect())).await?;
     match rows.first() {
-        Some(row) => Ok(Verdict::Keep(Some(claim_from(row, owner)?))),
+        Some(row) => Ok(Verdict::Keep(Some(claim_from(row, wanted.owner)?))),
         None => Ok(Verdict::Undo(None)),
     }
 }

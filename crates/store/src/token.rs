@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use drydock_domain::{IdPrefix, Name, Role, Timestamp, Token, TokenId, TokenState};
+use drydock_domain::{IdPrefix, Name, Role, Timestamp, Token, TokenId, TokenKind, TokenState};
 
 use crate::find::{Found, by_prefix};
 use crate::lease::micros;
@@ -25,6 +25,8 @@ pub struct NewToken {
     pub name: Name,
     /// What its bearer is.
     pub role: Role,
+    /// How its secret is shown.
+    pub kind: TokenKind,
     /// How long it counts; for ever when nothing is said.
     pub life: Option<Duration>,
 }
@@ -41,14 +43,14 @@ pub struct KeptToken {
 }
 
 const COLUMNS: &str = "id, digest, name, role, plan, run, created_at, expires_at, last_used_at, revoked_at,
-    CAST(CASE WHEN expires_at <= drydock_now() THEN 1 ELSE 0 END AS BIGINT)";
+    CAST(CASE WHEN expires_at <= drydock_now() THEN 1 ELSE 0 END AS BIGINT), kind";
 
 impl Store {
     /// Keeps a new token; nothing when another that is not revoked has its name.
     pub fn token_add(&self, new: NewToken) -> BoxFuture<'_, Result<Option<Token>, StoreError>> {
         let sql = format!(
-            "INSERT INTO tokens (id, digest, name, role, plan, run, created_at, expires_at)
-             VALUES ($1, $2, $3, $4, $5, $6, drydock_now(), drydock_now() + $7)
+            "INSERT INTO tokens (id, digest, name, role, plan, run, kind, created_at, expires_at)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, drydock_now(), drydock_now() + $8)
              ON CONFLICT (name) WHERE revoked_at IS NULL DO NOTHING RETURNING {COLUMNS}"
         );
         let (plan, run) = match &new.role {
@@ -62,6 +64,7 @@ impl Store {
             new.role.name().into(),
             plan.into(),
             run.into(),
+            new.kind.name().into(),
             new.life.map(micros).into(),
         ];
         self.token_written(Statement::composed(sql, params))
@@ -96,7 +99,7 @@ impl Store {
                 let rows = tx.last(Statement::composed(sql, params)).await?;
                 let kept = |row: &Row| {
                     let (token, digest) = (token_from(row)?, row.text(1)?.to_owned());
-                    Ok(KeptToken { token, digest, use_due: row.int(11)? != 0 })
+                    Ok(KeptToken { token, digest, use_due: row.int(12)? != 0 })
                 };
                 rows.first().map(kept).transpose()
             })
@@ -109,6 +112,26 @@ impl Store {
             "UPDATE tokens SET revoked_at = coalesce(revoked_at, drydock_now()) WHERE id = $1 RETURNING {COLUMNS}"
         );
         self.token_written(Statement::composed(sql, vec![id.as_str().into()]))
+    }
+
+    /// Takes a link out of the store and returns it; nothing when it is not there any more, or its time is over. Of
+    /// several who ask at once one gets it.
+    pub fn token_redeem(&self, id: &TokenId) -> BoxFuture<'_, Result<Option<Token>, StoreError>> {
+        let sql = format!(
+            "DELETE FROM tokens WHERE id = $1 AND kind = 'link' AND revoked_at IS NULL AND expires_at > drydock_now()
+             RETURNING {COLUMNS}"
+        );
+        self.token_written(Statement::composed(sql, vec![id.as_str().into()]))
+    }
+
+    /// Forgets the links that nobody used in time, and the sessions that ended longer ago than this.
+    pub fn token_prune(&self, kept: Duration) -> BoxFuture<'_, Result<(), StoreError>> {
+        let sql = format!(
+            "DELETE FROM tokens WHERE (kind = 'link' AND expires_at <= drydock_now())
+             OR (kind = 'session' AND coalesce(revoked_at, expires_at) <= drydock_now() - $1) RETURNING {COLUMNS}"
+        );
+        let written = self.token_written(Statement::composed(sql, vec![micros(kept).into()]));
+        Box::pin(async move { written.await.map(drop) })
     }
 
     /// Notes that a token is used now.
@@ -131,7 +154,7 @@ impl Store {
 
 const FIND: &str =
     "SELECT id, digest, name, role, plan, run, created_at, expires_at, last_used_at, revoked_at,
-    CAST(CASE WHEN expires_at <= drydock_now() THEN 1 ELSE 0 END AS BIGINT)
+    CAST(CASE WHEN expires_at <= drydock_now() THEN 1 ELSE 0 END AS BIGINT), kind
     FROM tokens WHERE id >= $1 AND id < $2 ORDER BY id LIMIT 6";
 
 fn token_from(row: &Row) -> Result<Token, StoreError> {
@@ -156,7 +179,14 @@ fn token_from(row: &Row) -> Result<Token, StoreError> {
         (None, 0) => TokenState::Valid,
         (None, _) => TokenState::Expired,
     };
+    let kind = match row.text(11)? {
+        "bearer" => TokenKind::Bearer,
+        "session" => TokenKind::Session,
+        "link" => TokenKind::Link,
+        kind => return Err(damaged(format!("no token is a {kind:?}"))),
+    };
     Ok(Token {
+        kind,
         name: row.text(2)?.parse().map_err(|error| damaged(format!("{error}")))?,
         role,
         created_at: row.time(6)?,

@@ -86,6 +86,18 @@ impl Store {
         }))
     }
 
+    /// Returns the subplans of a plan, the oldest first; those of earlier strategies too.
+    pub fn plan_children(&self, parent: &PlanId) -> BoxFuture<'_, Result<Vec<Plan>, StoreError>> {
+        let parent = parent.clone();
+        Box::pin(self.read(move |tx| {
+            Box::pin(async move {
+                let sql = format!("SELECT {PLAN_COLUMNS} FROM plans WHERE parent = $1 ORDER BY n");
+                let rows = tx.last(Statement::composed(sql, vec![parent.as_str().into()])).await?;
+                rows.iter().map(|row| plan_from(row, 0)).collect()
+            })
+        }))
+    }
+
     /// Returns plans, newest first. A damaged row fails the list and is named.
     pub fn plan_list(&self, filter: &PlanFilter) -> BoxFuture<'_, Result<Page<Plan>, StoreError>> {
         let (statement, limit) = (filter.statement(), page_size(filter.limit));

@@ -1,7 +1,8 @@
 //! What a transition writes, as steps between which a test can let the process die. All of them are one commit.
 
 use drydock_domain::{
-    ChangesetId, Decision, DecisionChange, DecisionStatus, Event, Plan, Snapshot, State, Transition,
+    ChangesetId, Decision, DecisionChange, DecisionStatus, Effect, Event, Plan, Snapshot, State, Transition,
+    due,
 };
 
 use super::claim::Claimed;
@@ -23,16 +24,25 @@ pub(super) fn steps(before: &Claimed, transition: &Transition) -> Result<Vec<Ste
         None => insert(plan)?,
         Some(_) => update(plan)?,
     };
-    let events = transition.events().iter().map(|event| append(&about, event)).collect();
+    let mut rows = vec![row];
+    let mut events: Vec<_> = transition.events().iter().map(|event| append(&about, event)).collect();
+    for (child, told) in transition.children() {
+        rows.push(insert(child)?);
+        events.extend(told.iter().map(|event| append(&About::plan(child), event)));
+    }
     let decisions = decisions(snapshot, transition)?;
     let sealed = match plan.stage.state() {
         State::Processing => Vec::new(),
         _ => seal(plan, &before.open, &about),
     };
     let mut rest = vec![outbox(transition)?];
+    for (child, _) in transition.children() {
+        rest.extend(due(child).map(|effect| enqueue(child, effect, ENQUEUE)).transpose()?);
+    }
+    rest.extend(wake_parent(plan));
     rest.extend(requests(snapshot, plan));
     Ok(vec![
-        step(CrashPoint::AfterPlan, vec![row]),
+        step(CrashPoint::AfterPlan, rows),
         step(CrashPoint::AfterEvents, events),
         step(CrashPoint::AfterDecisions, decisions),
         step(CrashPoint::AfterChangesets, sealed),
@@ -167,27 +177,46 @@ fn seal(plan: &Plan, open: &[(ChangesetId, i64)], about: &About) -> Vec<Statemen
 }
 
 const ENQUEUE: &str = "INSERT INTO outbox (plan, effect, attempts, ready_at, claimed_by)
-    VALUES ($1, $2, 0, drydock_now(), NULL)
-    ON CONFLICT (plan) DO UPDATE SET effect = excluded.effect, attempts = 0, ready_at = drydock_now(),
+    VALUES ($1, $2, 0, drydock_now() + $3, NULL)
+    ON CONFLICT (plan) DO UPDATE SET effect = excluded.effect, attempts = 0, ready_at = drydock_now() + $3,
         claimed_by = NULL";
 /// Whoever claimed the effect is the one that began the phase, and keeps its claim while it works.
 const ENQUEUE_UNLESS_SAME: &str = "INSERT INTO outbox (plan, effect, attempts, ready_at, claimed_by)
-    VALUES ($1, $2, 0, drydock_now(), NULL)
-    ON CONFLICT (plan) DO UPDATE SET effect = excluded.effect, attempts = 0, ready_at = drydock_now(),
+    VALUES ($1, $2, 0, drydock_now() + $3, NULL)
+    ON CONFLICT (plan) DO UPDATE SET effect = excluded.effect, attempts = 0, ready_at = drydock_now() + $3,
         claimed_by = NULL
     WHERE outbox.effect <> excluded.effect";
 
 fn outbox(transition: &Transition) -> Result<Statement, StoreError> {
     let plan = transition.plan();
-    let id = plan.id.as_str();
     let Some(effect) = transition.effect() else {
-        return Ok(Statement::new("DELETE FROM outbox WHERE plan = $1", [id.into()]));
+        return Ok(Statement::new("DELETE FROM outbox WHERE plan = $1", [plan.id.as_str().into()]));
     };
     let sql = match plan.stage.state() {
         State::Processing => ENQUEUE_UNLESS_SAME,
         _ => ENQUEUE,
     };
-    Ok(Statement::new(sql, [id.into(), body("outbox", id, &effect)?.into()]))
+    enqueue(plan, effect, sql)
+}
+
+fn enqueue(plan: &Plan, effect: Effect, sql: &'static str) -> Result<Statement, StoreError> {
+    let id = plan.id.as_str();
+    Ok(Statement::new(sql, [id.into(), body("outbox", id, &effect)?.into(), delay(plan).into()]))
+}
+
+/// Returns for how many microseconds the phase is not due. A span, not a time: the database's clock is not the one by
+/// which the wait was decided.
+fn delay(plan: &Plan) -> i64 {
+    let until = plan.waits().map_or(plan.updated_at, |postponed| postponed.until);
+    until.as_micros().saturating_sub(plan.updated_at.as_micros()).max(0)
+}
+
+/// Whoever tends a parent looks again when one of its subplans comes to rest, or is queued anew.
+fn wake_parent(plan: &Plan) -> Option<Statement> {
+    let sql = "UPDATE outbox SET ready_at = drydock_now(), claimed_by = NULL, attempts = 0
+        WHERE plan = $1 AND effect = '\"tend\"'";
+    let parent = plan.parent.as_ref().filter(|_| plan.stage.state() != State::Processing)?;
+    Some(Statement::new(sql, [parent.as_str().into()]))
 }
 
 /// What was asked of the holder is about the run it was asked in: it ends with it, and what was asked before a run

@@ -20,6 +20,8 @@ pub(crate) const STEPS: &[&str] = &[
     include_str!("schema_2.sql"),
     include_str!("schema_3.sql"),
     include_str!("schema_4.sql"),
+    include_str!("schema_5.sql"),
+    include_str!("schema_6.sql"),
 ];
 
 /// The schema that this program writes.

@@ -40,6 +40,7 @@ on_both! {
             validations: Vec::new(),
             invariants: Vec::new(),
             allow_empty: false,
+            budget: drydock_domain::Budget::UNLIMITED,
             created_at: now(),
         };
         assert_eq!(store.action_add(&action).await.unwrap(), Added::Added);

@@ -94,7 +94,7 @@ on_both! {
     async fn a_blocked_transition_leaves_the_plan_and_is_told(world: World) {
         let store = world.open().await;
         let (lease, _, run) = processing(&store, "a").await;
-        let done = Command::Complete(run, Completion::Strategized { choices: Vec::new() });
+        let done = Command::Complete(run, Completion::Strategized { choices: Vec::new(), fanout: None });
         let before = command(&store, &lease, done).await.unwrap().plan;
         let finding = Finding {
             invariant: "dry".parse().unwrap(),
@@ -163,7 +163,7 @@ on_both! {
     async fn landing_needs_the_lock_of_the_plans_project(world: World) {
         let store = world.open().await;
         let (lease, _, run) = processing(&store, "a").await;
-        let done = Command::Complete(run, Completion::Strategized { choices: Vec::new() });
+        let done = Command::Complete(run, Completion::Strategized { choices: Vec::new(), fanout: None });
         command(&store, &lease, done).await.unwrap();
         let advance = |to: Next| {
             let enforcement = Enforcement::nothing(to.phase());
@@ -260,7 +260,7 @@ on_both! {
         let context = context();
         let done = store
             .plan_transact(Warrant::Plan(&lease), Box::new(move |snapshot| {
-                let done = Command::Complete(run, Completion::Strategized { choices: Vec::new() });
+                let done = Command::Complete(run, Completion::Strategized { choices: Vec::new(), fanout: None });
                 let decided = decide(snapshot, done, &context)?;
                 assert!(matches!(&decided, Decided::Change(change) if change.effect() == Some(Effect::AdvanceToExecute)));
                 Ok(decided)

@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use drydock_store::{ClaimOrder, Limits};
+
 use crate::world::{BRIEF, LONG, expired, free, holder, queued};
 
 on_both! {
@@ -73,5 +75,47 @@ on_both! {
         let _gone = store.plan_lease_acquire(&plan.id, &holder("gone"), BRIEF).await.unwrap();
         expired(&store, plan.id.as_str()).await;
         assert_eq!(store.effect_claim("c", LONG).await.unwrap().map(|claim| claim.plan), Some(plan.id));
+    }
+}
+
+on_both! {
+    /// Breaks when more phases are handed out than may run at the same time, however many ask at once, or when a place
+    /// that became free is not given away; and when a claim within a tree takes what is in another.
+    async fn no_more_is_claimed_than_may_run(world: World) {
+        let store = world.open().await;
+        for _ in 0..12 {
+            free(&store).await;
+        }
+        let limits = Limits { store: Some(3), project: None };
+        let claimants: Vec<_> = (0..8)
+            .map(|n| {
+                let store = store.clone();
+                crate::world::spawn(async move {
+                    let owner = format!("c{n}");
+                    let order = ClaimOrder { owner: &owner, ttl: LONG, root: None, limits };
+                    let mut mine = Vec::new();
+                    for _ in 0..4 {
+                        mine.extend(store.effect_claim_within(&order).await.unwrap());
+                    }
+                    mine
+                })
+            })
+            .collect();
+        let mut all = Vec::new();
+        for claimant in claimants {
+            all.extend(claimant.await.unwrap());
+        }
+        assert_eq!(all.len(), 3);
+        let order = ClaimOrder { owner: "late", ttl: LONG, root: None, limits };
+        store.effect_defer(&all[0], LONG).await.unwrap();
+        assert!(store.effect_claim_within(&order).await.unwrap().is_some(), "one place is free again");
+        assert!(store.effect_claim_within(&order).await.unwrap().is_none());
+        let per_project = Limits { store: None, project: Some(3) };
+        let order = ClaimOrder { limits: per_project, ..order };
+        assert!(store.effect_claim_within(&order).await.unwrap().is_none(), "all are of one project");
+        let other = free(&store).await;
+        let order = ClaimOrder { root: Some(&other.id), limits: Limits::default(), ..order };
+        assert_eq!(store.effect_claim_within(&order).await.unwrap().map(|claim| claim.plan), Some(other.id.clone()));
+        assert_eq!(store.effect_claim_within(&order).await.unwrap(), None);
     }
 }

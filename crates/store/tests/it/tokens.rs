@@ -1,13 +1,13 @@
 //! Tokens as they are kept: one that counts for each name, known by its digest alone, and over when it is said to be.
 
-use drydock_domain::{IdPrefix, Role, TokenId, TokenState};
+use drydock_domain::{IdPrefix, Role, TokenId, TokenKind, TokenState};
 use drydock_store::{Found, NewToken, Store};
 
 use crate::world::{BRIEF, LONG, plan_id, random, run_id};
 
 fn new(name: &str, role: Role) -> NewToken {
     let (id, digest) = (TokenId::from_random(random()), "ab".repeat(32));
-    NewToken { id, digest, name: name.parse().unwrap(), role, life: None }
+    NewToken { id, digest, name: name.parse().unwrap(), role, kind: TokenKind::Bearer, life: None }
 }
 
 async fn state(store: &Store, id: &TokenId) -> TokenState {
@@ -78,5 +78,31 @@ on_both! {
         assert!(kept.token.last_used_at >= Some(made.created_at) && !kept.use_due);
         world.meddle("UPDATE tokens SET last_used_at = 1");
         assert!(store.token_fetch(&made.id).await.unwrap().unwrap().use_due);
+    }
+}
+
+on_both! {
+    /// Breaks when a link signs two browsers in, or one that came too late, or when another token is taken for a link.
+    async fn a_link_is_used_once_and_in_time(world: World) {
+        let (store, other) = (world.open().await, world.open().await);
+        let link = |name: &str, life| NewToken { kind: TokenKind::Link, life: Some(life), ..new(name, Role::Human) };
+        let (good, brief) = (link("good", LONG), link("brief", BRIEF));
+        for one in [&good, &brief] {
+            store.token_add(one.clone()).await.unwrap();
+        }
+        let both = tokio::join!(store.token_redeem(&good.id), other.token_redeem(&good.id));
+        let got: Vec<_> = [both.0.unwrap(), both.1.unwrap()].into_iter().flatten().collect();
+        assert_eq!(got.len(), 1, "{got:?}");
+        assert_eq!((&got[0].id, got[0].kind), (&good.id, TokenKind::Link));
+        while state(&store, &brief.id).await == TokenState::Valid {
+            tokio::time::sleep(BRIEF / 4).await;
+        }
+        assert_eq!(store.token_redeem(&brief.id).await.unwrap(), None);
+        let bearer = new("bearer", Role::Human);
+        store.token_add(bearer.clone()).await.unwrap();
+        assert_eq!(store.token_redeem(&bearer.id).await.unwrap(), None);
+        store.token_prune(LONG).await.unwrap();
+        let left: Vec<_> = other.token_list().await.unwrap().into_iter().map(|token| token.name.to_string()).collect();
+        assert_eq!(left, ["bearer"]);
     }
 }

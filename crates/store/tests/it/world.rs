@@ -159,6 +159,7 @@ pub(crate) fn context() -> Context {
         now: now(),
         by: "tester".to_owned(),
         via: "a test".to_owned(),
+        spent: None,
         fresh_decision: DecisionId::from_random(random()),
     }
 }
@@ -180,6 +181,7 @@ pub(crate) fn spec(project: &str, action: &str) -> Spec {
         validations: Vec::new(),
         invariants: Vec::new(),
         allow_empty: false,
+        budget: drydock_domain::Budget::UNLIMITED,
     }
 }
 
