@@ -94,7 +94,7 @@ pub(crate) struct RawChange {
     pub(crate) before: String,
     pub(crate) after: String,
     status: u8,
-    from: Option<Vec<u8>>,
+    pub(crate) from: Option<Vec<u8>>,
     pub(crate) path: Vec<u8>,
 }
 
@@ -106,6 +106,17 @@ pub(crate) fn raw_changes(
 ) -> Result<Vec<RawChange>, GitError> {
     let attempt = attempt(from, to);
     let call = diff_tree(place, from, to, &attempt).args(["--raw", "--no-abbrev", "-z", "--no-renames"]);
+    parse_raw(call.run()?.fields(), &attempt)
+}
+
+/// Lists the changed paths, renames as one change, looked for as far as a merge does by default.
+pub(crate) fn raw_renames(
+    place: &Place,
+    from: &impl Treeish,
+    to: &impl Treeish,
+) -> Result<Vec<RawChange>, GitError> {
+    let attempt = attempt(from, to);
+    let call = diff_tree(place, from, to, &attempt).args(["--raw", "--no-abbrev", "-z", "-M", "-l7000"]);
     parse_raw(call.run()?.fields(), &attempt)
 }
 

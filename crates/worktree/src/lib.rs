@@ -1,4 +1,4 @@
-//! The only caller of git: worktrees, captures, diffs, merges, refs, landing, sync and pins.
+//! The only caller of git: worktrees, captures, diffs, merges, joins, refs, landing, sync and pins.
 //!
 //! Everything is synchronous, every call has a time limit, and no call runs a program that the
 //! configuration of a repository names (`guard` says how, and what is left). Paths are UTF-8;
@@ -15,12 +15,14 @@ mod error;
 mod git;
 mod guard;
 mod id;
+mod join;
 mod land;
 mod landing_check;
 mod line;
 mod lock;
 mod merge;
 mod name;
+mod objects;
 mod pin;
 mod placement;
 mod private_index;
@@ -38,6 +40,7 @@ pub use diff::{Change, ChangeOp, DiffStat};
 pub use error::{GitError, OpenError};
 pub use git::Git;
 pub use id::{BadId, CommitId, TreeId, Treeish};
+pub use join::{ConflictFile, ConflictKind, Favour, Hunk, Join, JoinOrder};
 pub use land::Landing;
 pub use merge::{Merge, Signature};
 pub use pin::{KeptPin, Pin, PinOrder, Pruned, Restored};

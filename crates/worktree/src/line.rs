@@ -29,6 +29,22 @@ impl Repository {
         text.trim_end().parse().map(Some).map_err(|_| GitError::unexpected(&attempt, text))
     }
 
+    /// Returns the first-parent line of commits from one to another, each with its parent, the oldest first.
+    pub fn line(&self, from: &CommitId, to: &CommitId) -> Result<Vec<(CommitId, CommitId)>, GitError> {
+        let attempt = format!("list the commits from {from} to {to}");
+        let call =
+            self.call(attempt.as_str()).args(["rev-list", "--reverse", "--first-parent", "--end-of-options"]);
+        let text = call.arg(to.as_str()).arg(format!("^{from}")).run()?.text(&attempt)?;
+        let mut parent = from.clone();
+        let mut line = Vec::new();
+        for id in text.lines() {
+            let commit: CommitId = id.parse().map_err(|_| GitError::unexpected(&attempt, id))?;
+            line.push((parent, commit.clone()));
+            parent = commit;
+        }
+        Ok(line)
+    }
+
     /// Puts a branch that no worktree has checked out on another commit, if it is where it is expected.
     pub fn branch_put(&self, branch: &str, expected: &CommitId, to: &CommitId) -> Result<(), GitError> {
         let full = name::branch_ref(branch)?;

@@ -1,5 +1,7 @@
 //! Merging and committing on objects alone: no file, index or branch is touched.
 
+use std::collections::BTreeSet;
+
 use crate::error::GitError;
 use crate::guard::Replacements;
 use crate::id::{CommitId, TreeId};
@@ -38,9 +40,9 @@ impl Repository {
         let guard = self.place().guard()?;
         match merge_trees(self.place(), &guard, base.as_str(), ours.as_str(), theirs.as_str())? {
             Ok(tree) => Ok(Merge::Clean(tree)),
-            Err(Conflict { paths, messages }) => {
-                let paths = paths.iter().map(|path| path_text(path)).collect::<Result<_, _>>()?;
-                Ok(Merge::Conflict { paths, messages })
+            Err(conflict) => {
+                let paths = conflict.paths().into_iter().map(path_text).collect::<Result<_, _>>()?;
+                Ok(Merge::Conflict { paths, messages: conflict.messages() })
             }
         }
     }
@@ -101,9 +103,42 @@ pub(crate) fn commit_tree(
 
 /// Places that both sides of a merge changed; the names are as git has them.
 pub(crate) struct Conflict {
-    /// Sorted, each once.
+    /// What git made of it, with conflict markers in its files.
+    pub(crate) tree: TreeId,
+    pub(crate) stages: Vec<Stage>,
+    pub(crate) said: Vec<Said>,
+}
+
+/// One version of a path in conflict.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Stage {
+    pub(crate) mode: u32,
+    pub(crate) id: String,
+    /// 1 is the base, 2 ours, 3 theirs.
+    pub(crate) stage: u8,
+    pub(crate) path: Vec<u8>,
+}
+
+/// What git says about a conflict.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Said {
+    /// The fixed words that stand for the kind, such as `CONFLICT (contents)`.
+    pub(crate) kind: String,
     pub(crate) paths: Vec<Vec<u8>>,
-    pub(crate) messages: String,
+    pub(crate) text: String,
+}
+
+impl Conflict {
+    /// The paths in conflict, sorted, each once.
+    pub(crate) fn paths(&self) -> BTreeSet<&[u8]> {
+        let said = self.said.iter().flat_map(|said| &said.paths);
+        self.stages.iter().map(|stage| &stage.path).chain(said).map(Vec::as_slice).collect()
+    }
+
+    /// What git says, one per line.
+    pub(crate) fn messages(&self) -> String {
+        self.said.iter().map(|said| said.text.as_str()).collect::<Vec<_>>().join("\n")
+    }
 }
 
 /// Merges two commits by a base, all of which may also be named by trees where git takes them.
@@ -116,7 +151,7 @@ pub(crate) fn merge_trees(
 ) -> Result<Result<TreeId, Conflict>, GitError> {
     let attempt = format!("merge {theirs} into {ours}");
     let call = place.call(attempt.as_str()).settings(guard);
-    let call = call.args(["merge-tree", "--write-tree", "-z", "--name-only", "--messages"]);
+    let call = call.args(["merge-tree", "--write-tree", "-z", "--messages"]);
     let call = call.arg(format!("--merge-base={base}")).args([ours, theirs]);
     let output = call.accept(&[0, 1]).run()?;
     let mut fields = output.fields();
@@ -126,35 +161,41 @@ pub(crate) fn merge_trees(
     if output.code == 0 {
         return Ok(Ok(tree));
     }
-    read_conflict(fields, &attempt).map(Err)
+    read_conflict(tree, fields, &attempt).map(Err)
 }
 
-/// Reads the paths up to an empty field, then messages: count, that many paths, kind, text.
+/// Reads the stages up to an empty field, then messages: count, that many paths, kind, text.
 fn read_conflict<'a>(
+    tree: TreeId,
     mut fields: impl Iterator<Item = &'a [u8]>,
     attempt: &str,
 ) -> Result<Conflict, GitError> {
     let cut = || GitError::unexpected(attempt, "the list of conflicts is cut short");
-    let mut paths: Vec<Vec<u8>> =
-        fields.by_ref().take_while(|field| !field.is_empty()).map(<[u8]>::to_vec).collect();
-    let mut messages = String::new();
+    let listed = fields.by_ref().take_while(|field| !field.is_empty());
+    let stages = listed.map(|field| read_stage(field).ok_or_else(cut)).collect::<Result<_, _>>()?;
+    let mut said = Vec::new();
     while let Some(count) = fields.next() {
         let count: usize = std::str::from_utf8(count).ok().and_then(|n| n.parse().ok()).ok_or_else(cut)?;
-        let mut about = Vec::new();
+        let mut paths = Vec::new();
         for _ in 0..count {
-            about.push(fields.next().ok_or_else(cut)?.to_vec());
+            paths.push(fields.next().ok_or_else(cut)?.to_vec());
         }
-        let kind = fields.next().ok_or_else(cut)?;
-        let text = String::from_utf8_lossy(fields.next().ok_or_else(cut)?);
-        if kind.starts_with(b"CONFLICT") {
-            paths.extend(about);
-            messages.push_str(text.trim_end());
-            messages.push('\n');
+        let kind = String::from_utf8_lossy(fields.next().ok_or_else(cut)?).into_owned();
+        let text = String::from_utf8_lossy(fields.next().ok_or_else(cut)?).trim_end().to_owned();
+        if kind.starts_with("CONFLICT") {
+            said.push(Said { kind, paths, text });
         }
     }
-    paths.sort();
-    paths.dedup();
-    Ok(Conflict { paths, messages: messages.trim_end().to_owned() })
+    Ok(Conflict { tree, stages, said })
+}
+
+/// Reads a record such as `100644 <id> 2<TAB>path`.
+fn read_stage(record: &[u8]) -> Option<Stage> {
+    let tab = record.iter().position(|b| *b == b'\t')?;
+    let head = std::str::from_utf8(&record[..tab]).ok()?;
+    let [mode, id, stage]: [&str; 3] = head.split(' ').collect::<Vec<_>>().try_into().ok()?;
+    let mode = u32::from_str_radix(mode, 8).ok()?;
+    Some(Stage { mode, id: id.to_owned(), stage: stage.parse().ok()?, path: record[tab + 1..].to_vec() })
 }
 
 fn wrong(attempt: &str, output: &Output) -> GitError {

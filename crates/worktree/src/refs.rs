@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::child::Conversation;
 use crate::error::GitError;
-use crate::id::{CommitId, is_object_name};
+use crate::id::{CommitId, TreeId, is_object_name};
 use crate::name;
 use crate::repository::{Repository, commit_at};
 use crate::run::{LIMIT_FILES, Place, judge};
@@ -72,6 +72,19 @@ impl Repository {
         let attempt = format!("list {prefix}");
         name::full_ref(prefix.strip_suffix('/').unwrap_or(prefix))?;
         let call = self.call(attempt.as_str()).args(["for-each-ref", "--format=%(objectname) %(refname)"]);
+        let text = call.arg(prefix).run()?.text(&attempt)?;
+        let read = |line: &str| {
+            let (id, name) = line.split_once(' ')?;
+            Some((name.to_owned(), id.parse().ok()?))
+        };
+        text.lines().map(|line| read(line).ok_or_else(|| GitError::unexpected(&attempt, line))).collect()
+    }
+
+    /// Lists refs below a prefix with the trees of their commits.
+    pub fn ref_trees(&self, prefix: &str) -> Result<Vec<(String, TreeId)>, GitError> {
+        let attempt = format!("list the trees of {prefix}");
+        name::full_ref(prefix.strip_suffix('/').unwrap_or(prefix))?;
+        let call = self.call(attempt.as_str()).args(["for-each-ref", "--format=%(tree) %(refname)"]);
         let text = call.arg(prefix).run()?.text(&attempt)?;
         let read = |line: &str| {
             let (id, name) = line.split_once(' ')?;

@@ -334,6 +334,7 @@ mod tests {
             "ls-files",
             "ls-remote",
             "merge-base",
+            "merge-file",
             "merge-tree",
             "push",
             "read-tree",

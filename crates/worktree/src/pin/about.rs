@@ -1,7 +1,5 @@
 //! What a pin says about itself: a JSON blob under a ref beside the pin's own.
 
-use std::collections::HashMap;
-
 use drydock_domain::Uncommitted;
 use serde::{Deserialize, Serialize};
 
@@ -58,34 +56,4 @@ pub(crate) fn parts(pin: &str) -> Option<(&str, u64)> {
 pub(crate) fn blob_write(place: &Place, bytes: Vec<u8>, attempt: &str) -> Result<String, GitError> {
     let call = place.call_without_files(attempt).args(["hash-object", "-w", "--no-filters", "--stdin"]);
     Ok(call.stdin(bytes).run()?.text(attempt)?.trim_end().to_owned())
-}
-
-/// Reads many objects at once; one that is not there is not in the result.
-pub(crate) fn objects(
-    place: &Place,
-    ids: &[&str],
-    attempt: &str,
-) -> Result<HashMap<String, Vec<u8>>, GitError> {
-    if ids.is_empty() {
-        return Ok(HashMap::new());
-    }
-    let asked: String = ids.iter().map(|id| format!("{id}\n")).collect();
-    let call = place.call_without_files(attempt).args(["cat-file", "--batch"]);
-    let output = call.stdin(asked.into_bytes()).run()?;
-    let cut = || GitError::unexpected(attempt, "the list of objects is cut short");
-    let mut found = HashMap::new();
-    let mut rest = output.stdout.as_slice();
-    while let Some(end) = rest.iter().position(|b| *b == b'\n') {
-        let head = std::str::from_utf8(&rest[..end]).map_err(|_| cut())?;
-        rest = &rest[end + 1..];
-        // Either `<id> <type> <size>` and the content, or `<id> missing`.
-        let [id, _, size]: [&str; 3] = match head.split(' ').collect::<Vec<_>>().try_into() {
-            Ok(fields) => fields,
-            Err(_) => continue,
-        };
-        let size: usize = size.parse().map_err(|_| cut())?;
-        found.insert(id.to_owned(), rest.get(..size).ok_or_else(cut)?.to_vec());
-        rest = rest.get(size + 1..).ok_or_else(cut)?;
-    }
-    Ok(found)
 }

@@ -4,7 +4,6 @@ mod about;
 mod list;
 mod write;
 
-pub(crate) use about::objects;
 pub use list::{KeptPin, Pin, Pruned, Restored};
 pub use write::PinOrder;
 pub(crate) use write::{Content, Held, MarkerWrite};

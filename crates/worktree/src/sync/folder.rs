@@ -8,8 +8,6 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use drydock_domain::Edits;
-
 use crate::capture::{OwnFolder, Snapshot, is_own};
 use crate::checkout::Checkout;
 use crate::diff::{RawChange, raw_changes};
@@ -82,10 +80,6 @@ impl<'a> Folder<'a> {
         };
         let held = (tree != head_tree || staged.is_some()).then(|| Held { tree: tree.clone(), staged });
         Ok(Opened::Ready(Folder { checkout, lock, index, tree, held }))
-    }
-
-    pub(crate) fn edits(&self) -> Edits {
-        if self.held.is_some() { Edits::Present } else { Edits::Absent }
     }
 }
 

@@ -25,7 +25,7 @@ pub(crate) enum Joined {
 
 impl Repository {
     /// Joins; nothing is changed but that objects are added.
-    pub(crate) fn join(
+    pub(crate) fn join_sides(
         &self,
         guard: &Replacements,
         sides: &Sides,
@@ -50,7 +50,7 @@ impl Repository {
         let edits = self.commit_held(signature, local, held)?;
         match merge_trees(self.place(), guard, local.as_str(), to.as_str(), edits.as_str())? {
             Ok(files) => Ok(Joined::Clean { to, files, replayed }),
-            Err(conflict) => Ok(Joined::Clash(clash_of(conflict, None))),
+            Err(conflict) => Ok(Joined::Clash(clash_of(&conflict, None))),
         }
     }
 }

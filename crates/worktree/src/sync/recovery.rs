@@ -8,7 +8,7 @@ use drydock_domain::{Clash, CommitLine, PinLine};
 use serde::{Deserialize, Serialize};
 
 use crate::error::GitError;
-use crate::pin::objects;
+use crate::objects::objects;
 use crate::refs::{object_at, update};
 use crate::repository::Repository;
 use crate::sync::order::recovery_name;

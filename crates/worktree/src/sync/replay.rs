@@ -20,7 +20,7 @@ use crate::error::GitError;
 use crate::guard::Replacements;
 use crate::id::{CommitId, TreeId};
 use crate::merge::{Conflict, merge_trees};
-use crate::pin::objects;
+use crate::objects::objects;
 use crate::private_index::PrivateIndex;
 use crate::run::{LIMIT_FILES, Place, judge};
 use crate::sync::walk::{Sides, Walked};
@@ -60,7 +60,7 @@ pub(crate) fn replay(
             Some(trees) => trees[nth].clone(),
             None => match merge_trees(place, guard, parent.as_str(), tip.as_str(), walked.id.as_str())? {
                 Ok(tree) => tree,
-                Err(conflict) => return Ok(Replayed::Clash(clash_of(conflict, Some(walked.line.clone())))),
+                Err(conflict) => return Ok(Replayed::Clash(clash_of(&conflict, Some(walked.line.clone())))),
             },
         };
         let kept: Vec<&CommitId> = walked.parents.iter().skip(1).filter(|id| ours.contains(id)).collect();
@@ -78,9 +78,9 @@ pub(crate) fn replay(
 }
 
 /// Finds out what both sides changed, and says so.
-pub(crate) fn clash_of(conflict: Conflict, commit: Option<CommitLine>) -> Clash {
-    let paths = conflict.paths.iter().map(|path| String::from_utf8_lossy(path).into_owned()).collect();
-    Clash { commit, paths, text: conflict.messages }
+pub(crate) fn clash_of(conflict: &Conflict, commit: Option<CommitLine>) -> Clash {
+    let paths = conflict.paths().into_iter().map(|path| String::from_utf8_lossy(path).into_owned()).collect();
+    Clash { commit, paths, text: conflict.messages() }
 }
 
 /// Merges each commit with another by one base; none when one of them conflicts.

@@ -1,8 +1,8 @@
 //! A sync from its first look to its outcome. It never fails: what could not be found out or done is an outcome too.
 
 use drydock_domain::{
-    Clash, ClashStep, CommitLine, Edits, Footing, PinLine, Publish, Publishing, Relation, RemoteSight, Sight,
-    Step, SyncOutcome, Uncommitted, Unsent,
+    Clash, ClashStep, CommitLine, Footing, PinLine, Publish, Publishing, Relation, RemoteSight, Sight, Step,
+    SyncOutcome, Uncommitted, Unsent,
 };
 
 use crate::crash;
@@ -71,7 +71,7 @@ impl Repository {
         };
         let (seen, tip, sides) = self.compare(order, &local, seen)?;
         let scene = Scene { order, names: &names, remote, local, tip, sides };
-        let moves = matches!(seen, RemoteSight::Tip(Relation::Behind(_) | Relation::Diverged(_)));
+        let moves = matches!(seen, RemoteSight::Tip(Relation::Behind | Relation::Diverged));
         let sight = Sight { footing, remote: seen, publish: order.publish };
         if !moves || !matches!(sight.footing, Footing::Unattached | Footing::OnBranch) {
             return self.step(&scene, sight.step(), None);
@@ -84,15 +84,7 @@ impl Repository {
     fn step_locked(&self, scene: &Scene<'_>, sight: Sight) -> Result<SyncOutcome, GitError> {
         let _lock = self.lock(&format!("sync {} with {}", scene.order.branch, scene.remote))?;
         match self.open_folder(scene, &sight)? {
-            Ok(folder) => {
-                let edits = folder.as_ref().map_or(Edits::Absent, Folder::edits);
-                let remote = match sight.remote {
-                    RemoteSight::Tip(Relation::Behind(_)) => RemoteSight::Tip(Relation::Behind(edits)),
-                    RemoteSight::Tip(Relation::Diverged(_)) => RemoteSight::Tip(Relation::Diverged(edits)),
-                    other => other,
-                };
-                self.step(scene, Sight { remote, ..sight }.step(), folder)
-            }
+            Ok(folder) => self.step(scene, sight.step(), folder),
             Err(lock) => self.step(scene, Sight { footing: Footing::Locked { lock }, ..sight }.step(), None),
         }
     }
@@ -141,9 +133,9 @@ impl Repository {
         let sides = Sides::walk(self.place(), local, &tip)?;
         let relation = match (sides.local.is_empty(), sides.remote.is_empty()) {
             (_, false) if order.replaces == Some(&tip) => Relation::Replaced,
-            (true, false) => Relation::Behind(Edits::Absent),
+            (true, false) => Relation::Behind,
             (false, true) => Relation::Ahead,
-            (false, false) => Relation::Diverged(Edits::Absent),
+            (false, false) => Relation::Diverged,
             (true, true) => {
                 return Err(GitError::unexpected("compare", "two tips, and nothing between them"));
             }
@@ -169,7 +161,7 @@ impl Repository {
             }
             Step::Push => self.send(scene),
             Step::Supersede => self.supersede(scene),
-            Step::FastForward(_) | Step::Replay(_) => self.bring_together(scene, folder),
+            Step::FastForward | Step::Replay => self.bring_together(scene, folder),
         }
     }
 
@@ -264,7 +256,7 @@ impl Repository {
         };
         let held = folder.as_ref().and_then(|folder| folder.held.clone());
         let joined =
-            self.join(&self.place().guard()?, sides, (local, tip), held.as_ref(), order.pin.signature)?;
+            self.join_sides(&self.place().guard()?, sides, (local, tip), held.as_ref(), order.pin.signature)?;
         crash::hit("sync.replayed");
         let (to, files, replayed) = match joined {
             Joined::Clean { to, files, replayed } => (to, files, replayed),

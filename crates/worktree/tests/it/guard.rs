@@ -4,9 +4,10 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use drydock_worktree::{GitError, Landing, Merge, Push};
+use drydock_worktree::{Favour, GitError, Join, JoinOrder, Landing, Merge, Push};
 
 use crate::fixture::{Fixture, ada, land, write};
+use crate::joiner::listing;
 
 const HOOKS: &[&str] = &[
     "applypatch-msg",
@@ -112,6 +113,9 @@ fn a_merge_driver_of_the_repository_gives_a_conflict_instead_of_running() {
     fixture.user(&["config", "merge.x.driver", fixture.path("evil").to_str().unwrap()], &fixture.repo());
     let merge = fixture.open().merge(&base, &ours, &theirs).unwrap();
     assert!(matches!(merge, Merge::Conflict { .. }), "{merge:?}");
+    let order = JoinOrder { base: &base, ours: &ours, theirs: &theirs, favour: Favour::Theirs };
+    let Join::Clean(tree) = fixture.open().join(&order).unwrap() else { panic!("a side is favoured") };
+    assert_eq!(listing(&fixture, tree.as_str())["a.txt"].text(), "theirs\n");
     assert!(!witness.exists());
 }
 

@@ -1,0 +1,290 @@
+//! Settling a conflict for one side, so that nothing of that side is lost and of the other only what does not fit.
+//!
+//! Git has merged all that fits. Of the rest, files with lines are merged again line by line. Anything else gives way:
+//! its paths become what the favoured side has there. If the other side had moved a file to a path that gives way, the
+//! move is undone, or the file would be in neither place.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use crate::diff::{RawChange, raw_changes, raw_renames};
+use crate::error::GitError;
+use crate::guard::Replacements;
+use crate::id::TreeId;
+use crate::join::group::{Group, groups, is_file};
+use crate::join::lines::{Versions, merge_lines};
+use crate::join::order::JoinOrder;
+use crate::merge::{Conflict, Stage, merge_trees};
+use crate::private_index::PrivateIndex;
+use crate::run::Place;
+
+/// A file that is added to a directory which the other side renamed; git has it in the new one already.
+const SUGGESTED: &str = "directory rename suggested";
+/// Kinds of which the stages are not what the sides have, because git moved or merged something first.
+const WHOLE: &[&str] = &["rename/rename", "rename involved in collision", "file/directory", "distinct modes"];
+
+/// The side that wins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Side {
+    Ours,
+    Theirs,
+}
+
+impl Side {
+    /// Picks what belongs to this side.
+    pub(super) fn of<T>(self, ours: T, theirs: T) -> T {
+        match self {
+            Side::Ours => ours,
+            Side::Theirs => theirs,
+        }
+    }
+}
+
+/// Returns the tree in which a side has won all that is in conflict.
+pub(super) fn settle(
+    place: &Place,
+    settings: &Replacements,
+    order: &JoinOrder<'_>,
+    conflict: Conflict,
+    side: Side,
+) -> Result<TreeId, GitError> {
+    if groups(&conflict, order).iter().all(|group| group.is_only(SUGGESTED)) {
+        return Ok(conflict.tree);
+    }
+    // Without renames of whole directories every path is one that a side has, so what a side has can be looked up.
+    let mut settings = settings.clone();
+    settings.push(("merge.directoryRenames".to_owned(), "false".to_owned()));
+    let JoinOrder { base, ours, theirs, .. } = *order;
+    let conflict = match merge_trees(place, &settings, base.as_str(), ours.as_str(), theirs.as_str())? {
+        Ok(tree) => return Ok(tree),
+        Err(conflict) => conflict,
+    };
+    let groups = groups(&conflict, order);
+    let mut settlement = Settlement { side, puts: BTreeMap::new(), lines: Vec::new() };
+    let rest: Vec<&Group<'_>> = groups.iter().filter(|group| !settlement.take_lines(group)).collect();
+    if !rest.is_empty() {
+        let sides = Sides::read(place, order, side)?;
+        let rest: Vec<_> =
+            rest.into_iter().filter(|group| !settlement.take_renamed_lines(group, &sides)).collect();
+        settlement.give_way(&rest, &sides);
+    }
+    settlement.write(place, &conflict.tree, &format!("settle the conflict of {ours} and {theirs}"))
+}
+
+/// Mode and content of a file.
+type Entry = (u32, String);
+
+/// What each side has where it differs from the base.
+struct Sides {
+    favoured: HashMap<Vec<u8>, Option<Entry>>,
+    other: BTreeMap<Vec<u8>, Option<Entry>>,
+    /// What the base has where the other side differs.
+    before: HashMap<Vec<u8>, Option<Entry>>,
+    /// What the other side moved, by where it is now.
+    moved: HashMap<Vec<u8>, Vec<u8>>,
+}
+
+impl Sides {
+    fn read(place: &Place, order: &JoinOrder<'_>, side: Side) -> Result<Sides, GitError> {
+        let JoinOrder { base, ours, theirs, .. } = *order;
+        let favoured = raw_changes(place, base, side.of(ours, theirs))?;
+        let favoured = favoured.into_iter().map(|change| (change.path.clone(), after(&change))).collect();
+        let (mut other, mut before, mut moved) = (BTreeMap::new(), HashMap::new(), HashMap::new());
+        for change in raw_renames(place, base, side.of(theirs, ours))? {
+            other.insert(change.path.clone(), after(&change));
+            let was = Some((change.mode_before, change.before)).filter(|(mode, _)| *mode != 0);
+            match change.from {
+                Some(from) => {
+                    other.insert(from.clone(), None);
+                    before.insert(from.clone(), was);
+                    before.insert(change.path.clone(), None);
+                    moved.insert(change.path, from);
+                }
+                None => drop(before.insert(change.path, was)),
+            }
+        }
+        Ok(Sides { favoured, other, before, moved })
+    }
+
+    /// What the favoured side has at a path that one of the sides changed.
+    fn at(&self, path: &[u8]) -> Option<Option<Entry>> {
+        self.favoured.get(path).or_else(|| self.before.get(path)).cloned()
+    }
+
+    /// The paths of the other side that a file cannot be beside: those below it, and files where it needs directories.
+    fn other_in_the_way(&self, path: &[u8]) -> Vec<Vec<u8>> {
+        let folder = [path, b"/"].concat();
+        let below = self.other.range(folder.clone()..).map(|(path, _)| path);
+        let below = below.take_while(|path| path.starts_with(&folder)).cloned();
+        let slashes = path.iter().enumerate().filter(|(_, b)| **b == b'/');
+        let above = slashes.map(|(at, _)| path[..at].to_vec());
+        below.chain(above.filter(|path| matches!(self.other.get(path), Some(Some(_))))).collect()
+    }
+}
+
+fn after(change: &RawChange) -> Option<Entry> {
+    Some((change.mode_after, change.after.clone())).filter(|(mode, _)| *mode != 0)
+}
+
+/// A file that is to be merged by its lines, and where it goes.
+struct Lines {
+    path: Vec<u8>,
+    mode: u32,
+    versions: Versions,
+}
+
+/// What is to be different from git's own merge.
+struct Settlement {
+    side: Side,
+    puts: BTreeMap<Vec<u8>, Option<Entry>>,
+    lines: Vec<Lines>,
+}
+
+impl Settlement {
+    /// Takes a conflict that is about the lines of one file.
+    fn take_lines(&mut self, group: &Group<'_>) -> bool {
+        group.is_only("contents") && self.merge_stages(group, group.main_path(), group.main_path())
+    }
+
+    /// Merges the versions at a path by their lines, if all of them are files.
+    fn merge_stages(&mut self, group: &Group<'_>, at: &[u8], to: &[u8]) -> bool {
+        let [Some(base), Some(ours), Some(theirs)] = [1, 2, 3].map(|stage| group.at(at, stage)) else {
+            return false;
+        };
+        if ![base, ours, theirs].iter().all(|stage| is_file(stage.mode)) {
+            return false;
+        }
+        let mode = self.mode(base.mode, ours.mode, theirs.mode);
+        let [base, ours, theirs] = [base, ours, theirs].map(|stage| stage.id.clone());
+        self.lines.push(Lines { path: to.to_vec(), mode, versions: Versions { base, ours, theirs } });
+        true
+    }
+
+    /// Takes a file that both sides renamed: the name is the favoured side's, the lines are of both.
+    fn take_renamed_lines(&mut self, group: &Group<'_>, sides: &Sides) -> bool {
+        let stages = (group.stage(1), group.stage(2), group.stage(3));
+        let (Some(base), Some(ours), Some(theirs)) = stages else { return false };
+        if !group.is_only("rename/rename") || group.stages.len() != 3 || group.paths().count() != 3 {
+            return false;
+        }
+        let (name, dropped) = self.side.of((ours, theirs), (theirs, ours));
+        let (Some(Some(won)), Some(Some(lost))) =
+            (sides.at(&name.path), sides.other.get(&dropped.path).cloned())
+        else {
+            return false;
+        };
+        if ![base.mode, won.0, lost.0].iter().all(|mode| is_file(*mode)) {
+            return false;
+        }
+        let (ours, theirs) = self.side.of((won.clone(), lost.clone()), (lost, won));
+        let mode = self.mode(base.mode, ours.0, theirs.0);
+        let versions = Versions { base: base.id.clone(), ours: ours.1, theirs: theirs.1 };
+        self.puts.insert(dropped.path.clone(), None);
+        self.lines.push(Lines { path: name.path.clone(), mode, versions });
+        true
+    }
+
+    /// Makes paths what the favoured side has there.
+    fn give_way(&mut self, groups: &[&Group<'_>], sides: &Sides) {
+        let mut lost = Vec::new();
+        for group in groups {
+            let whole = WHOLE.iter().any(|kind| group.is(kind));
+            for path in group.paths() {
+                let staged = group.holds(path);
+                let value = if staged && !whole {
+                    Some(self.version(group, path))
+                } else {
+                    // A name that git made up is in neither side.
+                    sides.at(path).or(staged.then_some(None))
+                };
+                // With a version of the base there, the file is the same for both sides, whoever renamed it.
+                let same_file = group.at(path, 1).and(group.at(path, self.side.of(2, 3))).is_some();
+                if whole || !same_file {
+                    lost.push(path.to_vec());
+                }
+                if let Some(value) = value {
+                    self.puts.insert(path.to_vec(), value);
+                }
+            }
+            if !group.is("rename/rename") && !group.is("rename involved in collision") {
+                self.bring_back(group);
+            }
+        }
+        self.undo_moves(lost, sides);
+    }
+
+    /// Brings a file of the favoured side back to where a directory or file of the other side was in its way.
+    fn bring_back(&mut self, group: &Group<'_>) {
+        let Some((aside, own)) = group.moved_aside(self.side) else { return };
+        // It may be one that this side renamed and the other edited: git has merged it, or has the versions.
+        if !self.merge_stages(group, aside, own)
+            && let Some(version) = group.at(aside, self.side.of(2, 3))
+        {
+            self.puts.insert(own.to_vec(), Some((version.mode, version.id.clone())));
+        }
+    }
+
+    /// The favoured side's version of a path, with a mode that the other side alone changed.
+    fn version(&self, group: &Group<'_>, path: &[u8]) -> Option<Entry> {
+        let [base, ours, theirs] = [1, 2, 3].map(|stage| group.at(path, stage));
+        let won = self.side.of(ours, theirs)?;
+        let mode = |stage: Option<&Stage>| stage.map(|stage| stage.mode).filter(|mode| is_file(*mode));
+        let mode = match (mode(base), mode(ours), mode(theirs)) {
+            (Some(base), Some(ours), Some(theirs)) => self.mode(base, ours, theirs),
+            _ => won.mode,
+        };
+        Some((mode, won.id.clone()))
+    }
+
+    /// Puts files back that the other side moved to where its version is lost.
+    fn undo_moves(&mut self, mut lost: Vec<Vec<u8>>, sides: &Sides) {
+        let mut seen = BTreeSet::new();
+        while let Some(path) = lost.pop() {
+            if !seen.insert(path.clone()) {
+                continue;
+            }
+            if matches!(self.puts.get(&path), Some(Some(_))) {
+                for other in sides.other_in_the_way(&path) {
+                    self.puts.remove(&other);
+                    self.lines.retain(|lines| lines.path != other);
+                    lost.push(other);
+                }
+            }
+            if let Some(from) = sides.moved.get(&path)
+                && let Some(Some(entry)) = sides.at(from)
+                && !self.puts.contains_key(from)
+            {
+                self.puts.insert(from.clone(), Some(entry));
+                lost.push(from.clone());
+            }
+        }
+    }
+
+    fn mode(&self, base: u32, ours: u32, theirs: u32) -> u32 {
+        match (ours == base, theirs == base) {
+            (true, _) => theirs,
+            (false, true) => ours,
+            (false, false) => self.side.of(ours, theirs),
+        }
+    }
+
+    fn write(mut self, place: &Place, tree: &TreeId, attempt: &str) -> Result<TreeId, GitError> {
+        let versions: Vec<Versions> = self.lines.iter().map(|lines| lines.versions.clone()).collect();
+        let ids = merge_lines(place, self.side, &versions, attempt)?;
+        for (lines, id) in self.lines.into_iter().zip(ids) {
+            self.puts.insert(lines.path, Some((lines.mode, id)));
+        }
+        let index = PrivateIndex::empty(place, attempt)?;
+        place.call_without_files(attempt).index(&index.path()).args(["read-tree", tree.as_str()]).run()?;
+        let none = "0".repeat(tree.as_str().len());
+        let puts: Vec<(u32, &str, &[u8])> = self
+            .puts
+            .iter()
+            .map(|(path, entry)| match entry {
+                Some((mode, id)) => (*mode, id.as_str(), path.as_slice()),
+                None => (0, none.as_str(), path.as_slice()),
+            })
+            .collect();
+        index.put(place, &puts, attempt)?;
+        index.write_tree(place, attempt)
+    }
+}

@@ -1,0 +1,106 @@
+//! Two writers that started from one commit, and what their join holds.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::ops::RangeInclusive;
+use std::path::Path;
+
+use drydock_worktree::{CommitId, Favour, Join, JoinOrder, TreeId};
+
+use crate::fixture::Fixture;
+
+pub(crate) struct Joiner {
+    pub(crate) fixture: Fixture,
+    pub(crate) base: CommitId,
+    pub(crate) ours: CommitId,
+    pub(crate) theirs: CommitId,
+}
+
+/// One file of a tree.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Listed {
+    pub(crate) mode: String,
+    pub(crate) id: String,
+    pub(crate) bytes: Vec<u8>,
+}
+
+impl Listed {
+    pub(crate) fn text(&self) -> String {
+        String::from_utf8(self.bytes.clone()).unwrap()
+    }
+
+    pub(crate) fn has(&self, part: &str) -> bool {
+        self.bytes.windows(part.len()).any(|there| there == part.as_bytes())
+    }
+}
+
+impl Joiner {
+    /// Makes a base, in place of the fixture's own files, and a commit of each writer on top of it.
+    pub(crate) fn new(
+        base: impl FnOnce(&Path),
+        ours: impl FnOnce(&Path),
+        theirs: impl FnOnce(&Path),
+    ) -> Joiner {
+        let fixture = Fixture::new();
+        fixture.user(&["rm", "-q", "-r", "."], &fixture.repo());
+        let root = fixture.commit_all("nothing");
+        let base = fixture.build(&root, base);
+        let (ours, theirs) = (fixture.build(&base, ours), fixture.build(&base, theirs));
+        Joiner { fixture, base, ours, theirs }
+    }
+
+    pub(crate) fn join(&self, favour: Favour) -> Join {
+        let Joiner { base, ours, theirs, .. } = self;
+        self.fixture.open().join(&JoinOrder { base, ours, theirs, favour }).unwrap()
+    }
+
+    /// Joins for a side, and returns the files by their paths.
+    pub(crate) fn favour(&self, favour: Favour) -> BTreeMap<String, Listed> {
+        match self.join(favour) {
+            Join::Clean(tree) => self.listing(&tree),
+            Join::Conflict { files, .. } => panic!("{favour:?} should settle it: {files:?}"),
+        }
+    }
+
+    pub(crate) fn listing(&self, tree: &TreeId) -> BTreeMap<String, Listed> {
+        listing(&self.fixture, tree.as_str())
+    }
+}
+
+/// Reads all files of a commit or tree.
+pub(crate) fn listing(fixture: &Fixture, tree: &str) -> BTreeMap<String, Listed> {
+    let listed = fixture.user_command(&["ls-tree", "-r", "-z", tree], &fixture.repo()).output().unwrap();
+    let mut files = BTreeMap::new();
+    for record in String::from_utf8(listed.stdout).unwrap().split_terminator('\0') {
+        let (head, path) = record.split_once('\t').unwrap();
+        let [mode, _, id]: [&str; 3] = head.split(' ').collect::<Vec<_>>().try_into().unwrap();
+        let entry = Listed { mode: mode.to_owned(), id: id.to_owned(), bytes: Vec::new() };
+        files.insert(path.to_owned(), entry);
+    }
+    let asked: String = files.values().map(|file| format!("{}\n", file.id)).collect();
+    if asked.is_empty() {
+        return files;
+    }
+    let input = fixture.path("asked");
+    fs::write(&input, asked).unwrap();
+    let mut command = fixture.user_command(&["cat-file", "--batch"], &fixture.repo());
+    let output = command.stdin(File::open(&input).unwrap()).output().unwrap().stdout;
+    let mut rest = output.as_slice();
+    for file in files.values_mut() {
+        let end = rest.iter().position(|b| *b == b'\n').unwrap();
+        let head = std::str::from_utf8(&rest[..end]).unwrap();
+        rest = &rest[end + 1..];
+        // A link to a commit of another repository is missing in this one.
+        if let Some(size) = head.split(' ').nth(2) {
+            let size: usize = size.parse().unwrap();
+            file.bytes = rest[..size].to_vec();
+            rest = &rest[size + 1..];
+        }
+    }
+    files
+}
+
+/// Lines that differ from each other.
+pub(crate) fn lines(numbers: RangeInclusive<usize>) -> String {
+    numbers.map(|n| format!("line {n}\n")).collect()
+}
