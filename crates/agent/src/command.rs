@@ -28,6 +28,16 @@ pub(crate) struct Limits {
     pub(crate) output_max: u64,
     pub(crate) resources: Resources,
     pub(crate) stall_after: Duration,
+    pub(crate) on_stall: OnStall,
+}
+
+/// What becomes of a run that shows no sign of life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OnStall {
+    /// Somebody is told.
+    Tell,
+    /// Somebody is told, and when it goes on the run is stopped.
+    Stop,
 }
 
 /// Runs a program and passes on what it says.
@@ -51,9 +61,16 @@ pub(crate) async fn listen(
     let stderr = child.stderr.take().expect("standard error was asked for as a pipe in this function");
     let (hurry, over) = (stop.child_token(), CancellationToken::new());
     let sink = Sink::new(signals, limits.output_max, hurry.clone(), secrets);
-    let ends =
-        Ends { stop: &stop, timeout: limits.timeout, exceeded: sink.exceeded(), hurry: &hurry, over: &over };
-    let watched = Watched { keeper, worktree: &worktree, output: &sink, stall_after: limits.stall_after };
+    let stalled = CancellationToken::new();
+    let ends = Ends {
+        stop: &stop,
+        timeout: limits.timeout,
+        exceeded: sink.exceeded(),
+        stalled: &stalled,
+        hurry: &hurry,
+        over: &over,
+    };
+    let watched = Watched { keeper, worktree: &worktree, output: &sink, limits, stalled: &stalled };
     let (end, (), (), (), ()) = tokio::join!(
         kept.finish(ends),
         liveness::watch(watched, &over),
@@ -88,7 +105,9 @@ pub(crate) async fn collect(
     let (hurry, over) = (stop.child_token(), CancellationToken::new());
     // Output that is thrown away as it comes cannot fill anything; only time limits a chatty validation.
     let exceeded = CancellationToken::new();
-    let ends = Ends { stop: &stop, timeout, exceeded: &exceeded, hurry: &hurry, over: &over };
+    let stalled = CancellationToken::new();
+    let ends =
+        Ends { stop: &stop, timeout, exceeded: &exceeded, stalled: &stalled, hurry: &hurry, over: &over };
     let mut end_of_output = Kept::default();
     let collecting = async {
         let mut drain = Drain::new(output, &over);
@@ -97,7 +116,13 @@ pub(crate) async fn collect(
         }
     };
     let (end, ()) = tokio::join!(kept.finish(ends), collecting);
-    let limits = Limits { timeout, output_max: u64::MAX, resources, stall_after: Duration::MAX };
+    let limits = Limits {
+        timeout,
+        output_max: u64::MAX,
+        resources,
+        stall_after: Duration::MAX,
+        on_stall: OnStall::Tell,
+    };
     Ok(ShellResult { ending: ending(end, limits, end_of_output.tail()), output: end_of_output.text() })
 }
 
@@ -114,6 +139,7 @@ pub(crate) fn ending(end: End, limits: Limits, tail: String) -> Ending {
         End::Itself(Exit::Code(code)) => Ending::Failed { code, tail },
         End::Itself(Exit::Signal(signal)) => Ending::Killed { signal, tail },
         End::Stopped => Ending::Stopped,
+        End::Stalled => Ending::Stalled { quiet: limits.stall_after.saturating_mul(2), tail },
         End::TimedOut => Ending::TimedOut { after: limits.timeout, tail },
         End::Exceeded => Ending::OutputExceeded { limit: limits.output_max },
         End::Greedy(what) => {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::limit::Resets;
 use crate::sandbox::Resource;
 
 /// The end of a run. By the time this value exists nothing that the run started is alive.
@@ -44,6 +45,18 @@ pub enum Ending {
         reason: String,
         /// The last lines it wrote.
         tail: String,
+    },
+    /// It showed no sign of life, and its rule had it stopped.
+    Stalled {
+        /// For how long.
+        quiet: Duration,
+        /// The last lines it wrote.
+        tail: String,
+    },
+    /// The service behind it lets it do no more for now.
+    RateLimited {
+        /// When that is over.
+        resets: Resets,
     },
     /// It used more than its limit and was killed.
     LimitExceeded {

@@ -104,9 +104,4 @@ impl StartError {
             }
         }
     }
-
-    /// Tells whether the same start may succeed later with nothing corrected.
-    pub fn may_pass(&self) -> bool {
-        matches!(self, Self::Refused { .. } | Self::Keeper { .. })
-    }
 }

@@ -1,10 +1,17 @@
 //! The few files of a person's home that an agent needs to know who it works for, such as its login. They are copied into
 //! the agent's own home, because it may not write to the real one, and removed when it is done.
+//!
+//! Drydock is not in the sandbox, and the agent may have put links into its home in an earlier round of the run: no link is
+//! followed on the way to a copy, and a copy is removed from the very directory that it was put into.
 
-use std::fs::{self, DirBuilder, OpenOptions};
+use std::ffi::OsString;
+use std::fs::{self, File};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::os::fd::OwnedFd;
+use std::path::{Component, Path, PathBuf};
+
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, mkdirat, openat, unlinkat};
+use rustix::io::Errno;
 
 use crate::error::StartError;
 use crate::spec::AgentSpec;
@@ -15,7 +22,14 @@ const FILE_MAX: u64 = 1024 * 1024;
 /// Copied files; dropping this removes them.
 #[derive(Debug, Default)]
 pub(crate) struct HomeFiles {
-    copies: Vec<PathBuf>,
+    copies: Vec<Copied>,
+}
+
+/// One copy: the directory it was put into, and its name there.
+#[derive(Debug)]
+struct Copied {
+    directory: OwnedFd,
+    name: OsString,
 }
 
 impl HomeFiles {
@@ -27,9 +41,9 @@ impl HomeFiles {
         let copying = tokio::task::spawn_blocking(move || {
             let mut copied = Self::default();
             for file in files {
-                let (from, to) = (real.join(&file), home.join(&file));
-                match copy(&from, &to) {
-                    Ok(()) => copied.copies.push(to),
+                let from = real.join(&file);
+                match copy(&from, &home, Path::new(&file)) {
+                    Ok(copy) => copied.copies.push(copy),
                     // Not everybody has every file.
                     Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                     Err(source) => return Err(StartError::Directory { path: from, source }),
@@ -45,23 +59,72 @@ impl HomeFiles {
 
 impl Drop for HomeFiles {
     fn drop(&mut self) {
-        for copy in &self.copies {
-            if let Err(error) = fs::remove_file(copy) {
-                tracing::debug!(%error, path = %copy.display(), "a copied file is gone already");
+        for Copied { directory, name } in &self.copies {
+            if let Err(error) = unlinkat(directory, name, AtFlags::empty()) {
+                tracing::debug!(%error, ?name, "a copied file is gone already");
             }
         }
     }
 }
 
-fn copy(from: &Path, to: &Path) -> io::Result<()> {
+fn copy(from: &Path, home: &Path, file: &Path) -> io::Result<Copied> {
     let mut content = Vec::new();
     fs::File::open(from)?.take(FILE_MAX + 1).read_to_end(&mut content)?;
     if content.len() as u64 > FILE_MAX {
         return Err(io::Error::other(format!("it is larger than {FILE_MAX} bytes")));
     }
-    if let Some(above) = to.parent() {
-        DirBuilder::new().recursive(true).mode(0o700).create(above)?;
+    let outside = || io::Error::other("it is not below the home");
+    let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mut directory = openat(CWD, home, flags, Mode::empty())?;
+    for part in file.parent().into_iter().flat_map(Path::components) {
+        let Component::Normal(part) = part else { return Err(outside()) };
+        match mkdirat(&directory, part, Mode::from_raw_mode(0o700)) {
+            Ok(()) | Err(Errno::EXIST) => directory = openat(&directory, part, flags, Mode::empty())?,
+            Err(errno) => return Err(errno.into()),
+        }
     }
-    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(to)?;
-    file.write_all(&content)
+    let name = file.file_name().ok_or_else(outside)?.to_owned();
+    match unlinkat(&directory, &name, AtFlags::empty()) {
+        Ok(()) | Err(Errno::NOENT) => {}
+        Err(errno) => return Err(errno.into()),
+    }
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let copy = openat(&directory, &name, flags, Mode::from_raw_mode(0o600))?;
+    File::from(copy).write_all(&content)?;
+    Ok(Copied { directory, name })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{HomeFiles, copy};
+    use std::fs;
+    use std::os::unix::fs::symlink;
+    use std::path::Path;
+
+    /// Breaks when a link that an agent left leads drydock, which is not confined, to write or remove a file elsewhere.
+    #[test]
+    fn no_link_of_an_agents_leads_a_copy_elsewhere() {
+        let dock = tempfile::tempdir().unwrap();
+        let (home, real) = (dock.path().join("home"), dock.path().join("real"));
+        fs::create_dir(&home).unwrap();
+        fs::create_dir(&real).unwrap();
+        fs::write(real.join("auth.json"), "mine").unwrap();
+        fs::write(dock.path().join("login"), "secret").unwrap();
+        let from = dock.path().join("login");
+        let file = Path::new(".codex/auth.json");
+        let copies = HomeFiles { copies: vec![copy(&from, &home, file).unwrap()] };
+        assert_eq!(fs::read_to_string(home.join(file)).unwrap(), "secret");
+        // The agent puts a link in the directory's place: what is removed is still the copy.
+        fs::rename(home.join(".codex"), home.join("moved")).unwrap();
+        symlink(&real, home.join(".codex")).unwrap();
+        drop(copies);
+        assert!(!home.join("moved/auth.json").exists());
+        assert!(copy(&from, &home, file).is_err(), "no link is followed");
+        fs::remove_file(home.join(".codex")).unwrap();
+        fs::create_dir(home.join(".codex")).unwrap();
+        symlink(real.join("auth.json"), home.join(file)).unwrap();
+        copy(&from, &home, file).unwrap();
+        assert_eq!(fs::read_to_string(real.join("auth.json")).unwrap(), "mine");
+        assert!(copy(&from, &home, Path::new("../auth.json")).is_err());
+    }
 }

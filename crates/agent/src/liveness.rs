@@ -1,6 +1,6 @@
 //! Signs of life: what an agent writes (its protocol's messages included), the time its processes compute, and the files
-//! it changes. When all of them are missing for long, somebody is told, once a run. Nothing is stopped for it: a model may
-//! take its time, and how long a run may last is another limit.
+//! it changes. When all of them are missing for long, somebody is told, once a run. Nothing is stopped for it, unless a rule
+//! says so and as long again goes by: a model may take its time, and how long a run may last is another limit.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -10,6 +10,7 @@ use std::time::{Duration, SystemTime};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use crate::command::{Limits, OnStall};
 use crate::keeper::processes;
 use crate::output::Sink;
 use crate::signal::Signal;
@@ -28,7 +29,9 @@ pub(crate) struct Watched<'a> {
     pub(crate) keeper: Option<u32>,
     pub(crate) worktree: &'a Path,
     pub(crate) output: &'a Sink,
-    pub(crate) stall_after: Duration,
+    pub(crate) limits: Limits,
+    /// Cancelled by the watch when the run is to be stopped.
+    pub(crate) stalled: &'a CancellationToken,
 }
 
 /// What one look showed.
@@ -39,13 +42,15 @@ struct Seen {
     at: Instant,
 }
 
-/// Watches a run until it is over.
+/// Watches a run until it is over, or until nothing more is to be done about its silence.
 pub(crate) async fn watch(watched: Watched<'_>, over: &CancellationToken) {
-    let pause = (watched.stall_after / LOOKS).clamp(LOOK_SHORTEST, LOOK_LONGEST);
+    let Limits { stall_after, on_stall, .. } = watched.limits;
+    let pause = (stall_after / LOOKS).clamp(LOOK_SHORTEST, LOOK_LONGEST);
     let mut last = watched.look().await;
     let mut newest = watched.newest_change().await;
     let mut alive_at = last.at;
-    while alive_at.elapsed() < watched.stall_after {
+    let mut told = false;
+    loop {
         tokio::select! {
             () = over.cancelled() => return,
             () = tokio::time::sleep(pause) => {}
@@ -62,8 +67,19 @@ pub(crate) async fn watch(watched: Watched<'_>, over: &CancellationToken) {
             alive_at = now.at;
         }
         last = now;
+        let quiet = alive_at.elapsed();
+        if quiet >= stall_after && !told {
+            told = true;
+            watched.output.tell(Signal::Stalled { quiet }).await;
+            if on_stall == OnStall::Tell {
+                return;
+            }
+        }
+        if quiet >= stall_after.saturating_mul(2) {
+            watched.stalled.cancel();
+            return;
+        }
     }
-    watched.output.tell(Signal::Stalled { quiet: alive_at.elapsed() }).await;
 }
 
 fn shows_life(last: Seen, now: Seen) -> bool {

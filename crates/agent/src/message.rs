@@ -6,6 +6,8 @@
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
+use crate::limit::{self, Resets};
+
 /// A message from an agent, by its `drydock` key.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "drydock", rename_all = "snake_case")]
@@ -25,6 +27,12 @@ pub enum Message {
         /// How sure it is, from 0 to 1.
         #[serde(default)]
         confidence: Option<f64>,
+        /// What other choices call it in `under`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        id: Option<String>,
+        /// The choice that it follows from, by its id or its question.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        under: Option<String>,
     },
     /// How far it got.
     Progress {
@@ -49,6 +57,27 @@ pub enum Message {
     },
     /// A part of the task to be planned on its own; the object without its `drydock` key.
     Subplan(Value),
+    /// The service behind it lets it do no more for now; the run ends.
+    RateLimited {
+        /// When that is over: RFC 3339, or seconds since 1970-01-01 UTC.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        until: Option<Value>,
+        /// How long that lasts: seconds, or a duration such as `5m`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        retry_after: Option<Value>,
+    },
+    /// What it used since it last said so.
+    Usage {
+        /// Tokens of its model.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tokens: Option<u64>,
+        /// Money: US dollars, as text or as a number.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cost_usd: Option<Value>,
+        /// Uses of tools, where drydock does not see them.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tool_calls: Option<u64>,
+    },
     /// What a reviewer says of the work.
     Verdict {
         /// Yes or no.
@@ -79,6 +108,24 @@ pub enum Opinion {
     Ack,
     /// The work must not go on as it is.
     Refuse,
+}
+
+impl Message {
+    /// Returns when a rate limit is over, for a message that tells of one.
+    pub fn resets(&self) -> Option<Resets> {
+        match self {
+            Message::RateLimited { until, retry_after } => {
+                Some(limit::resets(until.as_ref(), retry_after.as_ref()).unwrap_or(Resets::Unknown))
+            }
+            Message::Choice { .. }
+            | Message::Progress { .. }
+            | Message::Checkpoint { .. }
+            | Message::Ask { .. }
+            | Message::Subplan(_)
+            | Message::Usage { .. }
+            | Message::Verdict { .. } => None,
+        }
+    }
 }
 
 /// What a line of standard output turned out to be.
@@ -127,10 +174,15 @@ pub(crate) fn from_value(value: Value) -> Result<Message, String> {
             Some(id) => Err(format!("two options have the id {id:?}")),
             None => Ok(message),
         },
+        Message::RateLimited { until, retry_after } => {
+            limit::resets(until.as_ref(), retry_after.as_ref())?;
+            Ok(message)
+        }
         Message::Choice { .. }
         | Message::Progress { .. }
         | Message::Checkpoint { .. }
         | Message::Subplan(_)
+        | Message::Usage { .. }
         | Message::Verdict { .. } => Ok(message),
     }
 }
@@ -175,7 +227,7 @@ mod tests {
     fn every_kind_of_message_is_read() {
         assert_eq!(
             message(
-                r#"{"drydock":"choice","question":"q","chosen":"a","alternatives":["b"],"rationale":"r","confidence":0.8}"#
+                r#"{"drydock":"choice","question":"q","chosen":"a","alternatives":["b"],"rationale":"r","confidence":0.8,"id":"i","under":"u"}"#
             ),
             Message::Choice {
                 question: "q".into(),
@@ -183,6 +235,8 @@ mod tests {
                 alternatives: vec!["b".into()],
                 rationale: Some("r".into()),
                 confidence: Some(0.8),
+                id: Some("i".into()),
+                under: Some("u".into()),
             }
         );
         assert_eq!(
@@ -215,6 +269,7 @@ mod tests {
     fn what_was_meant_as_a_message_is_never_passed_off_as_log() {
         assert!(reason(r#"{"drydock":"choice","question":"q"}"#).contains("chosen"));
         assert!(reason(r#"{"drydock":"sing"}"#).contains("sing"));
+        assert!(reason(r#"{"drydock":"rate_limited","until":"soon"}"#).contains("not a time"));
         assert!(reason(r#"{"drydock":7}"#).contains('7'));
         assert!(reason(r#"{"drydock":"progress","text":"x""#).contains("not valid JSON"));
         assert!(reason(r#"{"drydock":"progress","text":"x","percent":101}"#).contains("101"));

@@ -10,6 +10,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::message::{self, Reading};
+use crate::reply::Reply;
 use crate::secret::Secrets;
 use crate::signal::{Signal, Stream};
 
@@ -157,6 +158,24 @@ impl Sink {
         self.offer(signal).await;
     }
 
+    /// Passes on what a signal is made of and waits until the receiver has dealt with it, up to a time.
+    pub(crate) async fn ask(&self, signal: impl FnOnce(Reply) -> Signal, patience: Duration) -> Dealt {
+        let (reply, heard) = Reply::new();
+        if !self.offer(signal(reply)).await {
+            return Dealt::Nobody;
+        }
+        tokio::select! {
+            biased;
+            outcome = heard => match outcome {
+                Ok(Ok(())) => Dealt::Done,
+                Ok(Err(reason)) => Dealt::Refused(reason),
+                Err(_) => Dealt::Nobody,
+            },
+            () = self.hurry.cancelled() => Dealt::Nobody,
+            () = tokio::time::sleep(patience) => Dealt::Late,
+        }
+    }
+
     /// Passes on a signal as `tell` does, and says whether there was somebody to take it.
     pub(crate) async fn offer(&self, signal: Signal) -> bool {
         let signal = self.secrets.hide_in(signal);
@@ -175,6 +194,17 @@ impl Sink {
             None => false,
         }
     }
+}
+
+/// What came of a signal whose sender waits.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Dealt {
+    Done,
+    Refused(String),
+    /// Nobody listens any more, or the run is being stopped.
+    Nobody,
+    /// It takes longer than the sender waits; it may still be done.
+    Late,
 }
 
 /// One line without its end, at most `LINE_MAX` bytes of it.

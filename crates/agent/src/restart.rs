@@ -6,6 +6,7 @@ use serde::Deserialize;
 
 use crate::ending::Ending;
 use crate::error::StartError;
+use crate::failure::{Nature, Passing};
 
 /// The pause before the first restart; each later one is twice as long.
 const PAUSE_FIRST: Duration = Duration::from_secs(1);
@@ -18,24 +19,14 @@ const RESTARTS_MAX: u32 = 10;
 #[serde(try_from = "Written")]
 pub(crate) struct Restart {
     max: u32,
-    on: Vec<Cause>,
-}
-
-/// What a restart may help against.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum Cause {
-    /// It exited with an error or was killed by a signal.
-    Crash,
-    /// The system could not start it now, such as for want of processes.
-    Start,
+    on: Vec<Passing>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Written {
     max: u32,
-    on: Vec<Cause>,
+    on: Vec<Passing>,
 }
 
 impl TryFrom<Written> for Restart {
@@ -45,6 +36,9 @@ impl TryFrom<Written> for Restart {
         if written.max > RESTARTS_MAX {
             return Err(format!("restart: max is at most {RESTARTS_MAX}"));
         }
+        if written.on.contains(&Passing::RateLimit) {
+            return Err("restart: a rate limit is always waited for; name crash, start or stall".to_owned());
+        }
         Ok(Self { max: written.max, on: written.on })
     }
 }
@@ -53,22 +47,16 @@ impl Restart {
     /// Returns how long to wait before the next restart, or nothing when there is none: the end was no failure, will
     /// not pass by itself, is not in the rule, or `done` restarts were enough.
     pub(crate) fn pause(&self, done: u32, ended: &Result<Ending, StartError>) -> Option<Duration> {
-        let cause = match ended {
-            Ok(Ending::Failed { .. } | Ending::Killed { .. }) => Cause::Crash,
-            Err(error) if error.may_pass() => Cause::Start,
-            // Out of time or bounds, refused, or not understood: the same would happen again.
-            Ok(
-                Ending::Finished
-                | Ending::TimedOut { .. }
-                | Ending::Stopped
-                | Ending::OutputExceeded { .. }
-                | Ending::LimitExceeded { .. }
-                | Ending::Unfinished { .. },
-            )
-            | Err(_) => return None,
-        };
+        let Nature::Transient(cause) = Nature::of(ended) else { return None };
         let allowed = done < self.max && self.on.contains(&cause);
         allowed.then(|| PAUSE_FIRST.saturating_mul(1 << done).min(PAUSE_LONGEST))
+    }
+}
+
+impl Restart {
+    /// Says whether an agent that shows no sign of life is stopped, to be started again.
+    pub(crate) fn stops_stalled(&self) -> bool {
+        self.on.contains(&Passing::Stall)
     }
 }
 
@@ -86,6 +74,10 @@ mod tests {
         }
         let read = toml::from_str::<Holder>(&format!("restart = {text}"));
         read.map(|holder| holder.restart).map_err(|error| error.message().to_owned())
+    }
+
+    fn written(text: &str) -> Restart {
+        rule(text).unwrap()
     }
 
     #[test]
@@ -106,12 +98,18 @@ mod tests {
             assert_eq!(rule.pause(0, &permanent), None, "{permanent:?}");
         }
         assert_eq!(Restart::default().pause(0, &crash), None);
+        let stall = Ok(Ending::Stalled { quiet: Duration::from_secs(9), tail: String::new() });
+        assert_eq!(rule.pause(0, &stall), None, "not in the rule");
+        let (patient, never) = (written("{ max = 1, on = ['stall'] }"), Restart::default());
+        assert_eq!((patient.pause(0, &stall), patient.pause(1, &stall)), (s(1), None));
+        assert!(patient.stops_stalled() && !rule.stops_stalled() && !never.stops_stalled());
     }
 
     #[test]
     fn a_rule_that_makes_no_sense_is_refused() {
         assert!(rule("{ max = 99, on = ['crash'] }").unwrap_err().contains("at most 10"));
         assert!(rule("{ max = 1, on = ['boredom'] }").unwrap_err().contains("boredom"));
+        assert!(rule("{ max = 1, on = ['rate_limit'] }").unwrap_err().contains("always waited for"));
         assert!(rule("{ max = 1 }").unwrap_err().contains("on"));
     }
 }

@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::acp::{self, Conversed, Converser, Goal};
-use crate::command::{self, Limits};
+use crate::command::{self, Limits, OnStall};
 use crate::ending::{Ending, ShellResult};
 use crate::environment::{self, Environment};
 use crate::error::StartError;
@@ -105,8 +105,7 @@ impl Runner {
             let (json, env) = told(&spec, &task, &dirs, door.as_ref()).await?;
             let secrets = secrets(&spec, door.as_ref());
             let _home = HomeFiles::copied(&spec, &dirs.temp).await?;
-            let (timeout, output_max, stall_after) = (spec.timeout(), spec.output_max(), spec.stall_after());
-            let limits = Limits { timeout, output_max, resources, stall_after };
+            let limits = limits(&spec, resources);
             let launch = |argv| Launch {
                 argv,
                 cwd: dirs.worktree.clone(),
@@ -224,6 +223,16 @@ impl Runner {
             let launch = Launch { argv, cwd, env: env?, stdin: Input::Bytes(stdin), terms };
             command::collect(&launcher, launch, timeout, stop).await
         })
+    }
+}
+
+fn limits(spec: &AgentSpec, resources: Resources) -> Limits {
+    Limits {
+        timeout: spec.timeout(),
+        output_max: spec.output_max(),
+        resources,
+        stall_after: spec.stall_after(),
+        on_stall: if spec.stops_stalled() { OnStall::Stop } else { OnStall::Tell },
     }
 }
 

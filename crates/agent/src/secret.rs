@@ -66,8 +66,12 @@ impl Secrets {
             Signal::Garbled { line, reason } => {
                 Signal::Garbled { line: self.hide(line), reason: self.hide(reason) }
             }
+            // Its name must stay what the agent knows it by.
+            Signal::Session { id, begun } => Signal::Session { id, begun: begun.map(|why| self.hide(why)) },
             Signal::Stalled { quiet } => Signal::Stalled { quiet },
             Signal::Message(message) => Signal::Message(self.hide_in_message(message)),
+            Signal::Called(message, reply) => Signal::Called(self.hide_in_message(message), reply),
+            Signal::Keep { label, reply } => Signal::Keep { label: self.hide(label), reply },
             Signal::Activity(activity) => Signal::Activity(self.hide_in_activity(activity)),
         }
     }

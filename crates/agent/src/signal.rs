@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::message::Message;
+use crate::reply::Reply;
 
 /// One thing an agent said, in the order in which its stream said it.
 #[derive(Debug, Clone, PartialEq)]
@@ -18,6 +19,22 @@ pub enum Signal {
     },
     /// A line that is a message to drydock.
     Message(Message),
+    /// A message whose sender waits until it was dealt with.
+    Called(Message, Reply),
+    /// The state of the worktree is worth keeping, because a tool is about to write or has written.
+    Keep {
+        /// What to call it.
+        label: String,
+        /// Answered when it is kept.
+        reply: Reply,
+    },
+    /// The session that it works in, which a later run may go on with.
+    Session {
+        /// Its own name for it.
+        id: String,
+        /// Set when it is a new one: why not the earlier one, or nothing where there was none.
+        begun: Option<String>,
+    },
     /// Something it does, as its protocol tells.
     Activity(Activity),
     /// It has shown no sign of life for as long as its `stall_after`; told once a run.

@@ -186,6 +186,11 @@ impl AgentSpec {
         self.restart.pause(done, ended)
     }
 
+    /// Says whether an agent that shows no sign of life is stopped, to be started again.
+    pub fn stops_stalled(&self) -> bool {
+        self.restart.stops_stalled()
+    }
+
     pub(crate) fn has_check(&self) -> bool {
         self.check.is_some()
     }

@@ -64,6 +64,8 @@ pub(crate) enum End {
     Itself(Exit),
     Stopped,
     TimedOut,
+    /// It showed no sign of life for too long.
+    Stalled,
     Exceeded,
     /// Its keeper saw it use too much.
     Greedy(Resource),
@@ -74,6 +76,8 @@ pub(crate) struct Ends<'a> {
     pub(crate) stop: &'a CancellationToken,
     pub(crate) timeout: Duration,
     pub(crate) exceeded: &'a CancellationToken,
+    /// Cancelled when the run is to be stopped because it shows no sign of life.
+    pub(crate) stalled: &'a CancellationToken,
     /// Cancelled as soon as the run is being ended by us.
     pub(crate) hurry: &'a CancellationToken,
     /// Cancelled when every process of the run is gone.
@@ -211,6 +215,7 @@ impl Kept {
             exit = self.exit() => self.greedy.map_or(End::Itself(exit), End::Greedy),
             () = ends.stop.cancelled() => End::Stopped,
             () = ends.exceeded.cancelled() => End::Exceeded,
+            () = ends.stalled.cancelled() => End::Stalled,
             () = tokio::time::sleep(ends.timeout) => End::TimedOut,
         };
         if !matches!(end, End::Itself(_) | End::Greedy(_)) {
@@ -223,7 +228,7 @@ impl Kept {
 
     /// Ends the run: asks, waits for the grace, then kills. One that floods us is not asked.
     async fn halt(mut self, end: End) {
-        if matches!(end, End::Stopped | End::TimedOut) {
+        if matches!(end, End::Stopped | End::TimedOut | End::Stalled) {
             if let Err(error) = self.orders.write_all(&[wire::TERMINATE]).await {
                 tracing::debug!(%error, "a keeper ended before it could be told to stop");
             }

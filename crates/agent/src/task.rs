@@ -32,6 +32,9 @@ pub struct Task {
     pub worktree: String,
     /// The commit the worktree started from.
     pub base: String,
+    /// The session of an earlier run that the agent may go on with, where it can; no part of what it is told.
+    #[serde(skip)]
+    pub session: Option<String>,
     /// What a reviewer shall judge.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub proposal: Option<Proposal>,

@@ -8,6 +8,7 @@ use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::PathBuf;
 use std::process::Stdio;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -15,8 +16,8 @@ use agent_client_protocol::schema::ProtocolVersion;
 use agent_client_protocol::v1::ConnectionTo;
 use agent_client_protocol::v1::schema::{
     CancelNotification, ClientCapabilities, ContentBlock, EnvVariable, FileSystemCapabilities,
-    Implementation, InitializeRequest, InitializeResponse, McpServer, McpServerStdio, NewSessionRequest,
-    PromptRequest, ReadTextFileRequest, RequestPermissionRequest, SessionNotification, StopReason,
+    Implementation, InitializeRequest, InitializeResponse, McpServer, McpServerStdio, PromptRequest,
+    PromptResponse, ReadTextFileRequest, RequestPermissionRequest, SessionNotification, StopReason,
     TextContent, WriteTextFileRequest,
 };
 use agent_client_protocol::{Agent, Client, Error, ErrorCode, Lines};
@@ -29,10 +30,12 @@ use super::handle::Host;
 use super::lines::{Fault, Incoming, outgoing};
 use super::permission::Permissions;
 use super::prompt;
+use super::session::{self, Opened};
 use crate::command::{self, Limits};
 use crate::ending::Ending;
 use crate::error::StartError;
 use crate::keeper::wire::Exit;
+use crate::limit::{self, Resets};
 use crate::liveness::{self, Watched};
 use crate::mcp::{self, Door};
 use crate::output::Sink;
@@ -86,6 +89,8 @@ enum Talk {
     Answered(StopReason),
     /// It was greeted, which was all.
     Greeted,
+    /// The service behind it lets it do no more for now.
+    Limited(Resets),
     /// It was told to stop.
     Cancelled,
     /// It said what it must not, or that it cannot; to go on after its name.
@@ -125,10 +130,12 @@ pub(crate) async fn converse(
     let fault = Fault::default();
     let incoming = Incoming::new(stdout, &over, output.clone(), fault.clone(), with.message_max).messages();
     let transport = Lines::new(outgoing(writer, fault.clone()), incoming);
+    let stalled = CancellationToken::new();
     let ends = Ends {
         stop: &halt,
         timeout: with.limits.timeout,
         exceeded: output.exceeded(),
+        stalled: &stalled,
         hurry: &hurry,
         over: &over,
     };
@@ -143,8 +150,8 @@ pub(crate) async fn converse(
         talk
     };
     let errors = output.pump(stderr, Stream::Stderr, &over);
-    let stall_after = with.limits.stall_after;
-    let watched = Watched { keeper, worktree: &worktree, output: &output, stall_after };
+    let watched =
+        Watched { keeper, worktree: &worktree, output: &output, limits: with.limits, stalled: &stalled };
     let watching = liveness::watch(watched, &over);
     let attending = mcp::attend(with.door, &output, &over);
     let (end, talk, (), (), ()) = tokio::join!(kept.finish(ends), talking, errors, watching, attending);
@@ -158,9 +165,10 @@ fn ending(end: End, talk: Talk, exceeded: bool, limits: Limits, output: &Sink) -
     match (end, talk) {
         _ if exceeded => command::ending(End::Exceeded, limits, output.tail()),
         (_, Talk::Cancelled) => Ending::Stopped,
-        (end @ (End::TimedOut | End::Exceeded | End::Greedy(_)), _) => {
+        (end @ (End::TimedOut | End::Exceeded | End::Stalled | End::Greedy(_)), _) => {
             command::ending(end, limits, output.tail())
         }
+        (_, Talk::Limited(resets)) => Ending::RateLimited { resets },
         (_, Talk::Greeted | Talk::Answered(StopReason::EndTurn)) => Ending::Finished,
         (_, Talk::Answered(reason)) => unfinished(gave_up(reason).to_owned()),
         // An exit that says that it failed says more than that it left.
@@ -200,10 +208,12 @@ where
         feedback: with.task.feedback.clone(),
         stop: stop.clone(),
         story: Mutex::default(),
+        replaying: AtomicBool::new(false),
     });
     // What it was last asked, for when it breaks off.
     let asked = Mutex::new("");
     let (told, read, written, permitted) = (host.clone(), host.clone(), host.clone(), host.clone());
+    let opening = host.clone();
     let spoken = Client
         .v1()
         .name("drydock")
@@ -235,7 +245,7 @@ where
         .connect_with(transport, async |agent: ConnectionTo<Agent>| {
             tokio::select! {
                 biased;
-                talk = dialogue(with, &agent, &asked, greeting, stop) => talk,
+                talk = dialogue(with, &agent, &opening, &asked, greeting) => talk,
                 () = fault.closed().cancelled() => Ok(broke_off(fault, &asked)),
             }
         })
@@ -245,11 +255,17 @@ where
         Ok(talk) => talk,
         Err(_) if stop.is_cancelled() => Talk::Cancelled,
         Err(_) if fault.closed().is_cancelled() => broke_off(fault, &asked),
-        Err(error) => {
-            let asked = *asked.lock().unwrap_or_else(PoisonError::into_inner);
-            Talk::Broken(format!("answered `{asked}` with an error: {}", described(&error)))
-        }
+        Err(error) => refused(&error, &asked),
     }
+}
+
+/// Returns what an error for an answer means.
+fn refused(error: &Error, asked: &Mutex<&'static str>) -> Talk {
+    if let Some(resets) = limited(error) {
+        return Talk::Limited(resets);
+    }
+    let asked = *asked.lock().unwrap_or_else(PoisonError::into_inner);
+    Talk::Broken(format!("answered `{asked}` with an error: {}", described(error)))
 }
 
 fn broke_off(fault: &Fault, asked: &Mutex<&'static str>) -> Talk {
@@ -257,7 +273,21 @@ fn broke_off(fault: &Fault, asked: &Mutex<&'static str>) -> Talk {
     fault.seen().map_or_else(|| Talk::Left(format!("ended without an answer to `{asked}`")), Talk::Broken)
 }
 
-fn described(error: &Error) -> String {
+/// Returns when a rate limit is over, where an error says that it is one.
+fn limited(error: &Error) -> Option<Resets> {
+    error.data.as_ref().and_then(limit::told)
+}
+
+/// Returns what an answer to the task means. One that stopped short may say by its data that it is a limit.
+fn meant(response: PromptResponse) -> Talk {
+    let told = match response.stop_reason {
+        StopReason::EndTurn => None,
+        _ => response.meta.and_then(|meta| limit::told(&meta.into())),
+    };
+    told.map_or(Talk::Answered(response.stop_reason), Talk::Limited)
+}
+
+pub(super) fn described(error: &Error) -> String {
     let data = error.data.as_ref().map(|data| match data.as_str() {
         Some(text) => text.to_owned(),
         None => data.to_string(),
@@ -271,10 +301,11 @@ fn described(error: &Error) -> String {
 async fn dialogue(
     with: &Converser<'_>,
     agent: &ConnectionTo<Agent>,
+    host: &Host,
     asked: &Mutex<&'static str>,
     greeting: &Mutex<Option<String>>,
-    stop: &CancellationToken,
 ) -> Result<Talk, Error> {
+    let stop = &host.stop;
     let ask = |what: &'static str| *asked.lock().unwrap_or_else(PoisonError::into_inner) = what;
     ask("initialize");
     let files = FileSystemCapabilities::new().read_text_file(true).write_text_file(true);
@@ -291,15 +322,15 @@ async fn dialogue(
     if with.goal == Goal::Greet {
         return Ok(Talk::Greeted);
     }
-    ask("session/new");
-    let session = NewSessionRequest::new(with.dirs.worktree.clone()).mcp_servers(offered(with));
-    let answered = tokio::select! {
-        answered = timeout(GREETING_PATIENCE, agent.send_request(session).block_task()) => answered,
+    let opening = session::open(with, agent, &greeted, host, offered(with), (ask, GREETING_PATIENCE));
+    let opened = tokio::select! {
+        opened = opening => opened,
         () = stop.cancelled() => return Ok(Talk::Cancelled),
     };
-    let Ok(opened) = answered else { return Ok(silent("session/new")) };
-    let session = match opened {
-        Ok(opened) => opened.session_id,
+    let (session, words) = match opened {
+        Ok(Opened::New(session)) => (session, prompt::words(with.task)),
+        Ok(Opened::Loaded(session)) => (session, prompt::words_again(with.task)),
+        Ok(Opened::Silent(what)) => return Ok(silent(what)),
         Err(error) if error.code == ErrorCode::AUTH_REQUIRED => {
             let how =
                 "wants you to log in first; log in with its own program, then give drydock what it keeps";
@@ -308,12 +339,18 @@ async fn dialogue(
         Err(error) => return Err(error),
     };
     ask("session/prompt");
-    let words = ContentBlock::Text(TextContent::new(prompt::words(with.task)));
+    let words = ContentBlock::Text(TextContent::new(words));
     let prompt = agent.send_request(PromptRequest::new(session.clone(), vec![words])).block_task();
     tokio::pin!(prompt);
     tokio::select! {
         biased;
-        answer = &mut prompt => Ok(Talk::Answered(answer?.stop_reason)),
+        answer = &mut prompt => {
+            let answer = answer?;
+            if let Some(usage) = &answer.usage {
+                host.used(Some(usage.total_tokens), None).await;
+            }
+            Ok(meant(answer))
+        }
         () = stop.cancelled() => {
             agent.send_notification(CancelNotification::new(session))?;
             // Whatever it answers now, it was we who stopped it; what it still writes until then is kept.

@@ -12,6 +12,12 @@ use rustix::io::Errno;
 /// The largest file that is read for an agent; it must fit into a message.
 const READ_MAX: u64 = 4 * 1024 * 1024;
 
+/// Reads a file that an agent left below a directory: no link leads out of there, nothing but a file of a bounded size is
+/// read, and nothing is waited for.
+pub fn read_below(directory: &Path, path: &Path) -> io::Result<String> {
+    Worktree::at(directory).read(path, None, None)
+}
+
 /// Where an agent's files are.
 pub(super) struct Worktree {
     root: PathBuf,

@@ -1,7 +1,9 @@
 //! What drydock answers an agent: files of its worktree, permissions, and an ear for what it tells.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use agent_client_protocol::Error;
 use agent_client_protocol::v1::schema::{
@@ -9,6 +11,7 @@ use agent_client_protocol::v1::schema::{
     RequestPermissionRequest, RequestPermissionResponse, SelectedPermissionOutcome, SessionNotification,
     WriteTextFileRequest, WriteTextFileResponse,
 };
+use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::ask::{ALLOW, REJECT, Request};
@@ -16,8 +19,14 @@ use super::files::Worktree;
 use super::permission::{Permissions, Rule};
 use super::update::{Story, Told};
 use crate::message::Message;
-use crate::output::Sink;
+use crate::output::{Dealt, Sink};
+use crate::reply::Reply;
 use crate::signal::{Activity, Signal};
+
+/// How long an agent waits for the snapshot around a write; one that takes longer is made while it goes on.
+const KEEP_PATIENCE: Duration = Duration::from_secs(5);
+/// How much of a tool's title names its snapshots.
+const LABEL_CHARS_MAX: usize = 100;
 
 /// Drydock's side of one conversation.
 pub(super) struct Host {
@@ -28,6 +37,8 @@ pub(super) struct Host {
     pub(super) feedback: Vec<String>,
     pub(super) stop: CancellationToken,
     pub(super) story: Mutex<Story>,
+    /// Set while the agent repeats what was said in an earlier run.
+    pub(super) replaying: AtomicBool,
 }
 
 impl Host {
@@ -36,6 +47,9 @@ impl Host {
     }
 
     pub(super) async fn hear(&self, notification: SessionNotification) {
+        if self.replaying.load(Ordering::Acquire) {
+            return;
+        }
         let told = self.story().hear(notification.update);
         match told {
             Told::Lines(lines) => {
@@ -47,10 +61,23 @@ impl Host {
                 if let Some(line) = open {
                     self.output.say(line.trim_end()).await;
                 }
+                let label = around(&activity);
                 self.output.tell(Signal::Activity(activity)).await;
+                if let Some(label) = label {
+                    // It does not wait for us, so waiting here would only be late for what it tells next.
+                    self.output.tell(Signal::Keep { label, reply: Reply::new().0 }).await;
+                }
             }
+            Told::Cost(micros) => self.used(None, Some(micros)).await,
             Told::Nothing => {}
         }
+    }
+
+    /// Passes on what the agent says it used: tokens, and money in millionths of a US dollar.
+    pub(super) async fn used(&self, tokens: Option<u64>, cost_micros: Option<u64>) {
+        let dollars = |micros: u64| Value::from(format!("{}.{:06}", micros / 1_000_000, micros % 1_000_000));
+        let usage = Message::Usage { tokens, cost_usd: cost_micros.map(dollars), tool_calls: None };
+        self.output.tell(Signal::Message(usage)).await;
     }
 
     /// Passes on what was said and not ended by a new line.
@@ -69,8 +96,21 @@ impl Host {
 
     pub(super) async fn write(&self, request: WriteTextFileRequest) -> Result<WriteTextFileResponse, Error> {
         let worktree = self.worktree.clone();
+        let title = shown(&self.worktree, &request.path);
+        self.keep(label("before", "write", &title)).await;
         let write = move || Worktree::at(&worktree).write(&request.path, &request.content);
-        blocking(write).await.map(|()| WriteTextFileResponse::new())
+        blocking(write).await?;
+        self.keep(label("after", "write", &title)).await;
+        Ok(WriteTextFileResponse::new())
+    }
+
+    /// Has the worktree kept as it is while the agent waits for us.
+    async fn keep(&self, label: String) {
+        let dealt = self.output.ask(|reply| Signal::Keep { label, reply }, KEEP_PATIENCE).await;
+        if dealt != Dealt::Done {
+            // Whoever keeps it tells people; the agent need not know.
+            tracing::debug!(?dealt, "a write went on without its snapshot");
+        }
     }
 
     /// Answers a request by rule, by an answer given before, or not at all: then the run is about to be stopped.
@@ -92,8 +132,12 @@ impl Host {
                 return RequestPermissionResponse::new(RequestPermissionOutcome::Cancelled);
             }
         };
+        let before = label("before", asked.kind, &asked.title);
         let activity = Activity::Permission { title: asked.title, kind: asked.kind, answer };
         self.output.tell(Signal::Activity(activity)).await;
+        if rule == Rule::Allow && writes(asked.kind) {
+            self.keep(before).await;
+        }
         let chosen = kinds.iter().find_map(|kind| request.options.iter().find(|option| option.kind == *kind));
         RequestPermissionResponse::new(match chosen {
             Some(option) => {
@@ -111,6 +155,32 @@ impl Host {
         self.output.tell(Signal::Message(ask)).await;
         self.stop.cancelled().await;
     }
+}
+
+/// Says whether a tool of this kind may change files.
+fn writes(kind: &str) -> bool {
+    matches!(kind, "edit" | "delete" | "move" | "execute")
+}
+
+/// Returns what the state of the worktree around a tool's use is called, where the tool may change it.
+fn around(activity: &Activity) -> Option<String> {
+    let Activity::Tool { title, kind, status, .. } = activity else { return None };
+    let when = match *status {
+        "completed" | "failed" => "after",
+        _ => "before",
+    };
+    writes(kind).then(|| label(when, kind, title))
+}
+
+fn label(when: &str, kind: &str, title: &str) -> String {
+    let title: String = title.chars().take(LABEL_CHARS_MAX).collect();
+    format!("{when} {kind}: {title}")
+}
+
+/// Returns a path as it is seen from the worktree, on one line.
+fn shown(worktree: &Path, path: &Path) -> String {
+    let below = path.strip_prefix(worktree).unwrap_or(path).to_string_lossy();
+    below.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
 }
 
 async fn blocking<T: Send + 'static>(

@@ -8,8 +8,10 @@ mod handle;
 mod lines;
 mod permission;
 mod prompt;
+mod session;
 mod update;
 
 pub(crate) use converse::{Conversed, Converser, Goal, converse};
+pub use files::read_below;
 pub(crate) use permission::Permissions;
 pub(crate) use prompt::words;

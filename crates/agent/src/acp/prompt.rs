@@ -34,10 +34,20 @@ pub(crate) fn words(task: &Task) -> String {
         text.push_str(
             "\nDo not do the work yet, and change no file but `.drydock/strategy.json`: think it through and decide how \
              it is to be done. Write each decision there as {\"choices\":[{\"question\",\"chosen\",\"alternatives\",\
-             \"rationale\",\"confidence\"}]}.\n",
+             \"rationale\",\"confidence\",\"under\"}]}, where `under` is the question of the choice that it follows from, if it does.\n",
         );
     }
     text
+}
+
+/// Puts a task into words for an agent that remembers an earlier run. All is said again: some of it is new, and what the
+/// agent remembers of its files may no longer be so.
+pub(crate) fn words_again(task: &Task) -> String {
+    format!(
+        "You have worked on this before, and go on now. The directory may be another one, and what you wrote before may not \
+         be in it: look before you rely on it. The task, with all that was said since:\n\n{}",
+        words(task)
+    )
 }
 
 fn choice(choice: &Value) -> String {
@@ -68,6 +78,7 @@ mod tests {
             feedback: vec!["the hinge too".into()],
             worktree: "/w".into(),
             base: "abc".into(),
+            session: None,
             proposal: None,
         };
         let said = words(&task);

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use agent_client_protocol::v1::schema::{
-    ContentBlock, Plan, PlanEntryStatus, SessionUpdate, ToolCall, ToolCallContent, ToolCallLocation,
+    ContentBlock, Cost, Plan, PlanEntryStatus, SessionUpdate, ToolCall, ToolCallContent, ToolCallLocation,
     ToolCallStatus, ToolCallUpdate, ToolKind,
 };
 
@@ -25,6 +25,8 @@ pub(super) enum Told {
     Lines(Vec<String>),
     /// Lines that were open before, and then this.
     Activity(Option<String>, Activity),
+    /// It cost this much more, in millionths of a US dollar.
+    Cost(u64),
     Nothing,
 }
 
@@ -34,6 +36,8 @@ pub(super) struct Story {
     /// The line that is being said.
     open: String,
     tools: HashMap<String, (String, &'static str, &'static str)>,
+    /// What the session cost so far, in millionths of a US dollar.
+    cost_micros: u64,
 }
 
 impl Story {
@@ -46,6 +50,7 @@ impl Story {
             SessionUpdate::ToolCall(call) => self.tool(call),
             SessionUpdate::ToolCallUpdate(update) => self.tool_update(update),
             SessionUpdate::Plan(plan) => Told::Activity(self.rest(), steps(plan)),
+            SessionUpdate::UsageUpdate(update) => self.cost(update.cost),
             // Thoughts, modes and commands are the agent's own business; that they come shows that it lives.
             _ => Told::Nothing,
         }
@@ -60,6 +65,18 @@ impl Story {
     /// Returns title and kind of a tool's use.
     pub(super) fn known(&self, id: &str) -> Option<(String, &'static str)> {
         self.tools.get(id).map(|(title, kind, _)| (title.clone(), *kind))
+    }
+
+    /// Tells what the session cost since it last told; what it costs in another unit is not known in dollars.
+    fn cost(&mut self, cost: Option<Cost>) -> Told {
+        let Some(cost) = cost.filter(|cost| cost.currency == "USD" && cost.amount > 0.0) else {
+            return Told::Nothing;
+        };
+        // The protocol has a fraction; from here on it is counted in whole millionths.
+        let micros = (cost.amount * 1e6).round() as u64;
+        let more = micros.saturating_sub(self.cost_micros);
+        self.cost_micros = self.cost_micros.max(micros);
+        if more == 0 { Told::Nothing } else { Told::Cost(more) }
     }
 
     fn say(&mut self, text: &str) -> Told {

@@ -24,7 +24,7 @@ use super::socket::{SECRET, SOCKET, Short};
 use super::tools::STATUS;
 use crate::error::StartError;
 use crate::message::{self, Message, Reading};
-use crate::output::Sink;
+use crate::output::{Dealt, Sink};
 use crate::signal::Signal;
 use crate::task::Task;
 
@@ -34,6 +34,8 @@ const MESSAGE_MAX: usize = 64 * 1024;
 const GUESTS_MAX: usize = 8;
 /// How often one run is heard; what is said beyond is refused.
 const CALLS_MAX: usize = 1_000;
+/// How long a call waits until it was dealt with; a snapshot of a large worktree takes a while.
+const CALL_PATIENCE: Duration = Duration::from_secs(60);
 /// How long a failed attempt to let one in is not repeated.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
@@ -41,9 +43,21 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Answer {
+    /// To the secret: who calls here.
+    Welcome {
+        caller: Caller,
+    },
     Heard,
     Status(Value),
     Refused(String),
+}
+
+/// What the agent of a run is, as far as its tools differ by it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Caller {
+    Worker,
+    Reviewer,
 }
 
 /// A run's open socket; dropping it removes it.
@@ -52,6 +66,8 @@ pub(crate) struct Door {
     path: PathBuf,
     secret: String,
     task: Value,
+    /// The version that its agent judges, where it is a reviewer.
+    proposal: Option<usize>,
     calls: AtomicUsize,
 }
 
@@ -68,9 +84,11 @@ impl Door {
         let failed = |source: io::Error| StartError::Directory { path: temp.to_owned(), source };
         let path = temp.join(format!("mcp-{}.sock", random::<8>().map_err(failed)?));
         let listener = Short::of(&path).and_then(|short| UnixListener::bind(short.path())).map_err(failed)?;
+        let proposal = task.proposal.as_ref().map(|proposal| proposal.version);
         let task =
             serde_json::to_value(task).expect("a task has only text keys and no numbers that JSON lacks");
-        Ok(Self { listener, path, secret: random::<32>().map_err(failed)?, task, calls: AtomicUsize::new(0) })
+        let (secret, calls) = (random::<32>().map_err(failed)?, AtomicUsize::new(0));
+        Ok(Self { listener, path, secret, task, proposal, calls })
     }
 
     /// Returns the variables that lead a server here.
@@ -107,7 +125,8 @@ impl Door {
         let mut lines = Lines::new(reader, MESSAGE_MAX);
         match lines.next().await? {
             Some(Line::Text(first)) if same(&first, &self.secret) => {
-                send(&mut writer, &Answer::Heard).await?
+                let caller = if self.proposal.is_some() { Caller::Reviewer } else { Caller::Worker };
+                send(&mut writer, &Answer::Welcome { caller }).await?
             }
             _ => {
                 let reason = "that is not the secret of this run".to_owned();
@@ -128,6 +147,18 @@ impl Door {
         Ok(())
     }
 
+    /// Binds a verdict to the version that this run's reviewer judges. Whoever is no reviewer gives none.
+    fn bound(&self, message: Message) -> Result<Message, String> {
+        let Message::Verdict { verdict, version, reason } = message else { return Ok(message) };
+        let proposed = self.proposal.ok_or("only reviewers give verdicts")?.to_string();
+        match version {
+            Some(version) if version != proposed => {
+                Err(format!("you judge version {proposed}, and not version {version}"))
+            }
+            Some(_) | None => Ok(Message::Verdict { verdict, version: Some(proposed), reason }),
+        }
+    }
+
     async fn answer(&self, line: &str, output: &Sink) -> Answer {
         if self.calls.fetch_add(1, Ordering::Relaxed) >= CALLS_MAX {
             return Answer::Refused(format!("a run is heard {CALLS_MAX} times, and it was"));
@@ -136,13 +167,28 @@ impl Door {
             return Answer::Status(self.task.clone());
         }
         match message::read(line) {
-            Reading::Message(Message::Subplan(_)) => Answer::Refused("subplans are not built".to_owned()),
-            Reading::Message(message) => match output.offer(Signal::Message(message)).await {
-                true => Answer::Heard,
-                false => Answer::Refused("the run is ending".to_owned()),
+            Reading::Message(Message::Subplan(_)) if self.task["phase"] != "strategize" => {
+                Answer::Refused("subplans are asked for while strategizing".to_owned())
+            }
+            Reading::Message(message) => match self.bound(message) {
+                Ok(message) => dealt(output.ask(|reply| Signal::Called(message, reply), CALL_PATIENCE).await),
+                Err(reason) => Answer::Refused(reason),
             },
             Reading::Garbled { reason } => Answer::Refused(reason),
             Reading::Log => Answer::Refused("that is no message".to_owned()),
+        }
+    }
+}
+
+/// Tells the server what its call came to.
+fn dealt(dealt: Dealt) -> Answer {
+    match dealt {
+        Dealt::Done => Answer::Heard,
+        Dealt::Refused(reason) => Answer::Refused(reason),
+        Dealt::Nobody => Answer::Refused("the run is ending".to_owned()),
+        Dealt::Late => {
+            let seconds = CALL_PATIENCE.as_secs();
+            Answer::Refused(format!("it was not done within {seconds} s; it may be done a little later"))
         }
     }
 }

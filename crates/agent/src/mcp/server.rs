@@ -11,7 +11,7 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 
-use super::door::Answer;
+use super::door::{Answer, Caller};
 use super::lines::{Line, Lines};
 use super::socket::{SECRET, SOCKET, Short};
 use super::tools;
@@ -103,7 +103,7 @@ async fn answered(run: &mut Run, line: &str) -> io::Result<Option<Value>> {
     Ok(Some(match method {
         "initialize" => success(greeting(params)),
         "ping" => success(json!({})),
-        "tools/list" => success(tools::list()),
+        "tools/list" => success(tools::list(run.caller)),
         "tools/call" => match call(run, params).await? {
             Ok(result) => success(result),
             Err(text) => failure(id, INVALID_PARAMS, &text),
@@ -131,14 +131,11 @@ async fn call(run: &mut Run, params: &Value) -> io::Result<Result<Value, String>
         Value::Object(arguments) => arguments.clone(),
         _ => return Ok(Err("the arguments of a tool are a JSON object".to_owned())),
     };
-    if name == tools::SUBPLAN {
-        return Ok(Ok(refusal("subplans are not built")));
-    }
-    let Some(tool) = tools::TOOLS.iter().find(|tool| tool.name == name) else {
+    let Some(tool) = tools::offered(run.caller).find(|tool| tool.name == name) else {
         return Ok(Err(format!("there is no tool {name:?}")));
     };
     Ok(Ok(match run.say(&tools::message(tool, arguments).to_string()).await? {
-        Answer::Heard => result(tool.heard),
+        Answer::Heard | Answer::Welcome { .. } => result(tool.heard),
         Answer::Status(status) => result(&status.to_string()),
         Answer::Refused(reason) => refusal(&reason),
     }))
@@ -158,6 +155,7 @@ fn failure(id: &Value, code: i32, text: &str) -> Value {
 
 /// The run's drydock, seen from the server.
 struct Run {
+    caller: Caller,
     answers: Lines<OwnedReadHalf>,
     messages: OwnedWriteHalf,
 }
@@ -172,9 +170,11 @@ impl Run {
         };
         let (reader, messages) =
             reached.map_err(|source| McpError::Unreachable { path, source })?.into_split();
-        let mut run = Self { answers: Lines::new(reader, ANSWER_MAX), messages };
+        let answers = Lines::new(reader, ANSWER_MAX);
+        let mut run = Self { caller: Caller::Worker, answers, messages };
         match run.say(&secret).await.map_err(McpError::Broken)? {
             Answer::Refused(reason) => Err(McpError::Refused { reason }),
+            Answer::Welcome { caller } => Ok(Self { caller, ..run }),
             Answer::Heard | Answer::Status(_) => Ok(run),
         }
     }

@@ -2,6 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
+use super::door::Caller;
+
 /// One tool.
 pub(super) struct Tool {
     pub(super) name: &'static str,
@@ -13,8 +15,8 @@ pub(super) struct Tool {
     pub(super) heard: &'static str,
 }
 
-/// All tools. A subplan is refused where it is heard, and not offered.
-pub(super) const TOOLS: [Tool; 5] = [
+/// All tools.
+static TOOLS: [Tool; 7] = [
     Tool {
         name: "record_choice",
         kind: "choice",
@@ -23,7 +25,9 @@ pub(super) const TOOLS: [Tool; 5] = [
             let texts = json!({"type": "array", "items": {"type": "string"}});
             let sure = json!({"type": "number", "minimum": 0, "maximum": 1});
             let of = json!({"question": text("What was to be decided"), "chosen": text("What you decided"),
-                "alternatives": texts, "rationale": text("Why"), "confidence": sure});
+                "alternatives": texts, "rationale": text("Why"), "confidence": sure,
+                "id": text("What later choices call it in `under`; needed only where two have the same question"),
+                "under": text("The choice it follows from, by its id or its question; none if it stands by itself")});
             object(of, &["question", "chosen"])
         },
         heard: "recorded",
@@ -55,9 +59,38 @@ pub(super) const TOOLS: [Tool; 5] = [
     Tool {
         name: "checkpoint",
         kind: "checkpoint",
-        about: "Keep the state of the worktree as it is about now.",
+        about: "Keep the state of the worktree as it is now.",
         schema: || object(json!({"label": text("What to call it")}), &["label"]),
-        heard: "it is being kept; what you change in the next moment may be in it",
+        heard: "kept",
+    },
+    Tool {
+        name: VERDICT,
+        kind: "verdict",
+        about: "Say what you think of the version that you review. Your last word counts, for this version alone.",
+        schema: || {
+            let verdict = json!({"type": "string", "enum": ["ack", "refuse"],
+                "description": "ack: it may go on as it is; refuse: it must not"});
+            let of = json!({"verdict": verdict, "reason": text("Why; what must be mended"),
+                "version": text("The number of the version, if you want to be sure")});
+            object(of, &["verdict"])
+        },
+        heard: "your verdict is taken; it counts when you end",
+    },
+    Tool {
+        name: "spawn_subplan",
+        kind: "subplan",
+        about: "While you strategize: have a piece of the task done as a plan of its own, in a worktree of its own. Its result is \
+                merged into this plan's.",
+        schema: || {
+            let texts =
+                |about: &str| json!({"type": "array", "items": {"type": "string"}, "description": about});
+            let of = json!({"name": text("Its name among its siblings"), "task": text("What is to be done, in words; or name an action"),
+                "action": text("An action instead of a task"), "project": text("Another project than this one"),
+                "agent": text("Another agent than this plan's"), "after": texts("The siblings that come before it"),
+                "paths": texts("What it will touch")});
+            object(of, &["name"])
+        },
+        heard: "noted; it is checked with the whole strategy when you are done",
     },
     Tool {
         name: "plan_status",
@@ -68,16 +101,21 @@ pub(super) const TOOLS: [Tool; 5] = [
     },
 ];
 
+/// The tool that only reviewers have.
+const VERDICT: &str = "give_verdict";
 /// The kind of the one call that is no message but a look.
 pub(super) const STATUS: &str = "status";
-/// What is refused, by a name that agents may know.
-pub(super) const SUBPLAN: &str = "spawn_subplan";
+
+/// Returns the tools that a caller has.
+pub(super) fn offered(caller: Caller) -> impl Iterator<Item = &'static Tool> {
+    TOOLS.iter().filter(move |tool| tool.name != VERDICT || caller == Caller::Reviewer)
+}
 
 /// Returns what `tools/list` tells.
-pub(super) fn list() -> Value {
+pub(super) fn list(caller: Caller) -> Value {
     let told =
         |tool: &Tool| json!({"name": tool.name, "description": tool.about, "inputSchema": (tool.schema)()});
-    json!({ "tools": TOOLS.iter().map(told).collect::<Vec<_>>() })
+    json!({ "tools": offered(caller).map(told).collect::<Vec<_>>() })
 }
 
 /// Returns the message that a call of this tool is.

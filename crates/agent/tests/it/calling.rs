@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
-use drydock_agent::{AgentSpec, Ending, Message, Reads, RunDirs, Sandbox, Signal, Stream};
+use drydock_agent::{AgentSpec, Ending, Message, Opinion, Proposal, Reads, RunDirs, Sandbox, Signal, Stream};
 use drydock_testkit::program::acp_agent;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
@@ -14,7 +14,7 @@ use tokio::net::UnixStream;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::world::{World, lines, sh, until};
+use crate::world::{World, dealt, lines, sh, until};
 
 /// How long a server may take to see that its run is over.
 const PATIENCE: Duration = Duration::from_secs(15);
@@ -23,7 +23,7 @@ const SERVER: &str = env!("CARGO_BIN_EXE_drydock-agent-tests");
 fn messages(signals: &[Signal]) -> Vec<&Message> {
     let mut heard = Vec::new();
     for signal in signals {
-        if let Signal::Message(message) = signal {
+        if let Signal::Message(message) | Signal::Called(message, _) = signal {
             heard.push(message);
         }
     }
@@ -49,6 +49,8 @@ async fn a_speaking_agent_is_offered_tools_and_a_call_is_heard() {
         alternatives: vec![],
         rationale: None,
         confidence: Some(0.5),
+        id: None,
+        under: None,
     };
     assert_eq!(messages(&signals), [&choice]);
     let told = lines(&signals, Stream::Stdout);
@@ -69,6 +71,7 @@ async fn what_cannot_be_understood_is_answered_and_not_heard() {
         "x".repeat(300_000),
         r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#.to_owned(),
         r#"{"jsonrpc":"2.0","id":1,"method":"resources/list"}"#.to_owned(),
+        call(10, "give_verdict", json!({"verdict": "ack"})),
         call(2, "resolve_decision", json!({"id": "dec-1", "option": "approve"})),
         call(3, "spawn_subplan", json!({"name": "docs"})),
         call(4, "record_choice", json!({"question": "q"})),
@@ -97,8 +100,9 @@ async fn what_cannot_be_understood_is_answered_and_not_heard() {
         "null -32600",
         "null -32600",
         "1 -32601",
+        "10 -32602",
         "2 -32602",
-        "true subplans are not built",
+        "true subplans are asked for while strategizing",
         "true missing field `chosen`",
         "true a message is at most 65536 bytes",
         "6 -32602",
@@ -111,10 +115,12 @@ async fn what_cannot_be_understood_is_answered_and_not_heard() {
     for (told, start) in told.iter().zip(starts) {
         assert!(told.starts_with(start), "{told} does not start with {start}");
     }
-    assert!(told[10].contains(r#""plan":"pln-1""#), "{}", told[10]);
-    let tools = answers[12]["result"]["tools"].as_array().unwrap();
+    assert!(told[11].contains(r#""plan":"pln-1""#), "{}", told[11]);
+    let tools = answers[13]["result"]["tools"].as_array().unwrap();
     let names: Vec<_> = tools.iter().map(|tool| tool["name"].as_str().unwrap()).collect();
-    assert_eq!(names, ["record_choice", "ask_human", "report_progress", "checkpoint", "plan_status"]);
+    let offered =
+        ["record_choice", "ask_human", "report_progress", "checkpoint", "spawn_subplan", "plan_status"];
+    assert_eq!(names, offered);
 }
 
 /// One guest at a run's socket.
@@ -155,6 +161,7 @@ async fn only_who_knows_the_secret_is_heard_and_only_while_the_run_lasts() {
     let listening = async {
         let mut signals = Vec::new();
         while let Some(signal) = receiver.recv().await {
+            dealt(&signal);
             signals.push(signal);
         }
         signals
@@ -171,7 +178,7 @@ async fn only_who_knows_the_secret_is_heard_and_only_while_the_run_lasts() {
             assert!(guest.is_sent_away().await, "{wrong}");
         }
         let mut guest = Guest::at(&socket).await.unwrap();
-        assert_eq!(guest.say(secret).await, r#""heard""#);
+        assert_eq!(guest.say(secret).await, r#"{"welcome":{"caller":"worker"}}"#);
         assert_eq!(guest.say(progress).await, r#""heard""#);
         assert!(guest.say("garbage").await.contains("no message"));
         assert!(guest.say(r#"{"drydock":"decide","option":"approve"}"#).await.contains("unknown variant"));
@@ -222,4 +229,33 @@ async fn a_server_without_a_run_says_so_and_ends() {
         assert!(said.contains(part), "{said}");
     }
     assert_eq!(said.len(), 3, "{said:?}");
+}
+
+/// Breaks when a reviewer has no tool for its verdict, or gives one about another version than it was shown.
+#[tokio::test]
+async fn a_reviewer_gives_its_verdict_on_its_own_version_alone() {
+    let mut world = World::new();
+    world.task.proposal = Some(Proposal { version: 2, commit: "abc".into() });
+    let call = |id: u64, arguments: Value| {
+        let params = json!({"name": "give_verdict", "arguments": arguments});
+        json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}).to_string()
+    };
+    let requests = [
+        call(1, json!({"verdict": "ack", "version": 1})),
+        call(2, json!({"verdict": "perhaps"})),
+        call(3, json!({"verdict": "refuse", "reason": "no tests"})),
+        call(4, json!({"verdict": "ack", "version": "2"})),
+    ];
+    world.put("requests", &requests.join("\n"));
+    let (ending, signals) = world.sh(&format!("{SERVER} mcp < requests > answers")).await;
+    assert_eq!(ending, Ending::Finished, "{signals:?}");
+    let verdict = |verdict, reason: Option<&str>| Message::Verdict {
+        verdict,
+        version: Some("2".into()),
+        reason: reason.map(str::to_owned),
+    };
+    let heard = [&verdict(Opinion::Refuse, Some("no tests")), &verdict(Opinion::Ack, None)];
+    assert_eq!(messages(&signals), heard);
+    let answers = world.file("answers");
+    assert!(answers.lines().next().unwrap().contains("you judge version 2, and not version 1"), "{answers}");
 }

@@ -23,6 +23,25 @@ async fn an_agent_without_a_sign_of_life_is_told_of_once() {
     assert_eq!(stalls("sleep 2; echo hello; sleep 2").await, 1);
 }
 
+/// Breaks when a silent agent is stopped without a rule or before its time, or not stopped with one, or told of late.
+#[tokio::test]
+async fn a_silent_agent_is_stopped_only_by_rule_and_after_the_alert() {
+    let world = World::new();
+    let run = async |script: &str| {
+        let command = ["sh", "-c", script];
+        let keys = "stall_after = '1s'\nrestart = { max = 1, on = ['stall'] }";
+        let spec: AgentSpec =
+            toml::from_str(&format!("protocol = 'command'\ncommand = {command:?}\n{keys}\n")).unwrap();
+        let (ending, signals) = world.run(&spec).await;
+        (ending.unwrap(), signals.iter().filter(|signal| matches!(signal, Signal::Stalled { .. })).count())
+    };
+    let (ending, told) = run("echo begin; sleep 60").await;
+    assert!(matches!(&ending, Ending::Stalled { tail, .. } if tail == "begin"), "{ending:?}");
+    assert_eq!(told, 1);
+    // It is told of, and lives again before it would be stopped.
+    assert_eq!(run("sleep 1.5; echo alive; sleep 1").await, (Ending::Finished, 1));
+}
+
 /// Breaks when one of the signs is not seen. Each loop lasts several times as long as silence may.
 #[tokio::test]
 async fn every_single_sign_of_life_is_enough() {

@@ -4,7 +4,7 @@
 use std::fs;
 use std::time::Duration;
 
-use drydock_agent::{Activity, AgentSpec, Changed, Ending, Message, Signal, Step, Stream};
+use drydock_agent::{Activity, AgentSpec, Changed, Ending, Message, Resets, Signal, Step, Stream};
 use drydock_testkit::program::acp_agent;
 
 use crate::world::{World, alive, lines, until};
@@ -29,6 +29,15 @@ fn activities(signals: &[Signal]) -> Vec<&Activity> {
         }
     }
     told
+}
+
+/// Breaks when an error that says it is a limit passes for a failure, or its time is lost.
+#[tokio::test]
+async fn an_error_that_says_it_is_a_limit_is_one() {
+    let world = World::new();
+    let mark = world.worktree().join("mark").display().to_string();
+    let (ending, _) = run(&world, &["limited", "90", &mark], "").await;
+    assert_eq!(ending, Ending::RateLimited { resets: Resets::After(Duration::from_secs(90)) });
 }
 
 /// Breaks when a step of the agent is lost, or told in another order, or the task does not reach it.

@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use drydock_agent::{AgentSpec, Runner, StartError};
+use drydock_agent::{AgentSpec, Nature, Passing, Runner, StartError};
 
 use crate::world::{World, sh};
 
@@ -19,7 +19,7 @@ async fn a_missing_program_is_named() {
         let error = refusal(&world, program).await;
         assert!(matches!(error, StartError::ProgramMissing { .. }), "{error:?}");
         assert!(error.to_string().contains(program) && error.hint().contains(program), "{error}");
-        assert!(!error.may_pass());
+        assert_eq!(Nature::of(&Err(error)), Nature::Permanent);
     }
 }
 
@@ -56,7 +56,8 @@ async fn a_launcher_that_is_no_keeper_is_an_error() {
     for launcher in [vec!["/no/such/drydock"], vec!["true"], vec!["echo", "hello"], vec![]] {
         world.runner = Runner::new(launcher.iter().map(Into::into).collect());
         let error = world.run(&sh("touch started")).await.0.expect_err("no keeper");
-        assert!(matches!(error, StartError::Keeper { .. }) && error.may_pass(), "{error}");
+        assert!(matches!(error, StartError::Keeper { .. }), "{error}");
+        assert_eq!(Nature::of(&Err(error)), Nature::Transient(Passing::Start));
     }
     assert!(!world.worktree().join("started").exists());
 }

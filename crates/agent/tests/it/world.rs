@@ -37,6 +37,7 @@ impl World {
             choices: vec![],
             feedback: vec!["the hinge too".into()],
             worktree: worktree.display().to_string(),
+            session: None,
             proposal: None,
             base: "abc".into(),
         };
@@ -80,6 +81,7 @@ impl World {
         let listen = async {
             let mut signals = Vec::new();
             while let Some(signal) = receiver.recv().await {
+                dealt(&signal);
                 signals.push(signal);
             }
             signals
@@ -108,6 +110,19 @@ pub(crate) fn sh(script: &str) -> AgentSpec {
     AgentSpec::command(["sh", "-c", script]).unwrap()
 }
 
+/// Lets an agent go on that waits until its signal was dealt with.
+pub(crate) fn dealt(signal: &Signal) {
+    match signal {
+        Signal::Called(_, reply) | Signal::Keep { reply, .. } => reply.say(Ok(())),
+        Signal::Log { .. }
+        | Signal::Message(_)
+        | Signal::Activity(_)
+        | Signal::Stalled { .. }
+        | Signal::Session { .. }
+        | Signal::Garbled { .. } => {}
+    }
+}
+
 /// The log lines of one stream, in order.
 pub(crate) fn lines(signals: &[Signal], wanted: Stream) -> Vec<&str> {
     signals
@@ -116,8 +131,11 @@ pub(crate) fn lines(signals: &[Signal], wanted: Stream) -> Vec<&str> {
             Signal::Log { stream, line } if *stream == wanted => Some(line.as_str()),
             Signal::Log { .. }
             | Signal::Message(_)
+            | Signal::Called(..)
+            | Signal::Keep { .. }
             | Signal::Activity(_)
             | Signal::Stalled { .. }
+            | Signal::Session { .. }
             | Signal::Garbled { .. } => None,
         })
         .collect()

@@ -16,8 +16,15 @@ const HUGE: usize = 9 * 1024 * 1024;
 fn main() {
     let mut words = std::env::args().skip(1);
     let behaviour = words.next().unwrap_or_else(|| "write".to_owned());
-    let mut agent =
-        Agent { behaviour, words: words.collect(), cwd: String::new(), server: Value::Null, last_id: 0 };
+    let mut agent = Agent {
+        behaviour,
+        words: words.collect(),
+        cwd: String::new(),
+        session: String::new(),
+        server: Value::Null,
+        last_id: 0,
+    };
+    agent.reach(0);
     while let Some(message) = agent.hear() {
         agent.obey(&message);
     }
@@ -27,6 +34,7 @@ struct Agent {
     behaviour: String,
     words: Vec<String>,
     cwd: String,
+    session: String,
     /// The MCP server that it was offered.
     server: Value,
     last_id: u64,
@@ -45,18 +53,33 @@ impl Agent {
     fn obey(&mut self, message: &Value) {
         let id = &message["id"];
         match message["method"].as_str() {
-            Some("initialize") => self.greet(id),
+            Some("initialize") => {
+                self.reach(1);
+                self.greet(id);
+                self.reach(2);
+            }
             Some("session/new") if self.behaviour == "auth" => {
                 say(&json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32000, "message": "log in"}}));
             }
             Some("session/new") => {
+                self.reach(3);
                 self.cwd = message["params"]["cwd"].as_str().unwrap_or_default().to_owned();
                 self.server = message["params"]["mcpServers"][0].clone();
-                answer(id, &json!({"sessionId": "s1"}));
+                self.session = self.begin_session();
+                answer(id, &json!({"sessionId": self.session}));
+                self.reach(4);
+            }
+            Some("session/load") => {
+                self.cwd = message["params"]["cwd"].as_str().unwrap_or_default().to_owned();
+                self.server = message["params"]["mcpServers"][0].clone();
+                self.session = message["params"]["sessionId"].as_str().unwrap_or_default().to_owned();
+                self.load_session(id);
             }
             Some("session/prompt") => {
                 let text = message["params"]["prompt"][0]["text"].as_str().unwrap_or_default().to_owned();
+                self.reach(5);
                 self.work(id, &text);
+                self.reach(14);
             }
             _ => {}
         }
@@ -68,7 +91,12 @@ impl Agent {
             "silent" => return,
             _ => 1,
         };
-        answer(id, &json!({"protocolVersion": version, "agentInfo": {"name": "tester", "version": "1.2"}}));
+        let loads = self.behaviour == "remember";
+        answer(
+            id,
+            &json!({"protocolVersion": version, "agentInfo": {"name": "tester", "version": "1.2"},
+                "agentCapabilities": {"loadSession": loads}}),
+        );
     }
 
     fn work(&mut self, id: &Value, prompt: &str) {
@@ -78,6 +106,12 @@ impl Agent {
             "fs" => self.write_through_drydock(),
             "out" => self.try_out(),
             "ask" => self.ask(),
+            "steps" => self.steps(),
+            "many" => (0..105).for_each(|number| self.write_by_request(&format!("{number}.txt"))),
+            "remember" => reason = self.remember(prompt),
+            "talk" => self.talk(prompt),
+            "nested" => self.nested(),
+            "checkpoint" => self.checkpoint_and_go_on(),
             "tool" => reason = self.call_a_tool(),
             "stall" => reason = self.stall(),
             "deaf" => loop {
@@ -101,6 +135,30 @@ impl Agent {
             "huge" => println!("{{\"x\":\"{}\"}}", "y".repeat(HUGE)),
             "refuse" => reason = "refusal",
             "tokens" => reason = "max_tokens",
+            "usage" => {
+                self.write_itself(prompt);
+                for amount in [0.03, 0.045] {
+                    let cost = json!({"amount": amount, "currency": "USD"});
+                    update(&json!({"sessionUpdate": "usage_update", "used": 10, "size": 100, "cost": cost}));
+                }
+                let usage = json!({"totalTokens": 1234, "inputTokens": 1000, "outputTokens": 234});
+                answer(id, &json!({"stopReason": "end_turn", "usage": usage}));
+                return;
+            }
+            "limited" => {
+                // The first time it leaves a mark beside its work and meets its limit; then it is over.
+                let (after, mark) = (self.words[0].clone(), self.words[1].clone());
+                if !Path::new(&mark).exists() {
+                    fs::write(&mark, "x").expect("the mark can be written");
+                    fs::write(Path::new(&self.cwd).join("half.txt"), "x")
+                        .expect("its worktree can be written");
+                    let data = json!({"retry_after": after});
+                    say(&json!({"jsonrpc": "2.0", "id": id,
+                        "error": {"code": -32603, "message": "slow down", "data": data}}));
+                    return;
+                }
+                self.write_itself(prompt);
+            }
             "error" => {
                 say(
                     &json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32603, "message": "out of luck"}}),
@@ -173,6 +231,154 @@ impl Agent {
         }
     }
 
+    /// Changes files with tools and without, so that each state of the worktree can be told from the others.
+    fn steps(&mut self) {
+        let place = Path::new(&self.cwd).to_owned();
+        let put = |name: &str| fs::write(place.join(name), name).expect("its worktree can be written");
+        self.write_by_request("one.txt");
+        update(
+            &json!({"sessionUpdate": "tool_call", "toolCallId": "t1", "title": "make it", "kind": "execute", "status": "pending"}),
+        );
+        let options = json!([{"optionId": "yes", "name": "Yes", "kind": "allow_once"}]);
+        let asked = json!({"sessionId": self.session, "toolCall": {"toolCallId": "t1"}, "options": options});
+        self.request("session/request_permission", asked);
+        put("two.txt");
+        fs::remove_file(place.join("one.txt")).expect("its own file");
+        update(&json!({"sessionUpdate": "tool_call_update", "toolCallId": "t1", "status": "completed"}));
+        self.write_by_request("three.txt");
+        put("stray.txt");
+        self.write_by_request("four.txt");
+    }
+
+    /// Begins a session; one that remembers keeps a file of it.
+    fn begin_session(&self) -> String {
+        if self.behaviour != "remember" {
+            return "s1".to_owned();
+        }
+        let sessions = Path::new(&self.words[0]);
+        let name = format!("s{}", fs::read_dir(sessions).map_or(0, Iterator::count) + 1);
+        fs::write(sessions.join(&name), "").expect("its sessions can be written");
+        name
+    }
+
+    /// Repeats what was said in a session that it still knows, as the protocol wants it.
+    fn load_session(&self, id: &Value) {
+        let Ok(said) = fs::read_to_string(Path::new(&self.words[0]).join(&self.session)) else {
+            let error = json!({"code": -32602, "message": "no such session"});
+            return say(&json!({"jsonrpc": "2.0", "id": id, "error": error}));
+        };
+        for line in said.lines() {
+            update(&json!({"sessionUpdate": "agent_message_chunk", "content": text(&format!("{line}\n"))}));
+        }
+        answer(id, &json!({}));
+    }
+
+    /// Says how often it has been in this session, and does as the second word tells: end, ask once, or fail once.
+    fn remember(&mut self, prompt: &str) -> &'static str {
+        let session = Path::new(&self.words[0]).join(&self.session);
+        let times = fs::read_to_string(&session).expect("its session is there").lines().count() + 1;
+        let line = format!("{{\"drydock\":\"progress\",\"text\":\"{} time {times}\"}}", self.session);
+        let mut kept = fs::OpenOptions::new().append(true).open(&session).expect("its session is there");
+        writeln!(kept, "{line}").expect("its sessions can be written");
+        update(&json!({"sessionUpdate": "agent_message_chunk", "content": text(&format!("{line}\n"))}));
+        if self.words[1] == "ask" && !prompt.contains("Which_wood") {
+            self.words = vec!["ask_human".to_owned(), r#"{"question":"Which_wood"}"#.to_owned()];
+            return self.call_a_tool();
+        }
+        let again = if prompt.contains("worked on this before") { "again" } else { "anew" };
+        fs::write(Path::new(&self.cwd).join("done.txt"), format!("{again} {times}\n"))
+            .expect("its worktree can be written");
+        "end_turn"
+    }
+
+    /// Holds a conversation in which every kind of message occurs, and can be stopped between any two of them.
+    fn talk(&mut self, prompt: &str) {
+        if prompt.contains("strategy.json") {
+            let choice = "{\"drydock\":\"choice\",\"question\":\"how\",\"chosen\":\"so\"}\n";
+            update(&json!({"sessionUpdate": "agent_message_chunk", "content": text(choice)}));
+            self.reach(6);
+            return;
+        }
+        let task: Value =
+            serde_json::from_str(&std::env::var("DRYDOCK_TASK").expect("it has a task")).expect("it is JSON");
+        let part = |key: &str| task[key].as_str().expect("plans and runs have ids").to_owned();
+        let (plan, run) = (part("plan"), part("run"));
+        update(&json!({"sessionUpdate": "plan", "entries": [
+            {"content": "write it", "priority": "high", "status": "in_progress"}]}));
+        self.reach(7);
+        let call = json!({"sessionUpdate": "tool_call", "toolCallId": "t1", "title": "write it", "kind": "edit", "status": "in_progress"});
+        update(&call);
+        self.reach(8);
+        self.write_with(&format!("{plan}.txt"), &run);
+        self.reach(9);
+        update(&json!({"sessionUpdate": "tool_call_update", "toolCallId": "t1", "status": "completed"}));
+        self.reach(10);
+        let options = json!([{"optionId": "yes", "name": "Yes", "kind": "allow_once"}]);
+        let call = json!({"toolCallId": "t2", "title": "make it", "kind": "execute"});
+        let asked = json!({"sessionId": self.session, "toolCall": call, "options": options});
+        self.last_id += 1;
+        let id = self.last_id;
+        say(&json!({"jsonrpc": "2.0", "id": id, "method": "session/request_permission", "params": asked}));
+        self.reach(11);
+        let answered = self.answer_to(id);
+        self.reach(12);
+        if answered["result"]["outcome"]["outcome"] == "selected" {
+            fs::write(Path::new(&self.cwd).join(format!("{plan}-made.txt")), "made")
+                .expect("its worktree can be written");
+        }
+        self.reach(13);
+    }
+
+    /// Waits for ever at a place in the conversation, when the plan's argument names it and a file says so, and tells where
+    /// it is by a file of its own.
+    fn reach(&self, place: u64) {
+        if self.behaviour != "talk" {
+            return;
+        }
+        let task: Value =
+            serde_json::from_str(&std::env::var("DRYDOCK_TASK").unwrap_or_default()).unwrap_or_default();
+        let wanted = format!("{}-{place}", task["phase"].as_str().unwrap_or_default());
+        if task["arguments"]["place"] == wanted && Path::new(&self.words[0]).join(&wanted).exists() {
+            let temp = std::env::var("TMPDIR").expect("it has a directory of its own");
+            fs::write(Path::new(&temp).join("reached"), "x").expect("its own directory can be written");
+            loop {
+                std::thread::park();
+            }
+        }
+    }
+
+    /// Leaves a repository in the worktree for a while, which cannot be captured.
+    fn nested(&mut self) {
+        let nested = Path::new(&self.cwd).join("nested");
+        fs::create_dir(&nested).expect("its worktree can be written");
+        for words in [&["init", "-q"][..], &["commit", "-q", "--allow-empty", "-m", "x"]] {
+            let mut git = Command::new("git");
+            git.args(["-c", "user.name=x", "-c", "user.email=x@x"]).args(words).current_dir(&nested);
+            assert!(git.status().expect("git starts").success());
+        }
+        self.write_by_request("one.txt");
+        fs::remove_dir_all(nested).expect("its own directory");
+        self.write_by_request("two.txt");
+    }
+
+    /// Asks for a checkpoint and writes on as soon as it is confirmed.
+    fn checkpoint_and_go_on(&mut self) {
+        fs::write(Path::new(&self.cwd).join("early.txt"), "x").expect("its worktree can be written");
+        self.words = vec!["checkpoint".to_owned(), r#"{"label":"early"}"#.to_owned()];
+        self.call_a_tool();
+    }
+
+    fn write_by_request(&mut self, name: &str) {
+        self.write_with(name, name);
+    }
+
+    fn write_with(&mut self, name: &str, content: &str) {
+        let path = Path::new(&self.cwd).join(name);
+        let asked = json!({"sessionId": self.session, "path": path, "content": content});
+        let written = self.request("fs/write_text_file", asked);
+        assert!(written.get("error").is_none(), "{written}");
+    }
+
     /// Starts the server it was offered, calls the tool that it is told to, and tells what that said. After a question it
     /// waits to be told to stop.
     fn call_a_tool(&self) -> &'static str {
@@ -199,6 +405,10 @@ impl Agent {
         let greeted = request(1, "initialize", hello);
         let arguments: Value = serde_json::from_str(&arguments).expect("arguments are JSON");
         let called = request(2, "tools/call", json!({"name": name, "arguments": arguments}));
+        if name == "checkpoint" {
+            // At once: a snapshot that was not made yet would have it.
+            fs::write(Path::new(&self.cwd).join("late.txt"), "x").expect("its worktree can be written");
+        }
         update(&json!({"sessionUpdate": "agent_message_chunk", "content": text(&(greeted + &called))}));
         drop(input);
         let ended = server.wait().expect("it was started here");
@@ -223,6 +433,10 @@ impl Agent {
         self.last_id += 1;
         let id = self.last_id;
         say(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
+        self.answer_to(id)
+    }
+
+    fn answer_to(&self, id: u64) -> Value {
         loop {
             match self.hear() {
                 Some(message) if message["id"] == id && message.get("method").is_none() => return message,

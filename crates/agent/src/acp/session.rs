@@ -1,0 +1,82 @@
+//! Opening the session of a conversation: an earlier one is gone on with where there is one and the agent can, a new one is
+//! begun otherwise. What an agent repeats of an earlier conversation while it loads it is not heard again.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use agent_client_protocol::v1::ConnectionTo;
+use agent_client_protocol::v1::schema::{
+    InitializeResponse, LoadSessionRequest, McpServer, NewSessionRequest, SessionId,
+};
+use agent_client_protocol::{Agent, Error};
+use tokio::time::timeout;
+
+use super::converse::Converser;
+use super::handle::Host;
+use crate::signal::Signal;
+
+/// A longer name of a session is not kept.
+const SESSION_BYTES_MAX: usize = 1_000;
+
+/// What came of it.
+pub(super) enum Opened {
+    /// It began.
+    New(SessionId),
+    /// An earlier one goes on.
+    Loaded(SessionId),
+    /// No answer came in time.
+    Silent(&'static str),
+}
+
+/// Opens the session of a conversation. `ask` is told what the agent is asked before it is asked.
+pub(super) async fn open(
+    with: &Converser<'_>,
+    agent: &ConnectionTo<Agent>,
+    greeted: &InitializeResponse,
+    host: &Host,
+    servers: Vec<McpServer>,
+    (ask, patience): (impl Fn(&'static str), Duration),
+) -> Result<Opened, Error> {
+    let loads = greeted.agent_capabilities.load_session;
+    let mut why = None;
+    if let Some(earlier) = with.task.session.clone().filter(|_| loads) {
+        ask("session/load");
+        let earlier = SessionId::new(earlier);
+        let load =
+            LoadSessionRequest::new(earlier.clone(), with.dirs.worktree.clone()).mcp_servers(servers.clone());
+        host.replaying.store(true, Ordering::Release);
+        let answered = timeout(patience, agent.send_request(load).block_task()).await;
+        host.replaying.store(false, Ordering::Release);
+        match answered {
+            Err(_) => return Ok(Opened::Silent("session/load")),
+            Ok(Ok(_)) => {
+                tell(host, &earlier, None).await;
+                return Ok(Opened::Loaded(earlier));
+            }
+            // It may have forgotten it: what was said then is said again in words.
+            Ok(Err(error)) => why = Some(super::converse::described(&error)),
+        }
+    }
+    ask("session/new");
+    let new = NewSessionRequest::new(with.dirs.worktree.clone()).mcp_servers(servers);
+    match timeout(patience, agent.send_request(new).block_task()).await {
+        Err(_) => Ok(Opened::Silent("session/new")),
+        Ok(Err(error)) => Err(error),
+        Ok(Ok(opened)) => {
+            if loads {
+                let why =
+                    why.map_or_else(String::new, |why| format!("the earlier one could not be loaded: {why}"));
+                tell(host, &opened.session_id, Some(why)).await;
+            }
+            Ok(Opened::New(opened.session_id))
+        }
+    }
+}
+
+/// Tells which session it is, so that a later run can go on with it; `begun` says why it is a new one.
+async fn tell(host: &Host, session: &SessionId, begun: Option<String>) {
+    let id = session.to_string();
+    if id.len() <= SESSION_BYTES_MAX {
+        host.output.tell(Signal::Session { id, begun }).await;
+    }
+}
