@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::{Invariant, Validation};
 
 /// A reusable task template.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Action {
     /// Its name.
     pub name: String,
@@ -39,7 +39,7 @@ pub struct Action {
 }
 
 /// One argument of an action.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Argument {
     /// Whether a plan must supply it.
     #[serde(default)]
@@ -53,7 +53,7 @@ pub struct Argument {
 }
 
 /// The agents of a plan, by role.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Roles {
     /// Thinks the task through.
     #[serde(default)]
@@ -67,7 +67,7 @@ pub struct Roles {
 }
 
 /// An agent that judges results.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Reviewer {
     /// The agent's name.
     pub agent: String,
@@ -77,7 +77,7 @@ pub struct Reviewer {
 }
 
 /// Creates an action from the text of its file.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewAction {
     /// The text of the file.
@@ -88,7 +88,7 @@ pub struct NewAction {
 }
 
 /// All actions.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Actions {
     /// The actions.
     pub actions: Vec<Action>,
@@ -98,7 +98,7 @@ pub struct Actions {
 }
 
 /// One action.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct OneAction {
     /// The action.
     pub action: Action,

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::CheckStatus;
 
 /// A configured agent.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct AgentEntry {
     /// Its name.
     pub name: String,
@@ -27,7 +27,7 @@ pub struct AgentEntry {
 }
 
 /// What starting an agent showed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct AgentCheck {
     /// The agent's name.
     pub agent: String,
@@ -43,7 +43,7 @@ pub struct AgentCheck {
 }
 
 /// All configured agents.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Agents {
     /// The agents, by name.
     pub agents: Vec<AgentEntry>,
@@ -53,7 +53,7 @@ pub struct Agents {
 }
 
 /// The check of one agent.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct OneAgentCheck {
     /// The check.
     pub check: AgentCheck,

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// A backup ref and what it keeps.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Backup {
     /// The ref.
     #[serde(rename = "ref")]
@@ -27,7 +27,7 @@ pub struct Backup {
 }
 
 /// A commit, as a person recognises it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Commit {
     /// Its id.
     pub id: String,
@@ -39,7 +39,7 @@ pub struct Commit {
 }
 
 /// Which backups to list.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BackupQuery {
     /// Only those of this plan.
@@ -47,7 +47,7 @@ pub struct BackupQuery {
 }
 
 /// Backups.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Backups {
     /// The backups.
     pub backups: Vec<Backup>,
@@ -57,14 +57,14 @@ pub struct Backups {
 }
 
 /// One backup.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct OneBackup {
     /// The backup.
     pub backup: Backup,
 }
 
 /// Brings a backup back.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RestoreBackup {
     /// The new branch; without one, a name is made from the backup's.
@@ -73,7 +73,7 @@ pub struct RestoreBackup {
 }
 
 /// A backup and the branch that has its commits now.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct RestoredBackup {
     /// The backup.
     pub backup: Backup,
@@ -82,7 +82,7 @@ pub struct RestoredBackup {
 }
 
 /// Removes backups whose commits are all reachable elsewhere.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PruneBackups {
     /// Only those of this plan.
@@ -94,7 +94,7 @@ pub struct PruneBackups {
 }
 
 /// What a prune removed and what it kept.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct PrunedBackups {
     /// Those that are gone, or would be.
     pub removed: Vec<Backup>,

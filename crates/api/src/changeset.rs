@@ -29,7 +29,7 @@ words! {
 }
 
 /// The changes of one writer in one run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Changeset {
     /// Its id.
     pub id: String,
@@ -49,7 +49,7 @@ pub struct Changeset {
 }
 
 /// A recorded change.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Entry {
     /// Its place in its changeset, from 1.
     pub seq: i64,
@@ -68,7 +68,7 @@ pub struct Entry {
 }
 
 /// Which changesets to list.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ChangesetQuery {
     /// Only those of this plan.
@@ -76,7 +76,7 @@ pub struct ChangesetQuery {
 }
 
 /// A page of changesets.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Changesets {
     /// The changesets.
     pub changesets: Vec<Changeset>,
@@ -86,7 +86,7 @@ pub struct Changesets {
 }
 
 /// One changeset.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct OneChangeset {
     /// The changeset.
     pub changeset: Changeset,

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// A kept state of a plan's worktree.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Checkpoint {
     /// The git ref that keeps it.
     #[serde(rename = "ref")]
@@ -22,7 +22,7 @@ pub struct Checkpoint {
 }
 
 /// The checkpoints of a plan.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Checkpoints {
     /// The checkpoints, oldest first.
     pub checkpoints: Vec<Checkpoint>,

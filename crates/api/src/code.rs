@@ -100,6 +100,10 @@ codes! {
     Forbidden = "forbidden" 403 FAILED "not allowed";
     /// The route does not take this method.
     MethodNotAllowed = "method_not_allowed" 405 USAGE "not a method of this route";
+    /// The request is longer than what is read.
+    TooLarge = "too_large" 413 USAGE "too large";
+    /// The request did not come in time.
+    TooSlow = "too_slow" 408 FAILED "too slow";
     /// The command line makes no sense.
     Usage = "usage" 400 USAGE "wrong usage";
     /// The configuration file makes no sense.
@@ -124,6 +128,8 @@ codes! {
     Constrained = "constrained" 423 BLOCKED "the merged result is not acceptable";
     /// The plan changed nothing.
     NothingToApply = "nothing_to_apply" 409 CONFLICT "nothing to apply";
+    /// The plan has used what it may use.
+    BudgetSpent = "budget_spent" 429 UNDECIDED "the budget is used up";
     /// A person must answer first.
     DecisionOpen = "decision_open" 409 UNDECIDED "a person must decide";
     /// The decision was answered or withdrawn.
@@ -203,6 +209,18 @@ impl Serialize for Code {
 impl<'de> Deserialize<'de> for Code {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         String::deserialize(from).map(Code::from)
+    }
+}
+
+impl schemars::JsonSchema for Code {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Code".into()
+    }
+
+    /// A text, and the known ones as examples: a newer server may have more.
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        let known: Vec<_> = Code::ALL.iter().map(Code::text).collect();
+        schemars::json_schema!({ "type": "string", "description": "The stable code", "examples": known })
     }
 }
 

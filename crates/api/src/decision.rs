@@ -19,7 +19,7 @@ words! {
 }
 
 /// A question to a person.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Decision {
     /// Its id.
     pub id: String,
@@ -47,7 +47,7 @@ pub struct Decision {
 }
 
 /// One possible answer.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct DecisionOption {
     /// What is typed to choose it.
     pub id: String,
@@ -58,7 +58,7 @@ pub struct DecisionOption {
 }
 
 /// What a person answered.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Resolution {
     /// The chosen option.
     pub option: String,
@@ -75,7 +75,7 @@ pub struct Resolution {
 }
 
 /// Answers a decision.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Resolve {
     /// The chosen option.
@@ -86,7 +86,7 @@ pub struct Resolve {
 }
 
 /// Which decisions to list.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DecisionQuery {
     /// Only those that still wait.
@@ -100,7 +100,7 @@ pub struct DecisionQuery {
 }
 
 /// A page of decisions.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Decisions {
     /// The decisions.
     pub decisions: Vec<Decision>,
@@ -110,14 +110,14 @@ pub struct Decisions {
 }
 
 /// One decision.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct OneDecision {
     /// The decision.
     pub decision: Decision,
 }
 
 /// An answered decision and its plan after the answer.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Resolved {
     /// The decision.
     pub decision: Decision,

@@ -17,7 +17,7 @@ words! {
 }
 
 /// What all checks found.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Doctor {
     /// The checks, in order.
     pub checks: Vec<Check>,
@@ -26,7 +26,7 @@ pub struct Doctor {
 }
 
 /// What one check found.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Check {
     /// What was checked.
     pub name: String,
@@ -40,7 +40,7 @@ pub struct Check {
 }
 
 /// The doctor's report.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct OneDoctor {
     /// The report.
     pub doctor: Doctor,

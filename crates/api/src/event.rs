@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// Something that happened.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Event {
     /// Its place in the feed.
     pub seq: i64,
@@ -24,7 +24,7 @@ pub struct Event {
 }
 
 /// Which events to read.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EventQuery {
     /// Only those after this place in the feed.
@@ -37,25 +37,27 @@ pub struct EventQuery {
     pub kind: Option<String>,
     /// How long to wait for one when there is none, in milliseconds.
     pub wait_ms: Option<u64>,
+    /// Only so many of the newest of a plan, which `plan` names.
+    pub newest: Option<u32>,
 }
 
-/// Of which plan to tell the last event.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// Of which plan to tell the last event; of any when none is named.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LastEventQuery {
     /// The plan.
-    pub plan: String,
+    pub plan: Option<String>,
 }
 
-/// Where the feed of a plan ends now.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+/// Where the feed, or that of a plan, ends now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct LastEvent {
-    /// The place of its newest event; 0 when there is none.
+    /// The place of the newest event; 0 when there is none.
     pub last: i64,
 }
 
 /// A page of events.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Events {
     /// The events, oldest first.
     pub events: Vec<Event>,

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// Asks for a collection.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GcRequest {
     /// Say what would be removed, remove nothing.
@@ -12,7 +12,7 @@ pub struct GcRequest {
 }
 
 /// What a collection did.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Gc {
     /// What was removed, or would be.
     pub removed: Vec<Removed>,
@@ -23,7 +23,7 @@ pub struct Gc {
 }
 
 /// Something that was removed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Removed {
     /// What.
     pub what: String,
@@ -32,7 +32,7 @@ pub struct Removed {
 }
 
 /// Something that was kept.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Kept {
     /// What.
     pub what: String,
@@ -41,7 +41,7 @@ pub struct Kept {
 }
 
 /// One collection.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct OneGc {
     /// What it did.
     pub gc: Gc,

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::{Phase, PlanInvariant};
 
 /// A rule that can block a transition.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Invariant {
     /// Its name.
     pub name: String,
@@ -22,7 +22,7 @@ pub struct Invariant {
 }
 
 /// What must hold.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Rule {
     /// A CEL expression over the plan's facts.
@@ -34,7 +34,7 @@ pub enum Rule {
 }
 
 /// Adds an invariant. Exactly one of `cel`, `command` and `text` is given.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewInvariant {
     /// Its name.
@@ -83,7 +83,7 @@ fn only(cel: &Option<String>, command: &Option<String>, text: &Option<String>) -
 }
 
 /// Which invariants to list.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct InvariantQuery {
     /// Only those that hold for this plan, one per name.
@@ -91,7 +91,7 @@ pub struct InvariantQuery {
 }
 
 /// At which scope to look for a name.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ScopeQuery {
     /// The scope; `global` unless said.
@@ -99,7 +99,7 @@ pub struct ScopeQuery {
 }
 
 /// All invariants asked for.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Invariants {
     /// The invariants.
     pub invariants: Vec<Invariant>,
@@ -109,7 +109,7 @@ pub struct Invariants {
 }
 
 /// One invariant.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct OneInvariant {
     /// The invariant.
     pub invariant: Invariant,

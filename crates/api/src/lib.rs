@@ -12,10 +12,12 @@ mod code;
 mod decision;
 mod doctor;
 mod event;
+mod explain;
 mod gc;
 mod invariant;
 mod lock;
 mod plan;
+mod private;
 mod problem;
 mod project;
 mod query;
@@ -44,14 +46,15 @@ pub use decision::{
 };
 pub use doctor::{Check, CheckStatus, Doctor, OneDoctor};
 pub use event::{Event, EventQuery, Events, LastEvent, LastEventQuery};
+pub use explain::{Answered, ExplainQuery, Explanation, OneExplanation, Refused, Said};
 pub use gc::{Gc, GcRequest, Kept, OneGc, Removed};
 pub use hyper::body::Bytes;
 pub use hyper::http;
 pub use invariant::{Invariant, InvariantQuery, Invariants, NewInvariant, OneInvariant, Rule, ScopeQuery};
 pub use lock::{BreakLock, Lock, LockScope, Locks, OneLock};
 pub use plan::{
-    NewPlan, OnePlan, Phase, Plan, PlanError, PlanInvariant, PlanQuery, Plans, Prompt, Reason, RollBack,
-    State,
+    Amounts, NewPlan, OnePlan, Phase, Plan, PlanError, PlanInvariant, PlanQuery, Plans, Prompt, Reason,
+    RollBack, State, Waits,
 };
 pub use problem::Problem;
 pub use project::{NewProject, NewValidation, OnDivergence, OneProject, Project, Projects, Validation};
@@ -59,6 +62,8 @@ pub use remote::{Remote, RemoteError};
 pub use sight::{CanAct, Choice, Diff, OneDiff, OneTree, OneWhy, Tree, Why};
 pub use stream::EventStream;
 pub use sync::{Sync, Synced};
-pub use token::{MadeToken, NewToken, OneToken, Role, Token, TokenState, Tokens};
+pub use token::{
+    MadeLink, MadeToken, NewLink, NewToken, OneToken, Role, Token, TokenKind, TokenState, Tokens, WELCOME,
+};
 pub use transport::{BoxFuture, Flow, Transport, TransportError};
 pub use word::UnknownWord;

@@ -15,7 +15,7 @@ words! {
 }
 
 /// A held lock.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Lock {
     /// Its id.
     pub id: String,
@@ -42,7 +42,7 @@ pub struct Lock {
 }
 
 /// Breaks a lock.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BreakLock {
     /// Why; it is recorded.
@@ -50,7 +50,7 @@ pub struct BreakLock {
 }
 
 /// All held locks.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Locks {
     /// The locks.
     pub locks: Vec<Lock>,
@@ -60,7 +60,7 @@ pub struct Locks {
 }
 
 /// One lock.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct OneLock {
     /// The lock.
     pub lock: Lock,

@@ -42,7 +42,7 @@ words! {
 }
 
 /// One use of an action on a project.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Plan {
     /// Its id.
     pub id: String,
@@ -113,10 +113,45 @@ pub struct Plan {
     /// What people added on the way.
     #[serde(default)]
     pub feedback: Vec<String>,
+    /// What the queued phase waits for, when it is not due before a time.
+    #[serde(default)]
+    pub waits: Option<Waits>,
+    /// What it may use; null when nothing is limited.
+    #[serde(default)]
+    pub budget: Option<Amounts>,
+    /// What its runs used, as far as that is known and recorded.
+    #[serde(default)]
+    pub spent: Amounts,
+}
+
+/// Amounts of what plans use; null where there is no limit.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Amounts {
+    /// Tokens of models.
+    pub tokens: Option<u64>,
+    /// Money in US dollars, exact to a millionth.
+    pub cost_usd: Option<String>,
+    /// Seconds in which runs went on.
+    pub wall_s: Option<u64>,
+    /// Uses of tools.
+    pub tool_calls: Option<u64>,
+}
+
+/// Why a queued phase is not due yet.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Waits {
+    /// When it is due.
+    pub until: String,
+    /// What for: `rate_limit`.
+    pub cause: String,
+    /// Whose limit it is.
+    pub agent: String,
+    /// How often in a row.
+    pub times: u32,
 }
 
 /// Why a phase failed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct PlanError {
     /// What kind of failure.
     pub class: String,
@@ -125,7 +160,7 @@ pub struct PlanError {
 }
 
 /// Asks for a new plan: an action or a bare task, on a project.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewPlan {
     /// The action to use.
@@ -148,10 +183,13 @@ pub struct NewPlan {
     /// Rules of this plan alone.
     #[serde(default)]
     pub invariants: Vec<PlanInvariant>,
+    /// What it may use, such as `tokens=200k,cost=1.50,wall=30m,tool_calls=50`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<String>,
 }
 
 /// A rule at the scope of the plan that is being made. Exactly one of `cel`, `command` and `text` is given.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PlanInvariant {
     /// Its name.
@@ -171,7 +209,7 @@ pub struct PlanInvariant {
 }
 
 /// Which plans to list.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PlanQuery {
     /// Only those in this phase.
@@ -189,7 +227,7 @@ pub struct PlanQuery {
 }
 
 /// Gives a reason for a step back: cancel and revert.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Reason {
     /// Why.
@@ -198,7 +236,7 @@ pub struct Reason {
 }
 
 /// Adds guidance to a plan.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Prompt {
     /// What the agents shall heed.
@@ -206,7 +244,7 @@ pub struct Prompt {
 }
 
 /// A page of plans.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Plans {
     /// The plans.
     pub plans: Vec<Plan>,
@@ -216,7 +254,7 @@ pub struct Plans {
 }
 
 /// One plan.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct OnePlan {
     /// The plan.
     pub plan: Plan,
@@ -238,7 +276,7 @@ impl Plan {
 }
 
 /// Goes back to an earlier state of the work.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RollBack {
     /// The checkpoint: its ref, its number, or its commit.

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use crate::Code;
 
 /// Why a request was not carried out.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Problem {
     /// Names the kind of problem.
     #[serde(rename = "type", default)]

@@ -15,7 +15,7 @@ words! {
 }
 
 /// A git repository that plans work on.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Project {
     /// Its name.
     pub name: String,
@@ -36,7 +36,7 @@ pub struct Project {
 }
 
 /// A command that judges a result; exit 0 passes.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Validation {
     /// Its name.
     pub name: String,
@@ -50,7 +50,7 @@ pub struct Validation {
 }
 
 /// Adds a project.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewProject {
     /// Its name.
@@ -72,7 +72,7 @@ pub struct NewProject {
 }
 
 /// A validation of a project that is being added.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewValidation {
     /// Its name; without one, it is made from the command.
@@ -86,7 +86,7 @@ pub struct NewValidation {
 }
 
 /// All projects.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Projects {
     /// The projects.
     pub projects: Vec<Project>,
@@ -96,7 +96,7 @@ pub struct Projects {
 }
 
 /// One project.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct OneProject {
     /// The project.
     pub project: Project,

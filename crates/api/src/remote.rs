@@ -1,5 +1,4 @@
-//! The transport to a server: plain HTTP/1.1 over TCP, one connection per request. TLS is absent on purpose: a server
-//! listens on loopback or behind something that speaks TLS.
+//! The transport to a server: HTTP/1.1 over TCP or TLS, one connection per request.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -10,8 +9,8 @@ use hyper::client::conn::http1;
 use hyper::header::{AUTHORIZATION, HOST, HeaderValue};
 use hyper::{Request, Response, Uri};
 use hyper_util::rt::TokioIo;
-use tokio::net::TcpStream;
 
+use crate::private::{self, Channel};
 use crate::{BoxFuture, Flow, Transport, TransportError};
 
 /// The longest answer that is read.
@@ -20,6 +19,7 @@ const BODY_BYTES_MAX: usize = 256 * 1024 * 1024;
 /// A server at an address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Remote {
+    channel: Channel,
     host: String,
     port: u16,
     authority: HeaderValue,
@@ -40,20 +40,19 @@ impl Remote {
     pub fn new(url: &str) -> Result<Self, RemoteError> {
         let refused = |reason| RemoteError { given: url.to_owned(), reason };
         let uri: Uri = url.parse().map_err(|_| refused("it is not a URL"))?;
-        match uri.scheme_str() {
-            Some("http") => {}
-            Some("https") => {
-                return Err(refused("https is not spoken; use http to a local address or a tunnel"));
-            }
-            Some(_) | None => return Err(refused("it must begin with http://")),
-        }
+        let (channel, usual) = match uri.scheme_str() {
+            Some("http") => (Channel::Plain, 80),
+            Some("https") => (Channel::Tls, 443),
+            Some(_) | None => return Err(refused("it must begin with http:// or https://")),
+        };
         let authority = uri.authority().ok_or_else(|| refused("it names no host"))?;
         if authority.as_str().contains('@') {
             return Err(refused("a user name in the address is not supported"));
         }
         Ok(Self {
             host: authority.host().trim_start_matches('[').trim_end_matches(']').to_owned(),
-            port: authority.port_u16().unwrap_or(80),
+            channel,
+            port: authority.port_u16().unwrap_or(usual),
             authority: HeaderValue::from_str(authority.as_str()).map_err(|_| refused("it is not a URL"))?,
             base: uri.path().trim_end_matches('/').to_owned(),
             bearer: None,
@@ -80,9 +79,7 @@ impl Remote {
     /// Sends a request on a connection of its own, and returns the answer as soon as it begins.
     async fn connect(&self, request: Request<Bytes>) -> Result<Response<Flow>, TransportError> {
         let at = self.shown();
-        let stream = TcpStream::connect((self.host.as_str(), self.port))
-            .await
-            .map_err(|error| TransportError::caused(format!("could not connect to {at}"), error))?;
+        let stream = private::connect(self.channel, &self.host, self.port, &at).await?;
         let broken = |error: hyper::Error| TransportError::caused(format!("could not talk to {at}"), error);
         let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
         let mut connection: BoxFuture<'static, _> = Box::pin(async move { connection.await.map_err(drop) });
@@ -158,7 +155,7 @@ mod tests {
         for (url, reason) in [
             ("", "URL"),
             ("localhost:7717", "http://"),
-            ("https://x", "https"),
+            ("https://", "URL"),
             ("ftp://x", "http://"),
             ("http://me@x", "user name"),
         ] {

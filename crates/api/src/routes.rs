@@ -7,12 +7,12 @@ use crate::query::{query, segment};
 use crate::{
     Action, Actions, AgentCheck, Agents, Backup, BackupQuery, Backups, BreakLock, Changeset, ChangesetQuery,
     Changesets, Checkpoints, Decision, DecisionQuery, Decisions, Diff, Doctor, EventQuery, EventStream,
-    Events, Gc, GcRequest, Invariant, InvariantQuery, Invariants, LastEvent, LastEventQuery, Lock, Locks,
-    MadeToken, NewAction, NewInvariant, NewPlan, NewProject, NewToken, OneAction, OneAgentCheck, OneBackup,
-    OneChangeset, OneDecision, OneDiff, OneDoctor, OneGc, OneInvariant, OneLock, OnePlan, OneProject,
-    OneToken, OneTree, OneWhy, Plan, PlanQuery, Plans, Project, Projects, Prompt, PruneBackups,
-    PrunedBackups, Reason, Resolve, Resolved, RestoreBackup, RestoredBackup, RollBack, ScopeQuery, Synced,
-    Token, Tokens, Tree, Why,
+    Events, ExplainQuery, Explanation, Gc, GcRequest, Invariant, InvariantQuery, Invariants, LastEvent,
+    LastEventQuery, Lock, Locks, MadeLink, MadeToken, NewAction, NewInvariant, NewLink, NewPlan, NewProject,
+    NewToken, OneAction, OneAgentCheck, OneBackup, OneChangeset, OneDecision, OneDiff, OneDoctor,
+    OneExplanation, OneGc, OneInvariant, OneLock, OnePlan, OneProject, OneToken, OneTree, OneWhy, Plan,
+    PlanQuery, Plans, Project, Projects, Prompt, PruneBackups, PrunedBackups, Reason, Resolve, Resolved,
+    RestoreBackup, RestoredBackup, RollBack, ScopeQuery, Synced, Token, Tokens, Tree, Why,
 };
 
 type Answer<T> = Result<T, ClientError>;
@@ -130,6 +130,13 @@ impl Client<'_> {
     pub async fn plan_why(&self, id: &str) -> Answer<Why> {
         let one: OneWhy = self.get(format!("/plans/{}/why", segment(id))).await?;
         Ok(one.why)
+    }
+
+    /// Reads why a plan does what it does.
+    pub async fn plan_explain(&self, id: &str, which: &ExplainQuery) -> Answer<Explanation> {
+        let path = format!("/plans/{}/explain{}", segment(id), query(which));
+        let one: OneExplanation = self.get(path).await?;
+        Ok(one.explanation)
     }
 
     /// Lists a plan's checkpoints.
@@ -255,14 +262,12 @@ impl Client<'_> {
 
     /// Makes a token.
     pub async fn token_create(&self, token: &NewToken) -> Answer<MadeToken> {
-        let made = self.post("/tokens".to_owned(), token, &Terms::default()).await;
-        made.map_err(|error| match error {
-            ClientError::Unreadable { request, .. } => {
-                let reason = "it is not shown, because a secret may be in it".to_owned();
-                ClientError::Unreadable { request, reason }
-            }
-            error @ (ClientError::Problem(_) | ClientError::Unreachable(_)) => error,
-        })
+        self.post("/tokens".to_owned(), token, &Terms::default()).await.map_err(untold)
+    }
+
+    /// Makes a link that signs a browser in.
+    pub async fn token_link(&self, link: &NewLink) -> Answer<MadeLink> {
+        self.post("/tokens/link".to_owned(), link, &Terms::default()).await.map_err(untold)
     }
 
     /// Takes a token back.
@@ -284,8 +289,14 @@ impl Client<'_> {
 
     /// Reads where the feed of a plan ends now.
     pub async fn events_last(&self, plan: &str) -> Answer<i64> {
-        let which = LastEventQuery { plan: plan.to_owned() };
+        let which = LastEventQuery { plan: Some(plan.to_owned()) };
         let LastEvent { last } = self.get(format!("/events/last{}", query(&which))).await?;
+        Ok(last)
+    }
+
+    /// Reads where the whole feed ends now.
+    pub async fn feed_last(&self) -> Answer<i64> {
+        let LastEvent { last } = self.get("/events/last".to_owned()).await?;
         Ok(last)
     }
 
@@ -312,4 +323,15 @@ fn backup_path(name: &str) -> String {
     let end = name.strip_prefix("refs/drydock/pin/").unwrap_or(name);
     let (plan, number) = end.rsplit_once('/').unwrap_or((end, "0"));
     format!("/backups/{}/{}", segment(plan), segment(number))
+}
+
+/// Tells an answer that cannot be read without showing it.
+fn untold(error: ClientError) -> ClientError {
+    match error {
+        ClientError::Unreadable { request, .. } => {
+            let reason = "it is not shown, because a secret may be in it".to_owned();
+            ClientError::Unreadable { request, reason }
+        }
+        error @ (ClientError::Problem(_) | ClientError::Unreachable(_)) => error,
+    }
 }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::{Decision, Lock, Phase, PlanError, State};
 
 /// The changes of a plan against its base.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Diff {
     /// A unified diff.
     pub text: String,
@@ -18,14 +18,14 @@ pub struct Diff {
 }
 
 /// The diff of one plan.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct OneDiff {
     /// The diff.
     pub diff: Diff,
 }
 
 /// A plan with what its strategy chose and the plans it spawned.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Tree {
     /// The plan's id.
     pub plan: String,
@@ -36,7 +36,28 @@ pub struct Tree {
     pub phase: Phase,
     /// How far it got in it.
     pub state: State,
-    /// What its strategy chose, in order.
+    /// Its name among its siblings, when it is a subplan.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// What its parent has recorded of it: open, ready, joined, handed, failed, cancelled, dropped, earlier.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fate: Option<String>,
+    /// Which siblings come before it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub after: Vec<String>,
+    /// Who does it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// What it waits for, in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waits_for: Option<String>,
+    /// When it was made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub created_at: Option<String>,
+    /// When it last changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub updated_at: Option<String>,
+    /// What its strategy chose, in the order in which the tree is read.
     #[serde(default)]
     pub choices: Vec<Choice>,
     /// The plans it spawned.
@@ -44,9 +65,18 @@ pub struct Tree {
     pub subplans: Vec<Tree>,
 }
 
-/// A decision that an agent took while strategizing.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+/// A decision that an agent took by itself.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Choice {
+    /// Its place in the tree: `1.2` is the second that follows from the first.
+    #[serde(default)]
+    pub number: String,
+    /// What the agent calls it.
+    #[serde(default)]
+    pub id: Option<String>,
+    /// The choice that it follows from, as the agent names it.
+    #[serde(default)]
+    pub under: Option<String>,
     /// What was to be decided.
     pub question: String,
     /// What was taken.
@@ -63,14 +93,14 @@ pub struct Choice {
 }
 
 /// The tree of one plan.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct OneTree {
     /// The tree.
     pub tree: Tree,
 }
 
 /// What holds a plan, and who can act.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Why {
     /// Where the plan stands, in one sentence.
     pub summary: String,
@@ -92,7 +122,7 @@ pub struct Why {
 }
 
 /// One way to move a plan on.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct CanAct {
     /// Who: a person, a worker.
     pub who: String,
@@ -104,7 +134,7 @@ pub struct CanAct {
 }
 
 /// What holds one plan.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct OneWhy {
     /// What holds it.
     pub why: Why,

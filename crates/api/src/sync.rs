@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::{Decision, Plan};
 
 /// What a sync came to.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Sync {
     /// Its name, e.g. `rebased`.
     pub outcome: String,
@@ -23,7 +23,7 @@ pub struct Sync {
 }
 
 /// A sync, the plan after it, and what a person must answer.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Synced {
     /// What it came to.
     pub sync: Sync,

@@ -32,8 +32,23 @@ words! {
     }
 }
 
+words! {
+    /// How the secret of a token is shown.
+    TokenKind {
+        /// By a program, with each request.
+        Bearer = "bearer",
+        /// By a browser, as a cookie.
+        Session = "session",
+        /// In an address that is opened once, to sign a browser in.
+        Link = "link",
+    }
+}
+
+/// Where the links that sign a browser in lead, on a server.
+pub const WELCOME: &str = "/welcome";
+
 /// What is known of a token; its secret is not.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Token {
     /// Its id.
     pub id: String,
@@ -41,6 +56,9 @@ pub struct Token {
     pub name: String,
     /// What its bearer is.
     pub role: Role,
+    /// How its secret is shown.
+    #[serde(default = "bearer")]
+    pub kind: TokenKind,
     /// The plan of an agent's token.
     #[serde(default)]
     pub plan: Option<String>,
@@ -62,8 +80,13 @@ pub struct Token {
     pub revoked_at: Option<String>,
 }
 
+/// Servers that had no other kind did not say it.
+fn bearer() -> TokenKind {
+    TokenKind::Bearer
+}
+
 /// Makes a token.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewToken {
     /// What people will call it.
@@ -79,7 +102,7 @@ pub struct NewToken {
 }
 
 /// A token that was just made, with its secret, which is told this once.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct MadeToken {
     /// The token.
     pub token: Token,
@@ -94,7 +117,7 @@ impl fmt::Debug for MadeToken {
 }
 
 /// All tokens.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Tokens {
     /// The tokens.
     pub tokens: Vec<Token>,
@@ -104,8 +127,32 @@ pub struct Tokens {
 }
 
 /// One token.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct OneToken {
     /// The token.
     pub token: Token,
+}
+
+/// Makes a link that signs a browser in.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewLink {
+    /// Who will open it; what is done in the browser is recorded under this name and a mark.
+    #[serde(default)]
+    pub name: Option<String>,
+}
+
+/// A link that was just made; it is told this once, and can be opened once.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct MadeLink {
+    /// The token behind it.
+    pub token: Token,
+    /// What is opened on the server, its secret included.
+    pub path: String,
+}
+
+impl fmt::Debug for MadeLink {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MadeLink").field("token", &self.token).finish_non_exhaustive()
+    }
 }
