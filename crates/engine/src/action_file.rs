@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use drydock_domain::{
     Action, AgentRoles, Argument, Invariant, InvariantScope, Name, Phase, Reviewer, Rule, Timestamp,
-    Validation,
+    Validation, WrittenBudget,
 };
 use serde::Deserialize;
 
@@ -26,6 +26,8 @@ struct File {
     profile: Option<String>,
     #[serde(default)]
     allow_empty: bool,
+    #[serde(default)]
+    budget: WrittenBudget,
     #[serde(default)]
     arguments: BTreeMap<Name, Argument>,
     #[serde(default)]
@@ -80,6 +82,7 @@ pub(crate) fn parse(text: &str, now: Timestamp) -> Result<Action, ActionFileErro
         validations: file.validations,
         invariants,
         allow_empty: file.allow_empty,
+        budget: file.budget.read().map_err(|error| refuse(error.to_string()))?,
         created_at: now,
     })
 }
@@ -153,6 +156,19 @@ mod tests {
         assert!(with("").is_err());
         assert!(with("cel = 'true'\ntext = 'x'").is_err());
         assert!(with("cel = '1 +'").is_err());
+    }
+
+    #[test]
+    fn a_budget_is_read_and_a_wrong_one_is_named() {
+        let with = |budget: &str| parse(&format!("name='a'\ndescription='b'\n[budget]\n{budget}"), AT);
+        let read = with("tokens = 5000\ncost = '1.50'\nwall = '30m'").unwrap().budget;
+        assert_eq!(read.to_string(), "tokens=5000,cost=1.50,wall=30m");
+        for (wrong, said) in
+            [("tokens = 0", "tokens=0"), ("patience = 1", "patience"), ("cost = 1.5", "texts such as")]
+        {
+            let error = with(wrong).unwrap_err().to_string();
+            assert!(error.contains(said), "{wrong}: {error}");
+        }
     }
 
     #[test]

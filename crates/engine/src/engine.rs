@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 use crate::error::EngineError;
 use crate::feed::Feed;
 use crate::identity::Identity;
+use crate::meter::{Meter, Metered};
 use crate::settings::Settings;
 use crate::{clock, task};
 
@@ -51,6 +52,7 @@ struct Inner {
     runner: Runner,
     stopping: CancellationToken,
     feed: Feed,
+    meter: Meter,
 }
 
 impl Engine {
@@ -59,7 +61,8 @@ impl Engine {
         let runner = Runner::new(settings.launcher.clone()).with_sandbox(settings.sandbox.clone());
         let identity = Arc::new(Identity::of_this_process());
         let stopping = CancellationToken::new();
-        Engine { inner: Arc::new(Inner { store, settings, identity, runner, stopping, feed: Feed::new() }) }
+        let (feed, meter) = (Feed::new(), Meter::default());
+        Engine { inner: Arc::new(Inner { store, settings, identity, runner, stopping, feed, meter }) }
     }
 
     /// Returns the store.
@@ -84,6 +87,15 @@ impl Engine {
     pub(crate) fn runner_for(&self, plan: &Plan) -> Runner {
         let strict = self.settings().sandboxed_profiles.contains(&plan.spec.profile.name);
         if strict { self.runner().requiring_sandbox() } else { self.runner().clone() }
+    }
+
+    pub(crate) fn meter(&self) -> &Meter {
+        &self.inner.meter
+    }
+
+    /// Returns what this process has counted of its own work.
+    pub fn metered(&self) -> Metered {
+        self.inner.meter.read()
     }
 
     pub(crate) fn feed(&self) -> &Feed {
@@ -114,6 +126,7 @@ impl Engine {
             now: clock::now(),
             by: who.name.to_owned(),
             via: who.via.to_owned(),
+            spent: None,
             fresh_decision: DecisionId::from_random(clock::random()),
         }
     }

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use drydock_domain::{Name, PlanId};
+use drydock_domain::{Name, Plan, PlanId};
 use drydock_store::{Acquired, PlanLease, ProjectLease, Renewed, RequestKind, Store, StoreError};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -14,6 +14,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::identity::Counted;
+use crate::tally::Tally;
 use crate::task;
 
 /// How often a lock is renewed within its lifetime.
@@ -33,6 +34,7 @@ pub(crate) struct Hold {
     cancel_asked: CancellationToken,
     upkeep: Vec<Upkeep>,
     counted: Counted,
+    tally: Tally,
 }
 
 /// A held project lock.
@@ -123,11 +125,30 @@ impl Hold {
             async move { renew_until_lost(ttl, &lost, || store.plan_lease_renew(&lease, ttl)).await }
         };
         let upkeep = vec![Upkeep::start("plan lock", renewal)];
-        Self { store, lease, plan, lost, cancel_asked: CancellationToken::new(), upkeep, counted }
+        let (cancel_asked, tally) = (CancellationToken::new(), Tally::default());
+        Self { store, lease, plan, lost, cancel_asked, upkeep, counted, tally }
     }
 
     pub(crate) fn lease(&self) -> &PlanLease {
         &self.lease
+    }
+
+    /// Returns what counts the use of the run under this lock.
+    pub(crate) fn tally(&self) -> &Tally {
+        &self.tally
+    }
+
+    /// Takes the lock of a subplan, under this lock of its parent (S1.4).
+    pub(crate) async fn child(
+        &self,
+        engine: &Engine,
+        child: &Plan,
+        purpose: &str,
+    ) -> Result<Hold, EngineError> {
+        if child.parent.as_ref() != Some(&self.plan) {
+            return Err(EngineError::absent("subplan", &child.id));
+        }
+        engine.hold(&child.id, purpose).await
     }
 
     /// Listens for requests to whoever runs the plan.

@@ -152,6 +152,7 @@ impl Engine {
             feedback: Vec::new(),
             worktree: dirs.worktree.to_string_lossy().into_owned(),
             base: String::new(),
+            session: None,
             proposal: None,
         };
         let began = tokio::time::Instant::now();

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use drydock_domain::{
-    Action, AgentRoles, Argument, Event, Invariant, InvariantScope, Name, NewPlan, Phase, Plan, PlanId,
-    Profile, Project, Spec, Validation, create,
+    Action, AgentRoles, Argument, Budget, BudgetError, Event, Invariant, InvariantScope, Name, NewPlan,
+    Phase, Plan, PlanId, Profile, Project, Spec, Validation, create,
 };
 
 use crate::action_file::{render, rule_of};
@@ -31,6 +31,8 @@ pub struct Request {
     pub agent: Option<String>,
     /// Rules for this plan alone.
     pub invariants: Vec<NewInvariant>,
+    /// What it may use, such as `tokens=200k,wall=30m`; the smallest of this, the action's and the profile's holds.
+    pub budget: Option<String>,
     /// The id that it gets, when it may have been made before; else a fresh one.
     pub id: Option<PlanId>,
 }
@@ -128,11 +130,37 @@ impl Engine {
             }
         };
         spec.invariants.extend(invariants);
+        spec.budget = spec.budget.smallest(spec.profile.budget);
+        if let Some(text) = &request.budget {
+            let asked: Budget = text.parse().map_err(|error: BudgetError| {
+                EngineError::invalid(error.to_string(), "leave a part out to set no limit")
+            })?;
+            spec.budget = spec.budget.smallest(asked);
+        }
         if let Some(agent) = request.agent {
             self.known_agent(&agent)?;
             spec.agents.execute = Some(agent);
         }
         Ok(spec)
+    }
+
+    /// Returns what a piece of a strategy asks for by itself: its action's profile counts, nobody else's.
+    pub(crate) async fn piece_spec(&self, project: &Project, asked: Asked) -> Result<Spec, EngineError> {
+        match asked {
+            Asked::Task(task) => {
+                let mut spec = self.plain_spec(project, task, None)?;
+                spec.profile.asks_before = Vec::new();
+                Ok(spec)
+            }
+            Asked::Action { name, arguments } => {
+                let action = self.action(&name).await?;
+                let asks = action.profile.is_some();
+                let mut spec = self.action_spec(project, action, arguments, None)?;
+                // Its parent's Apply is what lands it.
+                spec.profile.asks_before.retain(|phase| asks && *phase != Phase::Apply);
+                Ok(spec)
+            }
+        }
     }
 
     fn plain_spec(
@@ -155,6 +183,7 @@ impl Engine {
             validations: project.validations.clone(),
             invariants: Vec::new(),
             allow_empty: false,
+            budget: Budget::UNLIMITED,
         })
     }
 
@@ -183,6 +212,7 @@ impl Engine {
             validations: merged(action.validations, &project.validations),
             invariants: action.invariants,
             allow_empty: action.allow_empty,
+            budget: action.budget,
             action: action.name,
             arguments,
         })

@@ -6,9 +6,27 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use drydock_agent::{AgentSpec, Sandbox};
-use drydock_domain::Profile;
+use drydock_domain::{Fanout, Profile};
+use drydock_store::Limits;
 
 use crate::hook::Hooks;
+
+/// How wide and deep subplans may go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SubplanLimits {
+    /// How many levels there may be below a plan.
+    pub depth_max: u32,
+    /// How many pieces a strategy may have.
+    pub width_max: usize,
+    /// How many pieces are at work at the same time, unless the strategy says otherwise.
+    pub parallel: u32,
+}
+
+impl Default for SubplanLimits {
+    fn default() -> Self {
+        Self { depth_max: 3, width_max: 1_000, parallel: Fanout::PARALLEL }
+    }
+}
 
 /// The configuration of one engine.
 #[derive(Debug, Clone)]
@@ -31,6 +49,10 @@ pub struct Settings {
     pub lock_ttl: Duration,
     /// Who is told of events.
     pub hooks: Hooks,
+    /// How wide and deep subplans may go.
+    pub subplans: SubplanLimits,
+    /// How many phases may run at the same time, whoever runs them.
+    pub limits: Limits,
     /// Where worktrees are made.
     pub worktrees: PathBuf,
     /// The words that start this program as the keeper of a child.

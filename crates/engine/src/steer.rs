@@ -9,7 +9,7 @@ use drydock_domain::{
 };
 use drydock_store::{Request, RequestKind};
 
-use crate::engine::{Engine, Who};
+use crate::engine::{Engine, WORKER, Who};
 use crate::error::EngineError;
 use crate::hold::Hold;
 use crate::phase::landed;
@@ -64,6 +64,8 @@ impl Engine {
         match (stored.stage.phase(), stored.stage.state()) {
             // Already running or done: the answer is the plan as it is.
             (Phase::Strategize, State::Processing | State::Complete) => Ok(stored),
+            // Asked for by a person, it does not wait for a rate limit.
+            (Phase::Strategize, State::Queued) if hurries(&stored, caller) => self.retry(plan, caller).await,
             (Phase::Strategize, _) => self.steer(plan, caller, Command::Approve { note: None }).await,
             (Phase::Execute | Phase::Apply, state) => {
                 let phase = stored.stage.phase();
@@ -95,6 +97,10 @@ impl Engine {
         {
             let approve = Command::Approve { note: note.clone() };
             return Ok(self.issue(hold, approve, caller).await?.plan);
+        }
+        // So it is where the phase waits for a rate limit: a person who asks for it does not want to wait.
+        if plan.stage == to.phase().queued() && hurries(&plan, caller) {
+            return Ok(self.issue(hold, Command::Retry, caller).await?.plan);
         }
         let ready = matches!(
             (&plan.stage, to),
@@ -137,6 +143,7 @@ impl Engine {
         let hold = self.hold(&decision.plan, "answer a decision").await?;
         let done = self.resolve_held(&hold, decision, option, note, caller).await;
         hold.release().await;
+        self.wind_down_after(&done).await;
         let plan = done?;
         let decision = self.decision(decision.id.as_str()).await?;
         Ok((decision, plan))
@@ -176,7 +183,12 @@ impl Engine {
             (
                 Some(
                     OptionEffect::Requeue
+                    | OptionEffect::WaitUntil(_)
+                    | OptionEffect::SetBudget { .. }
                     | OptionEffect::StartFrom { .. }
+                    | OptionEffect::Join(_)
+                    | OptionEffect::RetryLost
+                    | OptionEffect::DropLost
                     | OptionEffect::Revert
                     | OptionEffect::Cancel,
                 )
@@ -242,6 +254,7 @@ impl Engine {
         let hold = self.hold(plan, command.name()).await?;
         let done = self.steer_held(&hold, plan, caller, command).await;
         hold.release().await;
+        self.wind_down_after(&done).await;
         done
     }
 
@@ -259,10 +272,33 @@ impl Engine {
             let (command, decision) = (command.name(), gate.clone());
             return Err(Refusal::Undecided { command, decision }.into());
         }
+        // We hold its lock, so whoever ran it is gone and cannot say itself what it used.
+        if plan.stage.state() == State::Processing {
+            self.recover_usage(hold, &plan).await?;
+        }
         if matches!(command, Command::Cancel { .. } | Command::Revert { .. }) && plan.intent.is_some() {
             self.forgo_unlanded(hold, &plan, caller).await?;
         }
         Ok(self.issue(hold, command, caller).await?.plan)
+    }
+
+    /// Ends what a command left to be ended below its plan, as far as it can be done here.
+    pub(crate) async fn wind_down_after(&self, done: &Result<Plan, EngineError>) {
+        if let Some(plan) = done.as_ref().ok().filter(|plan| !plan.winding.is_empty()) {
+            self.wind_down(plan.id.clone()).await;
+        }
+    }
+
+    /// Ends a plan that is held, because nothing needs it any more.
+    pub(crate) async fn cancel_held(
+        &self,
+        hold: &Hold,
+        id: &PlanId,
+        reason: &str,
+    ) -> Result<Plan, EngineError> {
+        let (by, via) = (WORKER.to_owned(), WORKER.to_owned());
+        let caller = Caller { by, via, authority: Authority::Operator, expected: None };
+        self.steer_held(hold, id, &caller, Command::Cancel { reason: reason.to_owned() }).await
     }
 
     /// Drops the intent of a landing that is seen not to have happened. One that did happen stays, and the state
@@ -295,4 +331,9 @@ impl Engine {
             Some(_) | None => Ok(plan),
         }
     }
+}
+
+/// Says whether asking for the queued phase of this plan ends its wait.
+fn hurries(plan: &Plan, caller: &Caller) -> bool {
+    caller.authority == Authority::Person && plan.gate.is_none() && plan.waits().is_some()
 }

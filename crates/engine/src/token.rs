@@ -4,8 +4,8 @@
 use std::fmt;
 use std::time::Duration;
 
-use drydock_domain::{Name, PlanId, Role, RunId, State, Token, TokenId, TokenState};
-use drydock_store::{NewToken as Kept, PlanFilter};
+use drydock_domain::{Name, PlanId, Role, RunId, State, Token, TokenId, TokenKind, TokenState};
+use drydock_store::{KeptToken, NewToken as Kept, PlanFilter};
 use ring::{digest, hmac};
 
 use crate::clock;
@@ -97,13 +97,13 @@ impl Engine {
                 Role::Agent { plan, run }
             }
         };
-        let secret = fresh(&role);
+        let secret = fresh(role.name());
         let digest = digest_of(secret.reveal());
-        let kept = Kept { id: id_of(&digest), digest: hex(&digest), name, role, life: new.life };
-        let name = kept.name.to_string();
-        match self.store().token_add(kept).await? {
+        let (id, digest, kind) = (id_of(&digest), hex(&digest), TokenKind::Bearer);
+        let told = name.to_string();
+        match self.store().token_add(Kept { id, digest, name, role, kind, life: new.life }).await? {
             Some(token) => Ok((token, secret)),
-            None => Err(EngineError::Exists { kind: "token", name }),
+            None => Err(EngineError::Exists { kind: "token", name: told }),
         }
     }
 
@@ -119,24 +119,15 @@ impl Engine {
         self.store().token_revoke(&token.id).await?.ok_or_else(|| EngineError::absent("token", given))
     }
 
-    /// Says whose secret a text is.
-    pub async fn token_recognise(&self, text: &str) -> Result<Recognised, EngineError> {
-        let digest = digest_of(text);
-        // Found by a part of the digest, which is public; the rest is compared in a time that says nothing.
-        let Some(kept) = self.store().token_fetch(&id_of(&digest)).await? else {
-            return Ok(Recognised::Unknown);
-        };
-        if !is_same(&hex(&digest), &kept.digest) {
-            return Ok(Recognised::Unknown);
-        }
+    /// Says whose secret a text is that was shown in this way: one that is made for another way is unknown.
+    pub async fn token_recognise(&self, text: &str, shown: TokenKind) -> Result<Recognised, EngineError> {
+        let Some(kept) = self.token_of(text, shown).await? else { return Ok(Recognised::Unknown) };
         match kept.token.state {
             TokenState::Valid => {}
             TokenState::Expired => return Ok(Recognised::Expired),
             TokenState::Revoked => return Ok(Recognised::Revoked),
         }
-        if let Role::Agent { plan, run } = &kept.token.role
-            && self.store().plan_fetch(plan).await?.is_none_or(|plan| plan.run.as_ref() != Some(run))
-        {
+        if self.is_of_a_run_that_is_over(&kept.token.role).await? {
             return Ok(Recognised::RunOver);
         }
         if kept.use_due
@@ -145,6 +136,33 @@ impl Engine {
             tracing::warn!(%error, token = %kept.token.id, "could not note that a token is used");
         }
         Ok(Recognised::Bearer(kept.token))
+    }
+
+    /// Says whether a token still counts, for what goes on longer than a request.
+    pub async fn token_counts(&self, id: &TokenId) -> Result<bool, EngineError> {
+        match self.store().token_fetch(id).await? {
+            Some(KeptToken { token, .. }) => {
+                Ok(token.state == TokenState::Valid && !self.is_of_a_run_that_is_over(&token.role).await?)
+            }
+            None => Ok(false),
+        }
+    }
+
+    /// Returns the token whose secret this is. It is found by a part of the digest, which is public; the rest is
+    /// compared in a time that says nothing.
+    pub(crate) async fn token_of(
+        &self,
+        text: &str,
+        shown: TokenKind,
+    ) -> Result<Option<KeptToken>, EngineError> {
+        let digest = digest_of(text);
+        let found = self.store().token_fetch(&id_of(&digest)).await?;
+        Ok(found.filter(|kept| is_same(&hex(&digest), &kept.digest) && kept.token.kind == shown))
+    }
+
+    async fn is_of_a_run_that_is_over(&self, role: &Role) -> Result<bool, EngineError> {
+        let Role::Agent { plan, run } = role else { return Ok(false) };
+        Ok(self.store().plan_fetch(plan).await?.is_none_or(|plan| plan.run.as_ref() != Some(run)))
     }
 
     /// Finds the plan whose run begins like this: a run that is over needs no token.
@@ -177,8 +195,8 @@ impl Engine {
     }
 }
 
-/// Makes a secret that nobody can guess. The role is in it for the people who find one lying about.
-fn fresh(role: &Role) -> Secret {
+/// Makes a secret that nobody can guess. What it is for is in it for the people who find one lying about.
+pub(crate) fn fresh(what: &str) -> Secret {
     let random = [clock::random(), clock::random()];
     let bit = |place: usize| random[place / 128] >> (place % 128) & 1;
     let digit = |number: usize| {
@@ -186,21 +204,21 @@ fn fresh(role: &Role) -> Secret {
         char::from(ALPHABET[bits.fold(0, |value, place| value << 1 | bit(place)) as usize])
     };
     let digits: String = (0..DIGITS).map(digit).collect();
-    Secret(format!("dry_{}_{digits}", role.name()))
+    Secret(format!("dry_{what}_{digits}"))
 }
 
-fn digest_of(text: &str) -> [u8; 32] {
+pub(crate) fn digest_of(text: &str) -> [u8; 32] {
     let digest = digest::digest(&digest::SHA256, text.as_bytes());
     digest.as_ref().try_into().expect("a SHA-256 has 32 bytes")
 }
 
 /// The id is made of the digest, so that a secret leads to its token without being kept.
-fn id_of(digest: &[u8; 32]) -> TokenId {
+pub(crate) fn id_of(digest: &[u8; 32]) -> TokenId {
     let (first, _) = digest.split_at(16);
     TokenId::from_random(u128::from_be_bytes(first.try_into().expect("half of 32 bytes are 16")))
 }
 
-fn hex(bytes: &[u8]) -> String {
+pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
@@ -218,7 +236,7 @@ mod tests {
     /// Breaks when secrets can be guessed, repeat, or are shown by a message that shows everything.
     #[test]
     fn a_secret_is_random_says_its_role_and_hides() {
-        let secrets: Vec<_> = (0..100).map(|_| fresh(&Role::Operator)).collect();
+        let secrets: Vec<_> = (0..100).map(|_| fresh("operator")).collect();
         let different: HashSet<_> = secrets.iter().map(Secret::reveal).collect();
         assert_eq!(different.len(), 100);
         for place in 0..DIGITS {

@@ -1,12 +1,14 @@
 //! The only committer: a command is judged by the pure state machine inside the transaction that records it, under
 //! the lock that the caller holds. Nothing here edits a plan in memory; the new plan is what the commit returns.
 
-use drydock_domain::{Command, decide};
+use drydock_domain::{Command, Context, decide};
 use drydock_store::{Committed, Warrant};
+use tokio::time::Instant;
 
 use crate::engine::{Engine, Who};
 use crate::error::EngineError;
 use crate::hold::{Hold, ProjectHold};
+use crate::tally::Tally;
 
 impl Engine {
     /// Commits one command under the plan's lock.
@@ -16,7 +18,7 @@ impl Engine {
         command: Command,
         by: impl Into<Who<'_>>,
     ) -> Result<Committed, EngineError> {
-        self.commit(Warrant::Plan(hold.lease()), command, by.into()).await
+        self.commit(Warrant::Plan(hold.lease()), hold.tally(), command, by.into()).await
     }
 
     /// Commits one command of a landing, under the plan's and the project's lock (S1.2).
@@ -27,18 +29,25 @@ impl Engine {
         command: Command,
         by: impl Into<Who<'_>>,
     ) -> Result<Committed, EngineError> {
-        self.commit(Warrant::Landing { plan: hold.lease(), project: project.lease() }, command, by.into())
-            .await
+        let warrant = Warrant::Landing { plan: hold.lease(), project: project.lease() };
+        self.commit(warrant, hold.tally(), command, by.into()).await
     }
 
     async fn commit(
         &self,
         warrant: Warrant<'_>,
+        tally: &Tally,
         command: Command,
         who: Who<'_>,
     ) -> Result<Committed, EngineError> {
-        let context = self.context(who);
+        let context = Context { spent: tally.read(), ..self.context(who) };
         let judge = Box::new(move |snapshot: &_| decide(snapshot, command, &context));
-        Ok(self.store().plan_transact(warrant, judge).await?)
+        let began = Instant::now();
+        let committed = self.store().plan_transact(warrant, judge).await;
+        match &committed {
+            Ok(_) => self.meter().committed(began.elapsed()),
+            Err(_) => self.meter().refused(),
+        }
+        Ok(committed?)
     }
 }

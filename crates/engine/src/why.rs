@@ -2,11 +2,13 @@
 //! stored stage, so they cannot disagree with it.
 
 use drydock_domain::{
-    Complete, Decision, DecisionKind, Lock, LockScope, Plan, Progress, Recorded, Settled, Stage,
+    Complete, Decision, DecisionKind, Lock, LockScope, Plan, Postponed, Progress, Recorded, Settled, Stage,
+    Turn,
 };
 
 use crate::engine::Engine;
 use crate::error::EngineError;
+use crate::subplan::is_tended;
 
 /// How many of the newest events are looked through for the latest block.
 const EVENTS_MAX: i64 = 200;
@@ -48,9 +50,17 @@ impl Engine {
         let recent = self.store().event_recent(&plan.id, EVENTS_MAX).await?;
         let blocked = latest_block(&recent);
         let moved = remote_move(&recent);
-        let (summary, mut holds, can_act) = explain(plan, decision.as_ref(), lock.as_ref());
+        let (summary, mut holds, mut can_act) = explain(plan, decision.as_ref(), lock.as_ref());
         holds.extend(blocked);
         holds.extend(moved);
+        holds.extend(self.why_waiting(plan.clone()).await?);
+        if is_tended(plan)
+            && let Some(asked) = self.asking(plan.id.clone()).await?
+        {
+            let command = format!("drydock decision show {asked}");
+            let does = "shows the question that a subplan waits for".to_owned();
+            can_act.insert(0, CanAct { who: "a person", command, does });
+        }
         Ok(Why { summary, holds, can_act, lock, decision })
     }
 }
@@ -92,11 +102,7 @@ fn explain(plan: &Plan, decision: Option<&Decision>, lock: Option<&Lock>) -> Exp
     let mut can_act = Vec::new();
     if let Some(decision) = decision {
         holds.push(format!("decision {} is open: {}", decision.id, decision.question.text));
-        can_act.extend(decision.question.options.iter().map(|option| CanAct {
-            who: "a person",
-            command: format!("drydock decision resolve {} --option {}", decision.id, option.id),
-            does: option.label.clone(),
-        }));
+        can_act.extend(answers(decision));
     }
     let act = |who, verb: &str, does: &str| CanAct {
         who,
@@ -107,8 +113,10 @@ fn explain(plan: &Plan, decision: Option<&Decision>, lock: Option<&Lock>) -> Exp
         Stage::Strategize(Progress::Queued)
         | Stage::Execute(Progress::Queued)
         | Stage::Apply(Progress::Queued) => {
-            can_act.push(act("anyone", phase.name(), "runs the phase here and now"));
-            format!("{phase} is queued and waits for a worker")
+            let runs = act("anyone", phase.name(), "runs the phase here and now");
+            can_act.extend((!is_in_line(plan)).then_some(runs));
+            can_act.extend(plan.waits().map(|_| act("a person", "retry", "lets a worker run it now")));
+            queued(plan)
         }
         Stage::Strategize(Progress::Processing)
         | Stage::Execute(Progress::Processing)
@@ -122,6 +130,9 @@ fn explain(plan: &Plan, decision: Option<&Decision>, lock: Option<&Lock>) -> Exp
         Stage::Strategize(Progress::Reached(Complete)) => {
             can_act.push(act("a person", "execute", "goes on to execute"));
             "strategize is complete; execute has not been asked for".to_owned()
+        }
+        Stage::Execute(Progress::Reached(Complete)) if plan.place.is_some() => {
+            "execute is complete; its parent takes the result up".to_owned()
         }
         Stage::Execute(Progress::Reached(Complete)) => {
             can_act.push(act("a person", "apply", "lands the result"));
@@ -152,6 +163,50 @@ fn explain(plan: &Plan, decision: Option<&Decision>, lock: Option<&Lock>) -> Exp
         can_act.dedup();
     }
     (summary, holds, can_act)
+}
+
+fn queued(plan: &Plan) -> String {
+    let phase = plan.stage.phase();
+    if let Some(text) = among_others(plan) {
+        return text;
+    }
+    let postponed = plan.waits();
+    let Some(Postponed { until, agent, times, .. }) = postponed else {
+        return format!("{phase} is queued and waits for a worker");
+    };
+    let often = if *times > 1 { format!(" ({times} times in a row)") } else { String::new() };
+    format!("{phase} is queued and waits until {until}: agent {agent} met its rate limit{often}")
+}
+
+fn answers(decision: &Decision) -> impl Iterator<Item = CanAct> {
+    decision.question.options.iter().map(|option| CanAct {
+        who: "a person",
+        command: format!("drydock decision resolve {} --option {}", decision.id, option.id),
+        does: option.label.clone(),
+    })
+}
+
+/// Says whether it is a subplan that is not called yet: its parent does that, and nobody else.
+fn is_in_line(plan: &Plan) -> bool {
+    plan.place.as_ref().is_some_and(|place| place.turn == Turn::InLine)
+}
+
+/// Where it waits as a parent of subplans, or as one of them.
+fn among_others(plan: &Plan) -> Option<String> {
+    let phase = plan.stage.phase();
+    match (&plan.fanout, &plan.place) {
+        (Some(fanout), _) if is_tended(plan) => {
+            let settled = fanout.pieces.iter().filter(|piece| piece.is_settled()).count();
+            Some(format!(
+                "{phase} is the work of {} subplans, of which {settled} are settled",
+                fanout.pieces.len()
+            ))
+        }
+        (_, Some(place)) if place.turn == Turn::InLine => {
+            Some(format!("{phase} is queued until its parent calls it"))
+        }
+        (Some(_) | None, Some(_) | None) => None,
+    }
 }
 
 fn processing(phase: &str, lock: Option<&Lock>) -> String {

@@ -3,16 +3,19 @@
 
 use std::time::Duration;
 
-use drydock_domain::{Approval, Command, Effect, Next, Refusal};
-use drydock_store::Claim;
+use drydock_domain::{Approval, Command, Effect, Met, Next, Refusal, Timestamp};
+use drydock_store::{Claim, ClaimOrder};
 
 use crate::engine::{Engine, WORKER};
 use crate::error::EngineError;
 use crate::steer::{Authority, Caller};
-use crate::task;
+use crate::subplan::Tended;
+use crate::{clock, task};
 
 /// How long a worker waits for news when nothing is due.
 const IDLE_MAX: Duration = Duration::from_secs(2);
+/// When tending looks again at the latest, though nothing made it due.
+const TEND_AGAIN_MAX: Duration = Duration::from_secs(60);
 /// The first wait before something that could not be done is tried again; it doubles up to the last.
 const BACK_OFF_FIRST: Duration = Duration::from_secs(1);
 const BACK_OFF_LAST: Duration = Duration::from_secs(60);
@@ -50,7 +53,9 @@ impl Engine {
         let mut watch = self.store().watch();
         let owner = self.identity().holder("work").owner;
         while !self.stopping().is_cancelled() {
-            match self.store().effect_claim(&owner, self.settings().lock_ttl).await {
+            let (ttl, limits) = (self.settings().lock_ttl, self.settings().limits);
+            let order = ClaimOrder { owner: &owner, ttl, root: None, limits };
+            match self.store().effect_claim_within(&order).await {
                 Ok(Some(claim)) => self.perform(claim).await,
                 Ok(None) => self.idle(&mut watch).await,
                 Err(error) => {
@@ -61,7 +66,7 @@ impl Engine {
         }
     }
 
-    async fn idle(&self, watch: &mut drydock_store::Watch) {
+    pub(crate) async fn idle(&self, watch: &mut drydock_store::Watch) {
         tokio::select! {
             () = watch.changed(IDLE_MAX) => {}
             () = self.stopping().cancelled() => {}
@@ -69,9 +74,10 @@ impl Engine {
     }
 
     /// Does what was claimed. What could not be done now is due again later; what will not pass by itself is asked.
-    async fn perform(&self, claim: Claim) {
+    pub(crate) async fn perform(&self, claim: Claim) {
         let done = match claim.effect {
             Effect::DrivePhase(_) => self.drive(claim.plan.clone()).await.map(drop),
+            Effect::Tend => return self.perform_tending(&claim).await,
             Effect::AdvanceToExecute => self.advance_unasked(&claim, Next::Execute).await,
             Effect::AdvanceToApply => self.advance_unasked(&claim, Next::Apply).await,
         };
@@ -92,6 +98,22 @@ impl Engine {
         }
     }
 
+    /// Looks after subplans. What rests is due again when one of them moves, or when it is time for another attempt.
+    async fn perform_tending(&self, claim: &Claim) {
+        let delay = match self.tend(&claim.plan).await {
+            Ok(Tended::Moved) => return,
+            Ok(Tended::Rests(None)) => TEND_AGAIN_MAX,
+            Ok(Tended::Rests(Some(at))) => until(at).min(TEND_AGAIN_MAX),
+            Err(error) => {
+                tracing::info!(plan = %claim.plan, %error, "could not tend subplans now");
+                back_off(claim.attempts)
+            }
+        };
+        if let Err(error) = self.store().effect_defer(claim, delay).await {
+            tracing::warn!(plan = %claim.plan, %error, "could not put work back; its claim runs out by itself");
+        }
+    }
+
     async fn advance_unasked(&self, claim: &Claim, to: Next) -> Result<(), EngineError> {
         let hold = self.hold(&claim.plan, "go on to the next phase").await?;
         let (by, via) = (WORKER.to_owned(), WORKER.to_owned());
@@ -104,9 +126,17 @@ impl Engine {
     /// Opens a gate that says what the plan met, so that it waits for a person instead of for ever.
     async fn hold_back(&self, claim: &Claim, met: &EngineError) -> Result<(), EngineError> {
         let hold = self.hold(&claim.plan, "ask a person").await?;
-        let done = self.issue(&hold, Command::HoldBack { reason: met.to_string() }, WORKER).await;
+        let done = self.issue(&hold, Command::HoldBack(obstacle(met)), WORKER).await;
         hold.release().await;
         done.map(drop)
+    }
+}
+
+/// Says what a plan met, for the question about it.
+fn obstacle(met: &EngineError) -> Met {
+    match met {
+        EngineError::Refused(Refusal::NothingChanged) => Met::NothingChanged,
+        other => Met::Obstacle(other.to_string()),
     }
 }
 
@@ -125,6 +155,11 @@ fn outlook(error: &EngineError, attempts: i64) -> Outlook {
         error if error.is_transient() || attempts < ATTEMPTS_MAX => Outlook::Later(back_off(attempts)),
         _ => Outlook::Person,
     }
+}
+
+fn until(at: Timestamp) -> Duration {
+    let micros = at.as_micros().saturating_sub(clock::now().as_micros());
+    Duration::from_micros(u64::try_from(micros).unwrap_or(0))
 }
 
 fn back_off(attempts: i64) -> Duration {

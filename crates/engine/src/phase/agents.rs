@@ -4,9 +4,9 @@
 use std::path::Path;
 use std::time::Duration;
 
-use drydock_agent::{Ending, Opinion, Proposal, RunDirs, StartError, Task};
-use drydock_domain::{Choice, Command, ErrorClass, Event, Invariant, Rule};
-use drydock_worktree::Checkout;
+use drydock_agent::{AgentSpec, Ending, Opinion, Proposal, RunDirs, StartError, Task};
+use drydock_domain::{Choice, Command, ErrorClass, Event, Invariant, Recorded, Rule};
+use drydock_worktree::{Checkout, TreeId};
 use serde_json::json;
 use tokio::sync::mpsc;
 
@@ -15,9 +15,13 @@ use super::scope::{End, Scope, signature, snapshot};
 use crate::error::EngineError;
 use crate::rule::effective_for;
 use crate::task;
+use crate::tree::SubplanDraft;
 
 /// How many signals may wait before the agent is slowed down.
 const SIGNALS_MAX: usize = 256;
+
+/// How many of a plan's newest events are looked through for the session of an earlier run.
+const SESSION_EVENTS_MAX: i64 = 3_000;
 
 /// What an agent is asked to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,7 +70,7 @@ pub(super) struct Verdict {
 /// How an agent's work ended.
 pub(super) enum AgentEnd {
     /// It did its work, recorded these choices, and gave its verdict where it is a reviewer.
-    Finished { choices: Vec<Choice>, verdict: Option<Verdict> },
+    Finished { choices: Vec<Choice>, subplans: Vec<SubplanDraft>, verdict: Option<Verdict> },
     /// The run is over.
     Ended(End),
 }
@@ -79,8 +83,17 @@ impl Scope<'_> {
             let text = format!("there is no agent {name:?} in the configuration");
             return Ok(AgentEnd::Ended(self.failed(ErrorClass::AgentMissing, text)));
         };
+        // Nothing is begun that could not go on: what is left was looked at before the run, and may be less by now.
+        if self.is_exhausted() {
+            return Ok(AgentEnd::Ended(self.exhausted(errand).await?));
+        }
         let author = self.git(|repository| Ok(signature(&repository))).await?;
         let spec = spec.as_author(&author.name, &author.email);
+        // A piece of a strategy may have less time than its agent usually has.
+        let spec = match self.plan.place.as_ref().and_then(|place| place.timeout_s).map(Duration::from_secs) {
+            Some(limit) if limit < spec.timeout() => spec.with_timeout(limit),
+            Some(_) | None => spec,
+        };
         let invariants = effective_for(self.engine, &self.plan).await?;
         let job = self.job(errand, &invariants);
         let runner = self.engine.runner_for(&self.plan);
@@ -92,6 +105,7 @@ impl Scope<'_> {
         let ending = loop {
             let (signals, heard) = mpsc::channel(SIGNALS_MAX);
             let stop = self.stop.child_token();
+            let job = Task { session: self.earlier_session(errand, &spec).await?, ..job.clone() };
             let running = runner.agent(&spec, &job, &self.dirs(checkout.path()), signals, stop.clone());
             let (ending, listened) = tokio::join!(running, async {
                 let listened = listener.listen(heard, &stop).await;
@@ -101,7 +115,7 @@ impl Scope<'_> {
                 listened
             });
             listened?;
-            let pause = spec.restart_pause(restarts, &ending).filter(|_| !listener.has_asked());
+            let pause = spec.restart_pause(restarts, &ending).filter(|_| !listener.has_ended());
             let Some(pause) = pause else { break ending };
             restarts += 1;
             self.restarting(name, restarts, &ending, pause).await?;
@@ -111,6 +125,26 @@ impl Scope<'_> {
             }
         };
         self.agent_ended(errand, ending, listener.heard()).await
+    }
+
+    /// Finds the session in which the same agent worked on the same phase of this plan before. Reviewers judge afresh.
+    async fn earlier_session(
+        &self,
+        errand: &Errand<'_>,
+        spec: &AgentSpec,
+    ) -> Result<Option<String>, EngineError> {
+        if errand.role == Role::Reviewer || spec.protocol() != "acp" {
+            return Ok(None);
+        }
+        let phase = self.plan.stage.phase().name();
+        let recent = self.engine.store().event_recent(&self.plan.id, SESSION_EVENTS_MAX).await?;
+        let same = |event: &&Recorded| {
+            event.kind == "agent.session"
+                && event.details["agent"] == errand.name
+                && event.details["phase"] == phase
+        };
+        let session = recent.iter().find(same).and_then(|event| event.details["session"].as_str());
+        Ok(session.map(str::to_owned))
     }
 
     /// Tells that an agent is started again, in the worktree as it left it.
@@ -151,6 +185,7 @@ impl Scope<'_> {
             feedback: plan.feedback.iter().chain(errand.said).cloned().collect(),
             worktree: errand.checkout.path().to_string_lossy().into_owned(),
             base: plan.base_commit.clone(),
+            session: None,
             proposal: errand
                 .proposal
                 .map(|(version, commit)| Proposal { version, commit: commit.to_owned() }),
@@ -164,7 +199,7 @@ impl Scope<'_> {
         heard: Heard,
     ) -> Result<AgentEnd, EngineError> {
         let Errand { name, checkout, .. } = *errand;
-        let Heard { choices, verdict, question } = heard;
+        let Heard { choices, subplans, verdict, question, limited, exhausted } = heard;
         let how = match &ending {
             Ok(ending) => wording(ending),
             Err(error) => error.to_string(),
@@ -175,15 +210,27 @@ impl Scope<'_> {
             let ask = Command::Ask(self.run.clone(), question);
             return Ok(AgentEnd::Ended(End::Report(Box::new(ask))));
         }
+        let limited = limited.or(match &ending {
+            Ok(Ending::RateLimited { resets }) => Some(*resets),
+            _ => None,
+        });
+        if let Some(resets) = limited {
+            return Ok(AgentEnd::Ended(self.postponed(errand, resets).await?));
+        }
+        // Work that was finished all the same is work; the next agent is not begun.
+        if exhausted && matches!(ending, Ok(Ending::Stopped)) && !self.stop.is_cancelled() {
+            return Ok(AgentEnd::Ended(self.exhausted(errand).await?));
+        }
         let failed = |class, text: String| Ok(AgentEnd::Ended(self.failed(class, text)));
         let said = |tail: &str| if tail.is_empty() { String::new() } else { format!("; it said:\n{tail}") };
         match ending {
-            Ok(Ending::Finished) => Ok(AgentEnd::Finished { choices, verdict }),
-            Ok(Ending::Stopped) => Ok(AgentEnd::Ended(End::Stopped)),
+            Ok(Ending::Finished) => Ok(AgentEnd::Finished { choices, subplans, verdict }),
+            Ok(Ending::Stopped | Ending::RateLimited { .. }) => Ok(AgentEnd::Ended(End::Stopped)),
             Ok(
                 Ending::Failed { tail, .. }
                 | Ending::Killed { tail, .. }
                 | Ending::LimitExceeded { tail, .. }
+                | Ending::Stalled { tail, .. }
                 | Ending::Unfinished { tail, .. },
             ) => failed(ErrorClass::AgentFailed, format!("agent {name} {how}{}", said(&tail))),
             Ok(Ending::TimedOut { tail, .. }) => {
@@ -196,6 +243,30 @@ impl Scope<'_> {
                 failed(ErrorClass::AgentMissing, format!("agent {name}: {error}; {}", error.hint()))
             }
         }
+    }
+
+    /// Keeps what is in the worktree now as a snapshot, unless it is what was there before. Remembers what was seen.
+    pub(super) async fn keep_change(
+        &self,
+        checkout: &Checkout,
+        label: &str,
+        seen: &mut Option<TreeId>,
+    ) -> Result<Option<String>, EngineError> {
+        let (checkout, base, plan) = (checkout.clone(), self.base()?, self.plan.id.clone());
+        let (repository, label) = (self.repository.clone(), label.to_owned());
+        let before = seen.clone();
+        let (tree, kept) = task::blocking(move || -> Result<_, EngineError> {
+            let before = before.map_or_else(|| repository.tree_of(&base), Ok)?;
+            let captured = checkout.capture(&base, &label, &signature(&repository))?;
+            if captured.tree == before {
+                return Ok((captured.tree, None));
+            }
+            let kept = snapshot(&repository, plan.as_str(), &captured)?;
+            Ok((captured.tree, Some(kept)))
+        })
+        .await?;
+        *seen = Some(tree);
+        Ok(kept)
     }
 
     /// Keeps what is in the worktree now as a snapshot, and returns its ref.
@@ -221,6 +292,10 @@ pub(crate) fn wording(ending: &Ending) -> String {
         Ending::OutputExceeded { limit } => format!("wrote more than {limit} bytes"),
         Ending::LimitExceeded { what, max, .. } => format!("used more than {max} {what}"),
         Ending::Unfinished { reason, .. } => reason.clone(),
+        Ending::Stalled { quiet, .. } => {
+            format!("showed no sign of life for {} s and was stopped", quiet.as_secs())
+        }
+        Ending::RateLimited { .. } => "met its rate limit".to_owned(),
     }
 }
 

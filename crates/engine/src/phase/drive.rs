@@ -14,6 +14,7 @@ use crate::engine::{Engine, WORKER};
 use crate::error::EngineError;
 use crate::hold::Hold;
 use crate::rule::Subject;
+use crate::subplan::{forget_joins, is_tended};
 use crate::sync::{Begin, Together};
 
 /// Why a run was asked to stop.
@@ -31,6 +32,13 @@ impl Engine {
     pub fn drive(&self, plan: PlanId) -> Pin<Box<dyn Future<Output = Result<Plan, EngineError>> + Send>> {
         let engine = self.clone();
         Box::pin(async move {
+            let stored = engine.plan_stored(&plan).await?;
+            if is_tended(&stored) {
+                let stored = engine.drive_tree(&stored).await?;
+                if is_tended(&stored) {
+                    return Ok(stored);
+                }
+            }
             let mut hold = engine.hold(&plan, "drive a phase").await?;
             hold.listen();
             let driven = engine.drive_held(&hold, &plan).await;
@@ -45,6 +53,7 @@ impl Engine {
             State::Queued => plan,
             // We hold its lock, so whoever ran it is gone.
             State::Processing => {
+                self.recover_usage(hold, &plan).await?;
                 self.issue(hold, Command::TakeOver(TakeOverCause::OwnerGone), WORKER).await?.plan
             }
             State::Waiting
@@ -54,6 +63,11 @@ impl Engine {
             | State::Applied
             | State::Constrained => return Ok(plan),
         };
+        if plan.stage.phase() != Phase::Apply
+            && let Some(asking) = self.ask_for_budget(hold, &plan).await?
+        {
+            return Ok(asking);
+        }
         let project = self.project(plan.spec.project.as_str()).await?;
         let repository = self.repository(&project).await?;
         let together =
@@ -65,6 +79,9 @@ impl Engine {
         leftovers::set_aside(self, hold, &plan, &repository).await?;
         let plan = self.start(hold, plan, &project, begin).await?;
         let run = plan.run.clone().expect("a started plan has a run");
+        if plan.stage.phase() != Phase::Apply {
+            hold.tally().begin(run.clone());
+        }
         let stop = CancellationToken::new();
         let scope = Scope { engine: self, hold, plan, project, repository, run, stop };
         self.finish(hold, scope).await
@@ -78,7 +95,11 @@ impl Engine {
         (from, replaces): (Option<String>, Option<String>),
     ) -> Result<Plan, EngineError> {
         let phase = plan.stage.phase();
-        let base = self.target_tip(project).await?;
+        // A subplan begins where its parent says.
+        let base = match plan.place {
+            Some(_) => plan.base_commit.clone(),
+            None => self.target_tip(project).await?,
+        };
         let enforcement = match phase {
             Phase::Strategize if plan.gate.is_none() => {
                 let mut at_base = plan.clone();
@@ -113,6 +134,9 @@ impl Engine {
         let command = match (ended, cause) {
             (_, Cause::LockLost) => return Err(EngineError::LeaseLost { key: id.to_string() }),
             (Ok(End::Recorded), _) => {
+                if scope.plan.fanout.is_some() {
+                    forget_joins(&scope.repository, id).await;
+                }
                 // What landed needs no directories any more. Should this fail, `gc` does it later.
                 if let Err(error) = leftovers::set_aside(self, hold, &scope.plan, &scope.repository).await {
                     tracing::warn!(plan = %id, %error, "could not remove the directories of a landed plan");

@@ -15,15 +15,18 @@ use crate::task;
 
 /// How many entries are recorded in one commit.
 const ENTRIES_PER_RECORD: usize = 1_000;
+/// Who wrote what the subplans of a plan without an agent did.
+const SUBPLANS: &str = "subplans";
 /// How often the output of failing validations goes back to the agent.
 const MENDS_MAX: usize = 3;
 /// How many proposals of one run the reviewers may refuse before a person is asked (S4.12).
 const REFUSALS_MAX: usize = 5;
 
 pub(super) async fn run(scope: &Scope<'_>) -> Result<End, EngineError> {
-    let Some(agent) =
-        scope.plan.spec.agents.execute.clone().or_else(|| scope.engine.settings().default_agent.clone())
-    else {
+    let agent =
+        scope.plan.spec.agents.execute.clone().or_else(|| scope.engine.settings().default_agent.clone());
+    let writer = agent.clone().or_else(|| scope.plan.fanout.as_ref().map(|_| SUBPLANS.to_owned()));
+    let Some(writer) = writer else {
         let text = "no agent is named: neither by the action, nor by --agent, nor as [defaults] agent";
         return Ok(scope.failed(ErrorClass::AgentMissing, text));
     };
@@ -31,12 +34,12 @@ pub(super) async fn run(scope: &Scope<'_>) -> Result<End, EngineError> {
     let changeset = scope
         .engine
         .store()
-        .changeset_open(scope.hold.lease(), &scope.run, &agent, scope.engine.fresh_changeset())
+        .changeset_open(scope.hold.lease(), &scope.run, &writer, scope.engine.fresh_changeset())
         .await?;
     let _alive = scope.prepare().await?;
     let (path, branch, from) = (scope.tree(), scope.plan.branch(), scope.from()?);
     let checkout = scope.git(move |repository| repository.checkout_add(&path, &branch, &from)).await?;
-    let ended = rounds(scope, &agent, &checkout).await?;
+    let ended = rounds(scope, agent.as_deref(), &checkout).await?;
     if let Some(head) = ended.head {
         record(scope, changeset, head).await?;
     }
@@ -50,19 +53,27 @@ struct Ended {
 }
 
 /// Lets the agent work, judges the result, and lets it mend what was refused, as often as it may.
-async fn rounds(scope: &Scope<'_>, agent: &str, checkout: &Checkout) -> Result<Ended, EngineError> {
+async fn rounds(scope: &Scope<'_>, agent: Option<&str>, checkout: &Checkout) -> Result<Ended, EngineError> {
     let (mut onto, mut said) = (scope.from()?, Vec::new());
     let (mut mended, mut refused, mut proposals) = (0, 0, 0);
+    // What subplans did is judged first; the plan's own agent only mends it.
+    let mut done_by_subplans = scope.plan.fanout.is_some();
     loop {
-        let errand = Errand { said: &said, ..Errand::of(agent, Role::Writer, checkout) };
-        match scope.agent(&errand).await? {
-            AgentEnd::Finished { .. } => {}
-            AgentEnd::Ended(end) => return Ok(Ended { head: None, end }),
-        }
-        if let Some(end) = moved(scope, checkout).await? {
-            return Ok(Ended { head: None, end });
-        }
-        let captured = capture(scope, checkout, &onto).await?;
+        let captured = match agent.filter(|_| !done_by_subplans) {
+            None => onto.clone(),
+            Some(agent) => {
+                let errand = Errand { said: &said, ..Errand::of(agent, Role::Writer, checkout) };
+                match scope.agent(&errand).await? {
+                    AgentEnd::Finished { .. } => {}
+                    AgentEnd::Ended(end) => return Ok(Ended { head: None, end }),
+                }
+                if let Some(end) = moved(scope, checkout).await? {
+                    return Ok(Ended { head: None, end });
+                }
+                capture(scope, checkout, &onto).await?
+            }
+        };
+        done_by_subplans = false;
         let judged = scope.judge(checkout, captured, &mut proposals).await?;
         let (sent_back, reasons) = match judged.verdict {
             Verdict::Ended(end) => return Ok(Ended { head: Some(judged.head), end }),
@@ -73,10 +84,10 @@ async fn rounds(scope: &Scope<'_>, agent: &str, checkout: &Checkout) -> Result<E
             SentBack::Review => (&mut refused, REFUSALS_MAX),
         };
         *rounds += 1;
-        if *rounds >= rounds_max {
-            let end = asked(scope, sent_back, rounds_max, &reasons, &judged.head);
+        let Some(agent) = agent.filter(|_| *rounds < rounds_max) else {
+            let end = asked(scope, sent_back, *rounds, &reasons, &judged.head);
             return Ok(Ended { head: Some(judged.head), end });
-        }
+        };
         if judged.joined {
             onto = judged.head.clone();
         }

@@ -1,17 +1,20 @@
 //! Listening to an agent while it runs: what it says and does becomes events, choices, snapshots and questions, within
 //! bounds.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
-use drydock_agent::{Activity, Message, Signal};
-use drydock_domain::{Choice, Event, Question};
-use drydock_worktree::Checkout;
+use drydock_agent::{Activity, AgentSpec, Message, Resets, Signal};
+use drydock_domain::{CHOICES_MAX, Choice, Event, Question, Spent, put_choice, tangle};
+use drydock_worktree::{Checkout, TreeId};
 use serde_json::json;
 use tokio::sync::mpsc;
 
 use super::agents::{Errand, Role, Verdict};
 use super::scope::Scope;
+use super::spend::{Told, usage};
 use crate::error::EngineError;
+use crate::tree::SubplanDraft;
 
 /// How often what the agent wrote becomes an event.
 const FLUSH: Duration = Duration::from_millis(300);
@@ -21,16 +24,24 @@ const LINES_PER_EVENT_MAX: usize = 40;
 const OUTPUT_EVENTS_MAX: usize = 200;
 /// How many messages of one run are heard; what is beyond is counted.
 const MESSAGES_MAX: usize = 1_000;
-/// How many choices a plan keeps.
-const CHOICES_MAX: usize = 200;
+/// How many snapshots around tools one agent's run gets, and how often it is looked whether there is something to keep.
+const TOOL_SNAPSHOTS_MAX: usize = 100;
+const TOOL_LOOKS_MAX: usize = 1_000;
+/// How many uses of tools are told apart.
+const TOOLS_MAX: usize = 100_000;
 /// How long a line in an event is at the most.
 const LINE_MAX: usize = 500;
 
 /// What an agent said that counts when it has ended.
 pub(super) struct Heard {
     pub(super) choices: Vec<Choice>,
+    pub(super) subplans: Vec<SubplanDraft>,
     pub(super) verdict: Option<Verdict>,
     pub(super) question: Option<Question>,
+    /// When the rate limit is over that it says it met.
+    pub(super) limited: Option<Resets>,
+    /// Whether it was stopped because the budget is used up.
+    pub(super) exhausted: bool,
 }
 
 /// Turns what an agent says into events while it runs.
@@ -40,30 +51,48 @@ pub(super) struct Listener<'a> {
     role: Role,
     checkout: &'a Checkout,
     choices: Vec<Choice>,
+    subplans: Vec<SubplanDraft>,
     verdict: Option<Verdict>,
     question: Option<Question>,
+    limited: Option<Resets>,
+    exhausted: bool,
+    tools: HashSet<String>,
+    told: Told,
     lines: Vec<String>,
     unsaid: usize,
     output_events: usize,
     messages: usize,
+    /// What was in the worktree when it was last looked at, for snapshots around tools.
+    seen: Option<TreeId>,
+    tool_snapshots: usize,
+    tool_looks: usize,
 }
 
 impl<'a> Listener<'a> {
     pub(super) fn new(scope: &'a Scope<'a>, errand: &Errand<'a>) -> Self {
         let Errand { name: agent, role, checkout, .. } = *errand;
-        let (choices, lines) = (Vec::new(), Vec::new());
+        // A choice taken while doing the work may follow from one of the strategy.
+        let (choices, lines) = (scope.plan.choices.clone(), Vec::new());
         Self {
             scope,
             agent,
             role,
             checkout,
             choices,
+            subplans: Vec::new(),
             verdict: None,
             question: None,
+            limited: None,
+            exhausted: false,
+            tools: HashSet::new(),
+            told: Told::nothing(),
             lines,
             unsaid: 0,
             output_events: 0,
             messages: 0,
+            seen: None,
+            tool_snapshots: 0,
+            tool_looks: 0,
         }
     }
 
@@ -80,9 +109,13 @@ impl<'a> Listener<'a> {
                     Some(signal) => self.hear(signal).await?,
                     None => break,
                 },
-                _ = flush.tick() => self.flush().await?,
+                _ = flush.tick() => {
+                    self.flush().await?;
+                    self.scope.tell_usage(self.agent, &mut self.told).await?;
+                }
             }
-            if self.question.is_some() {
+            self.exhausted |= self.scope.is_exhausted();
+            if self.has_ended() {
                 stop.cancel();
             }
         }
@@ -91,22 +124,41 @@ impl<'a> Listener<'a> {
         self.flush().await
     }
 
-    /// Says whether a question was asked, which ends the run.
-    pub(super) fn has_asked(&self) -> bool {
-        self.question.is_some()
+    /// Says whether the agent said something that ends the run.
+    pub(super) fn has_ended(&self) -> bool {
+        self.question.is_some() || self.limited.is_some() || self.exhausted
     }
 
     /// Returns what counts of what was said.
     pub(super) fn heard(self) -> Heard {
-        Heard { choices: self.choices, verdict: self.verdict, question: self.question }
+        let Self { choices, subplans, verdict, question, limited, exhausted, .. } = self;
+        Heard { choices, subplans, verdict, question, limited, exhausted }
     }
 
     async fn hear(&mut self, signal: Signal) -> Result<(), EngineError> {
+        self.count(&signal);
         match signal {
+            // Heard however much was said before: it is counted, and tells nothing else.
+            Signal::Message(Message::Usage { tokens, cost_usd, tool_calls }) => {
+                match usage(tokens, cost_usd.as_ref(), tool_calls) {
+                    Ok(used) => self.scope.hold.tally().add(used),
+                    Err(reason) => {
+                        // What can be read of it counts all the same.
+                        let rest = Spent {
+                            tokens: tokens.unwrap_or(0),
+                            tool_calls: tool_calls.unwrap_or(0),
+                            ..Spent::default()
+                        };
+                        self.scope.hold.tally().add(rest);
+                        self.uncounted(reason).await?;
+                    }
+                }
+            }
             Signal::Log { line, .. } => self.line(&line),
-            Signal::Garbled { .. } | Signal::Message(_) | Signal::Activity(_)
-                if self.messages >= MESSAGES_MAX =>
-            {
+            Signal::Garbled { .. } | Signal::Activity(_) if self.messages >= MESSAGES_MAX => {
+                self.unsaid += 1;
+            }
+            Signal::Message(message) if self.messages >= MESSAGES_MAX && !decides(&message) => {
                 self.unsaid += 1;
             }
             Signal::Garbled { line, reason } => {
@@ -115,10 +167,24 @@ impl<'a> Listener<'a> {
                 let details = json!({ "agent": self.agent, "reason": reason });
                 self.scope.note(Event::Agent { what: "garbled", details }).await?;
             }
+            Signal::Called(message, reply) if self.messages >= MESSAGES_MAX && !decides(&message) => {
+                reply.say(Err(format!("a run is heard {MESSAGES_MAX} times, and it was")));
+            }
+            // What was refused is told as an event; who said it in a line cannot be answered.
             Signal::Message(message) => {
                 self.messages += 1;
-                self.message(message).await?;
+                drop(self.message(message).await?);
             }
+            Signal::Called(message, reply) => {
+                self.messages += 1;
+                let outcome = self.message(message).await?;
+                reply.say(outcome);
+            }
+            Signal::Keep { label, reply } => {
+                let outcome = self.keep_around(&label).await?;
+                reply.say(outcome);
+            }
+            Signal::Session { id, begun } => self.session(&id, begun).await?,
             Signal::Stalled { quiet } => self.stalled(quiet).await?,
             Signal::Activity(activity) => {
                 self.messages += 1;
@@ -129,12 +195,82 @@ impl<'a> Listener<'a> {
         Ok(())
     }
 
+    /// Keeps the state of the worktree around the use of a tool, where it changed. A failure is told and no more.
+    async fn keep_around(&mut self, label: &str) -> Result<Result<(), String>, EngineError> {
+        // What others write is nobody's work.
+        if self.role != Role::Writer || self.tool_looks >= TOOL_LOOKS_MAX {
+            return Ok(Ok(()));
+        }
+        self.tool_looks += 1;
+        if self.tool_snapshots == TOOL_SNAPSHOTS_MAX || self.tool_looks == TOOL_LOOKS_MAX {
+            self.tool_looks = TOOL_LOOKS_MAX;
+            let reason =
+                format!("an agent's run gets {TOOL_SNAPSHOTS_MAX} snapshots around its tools, and had them");
+            return self.unkept(label, reason).await.map(Err);
+        }
+        match self.scope.keep_change(self.checkout, label, &mut self.seen).await {
+            Ok(None) => Ok(Ok(())),
+            Ok(Some(kept)) => {
+                self.tool_snapshots += 1;
+                let details = json!({ "agent": self.agent, "label": label, "ref": kept });
+                self.scope.note(Event::Agent { what: "checkpoint", details }).await.map(Ok)
+            }
+            Err(error) => self.unkept(label, error.to_string()).await.map(Err),
+        }
+    }
+
+    /// Tells that a state could not be kept; the work goes on.
+    async fn unkept(&self, label: &str, reason: String) -> Result<String, EngineError> {
+        let details = json!({ "agent": self.agent, "label": label, "reason": reason });
+        self.scope.note(Event::Agent { what: "checkpoint_failed", details }).await?;
+        Ok(reason)
+    }
+
+    /// Records the session, for a later run to go on with. A reviewer's is not gone on with.
+    async fn session(&self, id: &str, begun: Option<String>) -> Result<(), EngineError> {
+        if self.role == Role::Reviewer {
+            return Ok(());
+        }
+        let phase = self.scope.plan.stage.phase().name();
+        let loaded = begun.is_none();
+        let reason = begun.filter(|why| !why.is_empty());
+        let details =
+            json!({ "agent": self.agent, "phase": phase, "session": id, "loaded": loaded, "reason": reason });
+        self.scope.note(Event::Agent { what: "session", details }).await
+    }
+
+    /// Counts a use of a tool when it is first told of.
+    fn count(&mut self, signal: &Signal) {
+        if let Signal::Activity(Activity::Tool { id, .. }) = signal
+            && self.tools.len() < TOOLS_MAX
+            && self.tools.insert(id.clone())
+        {
+            self.scope.hold.tally().add(Spent { tool_calls: 1, ..Spent::default() });
+        }
+    }
+
+    /// Tells of a use that cannot be counted.
+    async fn uncounted(&mut self, reason: String) -> Result<(), EngineError> {
+        if self.messages >= MESSAGES_MAX {
+            self.unsaid += 1;
+            return Ok(());
+        }
+        self.messages += 1;
+        self.garbled(reason).await.map(drop)
+    }
+
     /// Tells people of an agent that shows no sign of life; what to do about it is theirs to say.
     async fn stalled(&self, quiet: Duration) -> Result<(), EngineError> {
         let (agent, plan, seconds) = (self.agent, &self.scope.plan.id, quiet.as_secs());
+        let rule = self.scope.engine.settings().agents.get(agent);
+        let next = if rule.is_some_and(AgentSpec::stops_stalled) {
+            format!("when it stays so for {seconds} s more it is stopped, and started again by its rule")
+        } else {
+            format!("it goes on until its timeout, or `drydock plan cancel {plan}`")
+        };
         let text = format!(
             "agent {agent} of {plan} has shown no sign of life for {seconds} s: it wrote nothing, computed nothing and \
-             changed no file; it goes on until its timeout, or `drydock plan cancel {plan}`"
+             changed no file; {next}"
         );
         let details = json!({ "agent": agent, "quiet_s": seconds });
         let events = vec![Event::Agent { what: "stalled", details }, Event::Alert { priority: "high", text }];
@@ -160,23 +296,52 @@ impl<'a> Listener<'a> {
         self.scope.note(Event::Agent { what: "output", details }).await
     }
 
-    async fn message(&mut self, message: Message) -> Result<(), EngineError> {
+    /// Takes a choice among those of the run, where it fits into their tree.
+    fn choose(&mut self, choice: Choice) -> Result<Choice, String> {
+        let mut choices = self.choices.clone();
+        put_choice(&mut choices, choice.clone());
+        if let Some(tangle) = tangle(&choices) {
+            return Err(format!("the choice {:?} cannot be recorded: {tangle}", choice.question));
+        }
+        if choices.len() > CHOICES_MAX {
+            return Err(format!("a plan keeps {CHOICES_MAX} choices, and has them"));
+        }
+        self.choices = choices;
+        Ok(choice)
+    }
+
+    /// Notes a piece that the strategist asks for; whether it can be carried out is seen when the strategy is whole.
+    fn subplan(&mut self, asked: serde_json::Value) -> Result<Event, String> {
+        let piece: SubplanDraft =
+            serde_json::from_value(asked).map_err(|error| format!("subplan: {error}"))?;
+        let details = json!({ "agent": self.agent, "name": piece.name, "after": piece.after });
+        // Said again, as after a restart of the agent, it is the same piece.
+        self.subplans.retain(|one| one.name != piece.name);
+        self.subplans.push(piece);
+        Ok(Event::Agent { what: "subplan", details })
+    }
+
+    /// Hears a message, and returns why it was refused, when it was.
+    async fn message(&mut self, message: Message) -> Result<Result<(), String>, EngineError> {
         self.flush().await?;
-        let agent = self.agent;
+        let (agent, resets) = (self.agent, message.resets());
         let event = match message {
-            Message::Choice { question, chosen, alternatives, rationale, confidence } => {
-                let choice = Choice { question, chosen, alternatives, rationale, confidence };
-                if self.choices.len() < CHOICES_MAX {
-                    self.choices.push(choice.clone());
+            Message::Choice { question, chosen, alternatives, rationale, confidence, id, under } => {
+                let choice = Choice { question, chosen, alternatives, rationale, confidence, id, under };
+                match self.choose(choice) {
+                    Ok(choice) => Event::ChoiceRecorded(choice),
+                    Err(reason) => return self.garbled(reason).await.map(Err),
                 }
-                Event::ChoiceRecorded(choice)
             }
             Message::Progress { text, percent } => Event::Agent {
                 what: "progress",
                 details: json!({ "agent": agent, "text": text, "percent": percent }),
             },
             Message::Checkpoint { label } => {
-                let kept = self.scope.keep(self.checkout, &label).await?;
+                let kept = match self.scope.keep(self.checkout, &label).await {
+                    Ok(kept) => kept,
+                    Err(error) => return self.unkept(&label, error.to_string()).await.map(Err),
+                };
                 Event::Agent {
                     what: "checkpoint",
                     details: json!({ "agent": agent, "label": label, "ref": kept }),
@@ -187,18 +352,42 @@ impl<'a> Listener<'a> {
                 self.question.get_or_insert_with(|| Question::from_agent(question.clone(), offered));
                 Event::Agent { what: "asked", details: json!({ "agent": agent, "question": question }) }
             }
+            // What it comes to is told when the run ends.
+            Message::RateLimited { .. } | Message::Usage { .. } => {
+                self.limited = self.limited.or(resets);
+                return Ok(Ok(()));
+            }
             // The last word counts; it is told when the review is recorded.
             Message::Verdict { verdict: opinion, version, reason } if self.role == Role::Reviewer => {
                 self.verdict = Some(Verdict { opinion, version, reason });
-                return Ok(());
+                return Ok(Ok(()));
             }
-            Message::Subplan(_) | Message::Verdict { .. } => {
-                let reason = "only reviewers give verdicts, and subplans are not built yet";
-                Event::Agent { what: "garbled", details: json!({ "agent": agent, "reason": reason }) }
+            Message::Subplan(asked) if self.role == Role::Strategist => match self.subplan(asked) {
+                Ok(event) => event,
+                Err(reason) => return self.garbled(reason).await.map(Err),
+            },
+            Message::Subplan(_) => {
+                let reason = "subplans are asked for while strategizing".to_owned();
+                return self.garbled(reason).await.map(Err);
+            }
+            Message::Verdict { .. } => {
+                return self.garbled("only reviewers give verdicts".to_owned()).await.map(Err);
             }
         };
-        self.scope.note(event).await
+        self.scope.note(event).await.map(Ok)
     }
+
+    /// Tells that a message could not be taken as it is.
+    async fn garbled(&self, reason: String) -> Result<String, EngineError> {
+        let details = json!({ "agent": self.agent, "reason": reason });
+        self.scope.note(Event::Agent { what: "garbled", details }).await?;
+        Ok(reason)
+    }
+}
+
+/// Says whether a message decides how the run ends: it is heard however much was said before.
+fn decides(message: &Message) -> bool {
+    matches!(message, Message::Ask { .. } | Message::Verdict { .. } | Message::RateLimited { .. })
 }
 
 /// What an agent does, as its protocol tells, as an event.

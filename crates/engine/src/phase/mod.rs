@@ -6,9 +6,11 @@ mod drive;
 mod execute;
 mod judge;
 mod leftovers;
+mod limit;
 mod listen;
 mod review;
 mod scope;
+mod spend;
 mod strategize;
 mod validate;
 

@@ -118,11 +118,9 @@ pub(crate) fn snapshot(
 ) -> Result<String, EngineError> {
     let prefix = format!("refs/drydock/snap/{plan}/");
     for _ in 0..SNAPSHOT_ATTEMPTS_MAX {
-        let taken = repository.refs(&prefix)?;
-        for (name, kept) in &taken {
-            if repository.tree_of(kept)? == captured.tree {
-                return Ok(name.clone());
-            }
+        let taken = repository.ref_trees(&prefix)?;
+        if let Some((name, _)) = taken.iter().find(|(_, tree)| *tree == captured.tree) {
+            return Ok(name.clone());
         }
         let number = |name: &str| name.strip_prefix(&prefix).and_then(|rest| rest.parse::<u64>().ok());
         let next = taken.iter().filter_map(|(name, _)| number(name)).max().unwrap_or(0) + 1;

@@ -1,26 +1,30 @@
 //! Strategize: an agent reads the base and leaves a strategy draft. It may change nothing else.
 
-use drydock_domain::{Choice, Command, Completion, ErrorClass, Publish};
+use std::path::Path;
+
+use drydock_agent::read_below;
+use drydock_domain::{Choice, Command, Completion, ErrorClass, Fanout, Publish};
 
 use super::agents::{AgentEnd, Errand, Role};
 use super::scope::{End, Scope};
 use crate::error::EngineError;
+use crate::subplan::fanout_of;
 use crate::sync::Joined;
 use crate::task;
-use crate::tree::{self, DRAFT};
+use crate::tree::{self, DRAFT, StrategyDraft};
 
 /// How many forbidden paths an error names.
 const PATHS_NAMED_MAX: usize = 10;
 
 pub(super) async fn run(scope: &Scope<'_>) -> Result<End, EngineError> {
     let Some(agent) = scope.plan.spec.agents.strategize.clone() else {
-        return Ok(complete(scope, Vec::new()));
+        return Ok(complete(scope, Vec::new(), None));
     };
     let _alive = scope.prepare().await?;
     let (path, branch, from) = (scope.tree(), scope.plan.branch(), scope.from()?);
     let checkout = scope.git(move |repository| repository.checkout_add(&path, &branch, &from)).await?;
-    let mut choices = match scope.agent(&Errand::of(&agent, Role::Strategist, &checkout)).await? {
-        AgentEnd::Finished { choices, .. } => choices,
+    let (choices, asked) = match scope.agent(&Errand::of(&agent, Role::Strategist, &checkout)).await? {
+        AgentEnd::Finished { choices, subplans, .. } => (choices, subplans),
         AgentEnd::Ended(end) => return Ok(end),
     };
     let (seen, from) = (checkout.clone(), scope.from()?);
@@ -35,20 +39,29 @@ pub(super) async fn run(scope: &Scope<'_>) -> Result<End, EngineError> {
     if let Joined::Diverged(divergence) = scope.together().after(&checkout, Publish::No).await? {
         return Ok(End::Report(Box::new(Command::Diverge(divergence))));
     }
-    let draft = scope.tree().join(DRAFT);
-    match task::blocking(move || std::fs::read_to_string(draft)).await {
+    let tree = scope.tree();
+    let mut strategy = StrategyDraft::default();
+    match task::blocking(move || read_below(&tree, Path::new(DRAFT))).await {
         Ok(text) => match tree::parse(&text) {
-            Ok(strategy) => choices.extend(strategy.choices),
+            Ok(parsed) => strategy = parsed,
             Err(reason) => return Ok(scope.failed(ErrorClass::StrategyInvalid, reason)),
         },
         // Without a draft the messages are the strategy.
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
         Err(error) => return Ok(scope.failed(ErrorClass::StrategyInvalid, format!("{DRAFT}: {error}"))),
     }
-    Ok(complete(scope, choices))
+    let choices = match tree::join(choices, std::mem::take(&mut strategy.choices)) {
+        Ok(joined) => joined,
+        Err(reason) => return Ok(scope.failed(ErrorClass::StrategyInvalid, reason)),
+    };
+    strategy.subplans.splice(0..0, asked);
+    match fanout_of(scope.engine, &scope.plan, &strategy).await? {
+        Ok(fanout) => Ok(complete(scope, choices, fanout)),
+        Err(reason) => Ok(scope.failed(ErrorClass::StrategyInvalid, reason)),
+    }
 }
 
-fn complete(scope: &Scope<'_>, choices: Vec<Choice>) -> End {
-    let completion = Completion::Strategized { choices };
+fn complete(scope: &Scope<'_>, choices: Vec<Choice>, fanout: Option<Fanout>) -> End {
+    let completion = Completion::Strategized { choices, fanout };
     End::Report(Box::new(Command::Complete(scope.run.clone(), completion)))
 }

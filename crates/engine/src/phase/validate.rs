@@ -60,7 +60,8 @@ fn judge(ending: &Ending) -> Option<(bool, String)> {
         Ending::TimedOut { after, .. } => Some((false, format!("took longer than {} s", after.as_secs()))),
         Ending::OutputExceeded { limit } => Some((false, format!("wrote more than {limit} bytes"))),
         Ending::LimitExceeded { what, max, .. } => Some((false, format!("used more than {max} {what}"))),
-        Ending::Stopped => None,
+        // A command has no conversation in which it could say so, and its silence is not watched.
+        Ending::RateLimited { .. } | Ending::Stalled { .. } | Ending::Stopped => None,
     }
 }
 

@@ -200,7 +200,9 @@ fn judge(command: &str, ending: Ending, output: &str) -> Check {
             Check::Unknown(format!("`{command}` used more than {max} {what}"))
         }
         Ending::Unfinished { reason, .. } => Check::Unknown(format!("`{command}` {reason}")),
-        Ending::Stopped => Check::Unknown(format!("`{command}` was stopped")),
+        Ending::RateLimited { .. } | Ending::Stalled { .. } | Ending::Stopped => {
+            Check::Unknown(format!("`{command}` was stopped"))
+        }
         Ending::OutputExceeded { .. } => Check::Unknown(format!("`{command}` wrote too much output")),
     }
 }

@@ -37,6 +37,7 @@ impl Engine {
         }
         .await;
         hold.release().await;
+        self.wind_down_after(&done).await;
         done
     }
 

@@ -2,7 +2,9 @@
 //! that is not clean changes nothing else.
 
 use std::io::ErrorKind;
+use std::path::Path;
 
+use drydock_agent::read_below;
 use drydock_domain::{
     Command, Decision, DecisionKind, DecisionStatus, Phase, Plan, PlanId, Refusal, Standing, State,
     SyncOutcome,
@@ -13,6 +15,7 @@ use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::hold::Hold;
 use crate::steer::Caller;
+use crate::subplan::fanout_of;
 use crate::task;
 use crate::tree::{self, DRAFT};
 
@@ -102,8 +105,10 @@ impl Engine {
                 return Err(EngineError::Unsynced { outcome: Box::new(outcome) });
             }
         }
-        let choices = self.draft_of(&plan).await?.choices;
-        Ok(self.issue(hold, Command::Adopt { choices }, caller).await?.plan)
+        let draft = self.draft_of(&plan).await?;
+        let fanout = fanout_of(self, &plan, &draft).await?.map_err(unadoptable)?;
+        let choices = tree::join(Vec::new(), draft.choices).map_err(unadoptable)?;
+        Ok(self.issue(hold, Command::Adopt { choices, fanout }, caller).await?.plan)
     }
 
     async fn sync_asked(
@@ -129,19 +134,23 @@ impl Engine {
         // A run of another phase left no draft of this one.
         let (Some(run), Some(_)) = (&plan.run, plan.phase_started_at) else { return Err(missing()) };
         let root = self.settings().worktrees.join(plan.id.as_str()).join(run.as_str());
-        let path = root.join("tree").join(DRAFT);
-        let text = match task::blocking(move || std::fs::read_to_string(path)).await {
+        let tree = root.join("tree");
+        let text = match task::blocking(move || read_below(&tree, Path::new(DRAFT))).await {
             Ok(text) => text,
             Err(error) if error.kind() == ErrorKind::NotFound => return Err(missing()),
             Err(source) => return Err(EngineError::File { attempt: format!("read {DRAFT}"), source }),
         };
-        tree::parse(&text).map_err(|reason| EngineError::invalid(reason, "mend the draft, then adopt it"))
+        tree::parse(&text).map_err(unadoptable)
     }
 
     async fn pending(&self, plan: &Plan) -> Result<Option<Decision>, EngineError> {
         let snapshot = self.store().plan_snapshot(&plan.id).await?;
         Ok(snapshot.and_then(|snapshot| snapshot.pending).filter(|it| it.status == DecisionStatus::Open))
     }
+}
+
+fn unadoptable(reason: String) -> EngineError {
+    EngineError::invalid(reason, "mend the draft, then adopt it")
 }
 
 /// Says whether the decision is about commits that already left the branch, which a person must acknowledge first.

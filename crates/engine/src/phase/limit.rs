@@ -1,0 +1,61 @@
+//! A run that an agent's rate limit cuts short: its work is kept, and the phase waits for the limit to be over.
+
+use drydock_agent::Resets;
+use drydock_domain::{Command, RateLimit, Timestamp};
+use drydock_worktree::{Checkout, CommitId, Repository};
+
+use super::agents::{Errand, Role};
+use super::scope::{End, Scope, signature, snapshot};
+use crate::error::EngineError;
+use crate::{clock, task};
+
+impl Scope<'_> {
+    /// Keeps the work so far, and returns the end of the run.
+    pub(super) async fn postponed(&self, errand: &Errand<'_>, resets: Resets) -> Result<End, EngineError> {
+        let work = self.work_so_far(errand).await?;
+        let limit = RateLimit { agent: errand.name.to_owned(), resets: over_at(resets), work };
+        Ok(End::Report(Box::new(Command::Postpone(self.run.clone(), limit))))
+    }
+
+    /// Keeps what is in the worktree, and returns the commit that the next run can go on with. A strategist leaves
+    /// nothing to go on with, and what a reviewer has before it is kept already.
+    pub(super) async fn work_so_far(&self, errand: &Errand<'_>) -> Result<Option<String>, EngineError> {
+        match (errand.role, errand.proposal) {
+            (_, Some((_, commit))) => Ok(Some(commit.to_owned())),
+            (Role::Writer, None) => {
+                let (checkout, from, plan) = (errand.checkout.clone(), self.from()?, self.plan.id.clone());
+                let repository = self.repository.clone();
+                task::blocking(move || kept_work(&repository, &checkout, &from, plan.as_str())).await
+            }
+            (Role::Strategist | Role::Reviewer, None) => Ok(None),
+        }
+    }
+}
+
+/// Keeps a worktree as a snapshot, and returns its commit; nothing when it is as the run found it.
+fn kept_work(
+    repository: &Repository,
+    checkout: &Checkout,
+    from: &CommitId,
+    plan: &str,
+) -> Result<Option<String>, EngineError> {
+    let captured = checkout.capture(from, "Work so far", &signature(repository))?;
+    let kept = snapshot(repository, plan, &captured)?;
+    if repository.tree_of(from)? == captured.tree {
+        return Ok(None);
+    }
+    // Where the same tree was kept before, it is that snapshot which keeps it.
+    let named = repository.refs(&kept)?.into_iter().find(|(name, _)| *name == kept);
+    Ok(named.map(|(_, commit)| commit.to_string()))
+}
+
+/// Returns when a limit is over, by our clock; nothing where nobody says.
+fn over_at(resets: Resets) -> Option<Timestamp> {
+    match resets {
+        Resets::At { unix_ms } => Some(Timestamp::from_micros(unix_ms.saturating_mul(1000))),
+        Resets::After(span) => {
+            Some(clock::now().plus_ms(i64::try_from(span.as_millis()).unwrap_or(i64::MAX)))
+        }
+        Resets::Unknown => None,
+    }
+}

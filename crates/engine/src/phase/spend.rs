@@ -1,0 +1,140 @@
+//! Keeping to a plan's budget: what an agent says it used is counted, told now and then so that a crash forgets little,
+//! and compared; when something is used up the agent is stopped, its work is kept, and a person is asked.
+
+use std::time::Duration;
+
+use drydock_domain::{Command, Event, Plan, Spent, micros};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::agents::Errand;
+use super::scope::{End, Scope};
+use crate::engine::{Engine, WORKER};
+use crate::error::EngineError;
+use crate::hold::Hold;
+
+/// How often what was used is told at the most; a crash forgets what was used since.
+const TOLD_EVERY: Duration = Duration::from_secs(10);
+/// How often time alone is told, where it is limited.
+const TIME_TOLD_EVERY: Duration = Duration::from_secs(30);
+/// How far back the latest word of a run that was left is looked for: more than a run can say between two of them.
+const EVENTS_MAX: i64 = 2_000;
+/// The kind of event that tells it.
+const USAGE: &str = "agent.usage";
+
+/// When what was used was last told.
+pub(super) struct Told {
+    used: Spent,
+    at: Option<Instant>,
+}
+
+impl Told {
+    pub(super) fn nothing() -> Self {
+        Self { used: Spent::default(), at: None }
+    }
+}
+
+impl Scope<'_> {
+    /// Says whether the plan may use no more of something.
+    pub(super) fn is_exhausted(&self) -> bool {
+        let run = self.hold.tally().read().map_or(Spent::default(), |(_, used)| used);
+        !self.plan.budget.used_up(self.plan.spent.plus(run)).is_empty()
+    }
+
+    /// Keeps the work so far, and returns the end of a run that used up the budget.
+    pub(super) async fn exhausted(&self, errand: &Errand<'_>) -> Result<End, EngineError> {
+        let work = self.work_so_far(errand).await?;
+        Ok(End::Report(Box::new(Command::Exhaust { run: Some(self.run.clone()), work })))
+    }
+
+    /// Tells what the run has used, when that is due.
+    pub(super) async fn tell_usage(&self, agent: &str, told: &mut Told) -> Result<(), EngineError> {
+        let Some((_, used)) = self.hold.tally().read() else { return Ok(()) };
+        let without_time = |spent: Spent| Spent { wall_ms: 0, ..spent };
+        let since = |least: Duration| told.at.is_none_or(|at| at.elapsed() >= least);
+        let more = without_time(used) != without_time(told.used) && since(TOLD_EVERY);
+        let timed = self.plan.budget.wall_ms.is_some() && since(TIME_TOLD_EVERY);
+        if !more && !timed {
+            return Ok(());
+        }
+        *told = Told { used, at: Some(Instant::now()) };
+        let mut details = json!(used);
+        details["agent"] = json!(agent);
+        self.note(Event::Agent { what: "usage", details }).await
+    }
+}
+
+impl Engine {
+    /// Takes over what the process that left a run told of its use, so that it is recorded with what ends the run.
+    pub(crate) async fn recover_usage(&self, hold: &Hold, plan: &Plan) -> Result<(), EngineError> {
+        let Some(run) = &plan.run else { return Ok(()) };
+        let recent = self.store().event_recent(&plan.id, EVENTS_MAX).await?;
+        let latest = recent.iter().find(|event| event.kind == USAGE && event.run.as_ref() == Some(run));
+        if let Some(used) = latest.and_then(|event| serde_json::from_value(event.details.clone()).ok()) {
+            hold.tally().recover(run.clone(), used);
+        }
+        Ok(())
+    }
+
+    /// Asks a person when a plan that is to start has nothing left of its budget.
+    pub(crate) async fn ask_for_budget(&self, hold: &Hold, plan: &Plan) -> Result<Option<Plan>, EngineError> {
+        if plan.gate.is_some() || plan.budget.used_up(plan.used()).is_empty() {
+            return Ok(None);
+        }
+        let work = plan.take_up.clone();
+        Ok(Some(self.issue(hold, Command::Exhaust { run: None, work }, WORKER).await?.plan))
+    }
+}
+
+/// Reads what an agent says it used, or says what is wrong with it.
+pub(super) fn usage(
+    tokens: Option<u64>,
+    cost_usd: Option<&Value>,
+    tool_calls: Option<u64>,
+) -> Result<Spent, String> {
+    let cost_micros = match cost_usd {
+        None => 0,
+        Some(Value::String(text)) => rounded(text.trim()).ok_or_else(|| wrong(text))?,
+        Some(other) => rounded(&other.to_string()).ok_or_else(|| wrong(&other.to_string()))?,
+    };
+    let (tokens, tool_calls) = (tokens.unwrap_or(0), tool_calls.unwrap_or(0));
+    Ok(Spent { tokens, cost_micros, wall_ms: 0, tool_calls })
+}
+
+/// Reads an amount; what is finer than a millionth is rounded up.
+fn rounded(text: &str) -> Option<u64> {
+    match text.split_once('.') {
+        Some((whole, part)) if part.len() > 6 && part.bytes().all(|byte| byte.is_ascii_digit()) => {
+            let exact = part[6..].bytes().all(|byte| byte == b'0');
+            Some(micros(&format!("{whole}.{}", &part[..6]))?.saturating_add(u64::from(!exact)))
+        }
+        Some(_) | None => micros(text),
+    }
+}
+
+fn wrong(text: &str) -> String {
+    format!(
+        "cost_usd {text:?} is no amount of US dollars; write it as \"0.12\", to a millionth at the finest"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::usage;
+    use serde_json::json;
+
+    #[test]
+    fn money_is_read_exactly_or_not_at_all() {
+        for (cost, micros) in [
+            (json!("0.12"), 120_000),
+            (json!(0.1), 100_000),
+            (json!(2), 2_000_000),
+            (json!("0.1234567"), 123_457),
+        ] {
+            assert_eq!(usage(None, Some(&cost), None).unwrap().cost_micros, micros, "{cost}");
+        }
+        for cost in [json!("1e3"), json!(-1), json!("free"), json!(0.00000012), json!([])] {
+            assert!(usage(Some(1), Some(&cost), None).is_err(), "{cost}");
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! Signing a browser in: a link is traded for a session, once and within minutes, so that no address that somebody
+//! finds later is worth anything. Both are tokens of a person, under a name of their own.
+
+use std::time::Duration;
+
+use drydock_domain::{Name, Role, Token, TokenKind};
+use drydock_store::NewToken as Kept;
+
+use crate::engine::Engine;
+use crate::error::EngineError;
+use crate::token::{Secret, digest_of, fresh, hex, id_of};
+
+/// How long a link can be opened.
+const LINK_LIFE: Duration = Duration::from_secs(10 * 60);
+/// How long a browser stays signed in, and for how long it is told that it was.
+const SESSION_LIFE: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+/// How much of a label goes into a name, and how much of the id behind it.
+const LABEL_MAX: usize = 60;
+const MARK: usize = 6;
+
+impl Engine {
+    /// How long a browser stays signed in.
+    pub const SESSION_LIFE: Duration = SESSION_LIFE;
+
+    /// Makes a link that signs a browser in once, for a person who is called like this.
+    pub async fn link_create(&self, label: &str) -> Result<(Token, Secret), EngineError> {
+        self.store().token_prune(SESSION_LIFE).await?;
+        self.mint(TokenKind::Link, Some(LINK_LIFE), |mark| named(label, mark)).await
+    }
+
+    /// Trades a link for a session; nothing when it is none, or was used, or came too late.
+    pub async fn link_redeem(&self, text: &str) -> Result<Option<(Token, Secret)>, EngineError> {
+        let Some(kept) = self.token_of(text, TokenKind::Link).await? else { return Ok(None) };
+        let Some(link) = self.store().token_redeem(&kept.token.id).await? else { return Ok(None) };
+        let name = link.name;
+        self.mint(TokenKind::Session, Some(SESSION_LIFE), |_| name.clone()).await.map(Some)
+    }
+
+    /// Makes a token for the command line of whoever serves, who is called like this.
+    pub async fn token_mint(&self, label: &str) -> Result<(Token, Secret), EngineError> {
+        self.mint(TokenKind::Bearer, None, |mark| named(label, mark)).await
+    }
+
+    /// Makes a person's token under a name that is made with the beginning of its id.
+    async fn mint(
+        &self,
+        kind: TokenKind,
+        life: Option<Duration>,
+        name: impl Fn(&str) -> Name,
+    ) -> Result<(Token, Secret), EngineError> {
+        let secret = fresh(match kind {
+            TokenKind::Bearer => Role::Human.name(),
+            TokenKind::Session | TokenKind::Link => kind.name(),
+        });
+        let digest = digest_of(secret.reveal());
+        let id = id_of(&digest);
+        let mark: String = id.as_str().chars().skip_while(|c| *c != '-').skip(1).take(MARK).collect();
+        let name = name(&mark);
+        let told = name.to_string();
+        let kept = Kept { id, digest: hex(&digest), name, role: Role::Human, kind, life };
+        match self.store().token_add(kept).await? {
+            Some(token) => Ok((token, secret)),
+            None => Err(EngineError::Exists { kind: "token", name: told }),
+        }
+    }
+}
+
+/// Makes a name of whatever people are called; it is shown beside what they did.
+fn named(label: &str, mark: &str) -> Name {
+    let fits = |c: &char| c.is_ascii_alphanumeric() || "._-".contains(*c);
+    let label: String =
+        label.chars().filter(fits).skip_while(|c| !c.is_ascii_alphanumeric()).take(LABEL_MAX).collect();
+    let label = if label.is_empty() { "person" } else { &label };
+    format!("{label}-{mark}").parse().expect("letters and digits make a name")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_label_makes_a_name() {
+        for (label, name) in [
+            ("anna", "anna-m"),
+            ("", "person-m"),
+            ("-._", "person-m"),
+            ("Zo\u{eb} M/\u{fc}ller", "ZoMller-m"),
+            ("..a", "a-m"),
+        ] {
+            assert_eq!(named(label, "m").as_str(), name);
+        }
+        assert!(named(&"x".repeat(500), "m").as_str().len() < 100);
+    }
+}

@@ -1,0 +1,73 @@
+//! Making the plans of pieces: what each is asked for, and what it takes from its parent. All are born in one commit.
+
+use drydock_domain::{
+    Birth, Command, ErrorClass, Failure, Fanout, Fate, Inherited, NewChild, News, Piece, PieceTask, Plan,
+    Spec,
+};
+
+use crate::engine::{Engine, WORKER};
+use crate::error::EngineError;
+use crate::hold::Hold;
+use crate::make::Asked;
+use crate::rule::effective_for;
+
+impl Engine {
+    /// Makes the plans of all pieces that have none; says whether there were any.
+    pub(super) async fn bear(&self, hold: &Hold, plan: &Plan, fanout: &Fanout) -> Result<bool, EngineError> {
+        let unborn = |piece: &&Piece| piece.fate == Fate::Open && piece.child.is_none();
+        if !fanout.pieces.iter().any(|piece| unborn(&piece)) {
+            return Ok(false);
+        }
+        let count = fanout.pieces.iter().filter(unborn).count();
+        let inherited = Inherited::of(plan, effective_for(self, plan).await?, count);
+        let (mut births, mut stillborn) = (Vec::new(), Vec::new());
+        for (index, piece) in fanout.pieces.iter().enumerate().filter(|(_, piece)| unborn(piece)) {
+            match self.child_spec(plan, piece).await {
+                Ok(spec) => {
+                    let child = NewChild { id: self.fresh_plan(), spec, inherited: inherited.clone() };
+                    births.push(Birth { piece: index, child });
+                }
+                // What the strategy named was there when it was adopted, and is gone since.
+                Err(error @ (EngineError::Absent(_) | EngineError::Invalid { .. })) => {
+                    let failure = Failure { class: ErrorClass::SubplanFailed, text: error.to_string() };
+                    stillborn.push(News::Failed { piece: index, run: None, failure });
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        if !births.is_empty() {
+            self.issue(hold, Command::Spawn(births), WORKER).await?;
+        }
+        if !stillborn.is_empty() {
+            self.issue(hold, Command::Tend(stillborn), WORKER).await?;
+        }
+        Ok(true)
+    }
+
+    /// Returns what a piece asks for by itself.
+    pub(super) async fn child_spec(&self, parent: &Plan, piece: &Piece) -> Result<Spec, EngineError> {
+        let project = piece.project.as_ref().unwrap_or(&parent.spec.project);
+        let project = self.project(project.as_str()).await?;
+        let asked = match &piece.task {
+            PieceTask::Words(task) => Asked::Task(task.clone()),
+            PieceTask::Action { name, arguments } => {
+                Asked::Action { name: name.clone(), arguments: arguments.clone() }
+            }
+        };
+        let in_words = matches!(asked, Asked::Task(_));
+        let mut spec = self.piece_spec(&project, asked).await?;
+        if let Some(agent) = &piece.agent {
+            self.known_agent(agent)?;
+            spec.agents.execute = Some(agent.clone());
+        } else if in_words {
+            spec.agents.execute.clone_from(&parent.spec.agents.execute);
+        }
+        // A piece alone need not pass what the whole must: the merged result does.
+        if piece.project.is_none() {
+            let own = |name: &drydock_domain::Name| project.validations.iter().all(|rule| rule.name != *name);
+            spec.validations.retain(|validation| own(&validation.name));
+        }
+        spec.allow_empty = true;
+        Ok(spec)
+    }
+}

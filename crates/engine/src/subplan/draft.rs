@@ -1,0 +1,88 @@
+//! From a strategy's draft to pieces that can be carried out. Whatever cannot is refused before anything starts.
+
+use drydock_domain::{Fanout, FanoutError, Fate, Lands, Name, Piece, PieceTask, Plan, arrange};
+
+use crate::engine::Engine;
+use crate::error::EngineError;
+use crate::tree::{DRAFT, StrategyDraft, SubplanDraft};
+
+/// Returns the pieces that a draft cuts a plan into, or why they cannot be carried out.
+pub(crate) async fn fanout_of(
+    engine: &Engine,
+    plan: &Plan,
+    draft: &StrategyDraft,
+) -> Result<Result<Option<Fanout>, String>, EngineError> {
+    if draft.subplans.is_empty() {
+        return Ok(Ok(None));
+    }
+    let pieces = match pieces(engine, plan, draft) {
+        Ok(pieces) => pieces,
+        Err(reason) => return Ok(Err(format!("{DRAFT}: {reason}"))),
+    };
+    for piece in &pieces {
+        match engine.child_spec(plan, piece).await {
+            Ok(_) => {}
+            Err(error @ (EngineError::Absent(_) | EngineError::Invalid { .. })) => {
+                return Ok(Err(format!("{DRAFT}: subplan {}: {error}", piece.name)));
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    let max_parallel = draft.max_parallel.unwrap_or(engine.settings().subplans.parallel).max(1);
+    let (merge, on_failure) = (draft.merge.unwrap_or_default(), draft.on_failure.unwrap_or_default());
+    Ok(Ok(Some(Fanout { merge, on_failure, max_parallel, pieces, head: None })))
+}
+
+fn pieces(engine: &Engine, plan: &Plan, draft: &StrategyDraft) -> Result<Vec<Piece>, String> {
+    let limits = engine.settings().subplans;
+    let depth = plan.place.as_ref().map_or(0, |place| place.depth) + 1;
+    if depth > limits.depth_max {
+        return Err(FanoutError::TooDeep { depth, max: limits.depth_max }.to_string());
+    }
+    let pieces = draft.subplans.iter().map(|piece| read(piece, plan)).collect::<Result<Vec<_>, _>>()?;
+    let below = plan.place.as_ref().is_some_and(|place| place.lands == Lands::WithParent);
+    if let Some(piece) = pieces.iter().find(|piece| below && piece.project.is_some()) {
+        return Err(format!(
+            "subplan {} names another project, and this plan is a subplan itself: only the plan at the top can have such pieces",
+            piece.name
+        ));
+    }
+    arrange(pieces, limits.width_max).map_err(|error| error.to_string())
+}
+
+fn read(draft: &SubplanDraft, plan: &Plan) -> Result<Piece, String> {
+    let name = |text: &str| text.parse::<Name>().map_err(|error| error.to_string());
+    let task = match (&draft.task, &draft.action) {
+        (Some(task), None) if !task.trim().is_empty() => PieceTask::Words(task.clone()),
+        (None, Some(action)) => {
+            PieceTask::Action { name: action.clone(), arguments: draft.arguments.clone() }
+        }
+        (Some(_) | None, Some(_) | None) => {
+            return Err(format!(
+                "subplan {:?} needs a task in words or an action, and one of them only",
+                draft.name
+            ));
+        }
+    };
+    if draft.max_attempts == Some(0) {
+        return Err(format!("subplan {:?} may be tried 0 times; max_attempts counts the first", draft.name));
+    }
+    let project =
+        draft.project.as_deref().map(name).transpose()?.filter(|project| *project != plan.spec.project);
+    Ok(Piece {
+        name: name(&draft.name)?,
+        task,
+        project,
+        agent: draft.agent.clone(),
+        after: draft.after.iter().map(|after| name(after)).collect::<Result<_, _>>()?,
+        paths: draft.paths.clone(),
+        max_attempts: draft.max_attempts.unwrap_or(1),
+        timeout_s: draft.timeout_s,
+        mends: None,
+        child: None,
+        fate: Fate::Open,
+        favour: None,
+        failures: Vec::new(),
+        forgiven: 0,
+    })
+}

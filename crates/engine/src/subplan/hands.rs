@@ -1,0 +1,140 @@
+//! Driving a tree of plans in the foreground: as many hands as pieces may work at the same time take what is due in the
+//! tree from the outbox, like workers do, until nothing of it goes on by itself.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use drydock_domain::{DecisionId, Effect, Plan, PlanId, Refusal, Seen};
+use drydock_store::{BoxFuture, ClaimOrder};
+use futures_util::future::join_all;
+
+use super::tend::is_tended;
+use crate::clock;
+use crate::engine::Engine;
+use crate::error::EngineError;
+
+/// How many hands a person's process has at the most.
+const HANDS_MAX: usize = 16;
+
+impl Engine {
+    /// Works on the tree of a plan whose subplans are not settled, until they are or a person is needed.
+    pub(crate) async fn drive_tree(&self, plan: &Plan) -> Result<Plan, EngineError> {
+        let parallel = plan.fanout.as_ref().map_or(1, |fanout| fanout.max_parallel as usize);
+        let busy = AtomicUsize::new(0);
+        let hands = (0..parallel.clamp(1, HANDS_MAX)).map(|_| self.hand(plan, &busy));
+        for done in join_all(hands).await {
+            done?;
+        }
+        if self.stopping().is_cancelled() {
+            return Err(EngineError::Interrupted);
+        }
+        let plan = self.plan_stored(&plan.id).await?;
+        match self.asking(plan.id.clone()).await? {
+            Some(decision) if is_tended(&plan) => {
+                let command = "its subplans go on";
+                Err(Refusal::Undecided { command, decision }.into())
+            }
+            Some(_) | None => Ok(plan),
+        }
+    }
+
+    /// Returns the first question of a subplan that a person has to answer.
+    pub(crate) fn asking(&self, plan: PlanId) -> BoxFuture<'_, Result<Option<DecisionId>, EngineError>> {
+        Box::pin(async move {
+            for child in self.store().plan_children(&plan).await? {
+                if let Some(decision) = child.pending_decision() {
+                    return Ok(Some(decision.clone()));
+                }
+                if is_tended(&child)
+                    && let Some(decision) = self.asking(child.id.clone()).await?
+                {
+                    return Ok(Some(decision));
+                }
+            }
+            Ok(None)
+        })
+    }
+
+    async fn hand(&self, plan: &Plan, busy: &AtomicUsize) -> Result<(), EngineError> {
+        let mut watch = self.store().watch();
+        let owner = self.identity().holder("work on subplans").owner;
+        while !self.stopping().is_cancelled() {
+            let order = ClaimOrder {
+                owner: &owner,
+                ttl: self.settings().lock_ttl,
+                root: Some(&plan.root),
+                limits: self.settings().limits,
+            };
+            busy.fetch_add(1, Ordering::SeqCst);
+            let claim = self.store().effect_claim_within(&order).await;
+            let claim = match claim {
+                Ok(claim) => claim,
+                Err(error) => {
+                    busy.fetch_sub(1, Ordering::SeqCst);
+                    return Err(error.into());
+                }
+            };
+            let found = claim.is_some();
+            match claim {
+                // What comes after the subplans is for whoever asked to drive them.
+                Some(claim) if claim.plan == plan.id && claim.effect != Effect::Tend => {
+                    self.store().effect_defer(&claim, Duration::ZERO).await?;
+                    return Ok(());
+                }
+                Some(claim) => self.perform(claim).await,
+                None => {}
+            }
+            let at_work = busy.fetch_sub(1, Ordering::SeqCst) - 1;
+            if found {
+                continue;
+            }
+            if at_work == 0 && !self.goes_on(plan.id.clone()).await? {
+                return Ok(());
+            }
+            self.idle(&mut watch).await;
+        }
+        Ok(())
+    }
+
+    /// Says whether a plan's subplans go on without a person.
+    fn goes_on(&self, plan: PlanId) -> BoxFuture<'_, Result<bool, EngineError>> {
+        Box::pin(async move {
+            let plan = self.plan_stored(&plan).await?;
+            let Some(fanout) = plan.fanout.as_ref().filter(|_| is_tended(&plan)) else { return Ok(false) };
+            if !plan.winding.is_empty() {
+                return Ok(true);
+            }
+            let children = self.children(&plan.id).await?;
+            let seen = children.seen(fanout);
+            let acts = fanout.acts(&seen, clock::now());
+            if !acts.retry.is_empty() || acts.join.is_some() || acts.wake_at.is_some() {
+                return Ok(true);
+            }
+            for index in acts.call {
+                let begins = fanout.pieces[index].mends.is_some()
+                    || self.ground(&plan, fanout, index, &children).await?.is_some();
+                if begins {
+                    return Ok(true);
+                }
+            }
+            let unsettled = fanout.pieces.iter().zip(&seen).filter(|(piece, _)| !piece.is_settled());
+            for (piece, seen) in unsettled {
+                match (seen, children.of(piece)) {
+                    (Seen::Busy, Some(child)) if !is_tended(child) => return Ok(true),
+                    (Seen::Busy, Some(child)) if self.goes_on(child.id.clone()).await? => return Ok(true),
+                    // There is something to record.
+                    (Seen::Unborn | Seen::Landed { .. } | Seen::Cancelled { .. }, _) => return Ok(true),
+                    (
+                        Seen::Busy
+                        | Seen::InLine
+                        | Seen::Asking
+                        | Seen::Failed { .. }
+                        | Seen::Finished { .. },
+                        _,
+                    ) => {}
+                }
+            }
+            Ok(false)
+        })
+    }
+}

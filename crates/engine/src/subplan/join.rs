@@ -1,0 +1,320 @@
+//! Joining: the result of a subplan becomes part of its parent's branch. It is merged in memory, kept by a ref, recorded
+//! on the subplan and then on its parent; a crash in between is taken up by the next look, because the same merge has
+//! the same commit and the subplan says where it went.
+
+use drydock_domain::{
+    Clashing, Command, ErrorClass, Failure, Fanout, Fate, MergeStrategy, News, Piece, Plan, PlanId, Question,
+    Side,
+};
+use drydock_worktree::{
+    CommitId, ConflictFile, ConflictKind, Favour, Join, JoinOrder, RefCreated, RefDeleted, Repository,
+    Signature, TreeId,
+};
+use serde_json::{Value, json};
+
+use super::tend::Children;
+use crate::engine::{Engine, WORKER};
+use crate::error::EngineError;
+use crate::hold::Hold;
+use crate::phase::commit_id;
+use crate::task;
+
+/// What a subplan did: the commits from one to another.
+#[derive(Debug, Clone)]
+struct Work {
+    base: CommitId,
+    head: CommitId,
+    favour: Favour,
+    style: Style,
+    message: String,
+    at_seconds: i64,
+}
+
+/// How the commits of a subplan are put on top of others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Style {
+    /// All as one.
+    Squashed,
+    /// One by one.
+    Replayed,
+}
+
+/// What putting work on top of other work came to.
+enum Put {
+    Clean(CommitId),
+    Conflict { tree: TreeId, files: Vec<ConflictFile> },
+}
+
+impl Engine {
+    /// Joins a finished piece with what has joined before it, or asks about the conflict.
+    pub(super) async fn join_piece(
+        &self,
+        hold: &Hold,
+        plan: &Plan,
+        fanout: &Fanout,
+        index: usize,
+        children: &Children,
+    ) -> Result<(), EngineError> {
+        let piece = &fanout.pieces[index];
+        let Some(child) = children.of(piece) else { return Ok(()) };
+        let onto = commit_id(fanout.head.as_ref().unwrap_or(&plan.base_commit))?;
+        let (work, parent, marks) =
+            (Work::of(plan, fanout, piece, child)?, plan.id.clone(), piece.mends.clone());
+        let (child_id, top) = (child.id.clone(), onto.clone());
+        let project = self.project(plan.spec.project.as_str()).await?;
+        let repository = self.repository(&project).await?;
+        let put = task::blocking(move || -> Result<Result<Put, Vec<String>>, EngineError> {
+            if marks.is_some() {
+                let left = work.marks_left(&repository)?;
+                if !left.is_empty() {
+                    return Ok(Err(left));
+                }
+            }
+            let put = work.put(&repository, &top)?;
+            match &put {
+                Put::Clean(commit) => keep(&repository, &parent, &child_id, commit)?,
+                // What holds the marks must outlive the question about them.
+                Put::Conflict { .. } => {}
+            }
+            Ok(Ok(put))
+        })
+        .await?;
+        let news = match put {
+            Err(left) => unresolved(index, child, &left),
+            Ok(Put::Clean(commit)) => {
+                let joined = Command::Join { commit: commit.to_string() };
+                if !self.issue_child(hold, child, joined).await? {
+                    return Ok(());
+                }
+                News::Joined { piece: index, commit: commit.to_string() }
+            }
+            Ok(Put::Conflict { files, .. }) if fanout.merge == MergeStrategy::FailOnConflict => {
+                conflicting(index, child, &files)
+            }
+            Ok(Put::Conflict { tree, files }) => {
+                let marked = self.marked(plan, child, tree, &onto).await?;
+                let clash = Clashing {
+                    paths: files.iter().map(|file| file.path.clone()).collect(),
+                    files: files.iter().map(told).collect(),
+                    onto: onto.to_string(),
+                    marked: marked.to_string(),
+                };
+                let agent = plan.spec.agents.execute.clone();
+                News::Conflict {
+                    piece: index,
+                    question: Box::new(Question::conflict(fanout, piece, clash, agent)),
+                }
+            }
+        };
+        self.issue(hold, Command::Tend(vec![news]), WORKER).await?;
+        Ok(())
+    }
+
+    /// Returns the commit that a piece begins at: what everything that it waits for has come to. None while that cannot
+    /// be told, because results conflict and are not settled.
+    pub(super) async fn ground(
+        &self,
+        plan: &Plan,
+        fanout: &Fanout,
+        index: usize,
+        children: &Children,
+    ) -> Result<Option<String>, EngineError> {
+        if let Some(project) = &fanout.pieces[index].project {
+            return self.target_tip(&self.project(project.as_str()).await?).await.map(Some);
+        }
+        let before = fanout.predecessors(index);
+        let pieces: Vec<_> =
+            before.iter().map(|at| &fanout.pieces[*at]).filter(|it| it.project.is_none()).collect();
+        if pieces.is_empty() {
+            return Ok(Some(plan.base_commit.clone()));
+        }
+        if pieces.iter().all(|piece| matches!(piece.fate, Fate::Joined { .. })) {
+            return Ok(fanout.head.clone().or_else(|| Some(plan.base_commit.clone())));
+        }
+        // Somebody who comes before them in order is still at work, so they have not joined: put together what there is.
+        let mut works = Vec::new();
+        for piece in pieces {
+            let Some(child) = children.of(piece) else { return Ok(None) };
+            works.push(Work::of(plan, fanout, piece, child)?);
+        }
+        let project = self.project(plan.spec.project.as_str()).await?;
+        let (repository, mut tip) = (self.repository(&project).await?, commit_id(&plan.base_commit)?);
+        task::blocking(move || {
+            for work in works {
+                match work.put(&repository, &tip)? {
+                    Put::Clean(commit) => tip = commit,
+                    Put::Conflict { .. } => return Ok(None),
+                }
+            }
+            Ok(Some(tip.to_string()))
+        })
+        .await
+    }
+
+    /// Keeps a merge with the marks of its conflict, for whoever resolves it.
+    async fn marked(
+        &self,
+        plan: &Plan,
+        child: &Plan,
+        tree: TreeId,
+        onto: &CommitId,
+    ) -> Result<CommitId, EngineError> {
+        let project = self.project(plan.spec.project.as_str()).await?;
+        let (repository, onto) = (self.repository(&project).await?, onto.clone());
+        let text = format!("Conflicts of {}\n\nDrydock-Plan: {}\n", name_of(child), plan.id);
+        let (parent, child_id, at) = (plan.id.clone(), child.id.clone(), seconds(child));
+        task::blocking(move || {
+            let author = Signature { at_seconds: at, ..repository.signature(at) };
+            let commit = repository.commit(&tree, std::slice::from_ref(&onto), &text, &author)?;
+            keep(&repository, &parent, &child_id, &commit)?;
+            Ok(commit)
+        })
+        .await
+    }
+}
+
+impl Work {
+    fn of(plan: &Plan, fanout: &Fanout, piece: &Piece, child: &Plan) -> Result<Work, EngineError> {
+        let favour = match (piece.favour, fanout.merge) {
+            (Some(Side::Parent), _) | (None, MergeStrategy::PreferParent) => Favour::Ours,
+            (Some(Side::Child), _) | (None, MergeStrategy::PreferChild) => Favour::Theirs,
+            (None, MergeStrategy::ThreeWay | MergeStrategy::Sequential | MergeStrategy::FailOnConflict) => {
+                Favour::Neither
+            }
+        };
+        let style = match fanout.merge {
+            MergeStrategy::Sequential => Style::Replayed,
+            MergeStrategy::ThreeWay
+            | MergeStrategy::FailOnConflict
+            | MergeStrategy::PreferParent
+            | MergeStrategy::PreferChild => Style::Squashed,
+        };
+        Ok(Work {
+            base: commit_id(&child.base_commit)?,
+            head: commit_id(child.head_commit.as_ref().unwrap_or(&child.base_commit))?,
+            favour,
+            style,
+            message: message(plan, child),
+            at_seconds: seconds(child),
+        })
+    }
+
+    /// Puts the work on top of a commit. The same work on the same commit is the same commit again.
+    fn put(&self, repository: &Repository, onto: &CommitId) -> Result<Put, EngineError> {
+        let steps = match self.style {
+            Style::Squashed => vec![(self.base.clone(), self.head.clone())],
+            Style::Replayed => repository.line(&self.base, &self.head)?,
+        };
+        let author = Signature { at_seconds: self.at_seconds, ..repository.signature(self.at_seconds) };
+        let mut tip = onto.clone();
+        for (base, theirs) in steps {
+            let order = JoinOrder { base: &base, ours: &tip, theirs: &theirs, favour: self.favour };
+            let tree = match repository.join(&order)? {
+                Join::Clean(tree) => tree,
+                Join::Conflict { tree, files } => return Ok(Put::Conflict { tree, files }),
+            };
+            if tree != repository.tree_of(&tip)? {
+                tip = repository.commit(&tree, std::slice::from_ref(&tip), &self.message, &author)?;
+            }
+        }
+        Ok(Put::Clean(tip))
+    }
+
+    /// Returns the files in which the marks of a conflict were left.
+    fn marks_left(&self, repository: &Repository) -> Result<Vec<String>, EngineError> {
+        let changed = repository.changes(&self.base, &self.head)?;
+        let paths: Vec<_> = changed.into_iter().map(|change| change.path).collect();
+        Ok(repository.unresolved(&repository.tree_of(&self.head)?, &paths)?)
+    }
+}
+
+/// Keeps the commit that a subplan's result became, for as long as its parent needs it.
+fn keep(
+    repository: &Repository,
+    parent: &PlanId,
+    child: &PlanId,
+    commit: &CommitId,
+) -> Result<(), EngineError> {
+    let name = format!("refs/drydock/join/{parent}/{child}");
+    match repository.ref_create(&name, commit)? {
+        RefCreated::Created => return Ok(()),
+        RefCreated::Exists(found) if found == *commit => return Ok(()),
+        // What an earlier look kept is not what it comes to now: a person has said how to settle it.
+        RefCreated::Exists(found) => match repository.ref_delete(&name, &found)? {
+            RefDeleted::Deleted | RefDeleted::Absent => {}
+            RefDeleted::Moved { .. } => return Err(EngineError::LeaseLost { key: parent.to_string() }),
+        },
+    }
+    match repository.ref_create(&name, commit)? {
+        RefCreated::Created => Ok(()),
+        RefCreated::Exists(_) => Err(EngineError::LeaseLost { key: parent.to_string() }),
+    }
+}
+
+/// Lets go of what was kept for joining, once the whole has landed. Should it fail, the refs are in nobody's way.
+pub(crate) async fn forget_joins(repository: &Repository, plan: &PlanId) {
+    let (repository, prefix) = (repository.clone(), format!("refs/drydock/join/{plan}/"));
+    let done = task::blocking(move || -> Result<(), EngineError> {
+        for (name, commit) in repository.refs(&prefix)? {
+            repository.ref_delete(&name, &commit)?;
+        }
+        Ok(())
+    })
+    .await;
+    if let Err(error) = done {
+        tracing::warn!(%plan, %error, "could not remove what was kept for joining");
+    }
+}
+
+fn message(plan: &Plan, child: &Plan) -> String {
+    let task = child.spec.task.trim();
+    let first: String = task.lines().next().unwrap_or_default().chars().take(60).collect();
+    format!("{}: {first}\n\nDrydock-Plan: {}\nDrydock-Subplan: {}\n", name_of(child), plan.id, child.id)
+}
+
+fn name_of(child: &Plan) -> String {
+    child.place.as_ref().map_or_else(|| child.id.to_string(), |place| place.name.to_string())
+}
+
+/// When the subplan's work was complete: a time that stays, so that the merge has the same commit each time.
+fn seconds(child: &Plan) -> i64 {
+    child.phase_completed_at.unwrap_or(child.created_at).as_micros() / 1_000_000
+}
+
+fn conflicting(piece: usize, child: &Plan, files: &[ConflictFile]) -> News {
+    let paths: Vec<_> = files.iter().map(|file| file.path.as_str()).collect();
+    let text = format!("its result conflicts with what has joined, in {}", paths.join(", "));
+    let failure = Failure { class: ErrorClass::SubplanConflict, text };
+    News::Failed { piece, run: child.run.clone(), failure }
+}
+
+fn unresolved(piece: usize, child: &Plan, left: &[String]) -> News {
+    let text = format!("it left the marks of conflicts in {}", left.join(", "));
+    let failure = Failure { class: ErrorClass::SubplanConflict, text };
+    News::Failed { piece, run: child.run.clone(), failure }
+}
+
+/// One file of a conflict, as a person or a program reads it.
+fn told(file: &ConflictFile) -> Value {
+    let hunks: Vec<_> = file
+        .hunks
+        .iter()
+        .map(|hunk| json!({ "line": hunk.line, "parent": hunk.ours, "child": hunk.theirs }))
+        .collect();
+    json!({ "path": file.path, "kind": kind(file), "text": file.message, "hunks": hunks, "left_out": file.left_out })
+}
+
+fn kind(file: &ConflictFile) -> String {
+    match &file.kind {
+        ConflictKind::Content => "content".to_owned(),
+        ConflictKind::Binary => "binary".to_owned(),
+        ConflictKind::ModifyDelete => "modify_delete".to_owned(),
+        ConflictKind::RenameRename => "rename_rename".to_owned(),
+        ConflictKind::RenameDelete => "rename_delete".to_owned(),
+        ConflictKind::AddAdd => "add_add".to_owned(),
+        ConflictKind::Mode => "mode".to_owned(),
+        ConflictKind::DirectoryFile => "directory_file".to_owned(),
+        ConflictKind::Other(words) => words.clone(),
+        _ => "other".to_owned(),
+    }
+}

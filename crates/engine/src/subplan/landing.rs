@@ -1,0 +1,66 @@
+//! Pieces in other projects: they land there under those projects' locks, all of them queued before the first can land,
+//! and their parent lands last. So a crash leaves each of them landed, intended or queued, and recorded as such.
+
+use drydock_domain::{
+    Approval, Command, Complete, ErrorClass, Failure, Fanout, Fate, News, Next, Plan, Progress, Seen, Stage,
+};
+
+use super::tend::Tended;
+use crate::engine::{Engine, WORKER};
+use crate::error::EngineError;
+use crate::hold::Hold;
+use crate::steer::{Authority, Caller};
+
+impl Engine {
+    pub(super) async fn land_ready(
+        &self,
+        hold: &Hold,
+        plan: &Plan,
+        fanout: &Fanout,
+    ) -> Result<Tended, EngineError> {
+        let children = self.children(&plan.id).await?;
+        let seen = children.seen(fanout);
+        let news = fanout.news(&seen);
+        if !news.is_empty() {
+            self.issue(hold, Command::Tend(news), WORKER).await?;
+            return Ok(Tended::Moved);
+        }
+        let mut moved = false;
+        let ready =
+            fanout.pieces.iter().zip(&seen).enumerate().filter(|(_, (piece, _))| piece.fate == Fate::Ready);
+        for (index, (piece, seen)) in ready {
+            let Some(child) = children.of(piece) else { continue };
+            moved |= match (&child.stage, seen) {
+                (Stage::Execute(Progress::Reached(Complete)), _) => match self.let_land(hold, child).await {
+                    // What its own project does not let pass is for a person to say.
+                    Err(EngineError::Refused(refusal)) => {
+                        let text = format!("it may not land: {refusal}");
+                        let failure = Failure { class: ErrorClass::SubplanFailed, text };
+                        let news = News::Failed { piece: index, run: child.run.clone(), failure };
+                        self.issue(hold, Command::Tend(vec![news]), WORKER).await?;
+                        return Ok(Tended::Moved);
+                    }
+                    done => done?,
+                },
+                // It failed before, and a person said to try again.
+                (_, Seen::Failed { .. }) => self.issue_child(hold, child, Command::Retry).await?,
+                (_, _) => false,
+            };
+        }
+        Ok(if moved { Tended::Moved } else { Tended::Rests(None) })
+    }
+
+    /// Queues the landing of a piece in its own project; its parent's approval is the approval.
+    async fn let_land(&self, parent: &Hold, child: &Plan) -> Result<bool, EngineError> {
+        let hold = match parent.child(self, child, "let it land").await {
+            Ok(hold) => hold,
+            Err(EngineError::LockHeld { .. }) => return Ok(false),
+            Err(error) => return Err(error),
+        };
+        let (by, via) = (WORKER.to_owned(), WORKER.to_owned());
+        let caller = Caller { by, via, authority: Authority::Operator, expected: None };
+        let done = self.advance_held(&hold, &child.id, Next::Apply, Approval::Profile, &caller).await;
+        hold.release().await;
+        done.map(|_| true)
+    }
+}

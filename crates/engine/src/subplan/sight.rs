@@ -1,0 +1,189 @@
+//! Seeing a tree of plans: what each subplan is, how far it got, and what it waits for. The words are made from the
+//! stored records, so they cannot disagree with them.
+
+use drydock_domain::{Fanout, Fate, Piece, Plan, Seen, State};
+use drydock_store::BoxFuture;
+
+use super::tend::{Children, is_tended};
+use crate::engine::Engine;
+use crate::error::EngineError;
+
+/// A plan and the subplans below it.
+#[derive(Debug, Clone)]
+pub struct PlanTree {
+    /// The plan.
+    pub plan: Plan,
+    /// What it was cut into, in the order in which the results join; then what earlier strategies had.
+    pub branches: Vec<Branch>,
+}
+
+/// One piece of a plan.
+#[derive(Debug, Clone)]
+pub struct Branch {
+    /// Its name.
+    pub name: String,
+    /// What its parent has recorded of it; `earlier` for one of a strategy that was given up.
+    pub fate: &'static str,
+    /// Which siblings come before it.
+    pub after: Vec<String>,
+    /// Who does it.
+    pub agent: Option<String>,
+    /// What it waits for, in words.
+    pub waits_for: Option<String>,
+    /// Its plan and what is below that; none before it is born.
+    pub tree: Option<PlanTree>,
+}
+
+impl Engine {
+    /// Returns a plan with everything below it.
+    pub fn tree(&self, plan: Plan) -> BoxFuture<'_, Result<PlanTree, EngineError>> {
+        Box::pin(async move {
+            let children = self.children(&plan.id).await?;
+            let mut branches = Vec::new();
+            if let Some(fanout) = &plan.fanout {
+                let seen = children.seen(fanout);
+                for (index, piece) in fanout.pieces.iter().enumerate() {
+                    let child = children.of(piece);
+                    let tree = match child {
+                        Some(child) => Some(self.tree(child.clone()).await?),
+                        None => None,
+                    };
+                    branches.push(Branch {
+                        name: piece.name.to_string(),
+                        fate: piece.fate.name(),
+                        after: piece.after.iter().map(ToString::to_string).collect(),
+                        agent: child
+                            .and_then(|child| child.spec.agents.execute.clone())
+                            .or(piece.agent.clone()),
+                        waits_for: waits_for(fanout, index, &seen, child),
+                        tree,
+                    });
+                }
+            }
+            for child in children.others(plan.fanout.as_ref()) {
+                let name = child.place.as_ref().map_or_else(String::new, |place| place.name.to_string());
+                let agent = child.spec.agents.execute.clone();
+                let tree = Some(self.tree(child.clone()).await?);
+                branches.push(Branch {
+                    name,
+                    fate: "earlier",
+                    after: Vec::new(),
+                    agent,
+                    waits_for: None,
+                    tree,
+                });
+            }
+            Ok(PlanTree { plan, branches })
+        })
+    }
+
+    /// Says what a plan with subplans, or one of them, waits for; a sentence each.
+    pub(crate) fn why_waiting(&self, plan: Plan) -> BoxFuture<'_, Result<Vec<String>, EngineError>> {
+        Box::pin(async move {
+            let mut sentences = Vec::new();
+            if let (Some(fanout), State::Queued | State::Waiting) = (&plan.fanout, plan.stage.state()) {
+                let children = self.children(&plan.id).await?;
+                let seen = children.seen(fanout);
+                let unsettled = fanout.pieces.iter().enumerate().filter(|(_, piece)| !piece.is_settled());
+                for (index, piece) in unsettled.take(SENTENCES_MAX) {
+                    let child = children.of(piece);
+                    let id = child.map_or_else(String::new, |child| format!(" ({})", child.id));
+                    let state = match waits_for(fanout, index, &seen, child) {
+                        Some(what) => format!("waits for {what}"),
+                        None => child.map_or_else(
+                            || "is not made yet".to_owned(),
+                            |child| format!("is {}/{}", child.stage.phase(), child.stage.state()),
+                        ),
+                    };
+                    sentences.push(format!("subplan {}{id} {state}", piece.name));
+                    // The chain is followed down to what holds it.
+                    if let Some(child) = child.filter(|child| is_tended(child)) {
+                        sentences.extend(
+                            self.why_waiting(child.clone())
+                                .await?
+                                .into_iter()
+                                .filter(|line| line.starts_with("subplan")),
+                        );
+                    }
+                }
+            }
+            if let (Some(parent), Some(place)) = (&plan.parent, &plan.place) {
+                let parent = self.plan_stored(parent).await?;
+                let fanout = parent.fanout.as_ref();
+                let index = fanout.and_then(|fanout| fanout.position(&place.name));
+                if let (Some(fanout), Some(index)) = (fanout, index) {
+                    let seen = self.children(&parent.id).await?.seen(fanout);
+                    if let Some(what) = waits_for(fanout, index, &seen, Some(&plan)) {
+                        sentences.push(format!(
+                            "as the subplan {} of {} it waits for {what}",
+                            place.name, parent.id
+                        ));
+                    }
+                }
+            }
+            Ok(sentences)
+        })
+    }
+}
+
+/// How many subplans an explanation names.
+const SENTENCES_MAX: usize = 10;
+
+impl Children {
+    /// Returns the subplans that no piece of these names.
+    fn others(&self, fanout: Option<&Fanout>) -> Vec<&Plan> {
+        let named = |child: &Plan| {
+            let ids =
+                fanout.into_iter().flat_map(|fanout| &fanout.pieces).filter_map(|piece| piece.child.as_ref());
+            ids.into_iter().any(|id| *id == child.id)
+        };
+        self.all().filter(|child| !named(child)).collect()
+    }
+}
+
+/// Says what a piece waits for; nothing when it is at work or settled.
+fn waits_for(fanout: &Fanout, index: usize, seen: &[Seen], child: Option<&Plan>) -> Option<String> {
+    let piece = &fanout.pieces[index];
+    match (&piece.fate, &seen[index]) {
+        (Fate::Open, Seen::Unborn) => Some("its parent to begin".to_owned()),
+        (Fate::Open, Seen::InLine) => Some(in_line(fanout, piece, seen)),
+        (Fate::Open, Seen::Asking) => {
+            let decision = child.and_then(Plan::pending_decision);
+            Some(decision.map_or_else(|| "a person".to_owned(), |id| format!("a person to answer {id}")))
+        }
+        (Fate::Open, Seen::Failed { .. }) => {
+            Some(format!("another attempt ({} of {} failed)", piece.attempts(), piece.max_attempts))
+        }
+        (Fate::Open, Seen::Finished { .. }) => {
+            let before = fanout.pieces[..index].iter().filter(|piece| piece.fate == Fate::Open);
+            let names: Vec<_> = before.map(|piece| piece.name.as_str()).collect();
+            Some(if names.is_empty() {
+                "joining".to_owned()
+            } else {
+                format!("{} to join first", names.join(", "))
+            })
+        }
+        (Fate::Ready, _) => Some("its parent to land".to_owned()),
+        (Fate::Handed { to }, _) => Some(format!("{to} to resolve its conflict")),
+        (Fate::Open, Seen::Busy | Seen::Landed { .. } | Seen::Cancelled { .. })
+        | (Fate::Joined { .. } | Fate::Failed | Fate::Cancelled { .. } | Fate::Dropped, _) => None,
+    }
+}
+
+fn in_line(fanout: &Fanout, piece: &Piece, seen: &[Seen]) -> String {
+    let unfinished = |name: &&drydock_domain::Name| {
+        fanout.position(name).is_some_and(|at| {
+            let done = matches!(fanout.pieces[at].fate, Fate::Joined { .. } | Fate::Ready);
+            !done && !matches!(seen[at], Seen::Finished { .. })
+        })
+    };
+    let names: Vec<_> = piece.after.iter().filter(unfinished).map(|name| name.as_str()).collect();
+    if names.is_empty() {
+        format!(
+            "a free place among {} at a time, or for a sibling that touches the same paths",
+            fanout.max_parallel
+        )
+    } else {
+        names.join(", ")
+    }
+}

@@ -1,0 +1,86 @@
+//! Winding up: subplans that nothing needs any more are ended, down the tree, however often it is interrupted.
+
+use drydock_domain::{Command, Plan, PlanId};
+use drydock_store::{Request, RequestKind};
+
+use super::tend::Tended;
+use crate::engine::{Engine, WORKER};
+use crate::error::EngineError;
+use crate::hold::Hold;
+
+const REASON: &str = "the plan above it no longer needs it";
+
+impl Engine {
+    /// Ends the subplans that are to be ended; those that another process runs are asked to stop.
+    pub(super) async fn wind(&self, hold: &Hold, plan: &Plan) -> Result<Tended, EngineError> {
+        let (mut ended, mut moved) = (Vec::new(), false);
+        for id in &plan.winding {
+            let child = match self.store().plan_fetch(id).await? {
+                Some(child) if !child.stage.is_terminal() => child,
+                Some(_) | None => {
+                    ended.push(id.clone());
+                    continue;
+                }
+            };
+            if self.end_child(hold, &child).await? {
+                ended.push(id.clone());
+                moved = true;
+            }
+        }
+        if !ended.is_empty() {
+            self.issue(hold, Command::WoundUp(ended), WORKER).await?;
+            moved = true;
+        }
+        Ok(if moved { Tended::Moved } else { Tended::Rests(None) })
+    }
+
+    async fn end_child(&self, parent: &Hold, child: &Plan) -> Result<bool, EngineError> {
+        let hold = match parent.child(self, child, "end it").await {
+            Ok(hold) => hold,
+            Err(EngineError::LockHeld { .. }) => {
+                self.ask_to_stop(&child.id).await?;
+                return Ok(false);
+            }
+            Err(error) => return Err(error),
+        };
+        let done = self.cancel_held(&hold, &child.id, REASON).await;
+        hold.release().await;
+        match done {
+            Ok(_) => Ok(true),
+            // It landed while it was to be ended: that is an end too.
+            Err(EngineError::Refused(_)) => Ok(self.plan_stored(&child.id).await?.stage.is_terminal()),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn ask_to_stop(&self, child: &PlanId) -> Result<(), EngineError> {
+        if self.store().request_fetch(child).await?.is_none() {
+            let request =
+                Request { kind: RequestKind::Cancel, reason: REASON.to_owned(), by: WORKER.to_owned() };
+            self.store().request_put(child, &request).await?;
+        }
+        Ok(())
+    }
+
+    /// Ends everything below a plan as far as it can be done here and now; what others run ends when they do.
+    pub(crate) fn wind_down(&self, plan: PlanId) -> std::pin::Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        Box::pin(async move {
+            let below = match self.store().plan_children(&plan).await {
+                Ok(below) => below,
+                Err(error) => {
+                    tracing::warn!(%plan, %error, "could not look for subplans; a worker ends them");
+                    return;
+                }
+            };
+            if below.is_empty() {
+                return;
+            }
+            if let Err(error) = self.tend(&plan).await {
+                tracing::info!(%plan, %error, "subplans are not ended yet; a worker does it");
+            }
+            for child in below {
+                self.wind_down(child.id).await;
+            }
+        })
+    }
+}
