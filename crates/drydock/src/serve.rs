@@ -3,32 +3,26 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::pin::pin;
 use std::time::Duration;
 
 use drydock_api::{Code, Problem};
 use drydock_domain::{Role, TokenState};
-use drydock_engine::Engine;
+use drydock_engine::{Engine, EngineError};
 use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
 
 use crate::cli::Interrupts;
 use crate::config::{Config, Server, StorePlace, Tokens};
-use crate::embedded;
-use crate::http::{Hosts, Patient, authenticated, guarded, problem, router};
+use crate::http::{Bounds, Cookie, Hosts, Reach, Served, Terms, Tls, Wire, link_path, listen, problem};
+use crate::{embedded, local_token};
 
 /// How long requests that are being answered may take after the word to stop.
 const GRACE: Duration = Duration::from_secs(10);
-/// How long a reader may leave what it asked for unread before it is disconnected.
-const PATIENCE: Duration = Duration::from_secs(20);
 
-/// How long others may take.
-#[derive(Debug, Clone, Copy)]
-struct Limits {
-    grace: Duration,
-    patience: Duration,
-}
-
-const LIMITS: Limits = Limits { grace: GRACE, patience: PATIENCE };
+/// Where a server listens unless it is told.
+pub(crate) const AT_DEFAULT: &str = "http://127.0.0.1:7717";
 
 /// How a server is asked for.
 #[derive(Debug)]
@@ -39,13 +33,32 @@ pub(crate) struct Wish<'a> {
     pub(crate) workers: usize,
     /// Whether requests shall need a token, whatever the configuration says.
     pub(crate) tokens: Option<Tokens>,
+    /// A certificate and its key, whatever the configuration says.
+    pub(crate) tls: Option<(PathBuf, PathBuf)>,
+    /// Whether a link shall be made that signs a browser in.
+    pub(crate) link: Link,
 }
 
-/// What a server asks of those who ask it.
-#[derive(Debug, Clone)]
-struct Terms {
-    tokens: Tokens,
-    hosts: Hosts,
+/// Whether a link is made when a server begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Link {
+    /// It is, where the browser can be on this machine and needs to be signed in.
+    Wanted,
+    /// It is not.
+    Unasked,
+}
+
+/// What a server says when it begins.
+#[derive(Debug)]
+pub(crate) struct Began {
+    /// Its address.
+    pub(crate) at: String,
+    /// Whether requests need a token.
+    pub(crate) tokens: Tokens,
+    /// Whether others can reach it and listen to what is said.
+    pub(crate) is_open_to_listeners: bool,
+    /// What signs a browser in.
+    pub(crate) link: Option<String>,
 }
 
 /// Serves the HTTP interface and works until told to stop.
@@ -53,10 +66,11 @@ pub(crate) async fn serve(
     place: &StorePlace,
     config: Config,
     wish: Wish<'_>,
-    say: impl Fn(&str, Tokens),
+    say: impl Fn(&Began),
 ) -> Result<(), Box<Problem>> {
     let address = address(wish.listen)?;
-    let terms = terms(address, wish.tokens, config.server.clone());
+    let (tokens, hosts) = terms(address, wish.tokens, config.server.clone());
+    let tls = tls(wish.tls, &config.server)?;
     let interrupts = Interrupts::listen()?;
     let engine = embedded::engine(place, config).await?;
     if !address.ip().is_loopback() {
@@ -67,14 +81,21 @@ pub(crate) async fn serve(
         Box::new(Problem::new(Code::Usage, text).hint("name another address with --listen"))
     })?;
     let bound = listener.local_addr().unwrap_or(address);
+    let wire = if tls.is_some() { Wire::Tls } else { Wire::Plain };
+    let reach = if address.ip().is_loopback() { Reach::ThisMachine } else { Reach::Others };
+    let terms = Terms { tokens, hosts, cookie: Cookie::of(bound.port(), wire), reach };
     begin_hooks(&engine).await?;
-    say(&format!("http://{bound}"), terms.tokens);
+    say(&begin(&engine, bound, wire, tokens, wish.link).await?);
+    let drained = CancellationToken::new();
     let work = async {
-        let (served, (), ()) = tokio::join!(
-            answer(listener, &engine, terms, LIMITS),
-            engine.work(wish.workers),
-            engine.deliver(engine.stopping())
-        );
+        let working = async {
+            tokio::join!(engine.work(wish.workers), engine.deliver(engine.stopping()));
+            // Until then it is told to whoever asks that we are stopping.
+            engine.stopping().cancelled().await;
+            drained.cancel();
+        };
+        let door = Door { listener, tls, bounds: Bounds::of_this_machine(), grace: GRACE };
+        let (served, ()) = tokio::join!(answer(door, &engine, terms, &drained), working);
         release(&engine).await?;
         served.map_err(|error| {
             let text = format!("could not go on serving: {error}");
@@ -82,6 +103,48 @@ pub(crate) async fn serve(
         })
     };
     until_told(&engine, interrupts, work).await
+}
+
+/// Reads the certificate that is asked for or configured.
+fn tls(wish: Option<(PathBuf, PathBuf)>, config: &Server) -> Result<Option<Tls>, Box<Problem>> {
+    match wish.or_else(|| config.tls_cert.clone().zip(config.tls_key.clone())) {
+        Some((certificate, key)) => Tls::from_files(&certificate, &key).map(Some),
+        None if config.tls_cert.is_some() != config.tls_key.is_some() => {
+            let text = "[server] names a certificate or a key, and TLS needs both";
+            Err(Box::new(Problem::new(Code::ConfigInvalid, text).hint("set both tls_cert and tls_key")))
+        }
+        None => Ok(None),
+    }
+}
+
+/// Lets whoever serves in by themselves: their command line by a token of its own, and their browser by a link. A
+/// server for others has people with tokens, who make links for whom they like.
+async fn begin(
+    engine: &Engine,
+    at: SocketAddr,
+    wire: Wire,
+    tokens: Tokens,
+    link: Link,
+) -> Result<Began, Box<Problem>> {
+    let refused = |error: EngineError| Box::new(problem(&error));
+    let (bare, is_open_to_listeners) = match wire {
+        Wire::Plain => (format!("http://{at}"), !at.ip().is_loopback()),
+        Wire::Tls => (format!("https://{at}"), false),
+    };
+    let link = match (at.ip().is_loopback(), tokens, link) {
+        (true, Tokens::Required, link) => {
+            local_token::keep(engine, at).await?;
+            match link {
+                Link::Wanted => {
+                    let (_, secret) = engine.link_create(&embedded::person()).await.map_err(refused)?;
+                    Some(format!("{bare}{}", link_path(&secret)))
+                }
+                Link::Unasked => None,
+            }
+        }
+        (true, Tokens::Optional, _) | (false, _, _) => None,
+    };
+    Ok(Began { at: bare, tokens, is_open_to_listeners, link })
 }
 
 /// Works until told to stop.
@@ -96,19 +159,26 @@ pub(crate) async fn work(place: &StorePlace, config: Config, workers: usize) -> 
     until_told(&engine, interrupts, work).await
 }
 
-/// Answers requests until the engine stops, and those under way for the grace longer: a client that never finishes its
-/// request must not hold the process.
-async fn answer(listener: TcpListener, engine: &Engine, terms: Terms, limits: Limits) -> io::Result<()> {
-    let stopping = engine.stopping().clone();
-    let router = authenticated(router(engine.clone(), "http", "http"), engine.clone(), terms.tokens);
-    let served = axum::serve(Patient::new(listener, limits.patience), guarded(router, terms.hosts))
-        .with_graceful_shutdown(async move { stopping.cancelled().await });
+/// Where requests come in, and how long they may take when no more should.
+struct Door {
+    listener: TcpListener,
+    tls: Option<Tls>,
+    bounds: Bounds,
+    grace: Duration,
+}
+
+/// Answers requests until what runs has been handed back, and those under way for the grace longer: a client that never
+/// finishes its request must not hold the process.
+async fn answer(door: Door, engine: &Engine, terms: Terms, drained: &CancellationToken) -> io::Result<()> {
+    let everything = Served::new(engine, terms);
+    let listening = listen(door.listener, door.tls, everything.router.clone(), door.bounds, drained);
+    let served = async { tokio::join!(listening, everything.mind()).0 };
     let overdue = async {
-        engine.stopping().cancelled().await;
-        tokio::time::sleep(limits.grace).await;
+        drained.cancelled().await;
+        tokio::time::sleep(door.grace).await;
     };
     let served = tokio::select! {
-        served = served.into_future() => served,
+        served = served => served,
         () = overdue => Ok(()),
     };
     // Workers without a server would look like a server that does not answer.
@@ -148,13 +218,11 @@ fn address(listen: &str) -> Result<SocketAddr, Box<Problem>> {
 
 /// Whoever can be reached by others asks everybody for a token. Names count only where tokens do: a request without one
 /// is trusted for coming from this machine, and its name is what tells that.
-fn terms(address: SocketAddr, wish: Option<Tokens>, config: Server) -> Terms {
+fn terms(address: SocketAddr, wish: Option<Tokens>, config: Server) -> (Tokens, Hosts) {
     match (address.ip().is_loopback(), wish.or(config.tokens)) {
-        (true, None | Some(Tokens::Optional)) => Terms { tokens: Tokens::Optional, hosts: Hosts::Loopback },
-        (true, Some(Tokens::Required)) => {
-            Terms { tokens: Tokens::Required, hosts: Hosts::Named(config.hosts) }
-        }
-        (false, _) => Terms { tokens: Tokens::Required, hosts: Hosts::Addresses(config.hosts) },
+        (true, Some(Tokens::Optional)) => (Tokens::Optional, Hosts::Loopback),
+        (true, None | Some(Tokens::Required)) => (Tokens::Required, Hosts::Named(config.hosts)),
+        (false, _) => (Tokens::Required, Hosts::Addresses(config.hosts)),
     }
 }
 
@@ -185,6 +253,7 @@ mod tests {
         let engine = embedded::engine(&place, Config::default()).await.unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let mut client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let drained = CancellationToken::new();
         let half = "POST /api/v1/gc HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
                     Content-Length: 99\r\nExpect: 100-continue\r\n\r\n{";
         let asked = async {
@@ -194,10 +263,13 @@ mod tests {
             client.read_exact(&mut begun).await.unwrap();
             assert_eq!(&begun, b"HTTP/1.1 100");
             engine.stopping().cancel();
+            drained.cancel();
         };
-        let limits = Limits { grace: Duration::from_millis(1), ..LIMITS };
-        let terms = Terms { tokens: Tokens::Optional, hosts: Hosts::Loopback };
-        let both = async { tokio::join!(answer(listener, &engine, terms, limits), asked).0 };
+        let door =
+            Door { listener, tls: None, bounds: Bounds::of_this_machine(), grace: Duration::from_millis(1) };
+        let (cookie, reach) = (Cookie::of(0, Wire::Plain), Reach::ThisMachine);
+        let terms = Terms { tokens: Tokens::Optional, hosts: Hosts::Loopback, cookie, reach };
+        let both = async { tokio::join!(answer(door, &engine, terms, &drained), asked).0 };
         tokio::time::timeout(LIMIT, both).await.expect("it stops").unwrap();
     }
 
@@ -205,12 +277,14 @@ mod tests {
     #[test]
     fn only_on_loopback_a_token_is_a_choice() {
         let tokens = |listen: &str, wish, configured| {
-            let config = Server { tokens: configured, hosts: Vec::new() };
-            terms(address(listen).unwrap(), wish, config).tokens
+            let config = Server { tokens: configured, ..Server::default() };
+            terms(address(listen).unwrap(), wish, config).0
         };
         let (optional, required) = (Some(Tokens::Optional), Some(Tokens::Required));
         for listen in ["127.0.0.1:0", "127.9.9.9:1", "[::1]:7717"] {
-            assert_eq!(tokens(listen, None, None), Tokens::Optional, "{listen}");
+            assert_eq!(tokens(listen, None, None), Tokens::Required, "{listen}");
+            assert_eq!(tokens(listen, optional, None), Tokens::Optional, "{listen}");
+            assert_eq!(tokens(listen, None, optional), Tokens::Optional, "{listen}");
             assert_eq!(tokens(listen, required, None), Tokens::Required, "{listen}");
             assert_eq!(tokens(listen, None, required), Tokens::Required, "{listen}");
             assert_eq!(tokens(listen, optional, required), Tokens::Optional, "{listen}");

@@ -1,57 +1,87 @@
-//! Who asks over TCP: a bearer token says it, and the table of rights says what they may. Without a token a request
-//! counts as that of the person at this machine, where that is allowed; a token that does not count never does. The
-//! secret is looked at here and goes no further: not into a log, an error or an answer.
+//! Who asks over TCP: a bearer token says it, or the cookie of a browser that was signed in, and the table of rights says
+//! what they may. Without a token a request counts as that of the person at this machine, where that is allowed; a token
+//! that does not count never does. The secret is looked at here and goes no further: not into a log, an error or an
+//! answer. A browser shows its cookie to us whichever page asks it to, so what changes something must come from a page
+//! of ours: its `Origin` says so, and a header that other pages cannot send.
 
 use axum::RequestExt;
 use axum::Router;
 use axum::extract::{MatchedPath, RawPathParams, Request, State};
-use axum::http::HeaderMap;
-use axum::http::header::AUTHORIZATION;
+use axum::http::header::{ACCEPT, AUTHORIZATION, COOKIE, ORIGIN};
+use axum::http::{HeaderMap, HeaderName, Method};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use drydock_api::Code;
-use drydock_domain::Token;
+use drydock_domain::{Token, TokenKind};
 use drydock_engine::{Engine, Recognised};
 
+use super::cookie::Cookie;
 use super::extract::{Refused, refused};
-use super::rights::{may, refusal, right};
-use super::router::ROOT;
+use super::rights::{Right, may, refusal, right};
+use super::served::Reach;
+use super::streams::{Readers, Streams};
 use crate::config::Tokens;
+use crate::page::sign_in;
+
+/// What a page of ours sends with what changes something, beside its cookie.
+const PAGE: HeaderName = HeaderName::from_static("x-drydock-page");
 
 /// The door that requests over TCP come through.
 #[derive(Clone)]
-struct Door {
-    engine: Engine,
-    tokens: Tokens,
+pub(super) struct Door {
+    pub(super) engine: Engine,
+    pub(super) tokens: Tokens,
+    pub(super) cookie: Cookie,
+    pub(super) streams: Streams,
+    pub(super) readers: Readers,
+    pub(super) reach: Reach,
 }
 
-/// Returns the router behind the door. Requests that need no token at all belong outside of it.
-pub(crate) fn authenticated(router: Router, engine: Engine, tokens: Tokens) -> Router {
-    router.layer(from_fn_with_state(Door { engine, tokens }, enter))
+/// Returns the router behind the door.
+pub(super) fn authenticated(router: Router, door: Door) -> Router {
+    router.layer(from_fn_with_state(door, enter))
 }
 
 async fn enter(State(door): State<Door>, request: Request, next: Next) -> Response {
+    let looks_for_a_page = is_for_people(&request);
     match door.admitted(request).await {
-        Ok(request) => next.run(request).await,
+        Ok(request) => {
+            let token = request.extensions().get::<Token>().map(|token| token.id.clone());
+            let response = door.readers.counted(next.run(request).await);
+            match token {
+                Some(token) => door.streams.bound(&token, response),
+                None => response,
+            }
+        }
         Err(refused) => {
             // Without the address, in which somebody may have put what belongs in a header.
             tracing::info!(code = %refused.0.code, reason = %refused.0, "refused at the door");
-            refused.into_response()
+            match refused.0.code {
+                Code::Unauthorized if looks_for_a_page => {
+                    sign_in("You are not signed in here, or your sign-in has run out.")
+                }
+                _ => refused.into_response(),
+            }
         }
     }
+}
+
+/// Says whether a person's browser asks for something to show.
+fn is_for_people(request: &Request) -> bool {
+    let accepted = request.headers().get(ACCEPT).and_then(|accept| accept.to_str().ok());
+    request.method() == Method::GET && accepted.is_some_and(|accepted| accepted.contains("text/html"))
 }
 
 impl Door {
     /// Lets a request pass, with its token beside it for whoever records what is done.
     async fn admitted(&self, mut request: Request) -> Result<Request, Refused> {
-        let token = match (bearer(request.headers())?, self.tokens) {
-            (None, Tokens::Optional) => return Ok(request),
-            (None, Tokens::Required) => return Err(unauthorized("no token came with the request")),
-            (Some(text), _) => self.recognised(text).await?,
-        };
-        let route =
-            request.extensions().get::<MatchedPath>().and_then(|path| path.as_str().strip_prefix(ROOT));
-        let right = route.and_then(|route| right(request.method(), route));
+        let route = request.extensions().get::<MatchedPath>();
+        let right = route.and_then(|route| right(request.method(), route.as_str()));
+        match (right, self.reach) {
+            (Some(Right::Enter), _) | (Some(Right::Measure), Reach::ThisMachine) => return Ok(request),
+            (Some(_) | None, _) => {}
+        }
+        let Some(token) = self.token(request.method(), request.headers()).await? else { return Ok(request) };
         let named = request.extract_parts::<RawPathParams>().await.ok();
         let plan = named.as_ref().and_then(|named| named.iter().find(|(name, _)| *name == "id"));
         if !may(&token.role, right, plan.map(|(_, plan)| plan)) {
@@ -63,13 +93,33 @@ impl Door {
             );
             return Err(refused(Code::Forbidden, text, "ask a person, or use a token of another role"));
         }
-        request.headers_mut().remove(AUTHORIZATION);
+        for secret in [AUTHORIZATION, COOKIE] {
+            request.headers_mut().remove(secret);
+        }
         request.extensions_mut().insert(token);
         Ok(request)
     }
 
-    async fn recognised(&self, text: &str) -> Result<Token, Refused> {
-        match self.engine.token_recognise(text).await? {
+    /// Finds out whose request it is; nobody's where that is allowed.
+    async fn token(&self, method: &Method, headers: &HeaderMap) -> Result<Option<Token>, Refused> {
+        if let Some(text) = bearer(headers)? {
+            return self.recognised(text, TokenKind::Bearer).await.map(Some);
+        }
+        let session = match self.cookie.shown(headers) {
+            Some(text) => Some(self.recognised(text, TokenKind::Session).await),
+            None => None,
+        };
+        match (session, self.tokens) {
+            (Some(Ok(token)), _) => from_our_page(method, headers).map(|()| Some(token)),
+            // A browser goes on showing a cookie whose time is over; where none is needed, it asks like any other.
+            (Some(Err(_)) | None, Tokens::Optional) => Ok(None),
+            (Some(Err(refused)), Tokens::Required) => Err(refused),
+            (None, Tokens::Required) => Err(unauthorized("no token came with the request")),
+        }
+    }
+
+    async fn recognised(&self, text: &str, shown: TokenKind) -> Result<Token, Refused> {
+        match self.engine.token_recognise(text, shown).await? {
             Recognised::Bearer(token) => Ok(token),
             Recognised::Expired => Err(unauthorized("the token has expired")),
             Recognised::Revoked => Err(unauthorized("the token was revoked")),
@@ -77,6 +127,16 @@ impl Door {
             Recognised::Unknown => Err(unauthorized("the token is not known here")),
         }
     }
+}
+
+/// Refuses to change anything for a browser unless a page of ours asks. The guard has compared the `Origin` with us.
+fn from_our_page(method: &Method, headers: &HeaderMap) -> Result<(), Refused> {
+    let looks = matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS);
+    if looks || (headers.contains_key(ORIGIN) && headers.contains_key(PAGE)) {
+        return Ok(());
+    }
+    let hint = "send the page's Origin and X-Drydock-Page: 1 with the cookie, or a bearer token";
+    Err(refused(Code::Forbidden, "the request does not come from a page of this server", hint))
 }
 
 /// Reads the one token of a request.
@@ -93,7 +153,7 @@ fn bearer(headers: &HeaderMap) -> Result<Option<&str>, Refused> {
 }
 
 fn unauthorized(text: &str) -> Refused {
-    let hint = "send `Authorization: Bearer TOKEN`, or set DRYDOCK_TOKEN; `drydock token create` makes one";
+    let hint = "send `Authorization: Bearer TOKEN`, or set DRYDOCK_TOKEN; `drydock token create` makes one, and `drydock token link` signs a browser in";
     refused(Code::Unauthorized, text, hint)
 }
 
@@ -101,10 +161,11 @@ fn unauthorized(text: &str) -> Refused {
 mod tests {
     use super::*;
     use crate::config::{Config, StorePlace};
+    use crate::http::cookie::Wire;
     use crate::http::rights::tests::routes;
     use crate::http::router;
+    use crate::http::router::ROOT;
     use axum::body::Body;
-    use axum::http::Method;
     use drydock_domain::Role;
     use drydock_engine::{NewRole, NewToken};
     use tower::ServiceExt;
@@ -113,8 +174,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let place = StorePlace::Default(folder.path().join("drydock.db"));
         let engine = crate::embedded::engine(&place, Config::default()).await.unwrap();
-        let router = authenticated(router(engine.clone(), "http", "http"), engine.clone(), tokens);
-        (folder, engine, router)
+        let (cookie, streams) = (Cookie::of(1, Wire::Plain), Streams::default());
+        let (readers, reach) = (Readers::default(), Reach::Others);
+        let door = Door { engine: engine.clone(), tokens, cookie, streams, readers, reach };
+        (folder, engine.clone(), authenticated(router(engine, "http", "http"), door))
     }
 
     async fn token(engine: &Engine, name: &str, role: NewRole) -> String {
@@ -142,16 +205,15 @@ mod tests {
             for (method, path) in routes() {
                 let at = path.replace(['{', '}'], "");
                 let seen = status(&router, method, &at, &[&format!("Bearer {secret}")]).await;
-                let allowed = may(&role, right(method, path), None);
+                let allowed = may(&role, right(method, &format!("{ROOT}{path}")), None);
                 assert_eq!(seen != 403, allowed, "{} {method} {at}: {seen}", role.name());
             }
         }
         for (method, path) in routes() {
-            assert_eq!(
-                status(&router, method, &path.replace(['{', '}'], ""), &[]).await,
-                401,
-                "{method} {path}"
-            );
+            let open = right(method, &format!("{ROOT}{path}")) == Some(Right::Enter);
+            let seen = status(&router, method, &path.replace(['{', '}'], ""), &[]).await;
+            assert_eq!(seen == 401, !open, "{method} {path}: {seen}");
+            assert!(!open || path == "/openapi.json", "{path} is for anybody");
         }
     }
 

@@ -27,18 +27,39 @@ pub(super) async fn list(
     let interest = interest(&shared, query.plan.as_deref(), query.kind.as_deref()).await?;
     let after = query.after.unwrap_or(0);
     if stream::is_wanted(&headers) {
-        if query.limit.is_some() || query.wait_ms.is_some() {
-            let text = "a stream ends when its reader wishes, so it has neither limit nor wait_ms";
+        if query.limit.is_some() || query.wait_ms.is_some() || query.newest.is_some() {
+            let text = "a stream ends when its reader wishes, so it has no limit, wait_ms or newest";
             return Err(invalid(text, "leave them out, or ask for application/json"));
         }
         let after = stream::last_seen(&headers)?.unwrap_or(after);
         return Ok(stream::answer(&shared, after, interest));
+    }
+    if let Some(newest) = query.newest {
+        return newest_of(&shared, &query, &interest, newest).await.map(IntoResponse::into_response);
     }
     let limit = limit(query.limit, LIMIT_DEFAULT, LIMIT_MAX)?;
     let wait = Duration::from_millis(query.wait_ms.unwrap_or(0).min(WAIT_MAX_MS));
     let page = shared.engine.events_page(after, &interest, i64::from(limit), wait).await?;
     let events = page.events.into_iter().map(view::event).collect();
     Ok(Sent(api::Events { events, next: page.next }).into_response())
+}
+
+/// Answers with the newest events of a plan, oldest first.
+async fn newest_of(
+    shared: &Shared,
+    query: &api::EventQuery,
+    interest: &Interest,
+    newest: u32,
+) -> Answer<api::Events> {
+    let alone = query.limit.is_none() && query.wait_ms.is_none() && query.after.is_none();
+    let (Some(plan), None, true) = (&interest.plan, &interest.kinds, alone) else {
+        let text = "`newest` goes with `plan` and with nothing else";
+        return Err(invalid(text, "name a plan and leave out `after`, `kind`, `limit` and `wait_ms`"));
+    };
+    let count = limit(Some(newest), LIMIT_DEFAULT, LIMIT_MAX)?;
+    let mut events = shared.engine.store().event_recent(plan, i64::from(count)).await?;
+    events.reverse();
+    Ok(Sent(api::Events { events: events.into_iter().map(view::event).collect(), next: None }))
 }
 
 /// Reads which events are meant.
@@ -57,9 +78,15 @@ pub(super) async fn last(
     State(shared): State<Shared>,
     Query(query): Query<api::LastEventQuery>,
 ) -> Answer<api::LastEvent> {
-    let plan = shared.engine.plan(&query.plan).await?;
-    let newest = shared.engine.store().event_recent(&plan.id, 1).await?;
-    Ok(Sent(api::LastEvent { last: newest.first().map_or(0, |event| event.seq) }))
+    let store = shared.engine.store();
+    let last = match query.plan {
+        Some(given) => {
+            let plan = shared.engine.plan(&given).await?;
+            store.event_recent(&plan.id, 1).await?.first().map_or(0, |event| event.seq)
+        }
+        None => store.event_newest().await?,
+    };
+    Ok(Sent(api::LastEvent { last }))
 }
 
 pub(super) async fn changesets(

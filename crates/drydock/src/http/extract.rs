@@ -1,5 +1,7 @@
 //! Reading requests and writing answers: bodies and queries that cannot be read become problems, not bare texts.
 
+use std::time::Duration;
+
 use axum::body::Bytes;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{FromRequest, FromRequestParts, Request};
@@ -10,11 +12,15 @@ use axum::response::{IntoResponse, Response};
 use drydock_api::{Code, Problem};
 use drydock_domain::Token;
 use drydock_engine::{Caller, EngineError};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::problem::problem;
-use super::router::Shared;
+use super::router::{BODY_MAX, Shared};
+
+/// How long the body of a request may take to come.
+const BODY_TIME: Duration = Duration::from_secs(30);
 
 /// A request that was not carried out.
 pub(super) struct Refused(pub(super) Box<Problem>);
@@ -76,12 +82,9 @@ fn json(value: &impl Serialize) -> Vec<u8> {
 impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
     type Rejection = Refused;
 
-    async fn from_request(request: Request, state: &S) -> Result<Self, Refused> {
+    async fn from_request(request: Request, _: &S) -> Result<Self, Refused> {
         let typed = is_json(request.headers());
-        let bytes = Bytes::from_request(request, state).await.map_err(|error| {
-            let text = format!("the body could not be read: {error}");
-            refused(Code::Unparsable, text, "send one JSON object, and not a large one")
-        })?;
+        let bytes = whole(request.into_body()).await?;
         if bytes.is_empty() {
             return read(b"{}");
         }
@@ -91,6 +94,26 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
             return Err(refused(Code::Unparsable, text, "send it with Content-Type: application/json"));
         }
         read(&bytes)
+    }
+}
+
+/// Reads a body to its end, if that comes in time and is not far.
+pub(super) async fn whole(body: axum::body::Body) -> Result<Bytes, Refused> {
+    let read = Limited::new(body, BODY_MAX).collect();
+    match tokio::time::timeout(BODY_TIME, read).await {
+        Ok(Ok(body)) => Ok(body.to_bytes()),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => {
+            let text = format!("the body is longer than {BODY_MAX} bytes");
+            Err(refused(Code::TooLarge, text, "send one JSON object, and not a large one"))
+        }
+        Ok(Err(error)) => {
+            let text = format!("the body could not be read: {error}");
+            Err(refused(Code::Unparsable, text, "send one JSON object"))
+        }
+        Err(_) => {
+            let text = format!("the body did not come within {} seconds", BODY_TIME.as_secs());
+            Err(refused(Code::TooSlow, text, "send it again, in one go"))
+        }
     }
 }
 

@@ -1,6 +1,6 @@
-//! From where one may ask over TCP. An action runs commands, so a web page that a browser shows must not reach the
-//! router, whatever its token: browsers name the page in `Origin`, and a name that an attacker's server points at us
-//! stands in `Host`. The router in this process needs no such guard.
+//! From where one may ask over TCP. An action runs commands, so a web page that is not ours must not reach the router,
+//! whatever its token: browsers name the page in `Origin`, and a name that an attacker's server points at us stands in
+//! `Host`. The router in this process needs no such guard.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
@@ -9,6 +9,7 @@ use axum::Router;
 use axum::extract::{Request, State};
 use axum::http::header::{HOST, ORIGIN};
 use axum::http::uri::Authority;
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use drydock_api::Code;
@@ -39,27 +40,38 @@ async fn guard(State(hosts): State<Arc<Hosts>>, request: Request, next: Next) ->
 }
 
 fn allowed(request: &Request, hosts: &Hosts) -> Result<(), Refused> {
-    if request.headers().contains_key(ORIGIN) {
-        let hint = "ask with a program that is no web page, such as `drydock --server` or curl";
-        return Err(refused(Code::Forbidden, "web pages may not ask here", hint));
-    }
-    let mut given = request.headers().get_all(HOST).iter();
-    let named = match (given.next(), given.next()) {
-        (Some(host), None) => host.to_str().ok().and_then(|host| host.parse().ok()),
-        (None, _) | (Some(_), Some(_)) => None,
-    };
+    let named: Option<Authority> =
+        only(request.headers(), &HOST).and_then(|host| host.to_str().ok()?.parse().ok());
     let is_ours = |authority: &Authority| hosts.include(authority);
-    if named.as_ref().is_some_and(is_ours) && request.uri().authority().is_none_or(is_ours) {
-        return Ok(());
-    }
-    let text = "the request does not name this machine as its host";
-    let hint = match hosts {
-        Hosts::Loopback => "address it as 127.0.0.1, [::1] or localhost",
-        Hosts::Named(_) | Hosts::Addresses(_) => {
-            "address it by its address, or add its name to [server] hosts"
-        }
+    let Some(host) = named.filter(is_ours).filter(|_| request.uri().authority().is_none_or(is_ours)) else {
+        let text = "the request does not name this machine as its host";
+        let hint = match hosts {
+            Hosts::Loopback => "address it as 127.0.0.1, [::1] or localhost",
+            Hosts::Named(_) | Hosts::Addresses(_) => {
+                "address it by its address, or add its name to [server] hosts"
+            }
+        };
+        return Err(refused(Code::Forbidden, text, hint));
     };
-    Err(refused(Code::Forbidden, text, hint))
+    if request.headers().contains_key(ORIGIN) && !is_of(only(request.headers(), &ORIGIN), &host) {
+        let hint = "ask with a program that is no web page, such as `drydock --server` or curl";
+        return Err(refused(Code::Forbidden, "pages of other servers may not ask here", hint));
+    }
+    Ok(())
+}
+
+/// Returns the value of a header that stands there once.
+fn only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a HeaderValue> {
+    let mut given = headers.get_all(name).iter();
+    given.next().filter(|_| given.next().is_none())
+}
+
+/// Says whether a page is of the server that it asks. Its scheme may differ: what speaks TLS for us may be another
+/// program.
+fn is_of(origin: Option<&HeaderValue>, host: &Authority) -> bool {
+    let origin = origin.and_then(|origin| origin.to_str().ok()).unwrap_or_default();
+    let server = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
+    server.is_some_and(|server| server.eq_ignore_ascii_case(host.as_str()))
 }
 
 impl Hosts {
@@ -99,13 +111,25 @@ mod tests {
         router.oneshot(request).await.unwrap().status().as_u16()
     }
 
-    /// Breaks when a page in somebody's browser can have commands run on their machine.
+    /// Breaks when a page in somebody's browser can have commands run on their machine, or our own page cannot.
     #[tokio::test]
-    async fn a_web_page_is_refused_whatever_its_origin() {
-        for origin in ["https://evil.example", "null", "http://127.0.0.1:7717"] {
-            let request = Request::builder().uri("/").header(HOST, "127.0.0.1:7717").header(ORIGIN, origin);
-            assert_eq!(status(request).await, 403, "{origin}");
+    async fn a_web_page_is_refused_unless_it_is_ours() {
+        let from = async |origins: &[&str]| {
+            let request = Request::builder().uri("/").header(HOST, "127.0.0.1:7717");
+            let request = origins.iter().fold(request, |request, origin| request.header(ORIGIN, *origin));
+            status(request).await
+        };
+        let others = ["https://evil.example", "null", "", "http://127.0.0.1:7718", "http://127.0.0.1"];
+        let nearly =
+            ["http://localhost:7717", "127.0.0.1:7717", "ftp://127.0.0.1:7717", "http://127.0.0.1:7717/"];
+        for origin in others.into_iter().chain(nearly) {
+            assert_eq!(from(&[origin]).await, 403, "{origin}");
         }
+        let ours = "http://127.0.0.1:7717";
+        assert_eq!(from(&[ours, "https://evil.example"]).await, 403);
+        assert_eq!(from(&[ours, ours]).await, 403);
+        assert_eq!(from(&[ours]).await, 200);
+        assert_eq!(from(&["https://127.0.0.1:7717"]).await, 200, "behind a proxy that speaks TLS");
     }
 
     /// Breaks when a name that an attacker lets point at loopback is taken for this machine.

@@ -17,8 +17,8 @@ use drydock_engine::shield;
 use drydock_store::{AnswerClaim, KeptAnswer, Keyed, StoreError};
 use ring::digest::{Context, SHA256};
 
-use super::extract::{Refused, refused};
-use super::router::{BODY_MAX, Shared};
+use super::extract::{Refused, refused, whole};
+use super::router::Shared;
 use super::tokens::NOT_KEPT;
 
 const KEY: HeaderName = HeaderName::from_static("idempotency-key");
@@ -71,10 +71,7 @@ fn key(headers: &HeaderMap) -> Result<Option<String>, Refused> {
 
 async fn once(shared: &Shared, key: String, request: Request, next: Next) -> Result<Response, Refused> {
     let (head, body) = request.into_parts();
-    let body = to_bytes(body, BODY_MAX).await.map_err(|error| {
-        let text = format!("the body could not be read: {error}");
-        refused(Code::Unparsable, text, "send one JSON object, and not a large one")
-    })?;
+    let body = whole(body).await?;
     let asker = head.extensions.get::<Token>().map(|token| token.id.as_str()).unwrap_or_default();
     let fingerprint =
         fingerprint(asker, &head.method, head.uri.path(), head.uri.query(), &head.headers, &body);

@@ -2,46 +2,12 @@
 //! in buffers of the system, which are bounded, and then for ever; nothing above can tell that from a slow network.
 
 use std::io;
-use std::net::SocketAddr;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use axum::serve::Listener;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{Sleep, sleep};
-
-/// Accepts connections that wait for a reader only so long.
-pub(crate) struct Patient {
-    listener: TcpListener,
-    patience: Duration,
-}
-
-impl Patient {
-    /// Returns the listener with this much patience.
-    pub(crate) fn new(listener: TcpListener, patience: Duration) -> Self {
-        Self { listener, patience }
-    }
-}
-
-impl Listener for Patient {
-    type Io = Waiting<TcpStream>;
-    type Addr = SocketAddr;
-
-    async fn accept(&mut self) -> (Self::Io, SocketAddr) {
-        let (stream, from) = Listener::accept(&mut self.listener).await;
-        // An event is small and should arrive now, not with the next.
-        if let Err(error) = stream.set_nodelay(true) {
-            tracing::debug!(%error, "a connection sends when it likes");
-        }
-        (Waiting { stream, patience: self.patience, stalled: None }, from)
-    }
-
-    fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.listener.local_addr()
-    }
-}
 
 /// A connection that fails when nothing could be written for too long.
 pub(crate) struct Waiting<S> {
@@ -52,6 +18,11 @@ pub(crate) struct Waiting<S> {
 }
 
 impl<S> Waiting<S> {
+    /// Returns the connection with this much patience.
+    pub(super) fn new(stream: S, patience: Duration) -> Self {
+        Self { stream, patience, stalled: None }
+    }
+
     /// Passes on what a write came to, and lets one that waits too long fail.
     fn judge<T>(&mut self, written: Poll<io::Result<T>>, context: &mut Context<'_>) -> Poll<io::Result<T>> {
         if written.is_ready() {
@@ -119,7 +90,7 @@ mod tests {
     async fn only_a_reader_that_does_not_read_is_disconnected() {
         let patience = Duration::from_secs(20);
         let (near, mut far) = duplex(8);
-        let mut near = Waiting { stream: near, patience, stalled: None };
+        let mut near = Waiting::new(near, patience);
         let slow = async {
             let mut read = vec![0; 8];
             for _ in 0..10 {

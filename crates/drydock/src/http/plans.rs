@@ -42,8 +42,8 @@ pub(super) async fn make(
     };
     let invariants = new.invariants.into_iter().map(rule).collect();
     let id = seed.map(|Extension(Seed(seed))| PlanId::from_random(seed));
-    let request =
-        Request { asked, project: new.project, profile: new.profile, agent: new.agent, invariants, id };
+    let (project, profile, agent, budget) = (new.project, new.profile, new.agent, new.budget);
+    let request = Request { asked, project, profile, agent, invariants, budget, id };
     one(shield(async move { shared.engine.use_action(request, &caller.by).await }).await?)
 }
 
@@ -102,7 +102,7 @@ pub(super) async fn diff(State(shared): State<Shared>, Path(id): Path) -> Answer
 
 pub(super) async fn tree(State(shared): State<Shared>, Path(id): Path) -> Answer<api::OneTree> {
     let plan = shared.engine.plan(&id).await?;
-    Ok(Sent(api::OneTree { tree: view::tree(plan) }))
+    Ok(Sent(api::OneTree { tree: view::tree(shared.engine.tree(plan).await?) }))
 }
 
 pub(super) async fn why(State(shared): State<Shared>, Path(id): Path) -> Answer<api::OneWhy> {

@@ -81,6 +81,15 @@ fn refused(refusal: &Refusal, text: String) -> Problem {
         Refusal::Undecided { decision, .. } => Problem::new(Code::DecisionOpen, text)
             .hint(format!("`drydock decision show {decision}` asks the question"))
             .with("decision_id", decision.as_str()),
+        Refusal::BudgetSpent { used_up, decision } => {
+            let problem = Problem::new(Code::BudgetSpent, text).with("used_up", used_up.clone());
+            match decision {
+                Some(decision) => problem
+                    .hint(format!("`drydock decision show {decision}` asks how to go on"))
+                    .with("decision_id", decision.as_str()),
+                None => problem.hint("`drydock plan why ID` says how to go on"),
+            }
+        }
         Refusal::StaleRun { .. } => Problem::new(Code::WrongState, text)
             .hint("another run has begun meanwhile; `drydock plan show ID` tells which"),
         Refusal::DecisionClosed(decision) => Problem::new(Code::DecisionClosed, text)
@@ -101,6 +110,12 @@ fn refused(refusal: &Refusal, text: String) -> Problem {
             .with("reviewers", reviewers.clone()),
         Refusal::TooManyReversions { .. } => {
             Problem::new(Code::TooManyReversions, text).hint("cancel it and make a new plan")
+        }
+        Refusal::NotCalled { parent } => Problem::new(Code::WrongState, text)
+            .hint(format!("`drydock plan why {parent}` says what it waits for"))
+            .with("parent", parent.as_str()),
+        Refusal::SubplansOpen => {
+            Problem::new(Code::WrongState, text).hint("`drydock plan tree ID` shows how far each of them is")
         }
         Refusal::IntentOpen => Problem::new(Code::IntentOpen, text)
             .hint("`drydock plan retry ID` and `drydock plan apply ID` find out how it ended"),

@@ -4,9 +4,15 @@
 use axum::http::Method;
 use drydock_domain::Role;
 
+use super::router::ROOT;
+
 /// What a route lets its caller do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Right {
+    /// Come in; no token is needed.
+    Enter,
+    /// See what is measured; on a server that only this machine can reach, no token is needed.
+    Measure,
     /// Read.
     Look,
     /// Read the plan that the address names.
@@ -22,6 +28,7 @@ pub(super) enum Right {
 /// Every route below `/api/v1`.
 #[rustfmt::skip]
 const TABLE: &[(Method, &str, Right)] = &[
+    (Method::GET, "/openapi.json", Right::Enter),
     (Method::GET, "/projects", Right::Look),
     (Method::POST, "/projects", Right::Operate),
     (Method::GET, "/projects/{name}", Right::Look),
@@ -41,6 +48,7 @@ const TABLE: &[(Method, &str, Right)] = &[
     (Method::GET, "/plans/{id}/diff", Right::LookAtPlan),
     (Method::GET, "/plans/{id}/tree", Right::LookAtPlan),
     (Method::GET, "/plans/{id}/why", Right::LookAtPlan),
+    (Method::GET, "/plans/{id}/explain", Right::LookAtPlan),
     (Method::GET, "/plans/{id}/checkpoints", Right::LookAtPlan),
     (Method::POST, "/plans/{id}/strategize", Right::Operate),
     (Method::POST, "/plans/{id}/execute", Right::Operate),
@@ -69,21 +77,41 @@ const TABLE: &[(Method, &str, Right)] = &[
     (Method::POST, "/locks/{id}/break", Right::Operate),
     (Method::GET, "/tokens", Right::Vouch),
     (Method::POST, "/tokens", Right::Vouch),
+    (Method::POST, "/tokens/link", Right::Vouch),
     (Method::POST, "/tokens/{id}/revoke", Right::Vouch),
     (Method::GET, "/doctor", Right::Look),
     (Method::POST, "/gc", Right::Operate),
 ];
 
-/// Returns what a route lets its caller do; nothing for one that is not in the table.
+/// Every other route, by its whole path.
+#[rustfmt::skip]
+const OUTSIDE: &[(Method, &str, Right)] = &[
+    (Method::GET, "/welcome", Right::Enter),
+    (Method::GET, "/healthz", Right::Enter),
+    (Method::GET, "/readyz", Right::Enter),
+    (Method::GET, "/metrics", Right::Measure),
+    (Method::GET, "/reference", Right::Enter),
+    (Method::GET, "/reference.css", Right::Enter),
+];
+
+/// Returns what a route lets its caller do; nothing for one that is in neither table.
 pub(super) fn right(method: &Method, route: &str) -> Option<Right> {
     // Whoever may read may ask how long the answer would be.
     let method = if method == Method::HEAD { &Method::GET } else { method };
-    TABLE.iter().find(|(one, path, _)| one == method && *path == route).map(|(_, _, right)| *right)
+    let (table, route) = match route.strip_prefix(ROOT) {
+        Some(route) => (TABLE, route),
+        None => (OUTSIDE, route),
+    };
+    table.iter().find(|(one, path, _)| one == method && *path == route).map(|(_, _, right)| *right)
 }
 
 /// Says whether a role has a right; `plan` is the plan that the address names.
 pub(super) fn may(role: &Role, right: Option<Right>, plan: Option<&str>) -> bool {
     match (role, right) {
+        (
+            Role::Human | Role::Operator | Role::Reader | Role::Agent { .. },
+            Some(Right::Enter | Right::Measure),
+        ) => true,
         (
             Role::Human,
             Some(Right::Look | Right::LookAtPlan | Right::Operate | Right::Decide | Right::Vouch) | None,

@@ -13,7 +13,7 @@ use drydock_engine::{Authority, Caller, Engine};
 
 use super::extract::{Refused, refused};
 use super::keyed::keyed;
-use super::{backups, decisions, events, plans, registry, tokens, upkeep};
+use super::{backups, decisions, events, explain, openapi, plans, registry, tokens, upkeep};
 
 /// What every route begins with.
 pub(super) const ROOT: &str = "/api/v1";
@@ -51,6 +51,7 @@ fn authority(role: &Role) -> Authority {
 pub(crate) fn router(engine: Engine, by: &str, via: &'static str) -> Router {
     let shared = Shared { engine, by: by.into(), via };
     let api = Router::new()
+        .route("/openapi.json", get(openapi::document))
         .route("/projects", get(registry::projects).post(registry::project_add))
         .route("/projects/{name}", get(registry::project).delete(registry::project_remove))
         .route("/actions", get(registry::actions).post(registry::action_create))
@@ -64,6 +65,7 @@ pub(crate) fn router(engine: Engine, by: &str, via: &'static str) -> Router {
         .route("/plans/{id}/diff", get(plans::diff))
         .route("/plans/{id}/tree", get(plans::tree))
         .route("/plans/{id}/why", get(plans::why))
+        .route("/plans/{id}/explain", get(explain::explain))
         .route("/plans/{id}/checkpoints", get(plans::checkpoints))
         .route("/plans/{id}/strategize", post(plans::strategize))
         .route("/plans/{id}/execute", post(plans::execute))
@@ -90,6 +92,7 @@ pub(crate) fn router(engine: Engine, by: &str, via: &'static str) -> Router {
         .route("/locks", get(upkeep::locks))
         .route("/locks/{id}/break", post(upkeep::lock_break))
         .route("/tokens", get(tokens::list).post(tokens::create))
+        .route("/tokens/link", post(tokens::link))
         .route("/tokens/{id}/revoke", post(tokens::revoke))
         .route("/doctor", get(upkeep::doctor))
         .route("/gc", post(upkeep::collect))

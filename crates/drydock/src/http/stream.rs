@@ -16,7 +16,7 @@ use futures_util::stream;
 use super::extract::{Refused, refused};
 use super::router::Shared;
 
-const MEDIA_TYPE: &str = "text/event-stream";
+pub(super) const MEDIA_TYPE: &str = "text/event-stream";
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 /// How often a reader hears that the other side is there.
 const HEARTBEAT_EVERY: Duration = Duration::from_secs(15);

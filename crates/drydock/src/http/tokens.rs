@@ -7,10 +7,10 @@ use axum::http::HeaderValue;
 use axum::http::header::CACHE_CONTROL;
 use axum::response::{IntoResponse, Response};
 use drydock_api as api;
-use drydock_domain::{Role, Token, TokenState};
-use drydock_engine::{NewRole, NewToken};
+use drydock_domain::{Role, Token, TokenKind, TokenState};
+use drydock_engine::{NewRole, NewToken, Secret};
 
-use super::extract::{Answer, Body, Path, Refused, Sent, invalid};
+use super::extract::{Answer, Body, By, Path, Refused, Sent, invalid};
 use super::router::Shared;
 use super::view::time;
 
@@ -44,6 +44,22 @@ pub(super) async fn create(
     Ok(([(CACHE_CONTROL, NOT_KEPT)], Sent(made)).into_response())
 }
 
+pub(super) async fn link(
+    State(shared): State<Shared>,
+    By(caller): By,
+    Body(new): Body<api::NewLink>,
+) -> Result<Response, Refused> {
+    let label = new.name.unwrap_or(caller.by);
+    let (made, secret) = shared.engine.link_create(&label).await?;
+    let path = link_path(&secret);
+    Ok(([(CACHE_CONTROL, NOT_KEPT)], Sent(api::MadeLink { token: token(made), path })).into_response())
+}
+
+/// Returns what is opened on a server to sign in with a link.
+pub(crate) fn link_path(secret: &Secret) -> String {
+    format!("{}?once={}", api::WELCOME, secret.reveal())
+}
+
 pub(super) async fn revoke(State(shared): State<Shared>, Path(id): Path) -> Answer<api::OneToken> {
     Ok(Sent(api::OneToken { token: token(shared.engine.token_revoke(&id).await?) }))
 }
@@ -59,6 +75,11 @@ fn token(token: Token) -> api::Token {
         id: token.id.to_string(),
         name: token.name.to_string(),
         role,
+        kind: match token.kind {
+            TokenKind::Bearer => api::TokenKind::Bearer,
+            TokenKind::Session => api::TokenKind::Session,
+            TokenKind::Link => api::TokenKind::Link,
+        },
         plan,
         run,
         state: match token.state {

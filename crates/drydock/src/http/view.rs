@@ -29,7 +29,7 @@ pub(super) fn phase_asked(phase: &api::Phase) -> domain::Phase {
     }
 }
 
-fn state(state: domain::State) -> api::State {
+pub(super) fn state(state: domain::State) -> api::State {
     match state {
         domain::State::Queued => api::State::Queued,
         domain::State::Processing => api::State::Processing,
@@ -59,6 +59,9 @@ pub(super) fn plan(plan: domain::Plan) -> api::Plan {
     let error = plan.stage.failure().map(failure);
     let pending_decision = plan.pending_decision().map(ToString::to_string);
     let (constrained_by, cancel_reason) = ended(&plan.stage);
+    let waits = plan.waits().map(waits);
+    let budget = (!plan.budget.is_unlimited()).then(|| amounts(plan.budget));
+    let spent = amounts(plan.used().into());
     api::Plan {
         action: Some(plan.spec.action.to_string()),
         project: plan.spec.project.to_string(),
@@ -90,6 +93,27 @@ pub(super) fn plan(plan: domain::Plan) -> api::Plan {
         constrained_by,
         cancel_reason,
         feedback: plan.feedback,
+        waits,
+        budget,
+        spent,
+    }
+}
+
+fn amounts(budget: domain::Budget) -> api::Amounts {
+    api::Amounts {
+        tokens: budget.tokens,
+        cost_usd: budget.cost_micros.map(domain::dollars),
+        wall_s: budget.wall_ms.map(|ms| ms / 1000),
+        tool_calls: budget.tool_calls,
+    }
+}
+
+fn waits(postponed: &domain::Postponed) -> api::Waits {
+    api::Waits {
+        until: time(postponed.until),
+        cause: "rate_limit".to_owned(),
+        agent: postponed.agent.clone(),
+        times: postponed.times,
     }
 }
 
@@ -117,21 +141,66 @@ fn roles(roles: domain::AgentRoles) -> api::Roles {
     }
 }
 
-pub(super) fn tree(plan: domain::Plan) -> api::Tree {
-    let choice = |one: domain::Choice| api::Choice {
-        question: one.question,
-        chosen: one.chosen,
-        alternatives: one.alternatives,
-        rationale: one.rationale,
-        confidence: one.confidence,
+pub(super) fn choices(choices: &[domain::Choice]) -> Vec<api::Choice> {
+    let choice = |(number, placed): (String, domain::Placed<'_>)| {
+        let one = placed.choice.clone();
+        api::Choice {
+            number,
+            id: one.id,
+            under: one.under,
+            question: one.question,
+            chosen: one.chosen,
+            alternatives: one.alternatives,
+            rationale: one.rationale,
+            confidence: one.confidence,
+        }
     };
+    domain::outline(choices).into_iter().map(choice).collect()
+}
+
+pub(super) fn tree(tree: drydock_engine::PlanTree) -> api::Tree {
+    let drydock_engine::PlanTree { plan, branches } = tree;
     api::Tree {
         plan: plan.id.to_string(),
         phase: phase(plan.stage.phase()),
         state: state(plan.stage.state()),
+        name: None,
+        fate: None,
+        after: Vec::new(),
+        agent: plan.spec.agents.execute,
+        waits_for: None,
+        created_at: Some(time(plan.created_at)),
+        updated_at: Some(time(plan.updated_at)),
         task: plan.spec.task,
-        choices: plan.choices.into_iter().map(choice).collect(),
+        choices: choices(&plan.choices),
+        subplans: branches.into_iter().map(branch).collect(),
+    }
+}
+
+/// A piece that is not born yet has no plan: its id is empty, and it stands where it will begin.
+fn branch(branch: drydock_engine::Branch) -> api::Tree {
+    let unborn = || api::Tree {
+        plan: String::new(),
+        task: String::new(),
+        phase: api::Phase::Strategize,
+        state: api::State::Queued,
+        name: None,
+        fate: None,
+        after: Vec::new(),
+        agent: None,
+        waits_for: None,
+        created_at: None,
+        updated_at: None,
+        choices: Vec::new(),
         subplans: Vec::new(),
+    };
+    api::Tree {
+        name: Some(branch.name),
+        fate: Some(branch.fate.to_owned()),
+        after: branch.after,
+        agent: branch.agent,
+        waits_for: branch.waits_for,
+        ..branch.tree.map_or_else(unborn, tree)
     }
 }
 

@@ -1,0 +1,107 @@
+//! `GET /plans/{id}/explain`: why a plan does what it does, or one of its choices.
+
+use axum::extract::State;
+use drydock_api as api;
+use drydock_domain::{Plan, Progress, Stage};
+use drydock_engine::Explanation;
+
+use super::extract::{Answer, Path, Query, Refused, Sent, refused};
+use super::router::Shared;
+use super::view;
+
+pub(super) async fn explain(
+    State(shared): State<Shared>,
+    Path(id): Path,
+    Query(query): Query<api::ExplainQuery>,
+) -> Answer<api::OneExplanation> {
+    let plan = shared.engine.plan(&id).await?;
+    let found = shared.engine.explain(&plan).await?;
+    let whole = explanation(plan, found);
+    let explanation = match query.choice {
+        Some(choice) => about(whole, choice.trim())?,
+        None => whole,
+    };
+    Ok(Sent(api::OneExplanation { explanation }))
+}
+
+fn explanation(plan: Plan, found: Explanation) -> api::Explanation {
+    let said = |one: drydock_engine::Said| api::Said { at: view::time(one.at), text: one.text };
+    let answered = |one: drydock_engine::Answered| api::Answered {
+        at: view::time(one.at),
+        question: one.question,
+        option: one.option,
+        note: one.note,
+        by: one.by,
+    };
+    let refused = |one: drydock_engine::Refused| api::Refused {
+        at: view::time(one.at),
+        run: one.run.map(|run| run.to_string()),
+        by: one.by,
+        proposal: one.proposal,
+        reason: one.reason,
+    };
+    // Some follow from choices of the strategy, so a number of their own would mislead.
+    let later = view::choices(&found.later);
+    let later = later.into_iter().map(|one| api::Choice { number: String::new(), ..one });
+    let strategy = strategy(&plan, &found);
+    api::Explanation {
+        plan: plan.id.to_string(),
+        phase: view::phase(plan.stage.phase()),
+        state: view::state(plan.stage.state()),
+        task: plan.spec.task.clone(),
+        definition_of_done: plan.spec.definition_of_done,
+        strategy,
+        about: None,
+        choices: view::choices(&plan.choices),
+        later: later.collect(),
+        guidance: found.guidance.into_iter().map(said).collect(),
+        answers: found.answers.into_iter().map(answered).collect(),
+        reversions: found.reversions.into_iter().map(said).collect(),
+        refused: found.refused.into_iter().map(refused).collect(),
+    }
+}
+
+/// Says in one sentence where the strategy comes from.
+fn strategy(plan: &Plan, found: &Explanation) -> String {
+    let many = match plan.choices.len() {
+        1 => "1 choice".to_owned(),
+        number => format!("{number} choices"),
+    };
+    let made = !matches!(plan.stage, Stage::Strategize(_))
+        || matches!(plan.stage, Stage::Strategize(Progress::Reached(_)));
+    match (&plan.spec.agents.strategize, &found.strategist) {
+        _ if found.adopted => format!("the strategy is a draft that was adopted by hand, with {many}"),
+        (_, Some(agent)) if made => format!("{agent} thought it through and made {many}"),
+        (Some(agent), _) if !made => format!("{agent} has not finished thinking it through"),
+        (None, _) if made => "no agent thinks it through: the task itself is the strategy".to_owned(),
+        (Some(_) | None, _) => format!("the strategy has {many}"),
+    }
+}
+
+/// Leaves the choices that lead to one, that one, and those that follow from it.
+fn about(whole: api::Explanation, asked: &str) -> Result<api::Explanation, Refused> {
+    let named = |choice: &&api::Choice| {
+        choice.number == asked || choice.id.as_deref() == Some(asked) || choice.question == asked
+    };
+    let Some(number) = whole.choices.iter().find(named).map(|choice| choice.number.clone()) else {
+        let text = format!("the plan has no choice {asked:?}");
+        let hint = format!("`drydock plan tree {}` shows them with their numbers", whole.plan);
+        return Err(refused(api::Code::NotFound, text, &hint));
+    };
+    let in_line = |one: &api::Choice| leads_to(&one.number, &number) || leads_to(&number, &one.number);
+    Ok(api::Explanation {
+        choices: whole.choices.into_iter().filter(in_line).collect(),
+        about: Some(number),
+        later: Vec::new(),
+        guidance: Vec::new(),
+        answers: Vec::new(),
+        reversions: Vec::new(),
+        refused: Vec::new(),
+        ..whole
+    })
+}
+
+/// Says whether a number is another one or stands above it.
+fn leads_to(above: &str, below: &str) -> bool {
+    below.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+}

@@ -1,0 +1,256 @@
+//! The OpenAPI document, put together once.
+
+use std::sync::OnceLock;
+
+use axum::body::Bytes;
+use axum::http::Method;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+use drydock_api::{Code, Problem};
+use drydock_domain::{PlanId, Role, RunId};
+use schemars::generate::{Contract, SchemaSettings};
+use schemars::{Schema, SchemaGenerator};
+use serde_json::{Map, Value, json};
+
+use super::operations::{Operation, all};
+use crate::http::rights::{may, right};
+use crate::http::router::ROOT;
+
+/// What can go wrong with any request, and with one that changes something.
+const ALWAYS: &[u16] = &[400, 401, 403, 404, 405, 409, 422, 500, 503];
+const CHANGING: &[u16] = &[408, 412, 413, 423, 429];
+
+/// Answers with the document.
+pub(in crate::http) async fn answer() -> Response {
+    static DOCUMENT: OnceLock<Bytes> = OnceLock::new();
+    let document = DOCUMENT.get_or_init(|| Bytes::from(document().to_string()));
+    ([(CONTENT_TYPE, "application/json")], document.clone()).into_response()
+}
+
+/// Returns the document.
+pub(super) fn document() -> Value {
+    let mut answers = generator(Contract::Serialize, Refer::ByName);
+    let mut asked = generator(Contract::Deserialize, Refer::Inline);
+    let mut paths = Map::new();
+    for operation in all() {
+        let told = describe(&operation, &mut answers, &mut asked);
+        let path = paths.entry(operation.path).or_insert_with(|| json!({}));
+        path[operation.method.as_str().to_lowercase()] = told;
+    }
+    let problem = answers.subschema_for::<Problem>();
+    let schemas = answers.take_definitions(true);
+    json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Drydock",
+            "version": env!("CARGO_PKG_VERSION"),
+            "summary": "A control plane for coding agents",
+            "description": ABOUT,
+            "license": { "name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0" },
+        },
+        "servers": [{ "url": ROOT }],
+        "security": [{ "bearer": [] }, { "cookie": [] }],
+        "paths": paths,
+        "components": {
+            "securitySchemes": {
+                "bearer": { "type": "http", "scheme": "bearer", "description": "A secret that `drydock token create` printed." },
+                "cookie": { "type": "apiKey", "in": "cookie", "name": "drydock-7717",
+                    "description": "Left by the link that `drydock serve` or `drydock token link` prints; its name has the port of the server. \
+                        What changes something also needs the page's own Origin and `X-Drydock-Page: 1`." },
+            },
+            "schemas": schemas,
+            "responses": refusals(&problem),
+        },
+    })
+}
+
+const ABOUT: &str = "What the command line does, over HTTP. Ids may be shortened to any beginning that is unique.\n\n\
+    **Pages.** A list answers with `next`: when it is not null there is more, and `after` takes it.\n\n\
+    **Once.** What changes something takes an `Idempotency-Key`; sent again under the same key within a day it is answered \
+    again and not carried out again.\n\n\
+    **What you saw.** `If-Match: REVISION` lets a change to a plan happen only while the plan has that revision.\n\n\
+    **Refusals** are `application/problem+json` with a stable `code`.";
+
+/// How a type inside another is shown.
+enum Refer {
+    ByName,
+    Inline,
+}
+
+fn generator(contract: Contract, refer: Refer) -> SchemaGenerator {
+    let mut settings = SchemaSettings::draft2020_12();
+    settings.definitions_path = "/components/schemas".into();
+    settings.meta_schema = None;
+    settings.contract = contract;
+    settings.inline_subschemas = matches!(refer, Refer::Inline);
+    settings.into_generator()
+}
+
+fn describe(operation: &Operation, answers: &mut SchemaGenerator, asked: &mut SchemaGenerator) -> Value {
+    let changes = operation.method != Method::GET;
+    let right = right(&operation.method, &format!("{ROOT}{}", operation.path));
+    let roles: Vec<_> = roles().iter().filter(|role| may(role, right, Some(OWN))).map(Role::name).collect();
+    let mut told = json!({
+        "operationId": name(operation),
+        "summary": operation.summary,
+        "tags": [operation.path.split('/').nth(1).unwrap_or_default()],
+        "x-drydock-roles": roles,
+        "parameters": parameters(operation, asked),
+        "responses": responses(operation, answers),
+    });
+    if let Some(body) = operation.body {
+        let schema = body(asked);
+        // A body that may have no field may be left out.
+        let required = schema.get("required").is_some();
+        told["requestBody"] =
+            json!({ "required": required, "content": { "application/json": { "schema": schema } } });
+    } else if changes && operation.method == Method::POST {
+        told["requestBody"] = json!({ "required": false, "content": { "application/json": { "schema": { "type": "object", "maxProperties": 0 } } } });
+    }
+    told
+}
+
+/// The plan that an agent's token is of, for finding out what such a token is good for.
+const OWN: &str = "pln-0000000000000000";
+
+fn roles() -> [Role; 4] {
+    let (plan, run) = (PlanId::from_random(0), RunId::from_random(0));
+    [Role::Human, Role::Operator, Role::Reader, Role::Agent { plan, run }]
+}
+
+fn name(operation: &Operation) -> String {
+    let words = operation.path.split(['/', '.']).filter(|word| !word.is_empty());
+    let words = words.map(|word| word.trim_matches(['{', '}']));
+    let mut name = operation.method.as_str().to_lowercase();
+    words.for_each(|word| name = format!("{name}_{word}"));
+    name
+}
+
+fn parameters(operation: &Operation, asked: &mut SchemaGenerator) -> Vec<Value> {
+    let mut found = Vec::new();
+    let named = operation.path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'));
+    for name in named {
+        let schema = match name {
+            "number" => json!({ "type": "integer", "minimum": 1 }),
+            _ => json!({ "type": "string", "minLength": 1 }),
+        };
+        found.push(json!({ "name": name, "in": "path", "required": true, "schema": schema }));
+    }
+    if let Some(query) = operation.query {
+        found.extend(query_parameters(&query(asked)));
+    }
+    if operation.method != Method::GET {
+        let schema = json!({ "type": "string", "minLength": 1, "maxLength": 200, "pattern": "^[!-~]+$" });
+        found.push(json!({ "name": "Idempotency-Key", "in": "header", "schema": schema,
+            "description": "Chosen by you for this one wish; sent again under it, it is not carried out again." }));
+    }
+    if operation.moves_plan {
+        found.push(json!({ "name": "If-Match", "in": "header", "schema": { "type": "string", "pattern": "^\"?[0-9]{1,18}\"?$" },
+            "description": "The revision of the plan as you saw it; with another it is 412 `stale_revision`." }));
+    }
+    if operation.path == "/events" {
+        found.push(json!({ "name": "Last-Event-ID", "in": "header", "schema": { "type": "string", "pattern": "^[0-9]{1,18}$" },
+            "description": "Of a stream: the last event that was read; it counts more than `after`." }));
+    }
+    found
+}
+
+fn query_parameters(schema: &Schema) -> Vec<Value> {
+    let empty = Map::new();
+    let fields = schema.get("properties").and_then(Value::as_object).unwrap_or(&empty);
+    let required = schema.get("required").and_then(Value::as_array).cloned().unwrap_or_default();
+    let parameter = |(name, field): (&String, &Value)| {
+        let mut field = field.clone();
+        let description = field.as_object_mut().and_then(|field| field.remove("description"));
+        json!({ "name": name, "in": "query", "required": required.contains(&json!(name)),
+            "description": description, "schema": present(field) })
+    };
+    fields.iter().map(parameter).collect()
+}
+
+/// A query cannot say null; it leaves out.
+fn present(mut schema: Value) -> Value {
+    if let Some(types) = schema.get_mut("type").and_then(Value::as_array_mut) {
+        types.retain(|one| one != "null");
+    }
+    let real = schema
+        .get("anyOf")
+        .and_then(Value::as_array)
+        .and_then(|any| any.iter().find(|one| one.get("type") != Some(&json!("null"))).cloned());
+    let mut schema = real.unwrap_or(schema);
+    if let Some(fields) = schema.as_object_mut() {
+        fields.remove("default");
+    }
+    schema
+}
+
+fn responses(operation: &Operation, answers: &mut SchemaGenerator) -> Value {
+    let schema = (operation.answer)(answers);
+    let mut content = json!({ "application/json": { "schema": schema } });
+    if operation.path == "/events" {
+        content["text/event-stream"] = json!({ "schema": { "type": "string" } });
+    }
+    let mut all = json!({ "200": { "description": "It was done, or is answered.", "content": content } });
+    let changing = if operation.method == Method::GET { &[][..] } else { CHANGING };
+    for status in ALWAYS.iter().chain(changing) {
+        all[status.to_string()] = json!({ "$ref": format!("#/components/responses/{status}") });
+    }
+    all
+}
+
+/// Returns a response for each status that a code travels with, with its codes.
+fn refusals(problem: &Schema) -> Value {
+    let mut all = json!({});
+    for status in ALWAYS.iter().chain(CHANGING) {
+        let codes = Code::ALL.iter().filter(|code| code.status() == *status);
+        let said: Vec<_> = codes.map(|code| format!("`{code}`: {}", code.title())).collect();
+        all[status.to_string()] = json!({
+            "description": said.join("; "),
+            "content": { Problem::MEDIA_TYPE: { "schema": problem } },
+        });
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http::rights::tests::routes;
+    use std::collections::BTreeSet;
+    use std::fs;
+    use std::path::Path;
+
+    /// Breaks when a route is not described, or one is that does not exist.
+    #[test]
+    fn every_route_is_described_and_no_other() {
+        let described: BTreeSet<_> = all().iter().map(|one| (one.method.to_string(), one.path)).collect();
+        let there: BTreeSet<_> = routes().map(|(method, path)| (method.to_string(), path)).collect();
+        assert_eq!(described, there);
+    }
+
+    /// Breaks when a code travels with a status that no answer is said to have.
+    #[test]
+    fn every_code_is_an_answer_that_is_described() {
+        // These end commands, and the others come before a request is understood at all.
+        let never = [499];
+        for code in Code::ALL.iter().filter(|code| !never.contains(&code.status())) {
+            assert!([ALWAYS, CHANGING].concat().contains(&code.status()), "{code} is {}", code.status());
+        }
+    }
+
+    /// Breaks when the document that is kept beside the others is not the one that is served.
+    /// `DRYDOCK_WRITE_DOCS=1 cargo test` writes it anew.
+    #[test]
+    fn the_document_in_docs_is_the_one_that_is_served() {
+        let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/openapi.json");
+        let made = serde_json::to_string_pretty(&document()).unwrap() + "\n";
+        if std::env::var_os("DRYDOCK_WRITE_DOCS").is_some() {
+            fs::write(&kept, &made).unwrap();
+        }
+        let kept = fs::read_to_string(kept).unwrap_or_default();
+        assert!(
+            kept == made,
+            "run `DRYDOCK_WRITE_DOCS=1 cargo test -p drydock openapi` and look at what changed"
+        );
+    }
+}

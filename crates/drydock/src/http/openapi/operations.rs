@@ -1,0 +1,165 @@
+//! What each route takes and answers with: one row each, in words and in wire types. A test holds that there is a row
+//! for every route and no other.
+
+use axum::http::Method;
+use drydock_api as api;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde_json::Value;
+
+/// How the schema of a type is made.
+type Made = fn(&mut SchemaGenerator) -> Schema;
+
+/// A route in words and types.
+pub(super) struct Operation {
+    pub(super) method: Method,
+    pub(super) path: &'static str,
+    pub(super) summary: &'static str,
+    pub(super) query: Option<Made>,
+    pub(super) body: Option<Made>,
+    pub(super) answer: Made,
+    /// Whether it moves a plan, so that `If-Match` counts.
+    pub(super) moves_plan: bool,
+}
+
+fn made<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
+    generator.subschema_for::<T>()
+}
+
+fn new<T: JsonSchema>(method: Method, path: &'static str, summary: &'static str) -> Operation {
+    Operation { method, path, summary, query: None, body: None, answer: made::<T>, moves_plan: false }
+}
+
+fn get<T: JsonSchema>(path: &'static str, summary: &'static str) -> Operation {
+    new::<T>(Method::GET, path, summary)
+}
+
+fn post<T: JsonSchema>(path: &'static str, summary: &'static str) -> Operation {
+    new::<T>(Method::POST, path, summary)
+}
+
+fn delete<T: JsonSchema>(path: &'static str, summary: &'static str) -> Operation {
+    new::<T>(Method::DELETE, path, summary)
+}
+
+impl Operation {
+    fn asks<T: JsonSchema>(self) -> Self {
+        Self { query: Some(made::<T>), ..self }
+    }
+
+    fn takes<T: JsonSchema>(self) -> Self {
+        Self { body: Some(made::<T>), ..self }
+    }
+
+    fn moves(self) -> Self {
+        Self { moves_plan: true, ..self }
+    }
+}
+
+/// Returns every route below `/api/v1`.
+pub(super) fn all() -> Vec<Operation> {
+    let mut all = set_up();
+    all.extend(plans());
+    all.extend(people());
+    all.extend(upkeep());
+    all
+}
+
+fn set_up() -> Vec<Operation> {
+    vec![
+        get::<Value>("/openapi.json", "Describes this interface as OpenAPI 3.1."),
+        get::<api::Projects>("/projects", "Lists projects."),
+        post::<api::OneProject>("/projects", "Adds a repository as a project.").takes::<api::NewProject>(),
+        get::<api::OneProject>("/projects/{name}", "Shows a project."),
+        delete::<Value>("/projects/{name}", "Removes a project that no plan under way uses."),
+        get::<api::Actions>("/actions", "Lists actions."),
+        post::<api::OneAction>("/actions", "Makes an action of the TOML text of its file.")
+            .takes::<api::NewAction>(),
+        get::<api::OneAction>("/actions/{name}", "Shows an action."),
+        delete::<Value>("/actions/{name}", "Removes an action."),
+        get::<api::Invariants>("/invariants", "Lists invariants; with `effective`, those that bind a plan.")
+            .asks::<api::InvariantQuery>(),
+        post::<api::OneInvariant>("/invariants", "Adds an invariant.").takes::<api::NewInvariant>(),
+        delete::<Value>("/invariants/{name}", "Removes an invariant from a scope.").asks::<api::ScopeQuery>(),
+        get::<api::Agents>("/agents", "Lists the agents that are known."),
+        post::<api::OneAgentCheck>("/agents/{name}/check", "Starts an agent to see whether it works."),
+    ]
+}
+
+fn plans() -> Vec<Operation> {
+    vec![
+        get::<api::Plans>("/plans", "Lists plans, the newest first, page by page.").asks::<api::PlanQuery>(),
+        post::<api::OnePlan>("/plans", "Makes a plan: one use of an action on a project.")
+            .takes::<api::NewPlan>(),
+        get::<api::OnePlan>("/plans/{id}", "Shows a plan."),
+        get::<api::OneDiff>("/plans/{id}/diff", "Shows what the plan changes."),
+        get::<api::OneTree>("/plans/{id}/tree", "Shows the plan's choices."),
+        get::<api::OneWhy>("/plans/{id}/why", "Says what holds the plan, and who can act."),
+        get::<api::OneExplanation>("/plans/{id}/explain", "Says why the plan does what it does.")
+            .asks::<api::ExplainQuery>(),
+        get::<api::Checkpoints>("/plans/{id}/checkpoints", "Lists the kept states of the plan's work."),
+        post::<api::OnePlan>("/plans/{id}/strategize", "Has the plan thought through.").moves(),
+        post::<api::OnePlan>("/plans/{id}/execute", "Moves the plan on to Execute.").moves(),
+        post::<api::OnePlan>("/plans/{id}/apply", "Moves the plan on to Apply: its changes land.").moves(),
+        post::<api::OnePlan>("/plans/{id}/cancel", "Ends the plan.").takes::<api::Reason>().moves(),
+        post::<api::OnePlan>("/plans/{id}/retry", "Queues the failed phase again.").moves(),
+        post::<api::OnePlan>("/plans/{id}/revert", "Sends the plan back to Strategize.")
+            .takes::<api::Reason>()
+            .moves(),
+        post::<api::OnePlan>("/plans/{id}/prompt", "Tells the plan's agent something.")
+            .takes::<api::Prompt>()
+            .moves(),
+        post::<api::OnePlan>("/plans/{id}/takeover", "Takes over a plan whose owner is gone.").moves(),
+        post::<api::OnePlan>("/plans/{id}/rollback", "Goes back to a kept state of the work.")
+            .takes::<api::RollBack>()
+            .moves(),
+        post::<api::Synced>("/plans/{id}/sync", "Syncs the plan's branch with its remote.").moves(),
+        post::<api::OnePlan>("/plans/{id}/strategy/adopt", "Makes the draft in the worktree the strategy.")
+            .moves(),
+        get::<api::Backups>("/backups", "Lists what was pinned before it could be lost.")
+            .asks::<api::BackupQuery>(),
+        post::<api::PrunedBackups>("/backups/prune", "Removes backups that are old.")
+            .takes::<api::PruneBackups>(),
+        get::<api::OneBackup>("/backups/{plan}/{number}", "Shows a backup."),
+        delete::<api::OneBackup>("/backups/{plan}/{number}", "Removes a backup."),
+        post::<api::RestoredBackup>("/backups/{plan}/{number}/restore", "Brings a backup back on a branch.")
+            .takes::<api::RestoreBackup>(),
+    ]
+}
+
+fn people() -> Vec<Operation> {
+    vec![
+        get::<api::Decisions>("/decisions", "Lists decisions.").asks::<api::DecisionQuery>(),
+        get::<api::OneDecision>("/decisions/{id}", "Shows a decision."),
+        post::<api::Resolved>("/decisions/{id}/resolve", "Answers a decision.")
+            .takes::<api::Resolve>()
+            .moves(),
+        get::<api::Changesets>("/changesets", "Lists the changesets of a plan.")
+            .asks::<api::ChangesetQuery>(),
+        get::<api::OneChangeset>("/changesets/{id}", "Shows a changeset."),
+        get::<api::Events>(
+            "/events",
+            "Reads the feed; with `Accept: text/event-stream`, follows it as server-sent events.",
+        )
+        .asks::<api::EventQuery>(),
+        get::<api::LastEvent>("/events/last", "Says where the feed of a plan ends.")
+            .asks::<api::LastEventQuery>(),
+    ]
+}
+
+fn upkeep() -> Vec<Operation> {
+    vec![
+        get::<api::Locks>("/locks", "Lists locks."),
+        post::<api::OneLock>("/locks/{id}/break", "Breaks a lock, with a reason.")
+            .takes::<api::BreakLock>()
+            .moves(),
+        get::<api::Tokens>("/tokens", "Lists tokens, without their secrets."),
+        post::<api::MadeToken>("/tokens", "Makes a token; its secret is told this once.")
+            .takes::<api::NewToken>(),
+        post::<api::MadeLink>("/tokens/link", "Makes a link that signs a browser in, once.")
+            .takes::<api::NewLink>()
+            .moves(),
+        post::<api::OneToken>("/tokens/{id}/revoke", "Takes a token back for good."),
+        get::<api::OneDoctor>("/doctor", "Checks everything that plans need."),
+        post::<api::OneGc>("/gc", "Removes what is proven to be safe to remove.").takes::<api::GcRequest>(),
+    ]
+}

@@ -1,0 +1,128 @@
+//! TLS by certificate files. The handshake is done when a connection is first read, by whoever reads it, so that one
+//! who does not finish it holds up nobody and is put off with the other silent ones.
+
+use std::io;
+use std::path::Path;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use drydock_api::{Code, Problem};
+use rustls::ServerConfig;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio_rustls::server::TlsStream;
+use tokio_rustls::{Accept, TlsAcceptor};
+
+/// What makes connections private.
+#[derive(Clone)]
+pub(crate) struct Tls(TlsAcceptor);
+
+impl Tls {
+    /// Reads a certificate, those behind it, and its key.
+    pub(crate) fn from_files(certificate: &Path, key: &Path) -> Result<Self, Box<Problem>> {
+        let unread = |path: &Path, error: String| {
+            let text = format!("could not read {}: {error}", path.display());
+            Box::new(Problem::new(Code::Usage, text).hint("name PEM files with --tls-cert and --tls-key"))
+        };
+        let chain: Vec<_> = CertificateDer::pem_file_iter(certificate)
+            .and_then(Iterator::collect)
+            .map_err(|error| unread(certificate, error.to_string()))?;
+        if chain.is_empty() {
+            return Err(unread(certificate, "there is no certificate in it".to_owned()));
+        }
+        let secret = PrivateKeyDer::from_pem_file(key).map_err(|error| unread(key, error.to_string()))?;
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .and_then(|config| config.with_no_client_auth().with_single_cert(chain, secret));
+        let mut config = config.map_err(|error| unread(certificate, error.to_string()))?;
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Ok(Self(TlsAcceptor::from(Arc::new(config))))
+    }
+}
+
+/// A connection, private or not.
+pub(crate) enum Speech {
+    /// As it comes.
+    Plain(TcpStream),
+    /// Not yet agreed how.
+    Greeting(Box<Accept<TcpStream>>),
+    /// Private.
+    Private(Box<TlsStream<TcpStream>>),
+}
+
+impl Speech {
+    /// Returns how to speak over a connection.
+    pub(super) fn over(stream: TcpStream, tls: Option<&Tls>) -> Self {
+        match tls {
+            None => Speech::Plain(stream),
+            Some(Tls(acceptor)) => Speech::Greeting(Box::new(acceptor.accept(stream))),
+        }
+    }
+
+    fn greet(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if let Speech::Greeting(accept) = self {
+            let agreed = ready!(Pin::new(accept.as_mut()).poll(context))?;
+            *self = Speech::Private(Box::new(agreed));
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+/// Does the same with either kind of connection, once it is agreed which.
+macro_rules! either {
+    ($speech:expr, $context:expr, $stream:ident => $deed:expr) => {{
+        let speech = $speech.get_mut();
+        ready!(speech.greet($context))?;
+        match speech {
+            Speech::Plain($stream) => {
+                let $stream = Pin::new($stream);
+                $deed
+            }
+            Speech::Private($stream) => {
+                let $stream = Pin::new($stream.as_mut());
+                $deed
+            }
+            Speech::Greeting(_) => unreachable!("it was agreed above"),
+        }
+    }};
+}
+
+impl AsyncRead for Speech {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        into: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        either!(self, context, stream => stream.poll_read(context, into))
+    }
+}
+
+impl AsyncWrite for Speech {
+    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        either!(self, context, stream => stream.poll_write(context, bytes))
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        parts: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        either!(self, context, stream => stream.poll_write_vectored(context, parts))
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        matches!(self, Speech::Plain(stream) if stream.is_write_vectored())
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        either!(self, context, stream => stream.poll_flush(context))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        either!(self, context, stream => stream.poll_shutdown(context))
+    }
+}
