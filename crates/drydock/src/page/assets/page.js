@@ -1,0 +1,365 @@
+// Keeps the page current and lets it be steered. Everything shown is made by the server: when an event says that what is
+// shown has changed, the same address is fetched again and the difference is put in place. Nothing typed is lost by that.
+
+const root = document.documentElement;
+const body = document.body;
+const at = (selector, within = document) => within.querySelector(selector);
+const all = (selector, within = document) => [...within.querySelectorAll(selector)];
+const pause = (ms) => new Promise((done) => setTimeout(done, ms));
+root.classList.add('js');
+
+// --- Putting a new page in the place of the old one, keeping what is the same.
+
+const keyOf = (node) => (node.nodeType === 1 ? node.dataset?.id || node.id || '' : '');
+const isTyped = (node) => /^(INPUT|TEXTAREA|SELECT)$/.test(node.nodeName);
+const isOurs = (node) => node.nodeType === 1 && (node.id === 'said' || node.id === 'line' || node.classList.contains('problem'));
+
+function morph(old, next) {
+  if (old.nodeType !== 1) {
+    if (old.data !== next.data) old.data = next.data;
+    return;
+  }
+  if (isOurs(old) || (old.dataset?.keep !== undefined && keyOf(old) === keyOf(next))) return;
+  for (const { name, value } of [...next.attributes]) {
+    if (!isHeld(old, name) && old.getAttribute(name) !== value) old.setAttribute(name, value);
+  }
+  for (const { name } of [...old.attributes]) {
+    if (!isHeld(old, name) && !next.hasAttribute(name)) old.removeAttribute(name);
+  }
+  if (old.nodeName !== 'TEXTAREA') children(old, next);
+}
+
+// What the person, not the server, decides: whether something is open, and what is typed.
+function isHeld(node, name) {
+  if (name === 'open') return node.nodeName === 'DIALOG' || node.nodeName === 'DETAILS';
+  if (name === 'value' || name === 'selected') return isTyped(node) || node.nodeName === 'OPTION';
+  return node === body;
+}
+
+function children(old, next) {
+  const known = new Map();
+  for (const child of old.children) if (keyOf(child)) known.set(keyOf(child), child);
+  let here = old.firstChild;
+  for (const wanted of [...next.childNodes]) {
+    const key = keyOf(wanted);
+    let found = null;
+    if (key) {
+      found = known.get(key);
+      if (found && found.nodeName !== wanted.nodeName) found = null;
+      known.delete(key);
+    } else if (here && here.nodeType === wanted.nodeType && here.nodeName === wanted.nodeName && !keyOf(here)) {
+      found = here;
+    }
+    if (!found) {
+      old.insertBefore(wanted, here);
+      if (key && wanted.classList?.contains('card')) wanted.classList.add('came');
+      continue;
+    }
+    if (found === here) here = here.nextSibling;
+    else old.insertBefore(found, here);
+    morph(found, wanted);
+  }
+  while (here) {
+    const gone = here;
+    here = here.nextSibling;
+    // A dialog that somebody writes in stays until they close it.
+    if (!(gone.nodeType === 1 && at('dialog[open]', gone)) && !(gone.nodeName === 'DIALOG' && gone.open)) gone.remove();
+  }
+}
+
+// --- Fetching the page again, never more than one at a time.
+
+let asking = false;
+let askAgain = false;
+let planned = 0;
+let lastAsked = 0;
+
+function soon() {
+  if (planned) return;
+  const wait = Math.max(40, lastAsked + 350 - Date.now());
+  planned = setTimeout(() => { planned = 0; refresh(); }, wait);
+}
+
+async function refresh() {
+  if (asking) { askAgain = true; return; }
+  asking = true;
+  lastAsked = Date.now();
+  try {
+    const address = location.href;
+    const answer = await fetch(address, { headers: { Accept: 'text/html' }, cache: 'no-store' });
+    if (answer.status === 401 || answer.status === 404) { if (!isWriting()) location.reload(); return; }
+    if (!answer.ok) throw new Error(answer.status);
+    const page = new DOMParser().parseFromString(await answer.text(), 'text/html');
+    if (address !== location.href) { askAgain = true; return; }
+    const script = at('script[type=module]', page)?.getAttribute('src');
+    // A server of another version: its page needs its own script.
+    if (script !== at('script[type=module]').getAttribute('src') && !isWriting()) { location.reload(); return; }
+    swap(page);
+  } catch { setTimeout(soon, 2000); } finally {
+    asking = false;
+    if (askAgain) { askAgain = false; soon(); }
+  }
+}
+
+function swap(page) {
+  const focused = document.activeElement;
+  const tail = at('[data-tail]');
+  const wasAtEnd = tail && tail.scrollHeight - tail.scrollTop - tail.clientHeight < 40;
+  document.title = page.title;
+  children(body, page.body);
+  if (focused && focused !== body && focused !== document.activeElement && focused.isConnected) focused.focus({ preventScroll: true });
+  if (wasAtEnd && tail.isConnected) tail.scrollTop = tail.scrollHeight;
+  ready();
+}
+
+const isWriting = () => all('textarea, input:not([type=hidden]):not([type=checkbox])').some((field) => field.value !== field.defaultValue);
+
+// --- The line to the server: one stream of events that goes on where it was after any break.
+
+let last = Number(body.dataset.after || 0);
+let hurry = () => {};
+let cut = null;
+
+function tellLine(state, word) {
+  const line = at('#line');
+  if (!line || line.dataset.line === state) return;
+  line.dataset.line = state;
+  at('.line-word', line).textContent = word;
+}
+
+function concerns(kind, plan) {
+  const watch = body.dataset.watch;
+  if (kind.startsWith('decision.')) return true;
+  if (watch === 'plan') return plan === body.dataset.plan || kind.startsWith('subplan.');
+  return watch === 'plans' && !kind.startsWith('agent.');
+}
+
+function hear(block) {
+  let id = 0;
+  let kind = '';
+  let data = '';
+  for (const line of block.split('\n')) {
+    if (line.startsWith('id: ')) id = Number(line.slice(4));
+    else if (line.startsWith('event: ')) kind = line.slice(7);
+    else if (line.startsWith('data: ')) data += line.slice(6);
+  }
+  if (!id) return;
+  last = id;
+  if (concerns(kind, JSON.parse(data).plan)) soon();
+}
+
+async function listen() {
+  cut = new AbortController();
+  let alive = setTimeout(() => cut.abort(), 20000);
+  try {
+    const answer = await fetch(`/api/v1/events?after=${last}`, { headers: { Accept: 'text/event-stream' }, cache: 'no-store', signal: cut.signal });
+    if (answer.status === 401) { location.reload(); return false; }
+    if (!answer.ok) return false;
+    tellLine('live', 'live');
+    const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+    let text = '';
+    for (;;) {
+      const { value, done } = await reader.read();
+      if (done) return true;
+      // The server gives a sign of life every 15 seconds; without one the line is dead, whatever the browser thinks.
+      clearTimeout(alive);
+      alive = setTimeout(() => cut.abort(), 40000);
+      const blocks = (text + value).split('\n\n');
+      text = blocks.pop();
+      blocks.forEach(hear);
+    }
+  } catch { return false; } finally { clearTimeout(alive); }
+}
+
+async function follow() {
+  let wait = 250;
+  for (;;) {
+    // A browser has few lines to one server, and a page that nobody sees needs none.
+    while (document.hidden) await Promise.race([pause(20000).then(soon), new Promise((done) => { hurry = done; })]);
+    const began = Date.now();
+    await listen();
+    if (document.hidden) continue;
+    tellLine('lost', 'reconnecting…');
+    wait = Date.now() - began > 5000 ? 250 : Math.min(wait * 2, 8000);
+    await Promise.race([pause(wait * (0.75 + Math.random() / 2)), new Promise((done) => { hurry = done; })]);
+    soon();
+  }
+}
+
+addEventListener('online', () => hurry());
+addEventListener('offline', () => { cut?.abort(); tellLine('lost', 'reconnecting…'); });
+document.addEventListener('visibilitychange', () => { if (document.hidden) cut?.abort(); else { hurry(); soon(); } });
+if (body.dataset.after !== undefined) follow();
+setInterval(() => { if (body.dataset.watch === 'clock' && !document.hidden) soon(); }, 5000);
+
+// --- Forms: posted to the API as JSON, once however often they are sent.
+
+const keys = new WeakMap();
+const random = () => [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, '0')).join('');
+
+function say(text) {
+  const line = document.createElement('p');
+  line.textContent = text;
+  at('#said').replaceChildren(line);
+  setTimeout(() => line.remove(), 5000);
+}
+
+function collect(form, button) {
+  const asked = {};
+  for (const [name, value] of new FormData(form, button)) {
+    if (value === '') continue;
+    const [outer, inner] = name.split(/\.(.*)/s);
+    if (inner) (asked[outer] ??= {})[inner] = value;
+    else asked[name] = value;
+  }
+  return JSON.stringify(asked);
+}
+
+async function send(form, button) {
+  const problem = at('.problem', form);
+  const text = collect(form, button);
+  if (keys.get(form)?.text !== text) keys.set(form, { text, key: random() });
+  // The server takes a change from a browser only with this header, which no page of another server can send.
+  const headers = { 'X-Drydock-Page': '1', 'Content-Type': 'application/json', Accept: 'application/json', 'Idempotency-Key': keys.get(form).key };
+  if (form.dataset.seen) headers['If-Match'] = form.dataset.seen;
+  button?.setAttribute('aria-busy', 'true');
+  problem.textContent = '';
+  try {
+    const answer = await fetch(form.dataset.post, { method: 'POST', headers, body: text });
+    const said = await answer.json().catch(() => ({}));
+    // Refused for good: the same again would get the same answer, and the world may have changed.
+    keys.delete(form);
+    if (!answer.ok) {
+      problem.textContent = [said.detail || `The server answered ${answer.status}.`, said.hint && `Next: ${said.hint}.`].filter(Boolean).join(' ');
+      soon();
+      return;
+    }
+    form.closest('dialog')?.close();
+    form.reset();
+    if (form.dataset.then) { location.assign(form.dataset.then + said.plan.id); return; }
+    say(form.dataset.done || 'Done.');
+    soon();
+  } catch {
+    problem.textContent = 'The server could not be reached. What you typed is still here; press again, it is done only once.';
+  } finally { button?.removeAttribute('aria-busy'); }
+}
+
+document.addEventListener('submit', (event) => {
+  const form = event.target;
+  const button = event.submitter;
+  if (form.dataset.live !== undefined) { event.preventDefault(); filter(form); return; }
+  if (!form.dataset.post) return;
+  event.preventDefault();
+  if (button?.getAttribute('aria-busy')) return;
+  if (button?.dataset.sure && button.dataset.armed === undefined) {
+    button.dataset.armed = '';
+    at('.problem', form).textContent = button.dataset.sure;
+    setTimeout(() => { delete button.dataset.armed; }, 6000);
+    return;
+  }
+  send(form, button);
+});
+
+function filter(form) {
+  const query = new URLSearchParams([...new FormData(form)].filter(([, value]) => value));
+  history.replaceState(null, '', query.size ? `${form.getAttribute('action')}?${query}` : form.getAttribute('action'));
+  refresh();
+}
+
+let typing = 0;
+document.addEventListener('input', (event) => {
+  const form = event.target.form;
+  if (form?.dataset.live === undefined) return;
+  clearTimeout(typing);
+  typing = setTimeout(() => filter(form), 180);
+});
+
+document.addEventListener('click', (event) => {
+  const opener = event.target.closest('[data-dialog]');
+  if (opener) at(`#${CSS.escape(opener.dataset.dialog)}`)?.showModal();
+  if (event.target.closest('[data-close]')) event.target.closest('dialog').close();
+  const later = event.target.closest('[data-fetch]');
+  if (later) { event.preventDefault(); bring(later); }
+});
+
+// --- Lines of a diff as the reader comes to them.
+
+const watcher = new IntersectionObserver((seen) => seen.filter((one) => one.isIntersecting).forEach((one) => bring(one.target)), { rootMargin: '900px' });
+
+async function bring(place) {
+  if (place.dataset.going) return;
+  place.dataset.going = '1';
+  try {
+    const answer = await fetch(place.dataset.fetch, { cache: 'no-store' });
+    if (!answer.ok) throw new Error(answer.status);
+    const page = new DOMParser().parseFromString(await answer.text(), 'text/html');
+    place.replaceWith(...page.body.childNodes);
+    ready();
+  } catch { delete place.dataset.going; }
+}
+
+// --- Keys.
+
+const useKeys = () => localStorage.getItem('keys') !== 'off';
+let prefix = 0;
+
+function step(by) {
+  const items = all('main [data-item]').filter((item) => item.offsetParent);
+  const now = items.indexOf(document.activeElement);
+  const next = items[now < 0 ? (by > 0 ? 0 : items.length - 1) : Math.min(Math.max(now + by, 0), items.length - 1)];
+  next?.focus();
+  next?.scrollIntoView({ block: 'nearest' });
+}
+
+document.addEventListener('keydown', (event) => {
+  const field = event.target;
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  if (isTyped(field)) { if (event.key === 'Escape' && !field.closest('dialog')) field.blur(); return; }
+  if (!useKeys() || at('dialog[open]')) return;
+  const going = Date.now() - prefix < 1500;
+  prefix = 0;
+  const press = (selector) => { const found = at(selector); if (found) { event.preventDefault(); found.click(); } };
+  const key = CSS.escape(event.key);
+  if (going) press(`.side nav [data-key="${key}"]`);
+  else if (event.key === 'g') prefix = Date.now();
+  else if (event.key === 'j') step(1);
+  else if (event.key === 'k') step(-1);
+  else if (event.key === '/') { const search = at('[data-key="/"]'); if (search) { event.preventDefault(); search.focus(); search.select(); } }
+  else if (event.key === '?' || event.key === 'n') press(`.side > [data-key="${key}"], .foot [data-key="${key}"]`);
+  else if ('ode'.includes(event.key)) press(`.tabs [data-key="${key}"]`);
+});
+
+const choice = at('#use-keys');
+if (choice) {
+  choice.checked = useKeys();
+  choice.addEventListener('change', () => localStorage.setItem('keys', choice.checked ? 'on' : 'off'));
+}
+
+// --- Times as people say them.
+
+function ago(iso) {
+  const time = Date.parse(iso);
+  if (Number.isNaN(time)) return iso;
+  const seconds = Math.trunc((Date.now() - time) / 1000);
+  const span = (n) => (n < 60 ? `${n} s` : n < 3600 ? `${Math.trunc(n / 60)} min` : n < 172800 ? `${Math.trunc(n / 3600)} h` : `${Math.trunc(n / 86400)} days`);
+  if (Math.abs(seconds) <= 2) return 'just now';
+  if (seconds < 0) return `in ${span(-seconds)}`;
+  return seconds >= 2592000 ? iso.split('T')[0] : `${span(seconds)} ago`;
+}
+
+function tick() {
+  for (const time of all('time')) {
+    const text = ago(time.dateTime);
+    if (time.textContent !== text) time.textContent = text;
+  }
+}
+
+function ready() {
+  all('[data-fetch]').forEach((place) => watcher.observe(place));
+  tick();
+}
+
+setInterval(tick, 10000);
+const end = at('[data-tail]');
+if (end) end.scrollTop = end.scrollHeight;
+ready();

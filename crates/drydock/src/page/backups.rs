@@ -1,0 +1,77 @@
+//! Backups: commits and edits that left a branch, and how to bring them back.
+
+use drydock_api::{Backup, BackupQuery};
+use maud::{Markup, html};
+use serde::Deserialize;
+
+use super::act::{Act, Weight, Words};
+use super::ask::{Ask, Asked};
+use super::shell::{Frame, Html, Place, Watch, document};
+use super::trouble::Trouble;
+use super::words::{commit, short_id, when};
+
+/// How many commits of a backup are listed.
+const COMMITS_MAX: usize = 20;
+
+/// Whose backups are meant.
+#[derive(Debug, Clone, Default, Deserialize)]
+pub(super) struct Wanted {
+    plan: Option<String>,
+}
+
+pub(super) async fn show(ask: Ask, Asked(wanted): Asked<Wanted>) -> Result<Html, Trouble> {
+    let frame = Frame::read(&ask).await?;
+    let plan = wanted.plan.filter(|plan| !plan.is_empty());
+    let backups = ask.client().backups(&BackupQuery { plan: plan.clone() }).await?.backups;
+    let main = html! {
+        header.top {
+            h1 { "Backups" }
+            @if let Some(plan) = &plan { p { "of " a href={ "/plans/" (plan) } { (short_id(plan)) } ", or " a href="/backups" { "of all plans" } } }
+        }
+        @if backups.is_empty() {
+            div.empty {
+                h2 { "No backup is kept" }
+                p { "Before anything could drop commits or edits from a plan's branch, they are pinned, and stand here." }
+            }
+        } @else {
+            ul.rows { @for backup in &backups { (row(backup)) } }
+        }
+    };
+    Ok(document(&frame, "Backups", Place::Backups, Watch::Plans, main))
+}
+
+fn row(backup: &Backup) -> Markup {
+    let number = backup.reference.rsplit('/').next().unwrap_or_default();
+    let id = format!("restore-{}-{number}", backup.plan);
+    let act = Act {
+        id: &id,
+        route: format!("/backups/{}/{number}/restore", backup.plan),
+        label: "Restore",
+        weight: Weight::Plain,
+        seen: None,
+        done: "The commits are on a branch again.",
+    };
+    html! {
+        li.row-item data-id=(id) {
+            div {
+                p.row-title {
+                    code { (backup.reference) }
+                    a href={ "/plans/" (backup.plan) } data-item { (short_id(&backup.plan)) }
+                    (when(&backup.created_at))
+                }
+                p { (backup.reason) }
+                ul.plain-list {
+                    @for one in backup.commits.iter().take(COMMITS_MAX) { li { code { (commit(&one.id)) } " " (one.subject) @if !one.author.is_empty() { span.hint { " " (one.author) } } } }
+                    @if backup.commits.len() > COMMITS_MAX { li.hint { "and " (backup.commits.len() - COMMITS_MAX) " more" } }
+                    @if backup.uncommitted { li.hint { "and edits that were not committed" } }
+                }
+            }
+            (act.asking(
+                "Bring this backup back?",
+                "A new branch gets its commits. No branch that exists is moved, and the backup stays.",
+                Words::Optional("branch", "Name of the new branch"),
+                &[],
+            ))
+        }
+    }
+}

@@ -1,0 +1,236 @@
+//! The board: plans by phase, each with the mark of its state, what needs a person first. It never reads more than a
+//! bounded number of plans, however many there are.
+
+use drydock_api::{Phase, Plan, PlanQuery, Project, State};
+use futures_util::future::try_join_all;
+use maud::{Markup, html};
+use serde::Deserialize;
+
+use super::ask::{Ask, Asked};
+use super::mark::{self, icon};
+use super::shell::{Frame, Html, Place, Watch, document};
+use super::trouble::Trouble;
+use super::words::{escaped, first_line, sentence, title, when};
+
+/// How many plans of one state are shown.
+const STATE_MAX: u32 = 40;
+/// How many of the newest plans are searched for a text.
+const SEARCHED: u32 = 1_000;
+/// In the order of how much they need a person.
+const UNDER_WAY: [State; 6] =
+    [State::Waiting, State::Complete, State::Errored, State::Constrained, State::Processing, State::Queued];
+const OVER: [State; 2] = [State::Applied, State::Cancelled];
+
+/// Which plans are meant.
+#[derive(Debug, Clone, Default, Deserialize)]
+pub(super) struct Wanted {
+    project: Option<String>,
+    text: Option<String>,
+}
+
+impl Wanted {
+    fn project(&self) -> Option<&str> {
+        self.project.as_deref().filter(|project| !project.is_empty())
+    }
+
+    fn text(&self) -> Option<&str> {
+        self.text.as_deref().map(str::trim).filter(|text| !text.is_empty())
+    }
+}
+
+/// One column, in the order that it is shown.
+struct Column {
+    name: &'static str,
+    phase: Option<Phase>,
+    plans: Vec<Plan>,
+    is_cut: bool,
+}
+
+pub(super) async fn show(ask: Ask, Asked(wanted): Asked<Wanted>) -> Result<Html, Trouble> {
+    let frame = Frame::read(&ask).await?;
+    let projects = ask.client().projects().await?.projects;
+    let columns = match wanted.text() {
+        None => columns(by_state(&ask, &wanted).await?),
+        Some(text) => columns(searched(&ask, &wanted, text).await?),
+    };
+    let is_empty = columns.iter().all(|column| column.plans.is_empty());
+    let main = html! {
+        header.top {
+            h1 { "Board" }
+            (filter(&wanted, &projects))
+        }
+        @if wanted.text().is_some() {
+            p.hint { "Searched the newest " (SEARCHED) " plans: task, id, action and project." }
+        }
+        @if is_empty { (empty(&wanted, &projects)) } @else {
+            div.board { @for column in &columns { (shown(column, &frame, &wanted)) } }
+        }
+    };
+    Ok(document(&frame, "Board", Place::Board, Watch::Plans, main))
+}
+
+/// Reads the newest plans of each state; each look ends with its page, whatever else is stored.
+async fn by_state(ask: &Ask, wanted: &Wanted) -> Result<Vec<(Vec<Plan>, bool)>, Trouble> {
+    let looks = UNDER_WAY.into_iter().chain(OVER).map(|state| {
+        let query = PlanQuery {
+            state: Some(state),
+            project: wanted.project().map(str::to_owned),
+            limit: Some(STATE_MAX),
+            ..PlanQuery::default()
+        };
+        async move { ask.client().plans(&query).await }
+    });
+    let pages = try_join_all(looks).await?;
+    Ok(pages.into_iter().map(|page| (page.plans, page.next.is_some())).collect())
+}
+
+async fn searched(ask: &Ask, wanted: &Wanted, text: &str) -> Result<Vec<(Vec<Plan>, bool)>, Trouble> {
+    let project = wanted.project().map(str::to_owned);
+    let query = PlanQuery { project, limit: Some(SEARCHED), ..PlanQuery::default() };
+    let found = ask.client().plans(&query).await?.plans.into_iter().filter(|plan| mentions(plan, text));
+    let mut groups: Vec<(Vec<Plan>, bool)> = UNDER_WAY.iter().chain(&OVER).map(|_| (vec![], false)).collect();
+    for plan in found {
+        let at = UNDER_WAY.iter().chain(&OVER).position(|state| *state == plan.state);
+        let (plans, is_cut) = &mut groups[at.unwrap_or_default()];
+        if plans.len() < STATE_MAX as usize { plans.push(plan) } else { *is_cut = true }
+    }
+    Ok(groups)
+}
+
+/// Says whether a plan has all words of a text in what a person knows it by.
+pub(super) fn mentions(plan: &Plan, text: &str) -> bool {
+    let action = plan.action.as_deref().unwrap_or_default();
+    let whole = format!("{}\n{}\n{action}\n{}", plan.id, plan.task, plan.project).to_lowercase();
+    text.to_lowercase().split_whitespace().all(|word| whole.contains(word))
+}
+
+fn columns(groups: Vec<(Vec<Plan>, bool)>) -> [Column; 4] {
+    let column = |name, phase| Column { name, phase, plans: Vec::new(), is_cut: false };
+    let mut all = [
+        column("Strategize", Some(Phase::Strategize)),
+        column("Execute", Some(Phase::Execute)),
+        column("Apply", Some(Phase::Apply)),
+        column("Done", None),
+    ];
+    for (plans, is_cut) in groups {
+        for plan in plans {
+            let at = match (plan.state, plan.phase) {
+                (State::Applied | State::Cancelled, _) => 3,
+                (_, Phase::Strategize) => 0,
+                (_, Phase::Execute) => 1,
+                (_, Phase::Apply) => 2,
+            };
+            all[at].is_cut |= is_cut;
+            all[at].plans.push(plan);
+        }
+    }
+    // Done is read by time; the others by what needs a person, as they came.
+    all[3].plans.sort_by(|one, other| other.updated_at.cmp(&one.updated_at));
+    all
+}
+
+fn shown(column: &Column, frame: &Frame, wanted: &Wanted) -> Markup {
+    let id = format!("column-{}", column.name.to_lowercase());
+    let count = format!("{}{}", column.plans.len(), if column.is_cut { "+" } else { "" });
+    html! {
+        section.column aria-labelledby=(id) data-id=(id) {
+            h2 id=(id) { (column.name) " " span.count { (count) } }
+            @if column.plans.is_empty() {
+                p.none { (nothing(column)) }
+            } @else {
+                ul.cards { @for plan in &column.plans { (card(plan, frame)) } }
+            }
+            @if column.is_cut {
+                a.more href=(more(column, wanted)) { "All of them" }
+            }
+        }
+    }
+}
+
+fn nothing(column: &Column) -> &'static str {
+    match column.phase {
+        Some(Phase::Strategize) => "No plan is being thought through.",
+        Some(Phase::Execute) => "No plan is being worked on.",
+        Some(Phase::Apply) => "No plan is landing.",
+        None => "Nothing has landed or been ended yet.",
+    }
+}
+
+fn more(column: &Column, wanted: &Wanted) -> String {
+    let project = wanted.project().map(|name| format!("&project={}", escaped(name))).unwrap_or_default();
+    match column.phase {
+        Some(phase) => format!("/plans?phase={phase}{project}"),
+        None => format!("/plans?state=applied{project}"),
+    }
+}
+
+fn card(plan: &Plan, frame: &Frame) -> Markup {
+    html! {
+        li.card data-id=(plan.id) data-tone=(mark::tone(plan.state)) {
+            a.card-link href={ "/plans/" (plan.id) } data-item { (title(plan)) }
+            @if let Some(question) = frame.question(&plan.id) {
+                p.card-line.asks { (icon("waiting")) span { "Asks you: " (sentence(first_line(&question.question))) } }
+            } @else if let Some(line) = line(plan) { p.card-line { span { (line) } } }
+            p.card-foot title=(plan.id) {
+                (mark::state(plan.state))
+                span { (plan.project) }
+                (when(&plan.updated_at))
+            }
+        }
+    }
+}
+
+/// Returns what a person should know of a plan beside its state.
+fn line(plan: &Plan) -> Option<String> {
+    match plan.state {
+        State::Errored => plan.error.as_ref().map(|error| sentence(first_line(&error.text))),
+        State::Constrained => plan.constrained_by.first().map(|reason| sentence(first_line(reason))),
+        State::Cancelled => plan.cancel_reason.as_deref().map(|reason| sentence(first_line(reason))),
+        State::Applied => {
+            plan.landed_commit.as_ref().map(|commit| format!("Landed as {}", super::words::commit(commit)))
+        }
+        State::Queued | State::Processing | State::Waiting | State::Complete => None,
+    }
+}
+
+fn filter(wanted: &Wanted, projects: &[Project]) -> Markup {
+    let chosen = wanted.project().unwrap_or_default();
+    html! {
+        form.filter role="search" method="get" action="/" data-live {
+            label { span.unseen { "Project" }
+                select name="project" {
+                    option value="" { "All projects" }
+                    @for project in projects {
+                        option value=(project.name) selected[project.name == chosen] { (project.name) }
+                    }
+                }
+            }
+            label.search { (icon("search")) span.unseen { "Search plans" }
+                input type="search" name="text" value=(wanted.text().unwrap_or_default()) placeholder="Search plans" data-key="/";
+            }
+            button.button.no-script { "Filter" }
+        }
+    }
+}
+
+fn empty(wanted: &Wanted, projects: &[Project]) -> Markup {
+    let is_filtered = wanted.text().is_some() || wanted.project().is_some();
+    html! {
+        div.empty {
+            @if is_filtered {
+                h2 { "No plan matches" }
+                p { a href="/" { "Show all plans" } }
+            } @else if projects.is_empty() {
+                h2 { "No project yet" }
+                p { "A project is a git repository that plans work on. In the repository, type" }
+                pre.command { code { "drydock project add NAME --repo ." } }
+            } @else {
+                h2 { "No plan yet" }
+                p { "A plan takes one task through Strategize, Execute and Apply." }
+                p { a.button.primary href="/new" { (icon("plus")) "New plan" } }
+                p { "Or, standing in the repository:" }
+                pre.command { code { "drydock run \"what you want done\"" } }
+            }
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! Health: what the doctor finds, and who works.
+
+use drydock_api::{Check, CheckStatus, Lock};
+use maud::{Markup, html};
+
+use super::ask::Ask;
+use super::mark::icon;
+use super::shell::{Frame, Html, Place, Watch, document};
+use super::trouble::Trouble;
+use super::words::{short_id, when};
+
+pub(super) async fn show(ask: Ask) -> Result<Html, Trouble> {
+    let frame = Frame::read(&ask).await?;
+    let client = ask.client();
+    let (doctor, locks) = tokio::try_join!(client.doctor(), client.locks())?;
+    let busy: Vec<_> = locks.locks.iter().filter(|lock| !lock.stale).collect();
+    let main = html! {
+        header.top { h1 { "Health" } }
+        section aria-labelledby="checks" {
+            h2 id="checks" { "Checks" }
+            ul.rows { @for check in &doctor.checks { (row(check)) } }
+        }
+        section aria-labelledby="workers" {
+            h2 id="workers" { "At work" }
+            @if busy.is_empty() {
+                p.hint { "No process holds a plan. Queued plans are taken up by `drydock serve` and `drydock worker`." }
+            } @else {
+                ul.rows { @for lock in busy { (worker(lock)) } }
+            }
+        }
+    };
+    Ok(document(&frame, "Health", Place::Health, Watch::Clock, main))
+}
+
+fn row(check: &Check) -> Markup {
+    let (shape, tone, word) = match check.status {
+        CheckStatus::Ok => ("complete", "good", "Fine"),
+        CheckStatus::Warn => ("constrained", "ask", "Look"),
+        CheckStatus::Error => ("errored", "bad", "Broken"),
+    };
+    html! {
+        li.row-item data-id=(check.name) {
+            div {
+                p.row-title { span class={ "mark tone-" (tone) } { (icon(shape)) span { (word) } } strong { (check.name) } }
+                p { (check.text) }
+                @if let Some(hint) = &check.hint { p.hint { "Next: " (hint) } }
+            }
+        }
+    }
+}
+
+fn worker(lock: &Lock) -> Markup {
+    html! {
+        li.row-item data-id=(lock.id) {
+            div {
+                p.row-title {
+                    span.mark.tone-busy { (icon("processing")) span { (lock.purpose) } }
+                    a href={ "/plans/" (lock.key) } { (short_id(&lock.key)) }
+                }
+                p.hint { "Process " (lock.pid) " on " (lock.host) ", since " (when(&lock.acquired_at)) }
+            }
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! All plans of a phase, state or project, a page at a time.
+
+use drydock_api::{Phase, Plan, PlanQuery, State};
+use maud::{Markup, html};
+use serde::Deserialize;
+
+use super::ask::{Ask, Asked};
+use super::mark::{self, icon};
+use super::shell::{Frame, Html, Place, Watch, document};
+use super::trouble::Trouble;
+use super::words::{escaped, short_id, title, when};
+
+const PAGE: u32 = 50;
+const PHASES: [Phase; 3] = [Phase::Strategize, Phase::Execute, Phase::Apply];
+const STATES: [State; 8] = [
+    State::Queued,
+    State::Processing,
+    State::Waiting,
+    State::Complete,
+    State::Errored,
+    State::Constrained,
+    State::Applied,
+    State::Cancelled,
+];
+
+/// Which plans are meant; an empty word means any.
+#[derive(Debug, Clone, Default, Deserialize)]
+pub(super) struct Wanted {
+    phase: Option<String>,
+    state: Option<String>,
+    project: Option<String>,
+    after: Option<String>,
+}
+
+pub(super) async fn show(ask: Ask, Asked(wanted): Asked<Wanted>) -> Result<Html, Trouble> {
+    let frame = Frame::read(&ask).await?;
+    let client = ask.client();
+    let (phase, state) = (named(&PHASES, &wanted.phase), named(&STATES, &wanted.state));
+    let query = PlanQuery {
+        phase,
+        state,
+        project: wanted.project.clone().filter(|name| !name.is_empty()),
+        limit: Some(PAGE),
+        after: wanted.after.clone(),
+        ..PlanQuery::default()
+    };
+    let page = client.plans(&query).await?;
+    let projects = client.projects().await?.projects;
+    let names = projects.iter().map(|project| (project.name.as_str(), project.name.as_str()));
+    let main = html! {
+        header.top {
+            h1 { "Plans" }
+            form.filter role="search" method="get" action="/plans" data-live {
+                (choice("phase", "Any phase", PHASES.map(|one| (one.name(), mark::phase(one))), wanted.phase.as_deref()))
+                (choice("state", "Any state", STATES.map(|one| (one.name(), mark::word(one))), wanted.state.as_deref()))
+                (choice("project", "All projects", names, wanted.project.as_deref()))
+                button.button.no-script { "Filter" }
+            }
+        }
+        @if page.plans.is_empty() {
+            div.empty { h2 { "No plan matches" } p { a href="/plans" { "Show all plans" } " or " a href="/new" { "make one" } } }
+        } @else {
+            (table(&page.plans))
+            nav.pager aria-label="Pages" {
+                @if wanted.after.is_some() { a.button href=(address(&wanted, None)) { "Newest" } }
+                @if let Some(next) = &page.next { a.button href=(address(&wanted, Some(next))) rel="next" { "Older" } }
+            }
+        }
+    };
+    Ok(document(&frame, "Plans", Place::Plans, Watch::Plans, main))
+}
+
+fn table(plans: &[Plan]) -> Markup {
+    html! {
+        div.scroll role="region" aria-label="Plans" tabindex="0" {
+            table {
+                thead { tr { th scope="col" { "Plan" } th scope="col" { "Phase" } th scope="col" { "State" } th scope="col" { "Project" } th scope="col" { "Changed" } th scope="col" { "Id" } } }
+                tbody {
+                    @for plan in plans {
+                        tr data-id=(plan.id) {
+                            td.wide { a href={ "/plans/" (plan.id) } data-item { (title(plan)) } }
+                            td { (mark::phase(plan.phase)) }
+                            td { (mark::state(plan.state)) @if plan.pending_decision.is_some() { " " span.asks title="asks a person" { (icon("waiting")) span.unseen { "asks a person" } } } }
+                            td { (plan.project) }
+                            td { (when(&plan.updated_at)) }
+                            td { code { (short_id(&plan.id)) } }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Returns the value that a word names; nothing for one that names none.
+fn named<T: Copy + std::fmt::Display>(all: &[T], word: &Option<String>) -> Option<T> {
+    let word = word.as_deref()?;
+    all.iter().copied().find(|one| one.to_string() == word)
+}
+
+fn choice<'a>(
+    name: &str,
+    any: &str,
+    options: impl IntoIterator<Item = (&'a str, &'a str)>,
+    chosen: Option<&str>,
+) -> Markup {
+    html! {
+        label { span.unseen { (any) }
+            select name=(name) {
+                option value="" { (any) }
+                @for (value, shown) in options { option value=(value) selected[chosen == Some(value)] { (shown) } }
+            }
+        }
+    }
+}
+
+fn address(wanted: &Wanted, after: Option<&str>) -> String {
+    let fields = [
+        ("phase", wanted.phase.as_deref()),
+        ("state", wanted.state.as_deref()),
+        ("project", wanted.project.as_deref()),
+        ("after", after),
+    ];
+    let given =
+        fields.into_iter().filter_map(|(name, value)| Some((name, value.filter(|value| !value.is_empty())?)));
+    let query: Vec<_> = given.map(|(name, value)| format!("{name}={}", escaped(value))).collect();
+    format!("/plans?{}", query.join("&"))
+}

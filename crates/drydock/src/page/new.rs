@@ -1,0 +1,104 @@
+//! A new plan: a task in words or an action with its arguments, on a project.
+
+use drydock_api::{Action, AgentEntry, Project};
+use maud::{Markup, html};
+use serde::Deserialize;
+
+use super::ask::{Ask, Asked};
+use super::shell::{Frame, Html, Place, Watch, document};
+use super::trouble::Trouble;
+
+const PROFILES: [(&str, &str); 4] = [
+    ("supervised", "asks before Execute and Apply"),
+    ("trusted", "asks before Apply"),
+    ("manual", "asks before every phase"),
+    ("auto", "asks nothing; lands when validations and invariants hold"),
+];
+
+/// What the form begins with.
+#[derive(Debug, Clone, Default, Deserialize)]
+pub(super) struct Wanted {
+    action: Option<String>,
+}
+
+pub(super) async fn show(ask: Ask, Asked(wanted): Asked<Wanted>) -> Result<Html, Trouble> {
+    let frame = Frame::read(&ask).await?;
+    let client = ask.client();
+    let (projects, actions, agents) = tokio::try_join!(client.projects(), client.actions(), client.agents())?;
+    let chosen = wanted.action.as_deref().filter(|name| !name.is_empty());
+    let chosen = chosen.and_then(|name| actions.actions.iter().find(|action| action.name == name));
+    let main = html! {
+        header.top { h1 { "New plan" } }
+        @if projects.projects.is_empty() {
+            div.empty {
+                h2 { "No project yet" }
+                p { "A project is a git repository that plans work on. In the repository, type" }
+                pre.command { code { "drydock project add NAME --repo ." } }
+            }
+        } @else {
+            (sources(&actions.actions, chosen))
+            (form(&projects.projects, chosen, &agents.agents))
+            p.no-script.hint { "Without JavaScript, type " code { "drydock run \"what you want done\"" } " in the repository." }
+        }
+    };
+    Ok(document(&frame, "New plan", Place::New, Watch::Nothing, main))
+}
+
+/// Returns the choice between words of one's own and the actions there are, as links: each has its own fields.
+fn sources(actions: &[Action], chosen: Option<&Action>) -> Markup {
+    if actions.is_empty() {
+        return html! {};
+    }
+    let name = chosen.map(|action| action.name.as_str());
+    html! {
+        nav.tabs aria-label="What to do" {
+            a href="/new" aria-current=[name.is_none().then_some("page")] { "In your words" }
+            @for action in actions {
+                a href={ "/new?action=" (super::words::escaped(&action.name)) } aria-current=[(name == Some(&action.name)).then_some("page")] { (action.name) }
+            }
+        }
+    }
+}
+
+fn form(projects: &[Project], chosen: Option<&Action>, agents: &[AgentEntry]) -> Markup {
+    html! {
+        form.sheet.script data-post="/api/v1/plans" data-then="/plans/" data-once {
+            @match chosen {
+                None => {
+                    label.field for="task" { "What shall be done?" }
+                    textarea id="task" name="task" rows="6" required autofocus placeholder="Make the parser accept trailing commas" {}
+                }
+                Some(action) => {
+                    input type="hidden" name="action" value=(action.name);
+                    p.prose { (action.description) }
+                    @for (name, argument) in &action.arguments {
+                        label.field for={ "argument-" (name) } { (name)
+                            @if let Some(about) = &argument.description { span.hint { " " (about) } }
+                            @if !argument.required { span.hint { " (optional)" } }
+                        }
+                        input id={ "argument-" (name) } name={ "arguments." (name) } value=(argument.default.as_deref().unwrap_or_default()) required[argument.required];
+                    }
+                }
+            }
+            div.fields {
+                div { label.field for="project" { "Project" }
+                    select id="project" name="project" { @for one in projects { option value=(one.name) { (one.name) " → " (one.target) } } }
+                }
+                div { label.field for="agent" { "Agent" span.hint { " (optional)" } }
+                    select id="agent" name="agent" {
+                        option value="" { "As configured" }
+                        @for one in agents.iter().filter(|one| one.found) { option value=(one.name) { (one.name) } }
+                    }
+                }
+                div { label.field for="profile" { "How much it asks" }
+                    select id="profile" name="profile" {
+                        option value="" { "As configured" }
+                        @for (name, does) in PROFILES { option value=(name) { (name) ": " (does) } }
+                    }
+                }
+            }
+            p.problem role="alert" {}
+            div.row { button.button.primary { "Make the plan" } }
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! A plan's own page: what it does now, why it waits, what can be done, its question, its tree, and what happened.
+
+use drydock_api::{
+    Backup, BackupQuery, Changeset, ChangesetQuery, Checkpoint, Choice, Event, EventQuery, Phase, Plan,
+    State, Tree, Why,
+};
+use maud::{Markup, html};
+
+use super::ask::{Ask, Named};
+use super::mark::{self, icon};
+use super::shell::{Frame, Html, Place, Watch, document};
+use super::trouble::Trouble;
+use super::words::{escaped, first_line, sentence, short_id, title};
+use super::{act, facts, question, timeline};
+
+/// How many of a plan's newest events are read.
+pub(super) const EVENTS_MAX: u32 = 2_000;
+
+/// How far choices are set in at the most.
+const DEPTH_MAX: usize = 5;
+
+/// Which part of a plan is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Tab {
+    Overview,
+    Changes,
+    Log,
+}
+
+/// All that the overview shows.
+pub(super) struct Whole {
+    pub(super) plan: Plan,
+    pub(super) why: Why,
+    pub(super) tree: Tree,
+    pub(super) events: Vec<Event>,
+    /// None when the repository cannot be asked.
+    pub(super) checkpoints: Option<Vec<Checkpoint>>,
+    pub(super) changesets: Vec<Changeset>,
+    pub(super) backups: Vec<Backup>,
+}
+
+pub(super) async fn show(ask: Ask, Named(id): Named<String>) -> Result<Html, Trouble> {
+    let frame = Frame::read(&ask).await?;
+    let whole = Whole::read(&ask, &id).await?;
+    let plan = &whole.plan;
+    let main = html! {
+        (head(plan, Tab::Overview))
+        div.plan {
+            div.plan-main {
+                (standing(&whole))
+                @if let Some(decision) = &whole.why.decision { (question::card(decision, None)) }
+                (task(plan))
+                (strategy(&whole.tree))
+                (timeline::section(&whole.events))
+            }
+            aside.plan-side aria-label="About this plan" { (facts::all(&whole)) }
+        }
+    };
+    Ok(document(&frame, title(plan), Place::Plans, Watch::Plan(&plan.id), main))
+}
+
+impl Whole {
+    async fn read(ask: &Ask, id: &str) -> Result<Self, Trouble> {
+        let client = ask.client();
+        let plan = client.plan(id).await?;
+        let id = plan.id.clone();
+        let events = EventQuery { plan: Some(id.clone()), newest: Some(EVENTS_MAX), ..EventQuery::default() };
+        let changesets = ChangesetQuery { plan: Some(id.clone()) };
+        let backups = BackupQuery { plan: Some(id.clone()) };
+        let (why, tree, events, checkpoints, changesets, backups) = tokio::join!(
+            client.plan_why(&id),
+            client.plan_tree(&id),
+            client.events(&events),
+            client.checkpoints(&id),
+            client.changesets(&changesets),
+            client.backups(&backups),
+        );
+        Ok(Whole {
+            plan,
+            why: why?,
+            tree: tree?,
+            events: events?.events,
+            // A repository that is gone is no reason to hide what the store knows; `why` tells of it.
+            checkpoints: checkpoints.ok().map(|page| page.checkpoints),
+            changesets: changesets?.changesets,
+            backups: backups.map(|page| page.backups).unwrap_or_default(),
+        })
+    }
+}
+
+/// Returns the head that all pages of a plan share.
+pub(super) fn head(plan: &Plan, tab: Tab) -> Markup {
+    let link = |to: Tab, path: &str, name: &str, key: &str| {
+        html! {
+            a href={ "/plans/" (plan.id) (path) } aria-current=[(to == tab).then_some("page")] data-key=(key) { (name) }
+        }
+    };
+    html! {
+        header.top.plan-top {
+            p.crumbs {
+                a href="/" { "Board" } " / " a href={ "/?project=" (escaped(&plan.project)) } { (plan.project) }
+                @if let Some(parent) = &plan.parent { " / " a href={ "/plans/" (parent) } { "part of " (short_id(parent)) } }
+            }
+            h1 { (title(plan)) }
+            p.plan-line {
+                (mark::state(plan.state))
+                (steps(plan))
+                code.id { (plan.id) }
+            }
+            nav.tabs aria-label="Parts of this plan" {
+                (link(Tab::Overview, "", "Overview", "o"))
+                (link(Tab::Changes, "/diff", "Changes", "d"))
+                (link(Tab::Log, "/log", "Log", "e"))
+            }
+        }
+    }
+}
+
+/// Returns the three phases with the one that the plan is in.
+fn steps(plan: &Plan) -> Markup {
+    html! {
+        span.steps {
+            span.unseen { "Phase: " (mark::phase(plan.phase)) }
+            @for phase in [Phase::Strategize, Phase::Execute, Phase::Apply] {
+                span aria-hidden="true" .step .here[phase == plan.phase] { (mark::phase(phase)) }
+            }
+        }
+    }
+}
+
+fn standing(whole: &Whole) -> Markup {
+    let Whole { plan, why, .. } = whole;
+    let now = (plan.state == State::Processing).then(|| timeline::latest(&whole.events)).flatten();
+    // The question has a card of its own below, and the summary of a run names its process.
+    let is_said = |held: &str| {
+        (why.decision.is_some() && held.starts_with("decision "))
+            || (now.is_some() && held.starts_with("its lock "))
+    };
+    let holds: Vec<_> = why.holds.iter().filter(|held| !is_said(held)).collect();
+    html! {
+        section.standing data-tone=(mark::tone(plan.state)) aria-labelledby="standing" {
+            h2 id="standing" { (sentence(&why.summary)) }
+            @if let Some(now) = now { p.now { (icon("agent")) (now) } }
+            @if !holds.is_empty() { ul.holds { @for held in holds { li { (sentence(held)) } } } }
+            div.row { (act::on_plan(plan, why)) }
+            @if let Some(way) = why.can_act.iter().find(|way| !way.command.is_empty()) {
+                p.no-script.hint { "Without JavaScript this page only shows. Type " code { (way.command) } }
+            }
+        }
+    }
+}
+
+fn task(plan: &Plan) -> Markup {
+    html! {
+        section aria-labelledby="task" {
+            h2 id="task" { "Task" }
+            p.prose { (plan.task) }
+            @if let Some(done) = &plan.definition_of_done { p.prose { strong { "Done when " } (done) } }
+            @for text in &plan.feedback { p.prose.guidance { strong { "Guidance: " } (text) } }
+        }
+    }
+}
+
+fn strategy(tree: &Tree) -> Markup {
+    if tree.choices.is_empty() && tree.subplans.is_empty() {
+        return html! {};
+    }
+    html! {
+        section aria-labelledby="strategy" {
+            h2 id="strategy" { "Strategy" }
+            (branch(tree))
+        }
+    }
+}
+
+fn branch(tree: &Tree) -> Markup {
+    html! {
+        ul.tree {
+            @for choice in &tree.choices {
+                li data-depth=(choice.number.matches('.').count().min(DEPTH_MAX)) { (chosen(choice)) }
+            }
+            @for sub in &tree.subplans {
+                li.subplan {
+                    (mark::state(sub.state)) " "
+                    a href={ "/plans/" (sub.plan) } { (first_line(&sub.task)) }
+                    " " code { (short_id(&sub.plan)) }
+                    @if !sub.choices.is_empty() || !sub.subplans.is_empty() { (branch(sub)) }
+                }
+            }
+        }
+    }
+}
+
+fn chosen(choice: &Choice) -> Markup {
+    html! {
+        p.choice { span.number { (choice.number) } " " span.hint { (choice.question) } " " strong { (choice.chosen) }
+            @if let Some(sure) = choice.confidence { span.hint { " " (format!("{:.0} % sure", sure * 100.0)) } }
+        }
+        @if !choice.alternatives.is_empty() { p.hint { "not " (choice.alternatives.join(", ")) } }
+        @if let Some(reason) = &choice.rationale { p.prose { (reason) } }
+    }
+}

@@ -1,0 +1,75 @@
+//! One open question: what is asked, what a person needs to know, and a button for each answer.
+
+use drydock_api::{Decision, DecisionOption, Phase, Plan};
+use maud::{Markup, html};
+
+use super::mark::{self, icon};
+use super::words::{sentence, short_id, title, when};
+use crate::render::decision::details;
+
+/// Returns the question with its answers; with its plan where it stands among others.
+pub(super) fn card(decision: &Decision, plan: Option<&Plan>) -> Markup {
+    let named = format!("question-{}", decision.id);
+    // Its own words say before what a gate stands.
+    let told: Vec<_> = details(decision).into_iter().filter(|(name, _)| *name != "before").collect();
+    html! {
+        article.question data-id=(decision.id) aria-labelledby=(named) {
+            p.question-head {
+                span.mark.tone-ask { (icon("waiting")) span { (kind(&decision.kind)) } }
+                @if let Some(plan) = plan {
+                    a href={ "/plans/" (plan.id) } data-item { (title(plan)) }
+                    span { (plan.project) }
+                }
+                span { (mark::phase(decision.phase)) }
+                code { (short_id(&decision.id)) }
+                (when(&decision.created_at))
+            }
+            h2 id=(named) { (sentence(&decision.question)) }
+            @if !told.is_empty() {
+                dl.facts { @for (name, line) in &told { div { dt { (name.replace('_', " ")) } dd { (line) } } } }
+            }
+            form.answer.script data-post={ "/api/v1/decisions/" (decision.id) "/resolve" } data-done="Answered." {
+                details { summary { "Add a note" }
+                    label.unseen for={ "note-" (decision.id) } { "Note, which is recorded with the answer" }
+                    textarea id={ "note-" (decision.id) } name="note" rows="2" placeholder="Recorded with the answer" {}
+                }
+                p.problem role="alert" {}
+                div.row {
+                    @for (at, option) in decision.options.iter().enumerate() { (answer(option, at == 0)) }
+                    @if plan.is_some() && decision.phase == Phase::Execute { a.aside href={ "/plans/" (decision.plan) "/diff" } { "See the changes" } }
+                }
+            }
+            p.no-script.hint { "Answer with " code { "drydock decision resolve " (decision.id) " --option " (ids(decision)) } }
+        }
+    }
+}
+
+fn answer(option: &DecisionOption, is_first: bool) -> Markup {
+    // What ends the plan cannot be undone, so it is asked twice.
+    let sure = (option.effect == "cancel").then_some("This ends the plan. Press again to do it.");
+    let class = match (sure, is_first) {
+        (Some(_), _) => "button danger",
+        (None, true) => "button primary",
+        (None, false) => "button",
+    };
+    html! {
+        button class=(class) name="option" value=(option.id) data-sure=[sure] { (sentence(&option.label)) }
+    }
+}
+
+fn ids(decision: &Decision) -> String {
+    let ids: Vec<_> = decision.options.iter().map(|option| option.id.as_str()).collect();
+    ids.join("|")
+}
+
+fn kind(kind: &str) -> &str {
+    match kind {
+        "gate" => "Gate",
+        "agent" => "An agent asks",
+        "divergence" => "Divergence",
+        "apply_outcome" => "Landing",
+        "validation" => "Validation",
+        "review" => "Review",
+        other => other,
+    }
+}

@@ -1,0 +1,121 @@
+//! The addresses of the page. What is no page and no asset is asked of the API.
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use tower::ServiceExt;
+
+use super::ask::Page;
+use super::trouble::Trouble;
+use super::{asset, backups, board, diff, health, list, locks, log, new, plan, questions};
+
+/// Returns the page in front of the API, behind which its door is.
+pub(crate) fn page(api: Router) -> Router {
+    Router::new()
+        .route("/", get(board::show))
+        .route("/plans", get(list::show))
+        .route("/plans/{id}", get(plan::show))
+        .route("/plans/{id}/diff", get(diff::show))
+        .route("/plans/{id}/diff/{file}", get(diff::file))
+        .route("/plans/{id}/log", get(log::show))
+        .route("/questions", get(questions::show))
+        .route("/locks", get(locks::show))
+        .route("/backups", get(backups::show))
+        .route("/health", get(health::show))
+        .route("/new", get(new::show))
+        .route("/assets/{name}", get(asset::serve))
+        .fallback(elsewhere)
+        .with_state(Page { api })
+}
+
+/// Asks the API; where it knows nothing either, a person gets a page that says so.
+async fn elsewhere(State(page): State<Page>, request: Request) -> Response {
+    let is_of_api = request.uri().path().starts_with("/api");
+    let response = match page.api.oneshot(request).await {
+        Ok(response) => response,
+        Err(never) => match never {},
+    };
+    if response.status() == StatusCode::NOT_FOUND && !is_of_api {
+        return Trouble::unknown().into_response();
+    }
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Config, StorePlace};
+    use crate::http::router;
+    use axum::body::Body;
+    use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
+    use http_body_util::BodyExt;
+
+    async fn desk() -> (tempfile::TempDir, Router) {
+        let folder = tempfile::tempdir().unwrap();
+        let place = StorePlace::Default(folder.path().join("drydock.db"));
+        let engine = crate::embedded::engine(&place, Config::default()).await.unwrap();
+        (folder, page(router(engine, "test", "test")))
+    }
+
+    async fn get(router: &Router, path: &str) -> (StatusCode, axum::http::HeaderMap, String) {
+        let request = Request::builder().uri(path).body(Body::empty()).unwrap();
+        let (head, body) = router.clone().oneshot(request).await.unwrap().into_parts();
+        let bytes = body.collect().await.unwrap().to_bytes();
+        (head.status, head.headers, String::from_utf8(bytes.to_vec()).unwrap())
+    }
+
+    /// Breaks when a view of an empty store fails, says nothing of what to do next, or needs script or style inside.
+    #[tokio::test]
+    async fn every_view_of_an_empty_store_is_a_page_that_says_what_to_do_next() {
+        let (_folder, router) = desk().await;
+        for (path, said) in [
+            ("/", "drydock project add"),
+            ("/plans", "make one"),
+            ("/questions", "Nobody waits for you"),
+            ("/locks", "Nothing is locked"),
+            ("/backups", "No backup is kept"),
+            ("/health", "At work"),
+            ("/new", "drydock project add"),
+        ] {
+            let (status, headers, text) = get(&router, path).await;
+            assert_eq!(status, 200, "{path}: {text}");
+            assert_eq!(headers[CONTENT_TYPE], "text/html; charset=utf-8", "{path}");
+            assert_eq!(headers[CACHE_CONTROL], "no-store", "{path}");
+            assert!(text.contains(said), "{path} does not say {said:?}");
+            assert!(!text.contains("style=") && !text.contains(" onclick"), "{path}");
+            assert_eq!(text.matches("<script").count(), 1, "{path}");
+        }
+    }
+
+    /// Breaks when a person gets JSON for a page, or a program a page for JSON.
+    #[tokio::test]
+    async fn what_is_not_there_is_told_in_the_language_of_the_asker() {
+        let (_folder, router) = desk().await;
+        for path in ["/moon", "/plans/pln-zzz", "/plans/pln-zzz/diff", "/assets/page-0.css", "/plans/%FF"] {
+            let (status, headers, text) = get(&router, path).await;
+            assert!(status.is_client_error(), "{path}: {status}");
+            assert_eq!(headers[CONTENT_TYPE], "text/html; charset=utf-8", "{path}");
+            assert!(text.contains("Go to the board"), "{path}: {text}");
+        }
+        let (status, headers, _) = get(&router, "/api/v1/moon").await;
+        assert_eq!(
+            (status.as_u16(), headers[CONTENT_TYPE].to_str().unwrap()),
+            (404, "application/problem+json")
+        );
+        let (status, _, text) = get(&router, "/api/v1/plans").await;
+        assert_eq!((status.as_u16(), text.as_str()), (200, "{\"plans\":[],\"next\":null}"));
+    }
+
+    /// Breaks when a browser asks for a file again that it has, or keeps one for good that is not the one it asked for.
+    #[tokio::test]
+    async fn files_are_kept_for_good_under_the_digest_of_their_bytes() {
+        let (_folder, router) = desk().await;
+        for path in [asset::style(), asset::script(), asset::mark()] {
+            let (status, headers, _) = get(&router, &path).await;
+            assert_eq!(status, 200, "{path}");
+            assert!(headers[CACHE_CONTROL].to_str().unwrap().contains("immutable"), "{path}");
+        }
+    }
+}

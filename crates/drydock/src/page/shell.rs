@@ -1,0 +1,219 @@
+//! The frame of every page: head, navigation, the line to the server, and what the script needs to know.
+
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use axum::response::{IntoResponse, Response};
+use drydock_api::{Decision, DecisionQuery};
+use maud::{DOCTYPE, Markup, html};
+
+use super::ask::Ask;
+use super::asset;
+use super::mark::{icon, sprite};
+use super::trouble::Trouble;
+
+/// How many open questions are counted; beyond, the number says so.
+const ASKED_MAX: u32 = 100;
+
+/// What every page shows beside its own: read before anything else, so that no event falls between.
+pub(super) struct Frame {
+    after: i64,
+    /// The questions that are open, newest first.
+    pub(super) open: Vec<Decision>,
+    more: bool,
+}
+
+/// Where in the navigation a page stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    Board,
+    Plans,
+    Questions,
+    Locks,
+    Backups,
+    Health,
+    New,
+}
+
+/// Which events make a page old.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Watch<'a> {
+    /// Whatever happens to plans and questions.
+    Plans,
+    /// Everything that happens to this plan.
+    Plan(&'a str),
+    /// Nothing: the script asks again from time to time.
+    Clock,
+    /// Nothing at all.
+    Nothing,
+}
+
+/// A finished page.
+pub(super) struct Html(Markup);
+
+impl IntoResponse for Html {
+    fn into_response(self) -> Response {
+        // What browsers may do with it stands on every answer of the server.
+        let headers = [(CONTENT_TYPE, "text/html; charset=utf-8"), (CACHE_CONTROL, "no-store")];
+        (headers, self.0.into_string()).into_response()
+    }
+}
+
+impl Frame {
+    /// Reads what every page shows.
+    pub(super) async fn read(ask: &Ask) -> Result<Self, Trouble> {
+        let client = ask.client();
+        let after = client.feed_last().await?;
+        let query = DecisionQuery { open: Some(true), limit: Some(ASKED_MAX), ..DecisionQuery::default() };
+        let page = client.decisions(&query).await?;
+        Ok(Frame { after, open: page.decisions, more: page.next.is_some() })
+    }
+
+    /// Returns the open question of a plan.
+    pub(super) fn question(&self, plan: &str) -> Option<&Decision> {
+        self.open.iter().find(|decision| decision.plan == plan)
+    }
+
+    fn count(&self) -> Option<String> {
+        match (self.open.len(), self.more) {
+            (0, _) => None,
+            (count, false) => Some(count.to_string()),
+            (count, true) => Some(format!("{count}+")),
+        }
+    }
+}
+
+/// Returns a whole page around its main part.
+pub(super) fn document(frame: &Frame, title: &str, place: Place, watch: Watch<'_>, main: Markup) -> Html {
+    let count = frame.count();
+    let shown = match &count {
+        Some(count) => format!("({count}) {title} · Drydock"),
+        None => format!("{title} · Drydock"),
+    };
+    Html(html! {
+        (DOCTYPE)
+        html lang="en" {
+            (head(&shown))
+            body data-after=(frame.after) data-watch=[watched(watch)] data-plan=[plan_of(watch)] {
+                (sprite())
+                a.skip href="#main" { "Skip to the content" }
+                (sidebar(place, count.as_deref()))
+                main id="main" tabindex="-1" { (main) }
+                (keys())
+                div id="said" role="status" aria-live="polite" {}
+            }
+        }
+    })
+}
+
+/// Returns a page without navigation, for somebody who may not see more.
+pub(super) fn bare(title: &str, body: Markup) -> Html {
+    Html(html! {
+        (DOCTYPE)
+        html lang="en" {
+            (head(&format!("{title} · Drydock")))
+            body.bare {
+                (sprite())
+                main id="main" tabindex="-1" {
+                    a.brand href="/" { img src=(asset::mark()) alt="" width="28" height="28"; "Drydock" }
+                    (body)
+                }
+            }
+        }
+    })
+}
+
+/// Returns a part of a page, for the script to put in its place.
+pub(super) fn part(body: Markup) -> Html {
+    Html(body)
+}
+
+fn head(title: &str) -> Markup {
+    html! {
+        head {
+            meta charset="utf-8";
+            meta name="viewport" content="width=device-width, initial-scale=1";
+            meta name="color-scheme" content="light dark";
+            title { (title) }
+            link rel="icon" type="image/svg+xml" href=(asset::mark());
+            link rel="stylesheet" href=(asset::style());
+            script type="module" src=(asset::script()) {}
+        }
+    }
+}
+
+fn sidebar(place: Place, count: Option<&str>) -> Markup {
+    let entry = |to: Place, href: &str, shape: &str, name: &str, key: &str, badge: Option<&str>| {
+        let here = (to == place).then_some("page");
+        html! {
+            li {
+                a href=(href) aria-current=[here] data-key=(key) {
+                    (icon(shape)) span { (name) }
+                    @if let Some(badge) = badge { span.badge { (badge) span.unseen { " open" } } }
+                }
+            }
+        }
+    };
+    html! {
+        header.side {
+            a.brand href="/" { img src=(asset::mark()) alt="" width="22" height="22"; "Drydock" }
+            nav aria-label="Views" {
+                ul {
+                    (entry(Place::Board, "/", "board", "Board", "b", None))
+                    (entry(Place::Questions, "/questions", "waiting", "Questions", "q", count))
+                    (entry(Place::Plans, "/plans", "list", "Plans", "p", None))
+                    (entry(Place::Locks, "/locks", "lock", "Locks", "l", None))
+                    (entry(Place::Backups, "/backups", "backup", "Backups", "u", None))
+                    (entry(Place::Health, "/health", "health", "Health", "h", None))
+                }
+            }
+            a.button.primary.new href="/new" data-key="n" aria-current=[(place == Place::New).then_some("page")] {
+                (icon("plus")) span { "New plan" }
+            }
+            div.foot {
+                p id="line" data-line="off" { span.dot {} span.line-word { "not live" } }
+                button.plain.script type="button" data-dialog="keys" data-key="?" {
+                    (icon("keys")) span { "Keys" } kbd { "?" }
+                }
+            }
+        }
+    }
+}
+
+/// Returns the list of keys.
+fn keys() -> Markup {
+    let rows = [
+        ("j / k", "next and previous item"),
+        ("Enter", "open the item"),
+        ("g then b, q, p, l, u, h", "board, questions, plans, locks, backups, health"),
+        ("n", "new plan"),
+        ("/", "search"),
+        ("o, d, e", "on a plan: overview, changes, log"),
+        ("Esc", "close, or leave a field"),
+        ("?", "this list"),
+    ];
+    html! {
+        dialog id="keys" aria-labelledby="keys-title" {
+            h2 id="keys-title" { "Keys" }
+            dl.keys {
+                @for (key, does) in rows { div { dt { kbd { (key) } } dd { (does) } } }
+            }
+            label.check.script { input type="checkbox" id="use-keys"; "Use these keys in this browser" }
+            form method="dialog" { button.button { "Close" } }
+        }
+    }
+}
+
+fn watched(watch: Watch<'_>) -> Option<&'static str> {
+    match watch {
+        Watch::Plans => Some("plans"),
+        Watch::Plan(_) => Some("plan"),
+        Watch::Clock => Some("clock"),
+        Watch::Nothing => None,
+    }
+}
+
+fn plan_of(watch: Watch<'_>) -> Option<&str> {
+    match watch {
+        Watch::Plan(id) => Some(id),
+        Watch::Plans | Watch::Clock | Watch::Nothing => None,
+    }
+}

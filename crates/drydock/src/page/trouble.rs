@@ -1,0 +1,81 @@
+//! When a view cannot be shown: what happened and what to do next, as a page of its own. Whoever is not known here
+//! is told how to get a link.
+
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use drydock_api::{ClientError, Code, Problem};
+use maud::{Markup, html};
+
+use super::shell;
+use super::words::sentence;
+
+/// Why a view is not shown.
+#[derive(Debug)]
+pub(super) struct Trouble(Box<Problem>);
+
+impl Trouble {
+    /// Returns the trouble of an address that leads nowhere.
+    pub(super) fn unknown() -> Self {
+        let problem = Problem::new(Code::NotFound, "There is no page at this address.");
+        Trouble(Box::new(problem.hint("begin at the board")))
+    }
+
+    /// Returns the trouble of an address that cannot be read.
+    pub(super) fn unreadable(text: &str) -> Self {
+        let problem = Problem::new(Code::Unparsable, format!("The address cannot be read: {text}"));
+        Trouble(Box::new(problem.hint("begin at the board")))
+    }
+}
+
+impl From<ClientError> for Trouble {
+    fn from(error: ClientError) -> Self {
+        Trouble(error.into())
+    }
+}
+
+impl IntoResponse for Trouble {
+    fn into_response(self) -> Response {
+        let status = StatusCode::from_u16(self.0.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let (title, body) = match self.0.code {
+            Code::Unauthorized => return sign_in("You are not signed in here, or your sign-in has run out."),
+            _ => (heading(status), told(&self.0, status)),
+        };
+        (status, shell::bare(title, body)).into_response()
+    }
+}
+
+fn heading(status: StatusCode) -> &'static str {
+    match status.as_u16() {
+        403 => "Not for you",
+        404 => "Not found",
+        503 => "Not there right now",
+        _ => "Something is in the way",
+    }
+}
+
+fn told(problem: &Problem, status: StatusCode) -> Markup {
+    html! {
+        p.bare-code { (status.as_u16()) " · " (problem.code) }
+        h1 { (heading(status)) }
+        p { (sentence(&problem.detail)) }
+        @if let Some(hint) = &problem.hint {
+            p.hint { "Next: " (hint) }
+        }
+        p { a.button href="/" { "Go to the board" } }
+    }
+}
+
+/// Answers a browser that is not signed in.
+pub(crate) fn sign_in(why: &str) -> Response {
+    (StatusCode::UNAUTHORIZED, shell::bare("Sign in", stranger(why))).into_response()
+}
+
+fn stranger(why: &str) -> Markup {
+    html! {
+        h1 { "Sign in" }
+        p { (why) }
+        p { "A link signs this browser in, once. On the machine that serves, type" }
+        pre.command { code { "drydock token link" } }
+        p.hint { "Then open the link that it prints in this browser." }
+    }
+}
