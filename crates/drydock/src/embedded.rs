@@ -86,6 +86,8 @@ pub(crate) async fn engine(place: &StorePlace, config: Config) -> Result<Engine,
         default_profile: config.default_profile,
         lock_ttl: config.lock_ttl,
         hooks: Hooks { list: config.hooks, shape: event_shape },
+        subplans: config.subplans,
+        limits: config.limits,
         worktrees: worktrees(place)?,
         launcher: launcher(),
     };
@@ -156,7 +158,7 @@ fn fault(variable: &str) -> Result<Option<(CrashPoint, u32)>, Box<Problem>> {
 }
 
 /// Who a person's commands count as.
-fn person() -> String {
+pub(crate) fn person() -> String {
     std::env::var("USER").or_else(|_| std::env::var("LOGNAME")).unwrap_or_else(|_| "person".to_owned())
 }
 

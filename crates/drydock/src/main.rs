@@ -5,6 +5,8 @@ mod config;
 mod demo;
 mod embedded;
 mod http;
+mod local_token;
+mod page;
 mod render;
 mod serve;
 

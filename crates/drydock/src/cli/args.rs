@@ -6,7 +6,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use super::{
     action, agent, backup, changeset, checkpoint, decision, demo, doctor, events, gc, invariant, lock,
-    manual, plan, project, run, serve, store, token,
+    manual, plan, project, run, schema, serve, store, token,
 };
 
 /// Takes coding tasks from a thought to a landed commit, with nothing torn, lost or done twice.
@@ -113,6 +113,8 @@ pub(crate) enum Command {
     Mcp,
     /// Show the whole life of a plan on a throw-away repository
     Demo(demo::Demo),
+    /// Print the JSON Schema of a file that agents write for drydock
+    Schema(schema::Schema),
     /// Print the completion script of a shell
     Completions(manual::Completions),
     /// Print the manual page
@@ -143,6 +145,7 @@ impl Command {
             Command::Store(store) => ("store", Some(store.verb())),
             Command::Mcp => ("mcp", None),
             Command::Demo(_) => ("demo", None),
+            Command::Schema(_) => ("schema", None),
             Command::Completions(_) => ("completions", None),
             Command::Man(_) => ("man", None),
         };
@@ -185,6 +188,9 @@ mod tests {
             "plan list --phase execute --state errored --project p --action a --limit 5 --after x",
             "plan show x",
             "plan tree x",
+            "plan explain x",
+            "plan explain x 1.2",
+            "schema strategy",
             "plan diff x",
             "plan events x --after 3",
             "plan watch x",
@@ -207,8 +213,11 @@ mod tests {
             "token create laptop --role human --expires 30d",
             "token create a --role agent --run run-1",
             "token list --server http://h:1 --token-file f",
+            "token link",
+            "token link --name anna --at https://dock.example",
             "token revoke tok-1",
             "serve --listen 0.0.0.0:7717 --tokens required",
+            "serve --no-link",
             "events --after 3 --follow",
             "doctor -q",
             "gc --dry-run --format json",
@@ -245,6 +254,7 @@ mod tests {
             "token create laptop --role agent",
             "token create laptop --role human --expires 30",
             "serve --tokens maybe",
+            "token link --at dock.example",
             "plan list --limit 0",
             "decision list --limit 0",
             "events --limit 0",

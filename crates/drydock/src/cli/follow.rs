@@ -4,10 +4,12 @@
 use std::pin::pin;
 
 use drydock_api::{Code, Event, EventQuery, Plan, Problem, State};
+use jiff::Timestamp;
 
 use super::events;
 use super::progress::Progress;
-use super::session::{Driver, Driving, Session};
+use super::session::{Driving, Session};
+use crate::render;
 use crate::render::event::sentence;
 
 const PAGE: u32 = 200;
@@ -54,12 +56,21 @@ impl<'s> Feed<'s> {
         }
         let session = self.session;
         let progress = Progress::begin(session.screen(), plan.phase);
-        let drive = session.backend().drive(&plan.id);
-        let by = if drive.is_some() { Driver::ThisProcess } else { Driver::Server };
+        let by = session.driver();
         session.set_driving(Some(Driving { by, resume: resume.to_owned() }));
-        let followed = match drive {
-            Some(drive) => self.while_driving(&plan.id, drive, &progress).await,
-            None => self.while_served(&plan.id, until, &progress).await,
+        let followed = loop {
+            let Some(drive) = session.backend().drive(&plan.id) else {
+                break self.while_served(&plan.id, until, &progress).await;
+            };
+            let driven = match self.while_driving(&plan.id, drive, &progress).await {
+                Ok(driven) if driven.waits.is_some() => driven,
+                done => break done,
+            };
+            match self.until_due(driven, until, &progress).await {
+                Ok(Due::Now) => {}
+                Ok(Due::Elsewhere(plan)) => break Ok(*plan),
+                Err(problem) => break Err(problem),
+            }
         };
         session.set_driving(None);
         progress.end();
@@ -88,6 +99,37 @@ impl<'s> Feed<'s> {
             self.rest(plan, progress).await;
             return Ok(self.session.client().plan(plan).await?);
         }
+    }
+
+    /// Waits until a plan that was cut short is due, or a person lets it go on, or another process takes it up.
+    async fn until_due(
+        &mut self,
+        plan: Plan,
+        until: Until,
+        progress: &Progress<'_>,
+    ) -> Result<Due, Box<Problem>> {
+        let session = self.session;
+        let id = plan.id;
+        let mut waits = plan.waits;
+        while let Some(due) = &waits {
+            let now = Timestamp::now();
+            let left_ms =
+                due.until.parse::<Timestamp>().map_or(0, |at| at.as_millisecond() - now.as_millisecond());
+            let Some(left_ms) = u64::try_from(left_ms).ok().filter(|left_ms| *left_ms > 0) else { break };
+            progress.wait(&format!("waits {}; Ctrl-C leaves the plan as it is", render::plan::waits(due)));
+            let page = self.next_page(&id, left_ms.min(WAIT_HERE_MS)).await?;
+            self.tell(page, progress);
+            if let Some(interrupt) = session.interrupted() {
+                return Err(interrupt.problem(Some(format!("drydock plan {} {id}", plan.phase))));
+            }
+            let now = session.client().plan(&id).await?;
+            if now.state != State::Queued {
+                let served = self.while_served(&id, until, progress).await?;
+                return Ok(Due::Elsewhere(Box::new(served)));
+            }
+            waits = now.waits;
+        }
+        Ok(Due::Now)
     }
 
     async fn while_served(
@@ -151,6 +193,14 @@ impl<'s> Feed<'s> {
             self.tell(page, progress);
         }
     }
+}
+
+/// What waiting for a plan to be due came to.
+enum Due {
+    /// It is.
+    Now,
+    /// Somebody else took it up, and brought it here.
+    Elsewhere(Box<Plan>),
 }
 
 fn is_over(plan: &Plan, until: Until) -> bool {

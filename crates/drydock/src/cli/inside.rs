@@ -40,6 +40,7 @@ fn deed(command: &Command) -> Deed {
         | Command::Checkpoint(_)
         | Command::Events(_)
         | Command::Doctor(_)
+        | Command::Schema(_)
         | Command::Completions(_)
         | Command::Man(_) => Deed::Looks,
         // It speaks for its own run and no other, and knows no way to answer.
@@ -87,6 +88,7 @@ fn of_plan(plan: &Plan) -> Deed {
         Plan::List(_)
         | Plan::Show(_)
         | Plan::Tree(_)
+        | Plan::Explain(_)
         | Plan::Diff(_)
         | Plan::Events { .. }
         | Plan::Watch(_)

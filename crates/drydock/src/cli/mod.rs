@@ -32,6 +32,7 @@ mod project;
 mod report;
 mod repository;
 mod run;
+mod schema;
 mod screen;
 mod serve;
 mod session;

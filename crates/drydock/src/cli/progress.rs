@@ -1,5 +1,6 @@
 //! Live remarks while a plan is worked on: a spinner with the time that passed, or plain lines, or nothing.
 
+use std::cell::RefCell;
 use std::time::Duration;
 
 use drydock_api::{Event, Phase};
@@ -15,6 +16,8 @@ const TICK: Duration = Duration::from_millis(120);
 pub(crate) struct Progress<'s> {
     screen: &'s Screen,
     spinner: Option<ProgressBar>,
+    /// What was last said to be waited for.
+    waits: RefCell<Option<String>>,
 }
 
 impl<'s> Progress<'s> {
@@ -24,7 +27,7 @@ impl<'s> Progress<'s> {
             Remarks::Live => Some(spinner(phase)),
             Remarks::Plain | Remarks::Silent => None,
         };
-        Self { screen, spinner }
+        Self { screen, spinner, waits: RefCell::new(None) }
     }
 
     /// Tells one event. What agents chatter is only the spinner's text on a terminal; the rest is a line.
@@ -37,6 +40,15 @@ impl<'s> Progress<'s> {
             Some(spinner) if is_chatter(&event.kind) => spinner.set_message(plain(&said).into_owned()),
             Some(spinner) => spinner.suspend(|| self.screen.tell(&line(&said))),
             None => self.screen.tell(&line(&said)),
+        }
+    }
+
+    /// Tells what is waited for: as the spinner's text on a terminal, else as a line, once.
+    pub(crate) fn wait(&self, said: &str) {
+        match &self.spinner {
+            Some(spinner) => spinner.set_message(plain(said).into_owned()),
+            None if self.waits.replace(Some(said.to_owned())).as_deref() == Some(said) => {}
+            None => self.screen.tell(&line(said)),
         }
     }
 
@@ -69,7 +81,7 @@ fn is_noise(event: &Event) -> bool {
 }
 
 fn is_chatter(kind: &str) -> bool {
-    matches!(kind, "agent.progress" | "agent.output")
+    matches!(kind, "agent.progress" | "agent.output" | "agent.usage")
 }
 
 fn spinner(phase: Phase) -> ProgressBar {

@@ -25,6 +25,9 @@ pub(crate) struct Run {
     /// How much goes on without asking; named here, each of its gates asks
     #[arg(long, value_name = "NAME")]
     profile: Option<String>,
+    /// What it may use: tokens=200k,cost=1.50,wall=30m,tool_calls=50, or some of it
+    #[arg(long, value_name = "LIMITS")]
+    budget: Option<String>,
     /// Answer every gate with yes
     #[arg(long, short)]
     yes: bool,
@@ -73,6 +76,7 @@ pub(crate) async fn run(session: &Session, args: Run) -> Outcome {
         project: project.name.clone(),
         agent: args.agent,
         profile: args.profile,
+        budget: args.budget,
         ..NewPlan::default()
     };
     let plan = client.plan_use(&new, &Terms::default()).await?;

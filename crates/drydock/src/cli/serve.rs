@@ -1,13 +1,16 @@
 //! `drydock serve` and `drydock worker`.
 
+use std::path::PathBuf;
+
 use clap::{Args, value_parser};
 use serde_json::json;
 
 use super::args::Global;
+use super::log::Log;
 use super::report::{Outcome, Report};
 use super::screen::Screen;
 use crate::config::Tokens;
-use crate::serve::Wish;
+use crate::serve::{Began, Link, Wish};
 use crate::{config, serve};
 
 /// Serves the HTTP interface, and works.
@@ -19,14 +22,27 @@ pub(crate) struct Serve {
     /// How many plans to run at once; 0 only serves
     #[arg(long, default_value_t = 2, value_name = "N", value_parser = value_parser!(u8).range(0..=64))]
     workers: u8,
-    /// Whether requests need a token; always so when others can reach it [default: optional]
+    /// Whether requests need a token; a choice on loopback only [default: required]
     #[arg(long, value_enum, value_name = "WHETHER")]
     tokens: Option<Tokens>,
+    /// A PEM file with the certificate to show, and those behind it: then TLS is spoken
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+    /// A PEM file with the certificate's key
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) log: Log,
+    /// Print no link that signs a browser in, such as where others read what is printed
+    #[arg(long)]
+    no_link: bool,
 }
 
 /// Works on queued plans until told to stop.
 #[derive(Debug, Args)]
 pub(crate) struct Worker {
+    #[command(flatten)]
+    pub(crate) log: Log,
     /// How many plans to run at once
     #[arg(long, default_value_t = 2, value_name = "N", value_parser = value_parser!(u8).range(1..=64))]
     workers: u8,
@@ -34,14 +50,23 @@ pub(crate) struct Worker {
 
 pub(crate) async fn serve(global: &Global, screen: &Screen, args: Serve) -> Outcome {
     let (place, config) = config::both(global.store.as_deref(), global.config.as_deref())?;
-    let say = |link: &str, tokens: Tokens| {
-        let needed = match tokens {
-            Tokens::Optional => "",
-            Tokens::Required => ", for those with a token",
+    let say = |began: &Began| {
+        let needed = match began.tokens {
+            Tokens::Optional => ", for any program on this machine",
+            Tokens::Required => "",
         };
-        screen.tell(&format!("serving on {link} with {} workers{needed}; Ctrl-C stops", args.workers));
+        screen.tell(&format!("serving on {} with {} workers{needed}; Ctrl-C stops", began.at, args.workers));
+        if began.is_open_to_listeners {
+            screen.tell("warning: tokens are sent as they are, and whoever is on the way can read them; use --tls-cert and --tls-key");
+        }
+        if let Some(link) = &began.link {
+            screen.tell(&format!("open {link} to sign in: once, within ten minutes"));
+        }
     };
-    let wish = Wish { listen: &args.listen, workers: usize::from(args.workers), tokens: args.tokens };
+    let tls = args.tls_cert.zip(args.tls_key);
+    let link = if args.no_link { Link::Unasked } else { Link::Wanted };
+    let workers = usize::from(args.workers);
+    let wish = Wish { listen: &args.listen, workers, tokens: args.tokens, tls, link };
     serve::serve(&place, config, wish, say).await?;
     Ok(Report::new(json!({}), "").or_say("stopped; every lock is released"))
 }

@@ -10,7 +10,7 @@ use super::backend::{Backend, OpenEmbedded, Server};
 use super::bearer;
 use super::interrupt::Interrupt;
 use super::screen::Screen;
-use crate::config;
+use crate::{config, local_token};
 
 /// One invocation of the program.
 pub(crate) struct Session {
@@ -18,6 +18,7 @@ pub(crate) struct Session {
     screen: Screen,
     started: Timestamp,
     driver: Driver,
+    server: Option<String>,
     driving: Mutex<Option<Driving>>,
     interrupted: OnceLock<Interrupt>,
 }
@@ -53,7 +54,9 @@ impl Session {
                 let remote = Remote::new(url).map_err(|error| {
                     Problem::new(Code::Usage, error.to_string()).hint("write it as http://HOST:PORT")
                 })?;
-                let token = bearer::find(global.token_file.as_deref(), config::token_path().as_deref())?;
+                let own = local_token::find(url);
+                let kept = own.or_else(config::token_path);
+                let token = bearer::find(global.token_file.as_deref(), kept.as_deref())?;
                 let remote = match token {
                     Some(token) => remote.bearing(&token).expect("a token that was found is plain text"),
                     None => remote,
@@ -67,7 +70,9 @@ impl Session {
                 (embedded(place, config).await?, Driver::ThisProcess)
             }
         };
-        Ok(Self { backend, screen, started, driver, driving: Mutex::new(None), interrupted: OnceLock::new() })
+        let server = global.server.clone();
+        let (driving, interrupted) = (Mutex::new(None), OnceLock::new());
+        Ok(Self { backend, screen, started, driver, server, driving, interrupted })
     }
 
     /// Returns the client.
@@ -88,6 +93,11 @@ impl Session {
     /// Returns the time that relative times are told against.
     pub(crate) fn now(&self) -> Timestamp {
         self.started
+    }
+
+    /// Returns the address of the server that is asked, if one is.
+    pub(crate) fn server(&self) -> Option<&str> {
+        self.server.as_deref()
     }
 
     /// Returns who does the work of plans.

@@ -20,7 +20,7 @@ use super::screen::{Reader, Screen};
 use super::session::{Driver, Session};
 use super::{
     action, agent, backup, changeset, checkpoint, decision, demo, doctor, events, gc, inside, invariant,
-    lock, log, manual, mcp, plan, project, run, serve, store, token,
+    lock, log, manual, mcp, plan, project, run, schema, serve, store, token,
 };
 use crate::render;
 
@@ -31,7 +31,11 @@ pub(crate) fn main(argv: Vec<OsString>, embedded: OpenEmbedded) -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return ExitCode::from(misused(&argv, error, &clock)),
     };
-    log::begin();
+    log::begin(match &cli.command {
+        Command::Serve(args) => args.log.log_format,
+        Command::Worker(args) => args.log.log_format,
+        _ => None,
+    });
     let screen = Screen::new(&cli.global);
     let words = cli.command.words();
     // A command that answers once is quicker without threads to start.
@@ -118,6 +122,7 @@ enum Apart {
 async fn apart(cli: Cli, screen: &Screen) -> Apart {
     let Cli { global, command } = cli;
     Apart::Done(match command {
+        Command::Schema(args) => schema::run(&args),
         Command::Completions(args) => manual::completions(&args),
         Command::Man(args) => manual::man(&args),
         Command::Serve(args) => serve::serve(&global, screen, args).await,
@@ -156,6 +161,7 @@ async fn dispatch(session: &Session, command: Command) -> Outcome {
         Command::Doctor(args) => doctor::run(session, args).await,
         Command::Gc(args) => gc::run(session, args).await,
         Command::Completions(_)
+        | Command::Schema(_)
         | Command::Man(_)
         | Command::Serve(_)
         | Command::Worker(_)

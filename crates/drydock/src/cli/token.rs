@@ -1,8 +1,9 @@
-//! `drydock token`: create, list, revoke.
+//! `drydock token`: create, link, list, revoke.
 
 use clap::Subcommand;
-use drydock_api::{NewToken, OneToken, Role};
+use drydock_api::{NewLink, NewToken, OneToken, Role};
 use jiff::{Span, SpanRelativeTo};
+use serde_json::json;
 
 use super::report::{Level, Outcome, Report};
 use super::session::Session;
@@ -25,6 +26,15 @@ pub(crate) enum Token {
         #[arg(long, value_name = "TIME", value_parser = seconds)]
         expires: Option<u64>,
     },
+    /// Make a link that signs a browser in: once, within ten minutes
+    Link {
+        /// Who will open it [default: you]
+        #[arg(long)]
+        name: Option<String>,
+        /// The server that the browser will address [default: that of --server, or http://127.0.0.1:7717]
+        #[arg(long, value_name = "URL", value_parser = at)]
+        at: Option<String>,
+    },
     /// List them, without their secrets
     List,
     /// Take one back for good
@@ -38,6 +48,7 @@ impl Token {
     pub(crate) fn verb(&self) -> &'static str {
         match self {
             Token::Create { .. } => "create",
+            Token::Link { .. } => "link",
             Token::List => "list",
             Token::Revoke { .. } => "revoke",
         }
@@ -55,6 +66,14 @@ pub(crate) async fn run(session: &Session, command: Token) -> Outcome {
             let keep = "it is not shown again; keep it where only its bearer can read it";
             Ok(Report::new(made, text).note(Level::Info, said).note(Level::Info, keep))
         }
+        Token::Link { name, at } => {
+            let made = client.token_link(&NewLink { name }).await?;
+            let at = at.as_deref().or(session.server()).unwrap_or(crate::serve::AT_DEFAULT);
+            let link = format!("{}{}", at.trim_end_matches('/'), made.path);
+            let said = "it signs one browser in, once, within ten minutes";
+            let answer = json!({ "token": made.token, "link": link });
+            Ok(Report::new(answer, format!("{link}\n")).note(Level::Info, said))
+        }
         Token::List => {
             let tokens = client.tokens().await?;
             let text = render::token::list(&tokens.tokens, session.now());
@@ -66,6 +85,15 @@ pub(crate) async fn run(session: &Session, command: Token) -> Outcome {
             let text = render::token::list(std::slice::from_ref(&token), session.now());
             Ok(Report::new(OneToken { token }, text).note(Level::Info, said))
         }
+    }
+}
+
+/// Reads the address of a server as a browser knows it.
+fn at(text: &str) -> Result<String, String> {
+    let host = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://"));
+    match host {
+        Some(host) if !host.is_empty() && !host.contains(['?', '#', ' ']) => Ok(text.to_owned()),
+        Some(_) | None => Err("write it as http://HOST:PORT or https://HOST".to_owned()),
     }
 }
 

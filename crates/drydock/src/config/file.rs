@@ -11,7 +11,7 @@ use std::time::Duration;
 use drydock_agent::{AgentSpec, Sandbox, presets};
 use drydock_api::{Code, Problem};
 use drydock_domain::Profile;
-use drydock_engine::Hook;
+use drydock_engine::{Hook, Limits, SubplanLimits};
 use serde::Deserialize;
 
 use super::duration::{TTL_DEFAULT, lock_ttl};
@@ -20,6 +20,7 @@ use super::key::{explain, line_of};
 use super::place::{StorePlace, config_path, store_place};
 use super::profile;
 use super::server::Server;
+use super::subplan;
 
 /// What is configured, defaults filled in.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,6 +43,10 @@ pub(crate) struct Config {
     pub(crate) lock_ttl: Duration,
     /// Who is told of events.
     pub(crate) hooks: Vec<Hook>,
+    /// How wide and deep subplans may go.
+    pub(crate) subplans: SubplanLimits,
+    /// How many phases may run at the same time.
+    pub(crate) limits: Limits,
     /// What `serve` asks of those who ask it.
     pub(crate) server: Server,
 }
@@ -59,6 +64,8 @@ impl Default for Config {
             default_profile: Profile::DEFAULT.to_owned(),
             lock_ttl: TTL_DEFAULT,
             hooks: Vec::new(),
+            subplans: SubplanLimits::default(),
+            limits: Limits::default(),
             server: Server::default(),
         }
     }
@@ -94,6 +101,10 @@ struct Written {
     locks: Locks,
     #[serde(default)]
     hooks: Vec<hook::Written>,
+    #[serde(default)]
+    subplans: subplan::Written,
+    #[serde(default)]
+    limits: subplan::WrittenLimits,
     #[serde(default)]
     server: Server,
 }
@@ -175,6 +186,7 @@ fn parse(text: &str, directory: &Path) -> Result<Config, Refusal> {
         None => TTL_DEFAULT,
     };
     let hooks = hook::resolve(written.hooks)?;
+    let (subplans, limits) = (written.subplans.resolve()?, written.limits.resolve()?);
     let agents = written.agents.into_iter().map(|(name, spec)| (name, spec.resolved_from(directory)));
     let (agents, presets) = with_presets(agents.collect());
     if let Some(agent) = &written.defaults.agent
@@ -192,6 +204,8 @@ fn parse(text: &str, directory: &Path) -> Result<Config, Refusal> {
         default_profile,
         lock_ttl,
         hooks,
+        subplans,
+        limits,
         server: written.server,
     })
 }

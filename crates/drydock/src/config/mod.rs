@@ -7,7 +7,8 @@ mod key;
 mod place;
 mod profile;
 mod server;
+mod subplan;
 
 pub(crate) use file::{Config, both, load};
-pub(crate) use place::{StorePlace, config_path, store_place, token_path};
+pub(crate) use place::{StorePlace, config_path, servers_path, store_place, token_path};
 pub(crate) use server::{Server, Tokens};

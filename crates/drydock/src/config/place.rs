@@ -34,6 +34,11 @@ pub(crate) fn token_path() -> Option<PathBuf> {
     base("XDG_CONFIG_HOME", ".config").map(|base| base.join("drydock/token"))
 }
 
+/// Returns where the tokens of the servers on this machine are kept for their own users, if there can be such a place.
+pub(crate) fn servers_path() -> Option<PathBuf> {
+    base("XDG_STATE_HOME", ".local/state").map(|base| base.join("drydock/servers"))
+}
+
 fn base(variable: &str, below_home: &str) -> Option<PathBuf> {
     base_of(env::var_os(variable).map(PathBuf::from), env::home_dir(), below_home)
 }

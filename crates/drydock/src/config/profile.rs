@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use drydock_agent::SandboxMode;
-use drydock_domain::{OnDivergence, Phase, Profile};
+use drydock_domain::{OnDivergence, Phase, Profile, WrittenBudget};
 use serde::Deserialize;
 
 /// One `[profiles.NAME]`, as it stands in the file.
@@ -14,6 +14,7 @@ pub(crate) struct Written {
     on_divergence: Option<OnDivergence>,
     asks_before: Option<Vec<Phase>>,
     sandbox: Option<SandboxMode>,
+    budget: Option<WrittenBudget>,
 }
 
 /// Returns the built-in profiles and the configured ones, each with what it extends filled in.
@@ -57,7 +58,7 @@ pub(crate) fn sandboxed(written: &BTreeMap<String, Written>) -> BTreeSet<String>
 fn one(name: &str, written: &BTreeMap<String, Written>, built_in: &[Profile]) -> Result<Profile, String> {
     // Walks down to a built-in one, nearest first; the first to say something decides it.
     let mut chain: Vec<&str> = Vec::new();
-    let (mut asks_before, mut on_divergence) = (None, None);
+    let (mut asks_before, mut on_divergence, mut budget) = (None, None, None);
     let mut at = name;
     let base = loop {
         if let Some(base) = built_in.iter().find(|known| known.name == at) {
@@ -73,12 +74,17 @@ fn one(name: &str, written: &BTreeMap<String, Written>, built_in: &[Profile]) ->
         chain.push(at);
         asks_before = asks_before.or_else(|| layer.asks_before.clone());
         on_divergence = on_divergence.or(layer.on_divergence);
+        budget = budget.or(layer.budget.as_ref());
         at = layer.extends.as_deref().unwrap_or(Profile::DEFAULT);
     };
     Ok(Profile {
         name: name.to_owned(),
         asks_before: asks_before.unwrap_or_else(|| base.asks_before.clone()),
         on_divergence: on_divergence.unwrap_or(base.on_divergence),
+        budget: match budget {
+            Some(written) => written.read().map_err(|error| format!("profile {name:?}: {error}"))?,
+            None => base.budget,
+        },
     })
 }
 
@@ -118,6 +124,7 @@ mod tests {
             ("[a]\nextends = 'b'\n[b]\nextends = 'nobody'", "profile \"b\" extends \"nobody\""),
             ("[auto]\nasks_before = []", "built in"),
             ("[a]\nsandbox = 'off'", "only require"),
+            ("[a]\nbudget = { tokens = 0 }", "profile \"a\": budget: tokens=0"),
         ] {
             let refusal = resolved(text).expect_err(text);
             assert!(refusal.contains(reason), "{text}: {refusal}");

@@ -1,5 +1,7 @@
 //! `[server]`: what `drydock serve` asks of those who ask it.
 
+use std::path::PathBuf;
+
 use clap::ValueEnum;
 use serde::Deserialize;
 
@@ -12,13 +14,17 @@ pub(crate) struct Server {
     /// The names by which others address it, where requests need a token.
     #[serde(default)]
     pub(crate) hosts: Vec<String>,
+    /// The certificate that it shows, with those behind it.
+    pub(crate) tls_cert: Option<PathBuf>,
+    /// The key of the certificate.
+    pub(crate) tls_key: Option<PathBuf>,
 }
 
 /// Whether a request needs a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Tokens {
-    /// A request without one counts as that of the person at this machine
+    /// A request without one counts as that of the person at this machine; on loopback only
     Optional,
     /// Every request needs one
     Required,

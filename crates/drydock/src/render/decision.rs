@@ -35,12 +35,8 @@ pub(crate) fn show(decision: &Decision, now: Timestamp) -> String {
         .field("kind", &decision.kind)
         .field("plan", format!("{} ({})", decision.plan, decision.phase))
         .field("asked", ago(&decision.created_at, now));
-    if let Value::Object(details) = &decision.details {
-        for (name, value) in details.iter().filter(|(name, _)| !is_for_programs(name)) {
-            for line in lines(value) {
-                block = block.field(name, line);
-            }
-        }
+    for (name, line) in details(decision) {
+        block = block.field(name, line);
     }
     for option in &decision.options {
         block = block.field("option", format!("{}: {}", option.id, option.label));
@@ -57,6 +53,13 @@ pub(crate) fn show(decision: &Decision, now: Timestamp) -> String {
         block = block.field("answer", answer);
     }
     block.done()
+}
+
+/// Returns what a person needs to know to answer, a name and a line each.
+pub(crate) fn details(decision: &Decision) -> Vec<(&str, String)> {
+    let Value::Object(details) = &decision.details else { return Vec::new() };
+    let told = details.iter().filter(|(name, _)| !is_for_programs(name));
+    told.flat_map(|(name, value)| lines(value).into_iter().map(|line| (name.as_str(), line))).collect()
 }
 
 /// Says whether a detail repeats for programs what another one tells a person.

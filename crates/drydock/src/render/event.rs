@@ -5,6 +5,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::style::{FAINT, paint, plain, short};
+use super::time::moment;
 
 const SENTENCE_CHARS_MAX: usize = 160;
 
@@ -44,6 +45,7 @@ pub(crate) fn sentence(event: &Event) -> String {
         Some(("apply", "forgone")) => format!("{} was not moved", text(&event.data, "target")),
         Some(("sync", what)) => of_sync(what, &event.data),
         Some(("review", what)) => of_review(what, &event.data),
+        Some(("subplan", what)) => of_subplan(what, &event.data),
         Some(("lock", "broken")) => {
             format!("lock of {} broken: {}", text(&event.data, "owner"), text(&event.data, "reason"))
         }
@@ -87,6 +89,14 @@ fn of_agent(what: &str, data: &Value) -> String {
         ("restarted", Some(said)) => {
             format!("{who} {said}; it is started again in {} s", text(data, "pause_s"))
         }
+        ("usage", _) => format!(
+            "{who} has used {} tokens and {} tool calls in this run",
+            text(data, "tokens"),
+            text(data, "tool_calls")
+        ),
+        ("rate_limited", _) => {
+            format!("{who} met its rate limit; it is over at {}", moment(&text(data, "until")))
+        }
         ("stalled", _) => format!("{who} has shown no sign of life for {} s", text(data, "quiet_s")),
         ("plan", _) => match current_step(data) {
             Some(step) => format!("{who} plans: {step}"),
@@ -96,6 +106,14 @@ fn of_agent(what: &str, data: &Value) -> String {
         ("ended", Some(said)) => format!("{who} {said}"),
         ("sent_back", _) => format!("{who} must mend it: {}", texts(&data["reasons"]).join("; ")),
         ("checkpoint", Some(said)) => format!("checkpoint: {said}"),
+        ("checkpoint_failed", _) => {
+            format!("not kept, {}: {}", text(data, "label"), text(data, "reason"))
+        }
+        ("session", _) if data["loaded"] == true => format!("{who} goes on in the session it had"),
+        ("session", _) => match text(data, "reason") {
+            reason if reason.is_empty() => format!("{who} began a session"),
+            reason => format!("{who} began a new session: {reason}"),
+        },
         (_, Some(said)) => format!("{who} {what}: {said}"),
         (_, None) => format!("{who} {what}"),
     }
@@ -125,6 +143,23 @@ fn of_review(what: &str, data: &Value) -> String {
         "refused" => format!("{agent} refuses proposal {number}: {reason}"),
         "silent" => format!("{agent} says nothing that counts about proposal {number}: {reason}"),
         _ => unknown(&format!("review.{what}"), data),
+    }
+}
+
+fn of_subplan(what: &str, data: &Value) -> String {
+    let (name, plan, reason) = (text(data, "name"), text(data, "plan"), text(data, "reason"));
+    match what {
+        "spawned" => format!("subplan {name} is {plan}"),
+        "called" => "its turn has come".to_owned(),
+        "failed" if data["again"] == true => {
+            format!("subplan {name} failed and is tried again: {}", text(&data["error"], "text"))
+        }
+        "failed" => format!("subplan {name} failed: {}", text(&data["error"], "text")),
+        "joined" => format!("subplan {name} joined as {}", text(data, "commit")),
+        "ready" => format!("subplan {name} is ready to land in its project"),
+        "conflict" => format!("subplan {name} conflicts with what has joined"),
+        "cancelled" | "dropped" => format!("subplan {name} {what}: {reason}"),
+        _ => unknown(&format!("subplan.{what}"), data),
     }
 }
 
@@ -214,7 +249,23 @@ mod tests {
             ("agent.ended", json!({"agent": "w", "how": "finished"}), "w finished"),
             ("agent.asked", json!({"agent": "w", "question": "Which?"}), "w asked: Which?"),
             ("invariant.enforced", json!({"at": "apply", "findings": []}), "no invariants before apply"),
+            (
+                "agent.rate_limited",
+                json!({"agent": "w", "until": "2026-03-10T12:00:00Z", "times": 1}),
+                "w met its rate limit; it is over at 2026-03-10 12:00:00 UTC",
+            ),
             ("agent.started", json!({"agent": "writer"}), "writer started"),
+            ("agent.session", json!({"agent": "w", "loaded": true}), "w goes on in the session it had"),
+            (
+                "agent.session",
+                json!({"agent": "w", "loaded": false, "reason": "gone"}),
+                "w began a new session: gone",
+            ),
+            (
+                "agent.checkpoint_failed",
+                json!({"agent": "w", "label": "before edit: a", "reason": "it is full"}),
+                "not kept, before edit: a: it is full",
+            ),
             ("agent.choice", json!({"question": "Which?", "chosen": "a"}), "chose a: Which?"),
             (
                 "agent.tool",

@@ -1,13 +1,13 @@
 //! Plans: one at length, many in a table.
 
 use anstyle::Style;
-use drydock_api::{Plan, State};
+use drydock_api::{Amounts, Plan, State, Waits};
 use jiff::Timestamp;
 
 use super::columns::{Block, Cell, table};
 use super::next;
 use super::style::{BAD, BUSY, CAUTION, FAINT, GOOD, STRONG, paint, short};
-use super::time::ago;
+use super::time::{ago, moment};
 
 const TASK_CHARS_MAX: usize = 60;
 const COMMIT_CHARS: usize = 12;
@@ -39,12 +39,17 @@ pub(crate) fn show(plan: &Plan, now: Timestamp) -> String {
         block = block.field("argument", format!("{name} = {value}"));
     }
     block = block.field("profile", &plan.profile).maybe("agents", agents(plan));
+    block = block.maybe("budget", plan.budget.as_ref().map(amounts));
+    if plan.budget.is_some() || is_known(&plan.spent) {
+        block = block.field("spent", amounts(&plan.spent));
+    }
     for reason in &plan.constrained_by {
         block = block.styled("refused", BAD, reason);
     }
     if let Some(error) = &plan.error {
         block = block.styled("failed", BAD, format!("{} ({})", error.text, error.class));
     }
+    block = block.maybe("waits", plan.waits.as_ref().map(waits));
     block = block.maybe("cancelled", plan.cancel_reason.as_ref());
     if let Some(decision) = &plan.pending_decision {
         block = block.styled("decision", CAUTION, decision);
@@ -81,10 +86,33 @@ pub(crate) fn line(plan: &Plan) -> String {
         State::Waiting | State::Complete => {
             plan.pending_decision.as_ref().map(|decision| format!("waits for decision {decision}"))
         }
-        State::Queued | State::Processing => None,
+        State::Queued | State::Processing => plan.waits.as_ref().map(|due| format!("waits {}", waits(due))),
     };
     let rest = rest.map(|rest| format!("  {}", paint(Style::new(), &rest))).unwrap_or_default();
     format!("{}  {stage}{rest}\n", paint(STRONG, &plan.id))
+}
+
+/// Returns amounts, those that are not told left out.
+fn amounts(amounts: &Amounts) -> String {
+    let Amounts { tokens, cost_usd, wall_s, tool_calls } = amounts;
+    let parts = [
+        tokens.map(|tokens| format!("{tokens} tokens")),
+        cost_usd.as_ref().map(|cost| format!("{cost} USD")),
+        wall_s.map(|seconds| format!("{seconds} s")),
+        tool_calls.map(|calls| format!("{calls} tool calls")),
+    ];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
+/// Says whether agents told what they used.
+fn is_known(spent: &Amounts) -> bool {
+    let some = |number: Option<u64>| number.unwrap_or(0) > 0;
+    some(spent.tokens) || some(spent.tool_calls) || spent.cost_usd.as_deref().unwrap_or("0.00") != "0.00"
+}
+
+/// Returns until when a plan waits, and what for.
+pub(crate) fn waits(waits: &Waits) -> String {
+    format!("until {}: {} met its rate limit", moment(&waits.until), waits.agent)
 }
 
 /// Returns phase and state as one word.
@@ -123,7 +151,7 @@ fn agents(plan: &Plan) -> Option<String> {
 pub(crate) mod tests {
     use super::*;
     use crate::render::columns::bare;
-    use drydock_api::{Phase, PlanError, Roles};
+    use drydock_api::{Amounts, Phase, PlanError, Roles};
     use std::collections::BTreeMap;
 
     /// Returns a plan at a stage, for the tests of everything that renders one.
@@ -159,6 +187,9 @@ pub(crate) mod tests {
             constrained_by: vec![],
             cancel_reason: None,
             feedback: vec![],
+            waits: None,
+            budget: None,
+            spent: Amounts::default(),
         }
     }
 

@@ -1,4 +1,4 @@
-//! Times as people say them: how long ago.
+//! Times as people say them: how long ago, and when.
 
 use jiff::Timestamp;
 
@@ -12,6 +12,12 @@ pub(crate) fn ago(at: &str, now: Timestamp) -> String {
         2_592_000.. => at.split('T').next().unwrap_or(at).to_owned(),
         _ => format!("{} ago", span(seconds)),
     }
+}
+
+/// Returns a time of the wire to the second, in UTC.
+pub(crate) fn moment(at: &str) -> String {
+    at.parse::<Timestamp>()
+        .map_or_else(|_| at.to_owned(), |time| time.strftime("%Y-%m-%d %H:%M:%S UTC").to_string())
 }
 
 /// Returns a number of seconds in the largest unit that fits.

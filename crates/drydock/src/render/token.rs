@@ -22,19 +22,20 @@ pub(crate) fn list(tokens: &[Token], now: Timestamp) -> String {
             Cell::styled(style, token.state.name()),
             Cell::new(&token.name),
             Cell::new(format!("{}{of}", token.role)),
+            Cell::new(token.kind.name()),
             Cell::new(ago(&token.created_at, now)),
             Cell::new(told(&token.last_used_at)),
             Cell::new(told(&token.expires_at)),
         ]
     });
-    table(["ID", "STATE", "NAME", "ROLE", "MADE", "USED", "EXPIRES"], rows.collect())
+    table(["ID", "STATE", "NAME", "ROLE", "KIND", "MADE", "USED", "EXPIRES"], rows.collect())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::render::columns::bare;
-    use drydock_api::Role;
+    use drydock_api::{Role, TokenKind};
 
     #[test]
     fn a_token_says_who_has_it_and_whether_it_counts() {
@@ -42,6 +43,7 @@ mod tests {
             id: "tok-1".into(),
             name: "ci".into(),
             role: Role::Agent,
+            kind: TokenKind::Bearer,
             plan: Some("pln-1".into()),
             run: Some("run-1".into()),
             state: TokenState::Expired,
@@ -51,6 +53,9 @@ mod tests {
             revoked_at: None,
         };
         let text = bare(&list(&[token], "2026-03-10T12:00:00Z".parse().unwrap()));
-        assert!(text.contains("tok-1  expired  ci    agent of run-1  1 h ago  never  30 s ago"), "{text}");
+        assert!(
+            text.contains("tok-1  expired  ci    agent of run-1  bearer  1 h ago  never  30 s ago"),
+            "{text}"
+        );
     }
 }

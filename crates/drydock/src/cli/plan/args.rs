@@ -24,7 +24,9 @@ pub(crate) enum Plan {
     /// Show one
     Show(Which),
     /// Show what its strategy chose and the plans it spawned
-    Tree(Which),
+    Tree(look::Drawn),
+    /// Say why it does what it does: task, choices, guidance, what sent it back
+    Explain(look::Explain),
     /// Show its changes
     Diff(Which),
     /// Show its part of the feed
@@ -73,6 +75,7 @@ impl Plan {
             Plan::List(_) => "list",
             Plan::Show(_) => "show",
             Plan::Tree(_) => "tree",
+            Plan::Explain(_) => "explain",
             Plan::Diff(_) => "diff",
             Plan::Events { .. } => "events",
             Plan::Watch(_) => "watch",
@@ -98,6 +101,7 @@ pub(crate) async fn run(session: &Session, command: Plan) -> Outcome {
         Plan::List(args) => look::list(session, args).await,
         Plan::Show(plan) => look::show(session, plan).await,
         Plan::Tree(plan) => look::tree(session, plan).await,
+        Plan::Explain(args) => look::explain(session, args).await,
         Plan::Diff(plan) => look::diff(session, plan).await,
         Plan::Events { plan, events } => {
             // The whole id: a prefix that is unique now may not be so while we follow.

@@ -1,7 +1,9 @@
-//! `drydock plan list|show|tree|diff|watch|why`: looking without changing anything.
+//! `drydock plan list|show|tree|explain|diff|watch|why`: looking without changing anything.
 
 use clap::{Args, value_parser};
-use drydock_api::{EventQuery, OneDiff, OnePlan, OneTree, OneWhy, Phase, PlanQuery, State};
+use drydock_api::{
+    EventQuery, ExplainQuery, OneDiff, OneExplanation, OnePlan, OneTree, OneWhy, Phase, PlanQuery, State,
+};
 
 use super::args::Which;
 use crate::cli::events;
@@ -51,10 +53,51 @@ pub(crate) async fn show(session: &Session, plan: Which) -> Outcome {
     Ok(Report::new(OnePlan { plan }, text))
 }
 
-pub(crate) async fn tree(session: &Session, plan: Which) -> Outcome {
-    let tree = session.client().plan_tree(&plan.id).await?;
-    let text = render::tree::tree(&tree);
+/// Which tree, and how to draw it.
+#[derive(Debug, Args)]
+pub(crate) struct Drawn {
+    #[command(flatten)]
+    plan: Which,
+    /// Draw it as text, in the DOT language, or as an SVG picture
+    #[arg(long = "as", value_name = "FORM", default_value = "text")]
+    form: Form,
+}
+
+/// How a tree is drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Form {
+    /// As text, with what was chosen
+    Text,
+    /// In the DOT language
+    Dot,
+    /// As a picture
+    Svg,
+}
+
+pub(crate) async fn tree(session: &Session, drawn: Drawn) -> Outcome {
+    let tree = session.client().plan_tree(&drawn.plan.id).await?;
+    let text = match drawn.form {
+        Form::Text => render::tree::tree(&tree, session.now()),
+        Form::Dot => render::graph::dot(&tree),
+        Form::Svg => render::graph::svg(&tree),
+    };
     Ok(Report::new(OneTree { tree }, text))
+}
+
+/// What to explain.
+#[derive(Debug, Args)]
+pub(crate) struct Explain {
+    #[command(flatten)]
+    plan: Which,
+    /// Only this choice: its number in `plan tree`, its id or its question
+    choice: Option<String>,
+}
+
+pub(crate) async fn explain(session: &Session, args: Explain) -> Outcome {
+    let which = ExplainQuery { choice: args.choice };
+    let explanation = session.client().plan_explain(&args.plan.id, &which).await?;
+    let text = render::explain::explain(&explanation, session.now());
+    Ok(Report::new(OneExplanation { explanation }, text))
 }
 
 pub(crate) async fn diff(session: &Session, plan: Which) -> Outcome {
@@ -77,7 +120,8 @@ pub(crate) async fn why(session: &Session, plan: Which) -> Outcome {
     Ok(Report::new(OneWhy { why }, text))
 }
 
-/// Prints the plan's events from the beginning, and goes on until the plan rests.
+/// Prints the plan's events from the beginning, and goes on until the plan rests. The tree of its subplans is drawn anew
+/// whenever one of them moves.
 pub(crate) async fn watch(session: &Session, plan: Which) -> Outcome {
     let client = session.client();
     let mut plan = client.plan(&plan.id).await?;
@@ -93,6 +137,10 @@ pub(crate) async fn watch(session: &Session, plan: Which) -> Outcome {
         let events = client.events(&query).await?.events;
         after = events.last().map_or(after, |event| event.seq);
         let reader = events::print(session, &events)?;
+        if events.iter().any(|event| event.kind.starts_with("subplan.")) {
+            let tree = client.plan_tree(&plan.id).await?;
+            session.screen().tell(render::tree::tree(&tree, jiff::Timestamp::now()).trim_end());
+        }
         // Only when the plan rested before the feed was read is nothing missing from it.
         if reader == Reader::Gone || (events.is_empty() && plan.is_settled()) {
             let text = render::plan::line(&plan);

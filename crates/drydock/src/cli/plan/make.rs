@@ -24,6 +24,9 @@ pub(crate) struct Use {
     /// The profile to use instead of the action's
     #[arg(long, value_name = "NAME")]
     profile: Option<String>,
+    /// What it may use: tokens=200k,cost=1.50,wall=30m,tool_calls=50, or some of it
+    #[arg(long, value_name = "LIMITS")]
+    budget: Option<String>,
     /// A rule of this plan alone: NAME[@PHASES]=[cel:|command:|text:]RULE, a CEL expression unless it says otherwise
     #[arg(long = "invariant", value_name = "RULE", value_parser = invariant)]
     invariants: Vec<PlanInvariant>,
@@ -38,6 +41,7 @@ pub(crate) async fn run(session: &Session, args: Use) -> Outcome {
         arguments: args.arguments.into_iter().collect(),
         profile: args.profile,
         invariants: args.invariants,
+        budget: args.budget,
     };
     let plan = session.client().plan_use(&new, &Terms::default()).await?;
     let text = render::plan::show(&plan, session.now());

@@ -1,0 +1,29 @@
+//! `drydock schema`: the schemas of files that are written for drydock, made from the code that reads them.
+
+use clap::{Args, ValueEnum};
+use drydock_engine::strategy_schema;
+use serde_json::json;
+
+use super::report::{Outcome, Report};
+
+/// Prints the JSON Schema of a file.
+#[derive(Debug, Args)]
+pub(crate) struct Schema {
+    /// Of which file
+    file: File,
+}
+
+/// The files that have a schema.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum File {
+    /// The strategy draft, .drydock/strategy.json
+    Strategy,
+}
+
+pub(crate) fn run(args: &Schema) -> Outcome {
+    let schema = match args.file {
+        File::Strategy => strategy_schema(),
+    };
+    let text = format!("{schema:#}\n");
+    Ok(Report::new(json!({ "schema": schema }), text).exact())
+}

@@ -1,0 +1,157 @@
+//! Why a plan does what it does, in sentences.
+
+use drydock_api::{Answered, Choice, Explanation, Refused, Said};
+use jiff::Timestamp;
+
+use super::style::{STRONG, paint, plain, short};
+use super::time::ago;
+
+/// How much of a reason is shown; a validation's output may be long.
+const REASON_CHARS_MAX: usize = 300;
+
+/// Returns the explanation of a plan, or of the choice that was asked about.
+pub(crate) fn explain(explanation: &Explanation, now: Timestamp) -> String {
+    match &explanation.about {
+        Some(number) => one(explanation, number),
+        None => whole(explanation, now),
+    }
+}
+
+fn whole(explanation: &Explanation, now: Timestamp) -> String {
+    let mut text = format!(
+        "{} does this ({}/{}): {}\n",
+        paint(STRONG, &explanation.plan),
+        explanation.phase,
+        explanation.state,
+        plain(&explanation.task)
+    );
+    if let Some(done) = &explanation.definition_of_done {
+        text.push_str(&format!("It is done when: {}\n", plain(done)));
+    }
+    text.push_str(&format!("Strategy: {}.\n", plain(&explanation.strategy)));
+    explanation.choices.iter().for_each(|choice| text.push_str(&sentence(choice)));
+    part(&mut text, "Chosen on the way by its agents", explanation.later.iter().map(in_words).collect());
+    let said = |said: &Said| format!("“{}” ({})", plain(&said.text), ago(&said.at, now));
+    part(&mut text, "Guidance it was given", explanation.guidance.iter().map(said).collect());
+    let answered = |one: &Answered| answer(one, now);
+    part(&mut text, "Questions that people answered", explanation.answers.iter().map(answered).collect());
+    let refused = |one: &Refused| refusal(one, now);
+    part(&mut text, "Why its work was sent back", explanation.refused.iter().map(refused).collect());
+    part(&mut text, "Why it went back to strategize", explanation.reversions.iter().map(said).collect());
+    text
+}
+
+fn one(explanation: &Explanation, number: &str) -> String {
+    let depth = |number: &str| number.matches('.').count();
+    let mut text = String::new();
+    for choice in &explanation.choices {
+        let heading = match choice.number.as_str() {
+            same if same == number => "",
+            above if depth(above) < depth(number) => "follows from ",
+            _ => "leads to ",
+        };
+        text.push_str(&format!("{heading}{}. {}\n", choice.number, in_words(choice)));
+    }
+    text
+}
+
+fn part(text: &mut String, heading: &str, lines: Vec<String>) {
+    if !lines.is_empty() {
+        text.push_str(&format!("\n{heading}:\n"));
+        lines.iter().for_each(|line| text.push_str(&format!("- {line}\n")));
+    }
+}
+
+fn sentence(choice: &Choice) -> String {
+    let indent = "   ".repeat(choice.number.matches('.').count());
+    format!("{indent}{}. {}\n", choice.number, in_words(choice))
+}
+
+/// Says what was chosen, how surely, over what, and why.
+fn in_words(choice: &Choice) -> String {
+    let sure = choice.confidence.map(|sure| format!(", {:.0} % sure", sure * 100.0)).unwrap_or_default();
+    let over = match choice.alternatives.as_slice() {
+        [] => "; nothing else was considered".to_owned(),
+        others => format!("; considered and not taken: {}", plain(&others.join(", "))),
+    };
+    let why = match &choice.rationale {
+        Some(rationale) => format!(" Because {}", plain(rationale)),
+        None => " No reason was given.".to_owned(),
+    };
+    // Where there are numbers they say what it follows from.
+    let under = choice.under.as_deref().filter(|_| choice.number.is_empty());
+    let under = under.map(|under| format!(" (under “{}”)", plain(under))).unwrap_or_default();
+    let (question, chosen) = (plain(&choice.question), paint(STRONG, &choice.chosen));
+    format!("{question}{under} It took {chosen}{sure}{over}.{why}")
+}
+
+fn answer(one: &Answered, now: Timestamp) -> String {
+    let note = one.note.as_deref().map(|note| format!(": “{}”", plain(note))).unwrap_or_default();
+    let question = short(&one.question, REASON_CHARS_MAX);
+    let (question, option, by) = (plain(&question), plain(&one.option), plain(&one.by));
+    format!("{question} {by} answered {option}{note} ({})", ago(&one.at, now))
+}
+
+fn refusal(one: &Refused, now: Timestamp) -> String {
+    let of = one.proposal.map(|number| format!(", of proposal {number}")).unwrap_or_default();
+    let reason = short(&one.reason, REASON_CHARS_MAX);
+    format!("{}{of}: {} ({})", plain(&one.by), plain(&reason), ago(&one.at, now))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::render::columns::bare;
+    use drydock_api::{Phase, State};
+
+    fn choice(number: &str, question: &str) -> Choice {
+        Choice { number: number.into(), question: question.into(), chosen: "a".into(), ..Choice::default() }
+    }
+
+    fn explained() -> Explanation {
+        let first = Choice {
+            alternatives: vec!["b".into(), "c".into()],
+            rationale: Some("it is small".into()),
+            confidence: Some(0.8),
+            ..choice("1", "Which?")
+        };
+        Explanation {
+            plan: "pln-1".into(),
+            phase: Phase::Execute,
+            state: State::Queued,
+            task: "Fix it".into(),
+            definition_of_done: Some("it works".into()),
+            strategy: "ada thought it through and made 2 choices".into(),
+            about: None,
+            choices: vec![first, choice("1.1", "How?")],
+            later: vec![],
+            guidance: vec![Said { at: "2026-01-01T00:00:00Z".into(), text: "be kind".into() }],
+            answers: vec![],
+            reversions: vec![],
+            refused: vec![Refused {
+                at: "2026-01-01T00:00:00Z".into(),
+                by: "reviewer critic".into(),
+                proposal: Some(2),
+                reason: "no tests".into(),
+                ..Refused::default()
+            }],
+        }
+    }
+
+    #[test]
+    fn all_of_it_is_said_and_nothing_empty_is() {
+        let now = "2026-01-01T00:00:10Z".parse().unwrap();
+        assert_eq!(
+            bare(&explain(&explained(), now)),
+            "pln-1 does this (execute/queued): Fix it\nIt is done when: it works\n\
+             Strategy: ada thought it through and made 2 choices.\n\
+             1. Which? It took a, 80 % sure; considered and not taken: b, c. Because it is small\n   \
+             1.1. How? It took a; nothing else was considered. No reason was given.\n\n\
+             Guidance it was given:\n- “be kind” (10 s ago)\n\n\
+             Why its work was sent back:\n- reviewer critic, of proposal 2: no tests (10 s ago)\n"
+        );
+        let about = Explanation { about: Some("1.1".into()), ..explained() };
+        let text = bare(&explain(&about, now));
+        assert!(text.starts_with("follows from 1. Which?") && text.contains("\n1.1. How?"), "{text}");
+    }
+}
