@@ -10,6 +10,9 @@ use serde_json::{Value, json};
 use crate::working::Server;
 use crate::world::{LIMIT, World, list};
 
+/// Any server may be asked again under a key, by whoever asked first: here the person at this machine.
+const OPEN: &[&str] = &["--workers", "0", "--tokens", "optional"];
+
 /// What came back.
 #[derive(Debug, Clone, PartialEq)]
 struct Reply {
@@ -56,7 +59,7 @@ on_both! {
     /// for something else goes through.
     fn a_plan_that_is_asked_for_twice_under_one_key_is_made_once(kind: Kind) {
         let world = World::with_writer(kind, "echo hi > hello.txt");
-        let (one, two) = (Server::start(&world, &["--workers", "0"]), Server::start(&world, &["--workers", "0"]));
+        let (one, two) = (Server::start(&world, OPEN), Server::start(&world, OPEN));
         let first = send(&one, "/plans", "k1", &task()).unwrap();
         assert_eq!((first.status, first.replayed), (200, false), "{first:?}");
         for server in [&one, &two] {
@@ -83,7 +86,7 @@ on_both! {
     /// Breaks when two requests under one key that come at once are both carried out.
     fn of_many_at_once_under_one_key_one_is_carried_out(kind: Kind) {
         let world = World::with_writer(kind, "echo hi > hello.txt");
-        let servers = [Server::start(&world, &["--workers", "0"]), Server::start(&world, &["--workers", "0"])];
+        let servers = [Server::start(&world, OPEN), Server::start(&world, OPEN)];
         let replies: Vec<_> = thread::scope(|scope| {
             let asked: Vec<_> = (0..12)
                 .map(|n| scope.spawn({ let server = &servers[n % 2]; move || send(server, "/plans", "k", &task()).unwrap() }))
@@ -118,7 +121,7 @@ on_both! {
             let crashing = Server::crashing(&world, point);
             assert_eq!(send(&crashing, "/plans", point, &task()), None);
             crashing.died();
-            let server = Server::start(&world, &["--workers", "0"]);
+            let server = Server::start(&world, OPEN);
             let again = insist(&server, "/plans", point, &task());
             assert_eq!(again.status, 200, "{again:?}");
             let plans = plans(&world);
@@ -137,7 +140,7 @@ on_both! {
         let crashing = Server::crashing(&world, "after_commit");
         assert_eq!(send(&crashing, &path, "k", &body), None);
         crashing.died();
-        let server = Server::start(&world, &["--workers", "0"]);
+        let server = Server::start(&world, OPEN);
         for _ in 0..2 {
             let told = insist(&server, &path, "k", &body);
             assert_eq!((told.status, told.code()), (409, "request_outcome_unknown"));

@@ -126,7 +126,7 @@ fn read(stream: &mut impl BufRead) -> Option<Post> {
 }
 
 /// Makes an authority, `ca.crt`, and a certificate for 127.0.0.1.
-fn certify(directory: &Path) -> (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>) {
+pub(crate) fn certify(directory: &Path) -> (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>) {
     let script = "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=ca -keyout ca.key -out ca.crt && \
         openssl req -newkey rsa:2048 -nodes -subj /CN=server -keyout server.key -out server.csr && \
         echo subjectAltName=IP:127.0.0.1 > ext && \

@@ -4,6 +4,7 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::thread;
 use std::time::Instant;
 
@@ -37,7 +38,8 @@ impl Reader {
         stream.set_read_timeout(Some(LIMIT)).unwrap();
         let ask =
             format!("GET /api/v1/events{query} HTTP/1.0\r\nHost: {address}\r\nAccept: text/event-stream\r\n");
-        stream.write_all(format!("{ask}{headers}\r\n").as_bytes()).unwrap();
+        let bearer = if headers.contains("Authorization") { String::new() } else { server.bearer() };
+        stream.write_all(format!("{ask}{bearer}{headers}\r\n").as_bytes()).unwrap();
         Self { stream: BufReader::new(stream), head: String::new() }
     }
 
@@ -253,6 +255,47 @@ on_both! {
             assert_eq!(heard.into_iter().map(|told| told.event).collect::<Vec<_>>(), all[after..]);
         }
     }
+}
+
+/// Breaks when readers miss something of what many plans do at once, or plans wait for readers.
+#[test]
+fn readers_hear_everything_while_plans_run() {
+    let (readers, plans) = if std::env::var_os("DRYDOCK_SOAK").is_some() { (2_000, 100) } else { (60, 5) };
+    let world = World::with_writer(Kind::Sqlite, "echo hi > $$.txt");
+    let server = Server::start(&world, &["--workers", "4"]);
+    let bearer = server.bearer();
+    for _ in 0..plans {
+        world.plan(&["--profile", "auto"]);
+    }
+    let over = AtomicI64::new(i64::MAX);
+    thread::scope(|scope| {
+        let listening: Vec<_> = (0..readers)
+            .map(|_| {
+                let mut reader = Reader::connect(&server, "", &bearer).listening();
+                let over = &over;
+                scope.spawn(move || {
+                    let mut heard = Vec::new();
+                    while heard.last() < Some(&over.load(Ordering::Relaxed)) {
+                        heard.push(reader.next().expect("the stream ended").id);
+                    }
+                    heard
+                })
+            })
+            .collect();
+        wait::until("every plan to land", LIMIT * 3, || {
+            (world.query("SELECT count(*) FROM plans WHERE state <> 'applied'") == "0").then_some(())
+        });
+        // One more event, behind which every reader knows that it has them all.
+        over.store(all(&world).last().unwrap()["seq"].as_i64().unwrap() + 1, Ordering::Relaxed);
+        world.plan(&[]);
+        let newest = all(&world).last().unwrap()["seq"].as_i64().unwrap();
+        for reader in listening {
+            let heard = reader.join().unwrap();
+            assert!(heard.len() as i64 <= newest);
+            assert_eq!(heard, (1..=heard.len() as i64).collect::<Vec<_>>(), "each once and in order");
+        }
+    });
+    server.stop().expect(0);
 }
 
 /// Breaks when a server that is told to stop waits for its readers, or cuts them off inside an event.

@@ -26,6 +26,38 @@ on_both! {
 }
 
 on_both! {
+    /// Breaks when a rule does not end a silence, ends it before people are told, or the work is lost by it.
+    fn a_silent_agent_is_started_again_by_rule(kind: Kind) {
+        let script = "if [ -e half.txt ]; then echo hi > hello.txt; else echo x > half.txt; sleep 60; fi";
+        let rule = "stall_after = \"1s\"\nrestart = { max = 1, on = [\"stall\"] }";
+        let world = world(kind, script, rule);
+        let id = world.plan_after("apply");
+        world.assert_landed_once(&id);
+        assert!(world.repo.path().join("half.txt").exists() && world.repo.path().join("hello.txt").exists());
+        let told: Vec<_> = world.events(&id).iter().map(|event| text(&event["kind"])).collect();
+        let order: Vec<_> =
+            told.iter().filter(|kind| ["agent.stalled", "alert", "agent.restarted"].contains(&kind.as_str())).collect();
+        assert_eq!(order, ["agent.stalled", "alert", "agent.restarted"]);
+        world.assert_sound(&id);
+    }
+}
+
+/// Breaks when an agent that falls silent again and again is waited for without end, or nobody says why it failed.
+#[test]
+fn silence_after_the_last_restart_fails_the_run() {
+    let rule = "stall_after = \"500ms\"\nrestart = { max = 1, on = [\"stall\"] }";
+    let world = world(Kind::Sqlite, "echo x >> $MARKS/starts; sleep 60", rule);
+    let id = world.plan_after("strategize");
+    let failed = world.drydock(&["plan", "execute", &id]).expect(1);
+    assert!(
+        text(&failed.json["error"]["text"]).contains("no sign of life for 1 s and was stopped"),
+        "{:#}",
+        failed.json
+    );
+    assert_eq!((world.lines("starts").len(), world.stage(&id).as_str()), (2, "execute/errored"));
+}
+
+on_both! {
     /// Breaks when a crash that may pass is not bridged, or its work is lost, or it counts as a new run.
     fn a_crashed_agent_is_started_again_where_it_left_off(kind: Kind) {
         let script = "if [ -e half.txt ]; then echo hi > hello.txt; else echo x > half.txt; kill -9 $$; fi";

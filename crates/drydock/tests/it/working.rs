@@ -1,5 +1,6 @@
 //! Workers and servers: plans go on with nobody at the prompt, and the same answers come over HTTP.
 
+use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
@@ -22,14 +23,15 @@ impl Server {
 
     /// Starts one that dies at a point of a commit.
     pub(crate) fn crashing(world: &World, point: &str) -> Self {
-        let mut command = world.command(&["serve", "--listen", "127.0.0.1:0", "--workers", "0"]);
+        let mut command =
+            world.command(&["serve", "--listen", "127.0.0.1:0", "--workers", "0", "--tokens", "optional"]);
         Self::of(proc::spawn(command.env("DRYDOCK_CRASH_AT", point)))
     }
 
     pub(crate) fn of(running: Running) -> Self {
         let link = wait::until("the server's address", LIMIT, || {
             let said = running.stderr();
-            let at = said.find("http://")?;
+            let at = said.find("http://").or_else(|| said.find("https://"))?;
             said[at..].split_whitespace().next().map(str::to_owned)
         });
         Self { running, link }
@@ -37,7 +39,24 @@ impl Server {
 
     /// Returns where it listens, as host and port.
     pub(crate) fn address(&self) -> String {
-        self.link.trim_start_matches("http://").to_owned()
+        self.link.trim_start_matches("http://").trim_start_matches("https://").to_owned()
+    }
+
+    /// Returns the header with the token that the server keeps for the command line of its user.
+    pub(crate) fn bearer(&self) -> String {
+        let environment = fs::read(format!("/proc/{}/environ", self.pid())).unwrap();
+        let home = environment.split(|byte| *byte == 0).find_map(|pair| pair.strip_prefix(b"HOME="));
+        let home = String::from_utf8(home.unwrap().to_vec()).unwrap();
+        let file = format!("{home}/.local/state/drydock/servers/{}", self.address());
+        format!("Authorization: Bearer {}\r\n", fs::read_to_string(file).unwrap().trim())
+    }
+
+    /// Returns the link that signs a browser in, without the server before it.
+    pub(crate) fn link(&self) -> String {
+        let said =
+            wait::until("the link", LIMIT, || Some(self.said()).filter(|said| said.contains("to sign in")));
+        let link = said.split_whitespace().find(|word| word.contains("/welcome?once=")).unwrap();
+        link.trim_start_matches(&self.link).to_owned()
     }
 
     /// Returns all it has said so far.
@@ -61,12 +80,19 @@ impl Server {
         let mut stream = TcpStream::connect(address).unwrap();
         write!(
             stream,
-            "POST {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+            "POST {path} HTTP/1.1\r\nHost: {address}\r\n{}Connection: close\r\nContent-Length: 0\r\n\r\n",
+            self.bearer()
         )
         .unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
         answer
+    }
+
+    /// Kills it at once.
+    pub(crate) fn kill(self) {
+        self.running.kill();
+        self.running.wait(LIMIT);
     }
 
     /// Waits until it has died.

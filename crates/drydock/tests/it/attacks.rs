@@ -1,0 +1,120 @@
+//! Attacks on a server: what each tries, and that those who ask properly are answered meanwhile. Those by a wrong host, a
+//! foreign page, a wrong token or a token in a log are in `tokens.rs` and `signing.rs`.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::time::Duration;
+
+use drydock_testkit::wait;
+use serde_json::Value;
+
+use crate::tokens::{ask_with, knock};
+use crate::working::Server;
+use crate::world::{Kind, LIMIT, World};
+
+fn headers(server: &Server) -> String {
+    format!("Host: {}\r\n{}", server.address(), server.bearer())
+}
+
+fn is_well(server: &Server) -> bool {
+    ask_with(server, &headers(server), "GET /plans", &Value::Null).status == 200
+}
+
+/// Returns how much memory a process has now, in kilobytes.
+fn memory_kb(pid: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse().unwrap()
+}
+
+/// Breaks when a path leads out of what is served, or answers anything but a refusal.
+#[test]
+fn no_path_leads_out() {
+    let world = World::new(Kind::Sqlite);
+    let server = Server::start(&world, &["--workers", "0"]);
+    for path in [
+        "/../../../../etc/passwd",
+        "/api/v1/../../etc/passwd",
+        "/api/v1/projects/..%2f..%2f..%2fetc%2fpasswd",
+        "/api/v1/projects/%2e%2e%2fetc",
+        "/api/v1/changesets/..",
+        "/api/v1/backups/..%2f../1",
+        "/assets/..%2f..%2fetc%2fpasswd",
+        "/assets/../../etc/passwd",
+        "//etc/passwd",
+        "/%00",
+        "/api/v1/plans/%00",
+    ] {
+        let reply = knock(&server, &headers(&server), &format!("GET {path}"), &Value::Null);
+        assert!((400..500).contains(&reply.status), "{path}: {reply:?}");
+        assert!(!reply.body.to_string().contains("root:"), "{path}");
+    }
+    assert!(is_well(&server));
+}
+
+/// Breaks when a huge body is read, kept, or answered with anything but its refusal.
+#[test]
+fn a_hundred_megabytes_are_refused_and_not_kept() {
+    const LENGTH: usize = 100 * 1024 * 1024;
+    let world = World::new(Kind::Sqlite);
+    let server = Server::start(&world, &["--workers", "0"]);
+    assert!(is_well(&server));
+    let before = memory_kb(server.pid());
+    for key in ["", "Idempotency-Key: k1\r\n"] {
+        let mut stream = TcpStream::connect(server.address()).unwrap();
+        stream.set_read_timeout(Some(LIMIT)).unwrap();
+        let head = format!(
+            "POST /api/v1/plans HTTP/1.1\r\n{}{key}Content-Type: application/json\r\n",
+            headers(&server)
+        );
+        stream.write_all(format!("{head}Content-Length: {LENGTH}\r\n\r\n").as_bytes()).unwrap();
+        let (mut reader, part) = (stream.try_clone().unwrap(), vec![b' '; 1024 * 1024]);
+        // It may hang up on us before we are through.
+        for _ in 0..LENGTH / part.len() {
+            if stream.write_all(&part).is_err() {
+                break;
+            }
+        }
+        stream.shutdown(Shutdown::Write).ok();
+        let mut answer = Vec::new();
+        reader.read_to_end(&mut answer).ok();
+        let answer = String::from_utf8_lossy(&answer);
+        assert!(answer.is_empty() || answer.contains(" 413 ") && answer.contains("too_large"), "{answer}");
+    }
+    assert!(is_well(&server));
+    let grown = memory_kb(server.pid()).saturating_sub(before);
+    assert!(grown < 40 * 1024, "it grew by {grown} kB");
+}
+
+/// Breaks when somebody who connects very often and says nothing, or half of something, keeps others from being
+/// answered.
+#[test]
+fn thousands_of_half_open_connections_keep_nobody_from_asking() {
+    let many = if std::env::var_os("DRYDOCK_SOAK").is_some() { 10_000 } else { 1_500 };
+    let world = World::new(Kind::Sqlite);
+    let server = Server::start(&world, &["--workers", "0"]);
+    let mut open = Vec::new();
+    for number in 0..many {
+        let mut stream = TcpStream::connect_timeout(&server.address().parse().unwrap(), LIMIT).unwrap();
+        if number % 2 == 0 {
+            // One that was put off already may be gone.
+            stream.write_all(b"GET /api/v1/plans HTTP/1.1\r\nHost: ").ok();
+        }
+        open.push(stream);
+        if number % 500 == 499 {
+            assert!(is_well(&server), "after {number}");
+        }
+    }
+    assert!(is_well(&server));
+    // And those that said nothing are put off in the end.
+    let first = &mut open[1];
+    first.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
+    wait::until("a silent connection to be put off", LIMIT, || {
+        let is_gone = match first.read(&mut [0; 256]) {
+            Ok(read) => read == 0,
+            Err(error) => error.kind() == ErrorKind::ConnectionReset,
+        };
+        is_gone.then_some(())
+    });
+    server.stop().expect(0);
+}

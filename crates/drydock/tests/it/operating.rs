@@ -1,0 +1,60 @@
+//! Looking after a store that is in use.
+
+use drydock_testkit::wait;
+use serde_json::Value;
+
+use crate::world::{Kind, LIMIT, World, list, text};
+
+/// Breaks when a copy that is made while others write is torn, or cannot be worked with.
+#[test]
+fn a_backup_made_while_plans_run_is_whole() {
+    let world = World::with_writer(Kind::Sqlite, "echo hi > hello.txt");
+    let plans: Vec<_> = (0..6).map(|_| world.plan(&["--profile", "auto"])).collect();
+    let worker = world.spawn(&["worker", "--workers", "3"]);
+    let mut copies = Vec::new();
+    wait::until("every plan to end", LIMIT, || {
+        let copy = world.place(&format!("copy-{}.db", copies.len()));
+        world.ok(&["store", "backup", &copy]);
+        copies.push(copy);
+        let shown = list(&world.ok(&["plan", "list"])["plans"]);
+        let is_over = |state: &str| matches!(state, "applied" | "constrained" | "errored");
+        shown.iter().all(|plan| is_over(plan["state"].as_str().unwrap())).then_some(())
+    });
+    worker.terminate();
+    worker.wait(LIMIT);
+    for copy in &copies {
+        world.ok(&["--store", copy, "store", "check"]);
+        let shown = list(&world.ok(&["--store", copy, "plan", "list"])["plans"]);
+        assert_eq!(shown.len(), plans.len(), "{copy}");
+        // Each plan is as its events tell, in the copy too.
+        for plan in shown {
+            let told = world.ok(&["--store", copy, "plan", "events", &text(&plan["id"]), "--limit", "1000"]);
+            let newest = list(&told["events"]).iter().filter_map(|event| event["revision"].as_i64()).max();
+            assert_eq!(newest, plan["revision"].as_i64(), "{copy}: {plan}");
+        }
+    }
+    let refused = world.drydock(&["store", "backup", &copies[0]]);
+    assert_ne!(refused.code, Some(0), "a copy is never written over");
+}
+
+/// Breaks when a sweep removes something without saying why nothing is lost, or removes when it was asked to tell.
+#[test]
+fn a_sweep_tells_its_proof_for_each_removal() {
+    let world = World::with_writer(Kind::Sqlite, "echo hi > hello.txt");
+    let plan = world.plan_after("execute");
+    world.ok(&["plan", "cancel", &plan]);
+    let told = world.ok(&["gc", "--dry-run"])["gc"].clone();
+    let removed = list(&told["removed"]);
+    assert!(!removed.is_empty(), "{told:#}");
+    for one in &removed {
+        assert!(one["proof"].as_str().is_some_and(|proof| proof.len() > 10), "{one}");
+    }
+    assert_eq!(list(&world.ok(&["gc", "--dry-run"])["gc"]["removed"]), removed, "telling removes nothing");
+    let done = world.ok(&["gc"])["gc"].clone();
+    let named = |all: &[Value]| all.iter().map(|one| text(&one["what"])).collect::<Vec<_>>();
+    assert_eq!(named(&list(&done["removed"])), named(&removed));
+    let kept = text(&done["removed"][0]["proof"]);
+    let snapshot = kept.split_whitespace().find(|word| word.starts_with("refs/drydock/snap/")).unwrap();
+    assert_eq!(world.repo.git(&["show", &format!("{snapshot}:hello.txt")]).trim(), "hi");
+    assert_eq!(list(&world.ok(&["gc", "--dry-run"])["gc"]["removed"]).len(), 0);
+}
