@@ -1,0 +1,39 @@
+//! Much of everything.
+
+use crate::browser::Browser;
+use crate::scene::Site;
+use crate::world::{Kind, World};
+
+/// Breaks when a large change is sent or laid out at once, or a part of it cannot be reached.
+#[test]
+fn a_change_of_20_000_lines_comes_as_it_is_read() {
+    let world = World::with_writer(
+        Kind::Sqlite,
+        "i=0; while [ $i -lt 20000 ]; do echo \"let line_$i = \\\"text $i\\\";\"; i=$((i+1)); done > big.rs; echo last > zz.txt",
+    );
+    world.settings("[defaults]\nagent = \"writer\"\n");
+    let site = Site::of(world);
+    let id = site.gated();
+    site.approve(&id);
+    site.wait_stage(&id, "execute/complete");
+    let browser = Browser::open();
+    browser.go(&site.address(&format!("/plans/{id}/diff")));
+    browser.until_text(".code .new", "let line_0");
+    let rows = "document.querySelectorAll('.code tr').length";
+    let at_first = browser.js(&format!("return {rows}"), &[]).as_u64().unwrap();
+    assert!(at_first < 3_000, "{at_first} rows at once");
+    browser.press(".diff-files a[href='#file-1']");
+    browser.until_text("#file-1", "last");
+    // Whoever reads on gets all of it.
+    browser.js(
+        "window.going = setInterval(() => document.querySelector('[data-fetch]')?.scrollIntoView(), 20)",
+        &[],
+    );
+    browser.until(&format!("{rows} > 20000"));
+    browser.until("document.querySelector('#file-0').textContent.includes('line_19999')");
+    // What was fetched stays when the page is brought up to date.
+    browser.js("clearInterval(window.going); window.first = document.querySelector('#file-0')", &[]);
+    site.world.ok(&["plan", "prompt", &id, "well done"]);
+    browser.until("document.title.startsWith('(1)')");
+    browser.until(&format!("{rows} > 20000 && window.first.isConnected"));
+}

@@ -1,0 +1,19 @@
+//! The page in a real browser: `cargo xtask test` installs Debian's chromium and its driver, and runs this target by
+//! name. It is no part of `cargo test`, because the browser must be there first.
+#![allow(clippy::unwrap_used, reason = "a test may stop")]
+
+#[path = "../it/world.rs"]
+#[allow(dead_code, unused_macros, reason = "the other tests need more of it")]
+#[macro_use]
+mod world;
+
+mod access;
+mod breaking;
+mod browser;
+mod keyboard;
+mod large;
+mod proxy;
+mod scene;
+mod signing;
+mod story;
+mod windows;

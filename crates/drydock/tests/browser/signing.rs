@@ -1,0 +1,39 @@
+//! Coming in: with the link, and without.
+
+use serde_json::Value;
+
+use crate::browser::Browser;
+use crate::scene::{Site, WRITER};
+use crate::world::{Kind, World, list, text};
+
+/// Breaks when the link that `serve` prints does not lead to a page that works, leaves its secret in the address, or a
+/// person without one is not told how to get it.
+#[test]
+fn one_link_signs_a_browser_in_and_who_has_none_is_told_how_to_get_one() {
+    let world = World::with_writer(Kind::Sqlite, WRITER);
+    world.settings("[defaults]\nagent = \"writer\"\n");
+    let site = Site::locked(world);
+    let id = site.gated();
+    let (stranger, guest) = (Browser::open(), Browser::open());
+    stranger.go(&site.address(&format!("/plans/{id}")));
+    stranger.until_text("h1", "Sign in");
+    stranger.until_text("main", "drydock token link");
+    assert!(!stranger.text("body").contains("Do fix"));
+    let link = site.link();
+    guest.go(&link);
+    guest.until_text("[data-id='column-strategize']", "Do fix");
+    assert_eq!(guest.address(), site.address("/"));
+    assert_eq!(guest.js("return document.cookie", &[]), "", "no script can read who somebody is");
+    guest.go(&site.address(&format!("/plans/{id}")));
+    guest.settled();
+    guest.press(".question .button.primary");
+    guest.until_text(".question", "May apply start?");
+    // The same link in another browser is of no use.
+    stranger.go(&link);
+    stranger.until_text("main", "was used before");
+    // Taken back, the sign-in ends where it is.
+    let mut tokens = list(&site.world.ok(&["token", "list"])["tokens"]);
+    tokens.retain(|token: &Value| token["kind"] == "session");
+    site.world.ok(&["token", "revoke", &text(&tokens[0]["id"])]);
+    guest.until_text("h1", "Sign in");
+}

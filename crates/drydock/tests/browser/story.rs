@@ -1,0 +1,94 @@
+//! The whole story of a plan, told with nothing but the page.
+
+use crate::browser::Browser;
+use crate::scene::Site;
+
+/// Breaks when something that a person needs on the way from a task to a commit is missing on the page.
+#[test]
+fn a_task_becomes_a_commit_with_nothing_but_the_page() {
+    let site = Site::new();
+    let browser = Browser::open();
+    browser.go(&site.address("/"));
+    browser.until_text(".empty", "No plan yet");
+    browser.press(".side .new");
+    browser.write("#task", "Say hello in <b>Rust</b>");
+    browser.press(".sheet .button.primary");
+    browser.until("location.pathname.startsWith('/plans/pln-')");
+    let id = browser.address().rsplit('/').next().unwrap().to_owned();
+    assert_eq!(browser.text("h1"), "Say hello in <b>Rust</b>", "a task is text, not markup");
+    // It waits for a person, and says so without being asked.
+    browser.until_text(".question", "May execute start?");
+    browser.press(".question summary");
+    browser.write(".question textarea", "go ahead");
+    browser.press(".question .button.primary");
+    browser.until_text(".question", "May apply start?");
+    browser.until_text(".timeline", "answered approve by");
+    browser.press(".tabs a[href$='/diff']");
+    browser.until_text(".code .new", "fn main() {");
+    browser.until_text(".code .new .k", "fn");
+    browser.settled();
+    browser.press(".switch a[href='?layout=split']");
+    browser.until("location.search === '?layout=split'");
+    browser.until("[...document.querySelectorAll('.code.split [data-side=new]')].some((one) => one.textContent.includes('TWO'))");
+    browser.press(".tabs a[href$='/log']");
+    browser.until_text(".log", "12 tests pass");
+    browser.press(".side a[href='/questions']");
+    browser.press(".question .button.primary");
+    browser.until_text(".empty", "Nobody waits for you");
+    browser.go(&site.address(&format!("/plans/{id}")));
+    browser.until_text(".plan-line .mark", "Applied");
+    let landed = browser.js("return document.querySelector('.facts code[title]').title", &[]);
+    assert_eq!(site.world.landings(&id), [landed.as_str().unwrap()]);
+    site.world.assert_landed_once(&id);
+    let decisions = site.world.ok(&["decision", "list"])["decisions"].to_string();
+    assert!(decisions.contains("go ahead"), "{decisions}");
+}
+
+/// Breaks when what cannot be undone is done without being asked twice, or a refusal is not told where it happened.
+#[test]
+fn what_cannot_be_undone_is_asked_twice_and_a_refusal_is_told_in_place() {
+    let site = Site::new();
+    let id = site.gated();
+    let browser = Browser::open();
+    browser.go(&site.address(&format!("/plans/{id}")));
+    browser.press(".question .button.danger");
+    browser.until_text(".question .problem", "Press again");
+    assert_eq!(site.world.stage(&id), "strategize/complete");
+    browser.press("[data-dialog='dialog-cancel']");
+    browser.press("#dialog-cancel .button.danger");
+    // The browser itself asks for the reason that is missing.
+    assert_eq!(site.world.stage(&id), "strategize/complete");
+    // Meanwhile somebody else moves the plan: what the dialog shows is not so any more.
+    browser.js("clearTimeout(window.none); window.fetch = ((fetch) => (...all) => String(all[0]).includes('/api/') ? fetch(...all) : new Promise(() => {}))(window.fetch)", &[]);
+    browser.write("#dialog-cancel textarea", "of no use");
+    site.world.ok(&["plan", "prompt", &id, "be quick"]);
+    browser.press("#dialog-cancel .button.danger");
+    browser.until_text("#dialog-cancel .problem", "revision");
+    assert_eq!(site.world.stage(&id), "strategize/complete");
+    browser.go(&site.address(&format!("/plans/{id}")));
+    browser.press("[data-dialog='dialog-cancel']");
+    browser.write("#dialog-cancel textarea", "of no use");
+    browser.press("#dialog-cancel .button.danger");
+    browser.until_text(".plan-line .mark", "Cancelled");
+    assert_eq!(site.world.show(&id)["cancel_reason"], "of no use");
+}
+
+/// Breaks when the page needs its script to show what there is.
+#[test]
+fn without_its_script_the_page_shows_everything_and_names_the_commands() {
+    let site = Site::new();
+    let id = site.gated();
+    let browser = Browser::open();
+    browser.without_script();
+    for (path, said) in [
+        ("/".to_owned(), "Do fix"),
+        (format!("/plans/{id}"), "drydock decision resolve"),
+        ("/questions".to_owned(), "May execute start?"),
+        ("/new".to_owned(), "drydock run"),
+    ] {
+        browser.go(&site.address(&path));
+        browser.until_text("main", said);
+        let buttons = browser.js("return [...document.querySelectorAll('main .button.danger')].filter((one) => one.offsetParent).length", &[]);
+        assert_eq!(buttons, 0, "{path} shows buttons that do nothing");
+    }
+}
