@@ -29,6 +29,13 @@ pub(crate) async fn run(table: &mut Table) {
     compare(table, "PostgreSQL", store, 2.5, || Box::pin(bare_postgres_spell(client.clone()))).await;
 }
 
+/// Returns how many transitions a second one writer commits to a store of its own in this directory.
+pub(crate) async fn one_writer_on_sqlite(directory: &Path) -> f64 {
+    let store = seed::open(&StoreUrl::Sqlite(directory.join("commits.db"))).await;
+    let lease = Arc::new(seed::plan(&store, 1).await.1);
+    spell(&store, &[lease]).await
+}
+
 type Spell<'a> = std::pin::Pin<Box<dyn Future<Output = f64> + 'a>>;
 
 async fn compare<'a>(

@@ -85,7 +85,8 @@ fn row(plan: &Plan, number: u128) -> (String, String) {
     (other.id.to_string(), body)
 }
 
-fn fill_sqlite(path: &Path, plan: &Plan, count: u128) {
+/// Stores the plan so many times in all, each under an id of its own.
+pub(crate) fn fill_sqlite(path: &Path, plan: &Plan, count: u128) {
     let mut connection = rusqlite::Connection::open(path).unwrap();
     let tx = connection.transaction().unwrap();
     let sql = format!(

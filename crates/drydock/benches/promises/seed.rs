@@ -25,6 +25,7 @@ pub(crate) fn context(number: u128) -> Context {
         now: clock(),
         by: "bench".to_owned(),
         via: "a bench".to_owned(),
+        spent: None,
         fresh_decision: DecisionId::from_random(number),
     }
 }
@@ -47,6 +48,7 @@ fn spec() -> Spec {
         validations: Vec::new(),
         invariants: Vec::new(),
         allow_empty: false,
+        budget: drydock_domain::Budget::UNLIMITED,
     }
 }
 

@@ -53,7 +53,8 @@ fn idle_peak(mut serve: Command) -> f64 {
     peak / 1024.0
 }
 
-fn peak_kb(status: &str) -> Option<f64> {
+/// Returns the peak memory that a process's status tells, in kilobytes.
+pub(crate) fn peak_kb(status: &str) -> Option<f64> {
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     line.split_whitespace().next()?.parse().ok()
 }

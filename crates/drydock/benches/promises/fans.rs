@@ -1,0 +1,93 @@
+//! Subplans of an agent that does nothing: what each costs, in commits of one writer on the same disk, and how much
+//! memory the process needs that drives a thousand of them.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use drydock_testkit::repo::Repo;
+use serde_json::{Value, json};
+
+use crate::commits;
+use crate::measure::{Promise, Table};
+
+const CHILDREN: usize = 1_000;
+const PARALLEL: usize = 8;
+const LOOK: Duration = Duration::from_millis(50);
+const DRYDOCK: &str = env!("CARGO_BIN_EXE_drydock");
+
+pub(crate) async fn run(table: &mut Table) {
+    let (world, repo) = (tempfile::tempdir().unwrap(), Repo::new());
+    let commit_s = 1.0 / commits::one_writer_on_sqlite(world.path()).await;
+    let (took, peak) = fan_out(world.path(), &repo);
+    let each = took.as_secs_f64() / CHILDREN as f64;
+    let what = format!(
+        "a subplan that does nothing, {PARALLEL} at a time, its worktree and joins included ÷ a transition"
+    );
+    table.ratio(&what, Promise::AtMost(12.0), &[each / commit_s]);
+    table.plain(
+        "a subplan that does nothing / a transition",
+        format!("{:.1} ms / {:.2} ms", each * 1e3, commit_s * 1e3),
+    );
+    table.megabytes(&format!("peak memory while {CHILDREN} subplans run, {PARALLEL} at a time"), 150.0, peak);
+}
+
+/// Runs a plan of many pieces; returns how long Execute took, and the driving process's peak memory in megabytes.
+fn fan_out(home: &Path, repo: &Repo) -> (Duration, f64) {
+    let pieces: Vec<Value> =
+        (0..CHILDREN).map(|n| json!({ "name": format!("p{n}"), "task": "nothing" })).collect();
+    fs::write(
+        home.join("strategy.json"),
+        json!({ "subplans": pieces, "max_parallel": PARALLEL }).to_string(),
+    )
+    .unwrap();
+    fs::write(home.join("idle.toml"), "").unwrap();
+    let config = format!(
+        "[agents.idle]\nprotocol = \"scripted\"\nscript = \"idle.toml\"\n[agents.thinker]\nprotocol = \"command\"\n\
+         command = [\"sh\", \"-c\", \"mkdir -p .drydock && cp {}/strategy.json .drydock/\"]\n",
+        home.display()
+    );
+    fs::write(home.join("config.toml"), config).unwrap();
+    let action = "name = \"fan\"\ndescription = \"d\"\nallow_empty = true\n[agents]\nstrategize = \"thinker\"\nexecute = \"idle\"\n";
+    fs::write(home.join("fan.toml"), action).unwrap();
+    let drydock = |words: &[&str]| {
+        let mut command = Command::new(DRYDOCK);
+        command
+            .args(["--json", "--store"])
+            .arg(home.join("drydock.db"))
+            .arg("--config")
+            .arg(home.join("config.toml"));
+        command.args(words).env("HOME", home).stdin(Stdio::null());
+        command
+    };
+    let answer = |words: &[&str]| -> Value {
+        let output = drydock(words).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        serde_json::from_slice(&output.stdout).unwrap()
+    };
+    answer(&["project", "add", "app", "--repo", repo.path().to_str().unwrap()]);
+    answer(&["action", "create", "--file", home.join("fan.toml").to_str().unwrap()]);
+    let made = answer(&["plan", "use", "fan", "--project", "app", "--profile", "auto"]);
+    let id = made["data"]["plan"]["id"].as_str().unwrap().to_owned();
+    answer(&["plan", "strategize", &id]);
+    let began = Instant::now();
+    let mut driving =
+        drydock(&["plan", "execute", &id]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let status = format!("/proc/{}/status", driving.id());
+    let mut peak: f64 = 0.0;
+    let ended = loop {
+        if let Some(ended) = driving.try_wait().unwrap() {
+            break ended;
+        }
+        peak = fs::read_to_string(&status)
+            .ok()
+            .and_then(|text| crate::start::peak_kb(&text))
+            .unwrap_or(peak)
+            .max(peak);
+        std::thread::sleep(LOOK);
+    };
+    let took = began.elapsed();
+    assert!(ended.success(), "the plan did not come to its end");
+    (took, peak / 1024.0)
+}
