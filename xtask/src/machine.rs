@@ -1,4 +1,4 @@
-//! What the tests need of a machine besides Rust: git, and PostgreSQL's programs, which root may have installed.
+//! What the tests need of a machine besides Rust: git, PostgreSQL's programs and a browser, which root may have installed.
 
 use std::fs;
 use std::path::Path;
@@ -33,6 +33,22 @@ pub(crate) fn postgres_programs() -> Result<Programs, Failure> {
     install()?;
     Programs::find()
         .map_err(|missing| Failure::failed(format!("{missing}, although they were just installed")))
+}
+
+/// Makes sure that programs are there, installing Debian's packages of them where that is possible.
+pub(crate) fn programs(names: &[&str], packages: &[&str]) -> Result<(), Failure> {
+    if names.iter().all(|name| runs(Command::new(name).arg("--version"))) {
+        return Ok(());
+    }
+    let (names, shown) = (names.join(" and "), packages.join(" "));
+    if !is_root() || !runs(Command::new("apt-get").arg("--version")) {
+        return Err(Failure::failed(format!(
+            "{names} did not run; install them (Debian: `apt-get install {shown}`)"
+        )));
+    }
+    say::note(&format!("xtask: {names} did not run; installing {shown} with apt-get"));
+    apt_get(&["update"])?;
+    apt_get(&[&["install", "-y", "--no-install-recommends"], packages].concat())
 }
 
 fn version(said: &str) -> Option<(u32, u32)> {

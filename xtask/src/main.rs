@@ -1,7 +1,9 @@
 //! `cargo xtask`: what a contributor runs. One file or folder per subcommand; this one only chooses between them.
 
 mod agents;
+mod api;
 mod bench;
+mod browser;
 mod machine;
 mod say;
 mod test;
@@ -14,13 +16,17 @@ use std::process::ExitCode;
 const HELP: &str = "\
 Usage: cargo xtask <command>
 
-  test [--agents] [--soak] [-- <args of cargo test>]
+  test [--agents] [--api] [--browser] [--soak] [--screens] [-- <args of cargo test>]
         Prepares this machine, then runs everything that must hold before a change lands:
-        formatting, lints, all tests (the tidy rules are one of them).
+        formatting, lints and all tests (the tidy rules are one of them).
           --agents   also the tests that drive real agents, which npm installs below target/
+          --api      also what Schemathesis, which pip installs below target/, finds with the interface's description
           --soak     also the tests that run for minutes
-  bench [start] [worktree] [commits] [lists]
+          --browser  also the tests of the page in Debian's chromium, with axe, which npm installs below target/
+          --screens  has the browser make the pictures in docs/screens anew
+  bench [start] [worktree] [sync] [commits] [subplans] [lists] [page] [server]
         Measures the promised figures as ratios in one run, in a release build.
+  api   Has Schemathesis look for answers that are not as described, alone.
   tidy  Checks the rules over the tree alone.
   help  Prints this text.";
 
@@ -30,6 +36,7 @@ fn main() -> ExitCode {
         args.split_first().map_or(("help", &[][..]), |(first, rest)| (first.as_str(), rest));
     let done = match command {
         "test" => test::run(&root(), rest),
+        "api" => api::run(&root()),
         "bench" => bench::run(&root(), rest),
         "tidy" => tidy::run(&root(), rest),
         "help" | "--help" | "-h" => {

@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 use drydock_testkit::postgres::{SERVER_VARIABLE, Server};
 
 use crate::agents;
+use crate::api;
+use crate::browser;
 use crate::machine;
 use crate::say::{self, Failure};
 
@@ -37,14 +39,46 @@ pub(crate) fn run(root: &Path, args: &[String]) -> Result<(), Failure> {
     ];
     let mut outcomes: Vec<Outcome> =
         steps.iter().map(|step| cargo(root, started, step, &variables)).collect();
+    if asked.browser {
+        outcomes.push(in_browser(root, started, &variables));
+    }
     if asked.agents {
         outcomes.push(real_agents(root, started, &variables));
     }
+    if asked.api {
+        outcomes.push(described(root, started));
+    }
     let done = summarise(started, &outcomes);
+    if !asked.api {
+        say::note("    not run: what Schemathesis finds (--api)");
+    }
+    if !asked.browser {
+        say::note("    not run: the tests of the page in a browser (--browser)");
+    }
     if !asked.agents {
         say::note("    not run: the tests that drive real agents (--agents)");
     }
     done
+}
+
+/// Runs the tests of the page in a browser; that there is none is a failure, never a step left out.
+fn in_browser(root: &Path, started: Instant, variables: &[(&'static str, OsString)]) -> Outcome {
+    heading(started, "a browser");
+    let began = Instant::now();
+    match browser::prepare(root) {
+        Ok(axe) => {
+            let mut variables = variables.to_vec();
+            variables.push(axe);
+            // Each test has a browser of its own, or two.
+            let args = ["test", "--package", "drydock", "--test", "browser", "--", "--test-threads", "2"];
+            cargo(root, started, &args, &variables)
+        }
+        Err(failure) => Outcome {
+            shown: "a browser".to_owned(),
+            took: began.elapsed(),
+            trouble: Some(failure.to_string()),
+        },
+    }
 }
 
 /// Runs the tests that drive real agents; that there are none to drive is a failure, never a step left out.
@@ -65,10 +99,20 @@ fn real_agents(root: &Path, started: Instant, variables: &[(&'static str, OsStri
     }
 }
 
+/// Looks for answers of the server that are not as described.
+fn described(root: &Path, started: Instant) -> Outcome {
+    heading(started, "the interface as described");
+    let began = Instant::now();
+    let trouble = api::run(root).err().map(|failure| failure.to_string());
+    Outcome { shown: "the interface as described".to_owned(), took: began.elapsed(), trouble }
+}
+
 /// What the command line asks for.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Asked {
     agents: bool,
+    api: bool,
+    browser: bool,
     variables: Vec<(&'static str, OsString)>,
     extra: Vec<String>,
 }
@@ -80,7 +124,13 @@ impl Asked {
         while let Some(arg) = args.next() {
             match arg.as_str() {
                 "--agents" => asked.agents = true,
+                "--api" => asked.api = true,
+                "--browser" => asked.browser = true,
                 "--soak" => asked.variables.push(("DRYDOCK_SOAK", "1".into())),
+                "--screens" => {
+                    asked.browser = true;
+                    asked.variables.push(("DRYDOCK_SCREENS", crate::root().join("docs/screens").into()))
+                }
                 "--" => asked.extra = args.by_ref().cloned().collect(),
                 unknown => return Err(Failure::usage(format!("`test` does not know `{unknown}`"))),
             }

@@ -1,0 +1,173 @@
+//! Schemathesis against the description of the interface: installed from PyPI into an environment below the target
+//! directory, and run against a server on a store of its own.
+
+use std::env;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::say::{self, Failure};
+
+const PACKAGE: &str = "schemathesis==4.32.5";
+/// How long a whole run may take.
+const TIME_MAX: Duration = Duration::from_secs(600);
+/// How many examples of each operation are tried.
+const EXAMPLES: &str = "10";
+/// What must hold of every answer.
+const CHECKS: &str =
+    "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance";
+
+/// Installs it, builds, and runs it against a server with a plan.
+pub(crate) fn run(root: &Path) -> Result<(), Failure> {
+    let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), |path| root.join(path));
+    let tool = install(&target.join("schemathesis"))?;
+    build(root)?;
+    let world = target.join("schemathesis-world");
+    // What an earlier run left is of no use to this one.
+    fs::remove_dir_all(&world).ok();
+    fs::create_dir_all(&world)
+        .map_err(|error| Failure::failed(format!("could not make {}: {error}", world.display())))?;
+    let drydock = |words: &[&str]| {
+        let mut command = Command::new(target.join("debug/drydock"));
+        command
+            .args(words)
+            .env("HOME", &world)
+            .env("DRYDOCK_STORE", world.join("drydock.db"))
+            .env_remove("DRYDOCK_TOKEN");
+        command
+            .env("XDG_STATE_HOME", world.join("state"))
+            .env("XDG_CONFIG_HOME", world.join("config"))
+            .stdin(Stdio::null());
+        command
+    };
+    let made = drydock(&["token", "create", "tester", "--role", "human"]).output();
+    let made = made.map_err(|error| Failure::failed(format!("could not make a token: {error}")))?;
+    let secret = String::from_utf8_lossy(&made.stdout).trim().to_owned();
+    let plan = furnish(&world, &drydock)?;
+    let (server, at) = serve(drydock(&["serve", "--listen", "127.0.0.1:0", "--workers", "0", "--no-link"]))?;
+    let config = format!(
+        "[[operations]]\ninclude-path-regex = \"^/plans/\"\nparameters = {{ \"path.id\" = \"{plan}\" }}\n"
+    );
+    fs::write(world.join("schemathesis.toml"), config)
+        .map_err(|error| Failure::failed(format!("could not configure schemathesis: {error}")))?;
+    let outcome = hunt(&tool, &at, &secret, &world);
+    stop(server);
+    outcome
+}
+
+/// Makes a project, an action and a plan, so that what is asked of plans finds one; returns the plan's id.
+fn furnish(world: &Path, drydock: &dyn Fn(&[&str]) -> Command) -> Result<String, Failure> {
+    let done = |command: &mut Command| match command.output() {
+        Ok(output) if output.status.success() => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
+        Ok(output) => Err(Failure::failed(String::from_utf8_lossy(&output.stderr).into_owned())),
+        Err(error) => Err(Failure::failed(format!("could not furnish the world: {error}"))),
+    };
+    let (repository, action) = (world.join("app"), world.join("fix.toml"));
+    let git = |words: &[&str]| {
+        let mut command = Command::new("git");
+        command.args(["-c", "user.name=x", "-c", "user.email=x@example.org"]).args(words).current_dir(world);
+        command
+    };
+    done(git(&["init", "--quiet", "app"]).arg("--initial-branch=main"))?;
+    done(git(&["commit", "--quiet", "--allow-empty", "--message=first"]).current_dir(&repository))?;
+    done(&mut drydock(&["project", "add", "app", "--repo", &repository.to_string_lossy()]))?;
+    fs::write(&action, "name = \"fix\"\ndescription = \"Fix it\"\n")
+        .map_err(|error| Failure::failed(format!("could not write an action: {error}")))?;
+    done(&mut drydock(&["action", "create", "--file", &action.to_string_lossy()]))?;
+    let made = done(&mut drydock(&["--json", "plan", "use", "fix", "--project", "app"]))?;
+    let id = made.split('"').find(|word| word.starts_with("pln-"));
+    id.map(str::to_owned).ok_or_else(|| Failure::failed("no plan was made"))
+}
+
+/// Has it look for an answer that is not as described.
+fn hunt(tool: &Path, at: &str, secret: &str, world: &Path) -> Result<(), Failure> {
+    let mut command = Command::new(tool);
+    command.arg("run").arg(format!("{at}/api/v1/openapi.json")).args([
+        "--checks",
+        CHECKS,
+        "--phases",
+        "coverage,fuzzing",
+    ]);
+    command.args(["--max-examples", EXAMPLES, "--seed", "7", "--request-timeout", "60", "--no-color"]);
+    command.args(["--suppress-health-check", "all"]);
+    // It must not take its own token, nor what the server stands on, nor wait for streams.
+    command.args(["--exclude-operation-id", "post_tokens_id_revoke"]);
+    command.args(["-H", &format!("Authorization: Bearer {secret}")]).current_dir(world);
+    let began = Instant::now();
+    let mut child =
+        command.spawn().map_err(|error| Failure::failed(format!("could not run schemathesis: {error}")))?;
+    loop {
+        match child.try_wait() {
+            Ok(Some(status)) if status.success() => return Ok(()),
+            Ok(Some(status)) => {
+                return Err(Failure::failed(format!("schemathesis found something ({status})")));
+            }
+            Ok(None) if began.elapsed() < TIME_MAX => std::thread::sleep(Duration::from_millis(200)),
+            Ok(None) => {
+                stop(child);
+                return Err(Failure::failed(format!(
+                    "schemathesis took longer than {} s",
+                    TIME_MAX.as_secs()
+                )));
+            }
+            Err(error) => return Err(Failure::failed(format!("could not wait for schemathesis: {error}"))),
+        }
+    }
+}
+
+fn serve(mut command: Command) -> Result<(Child, String), Failure> {
+    let failed = |error: std::io::Error| Failure::failed(format!("could not start the server: {error}"));
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().map_err(failed)?;
+    let Some(said) = child.stderr.take() else { return Err(Failure::failed("the server says nothing")) };
+    let mut line = String::new();
+    BufReader::new(said).read_line(&mut line).map_err(failed)?;
+    match line.split_whitespace().find(|word| word.starts_with("http://")) {
+        Some(at) => Ok((child, at.to_owned())),
+        None => {
+            stop(child);
+            Err(Failure::failed(format!("the server did not say where it is: {line}")))
+        }
+    }
+}
+
+fn stop(mut child: Child) {
+    // Whichever of the two fails, it is gone or never was.
+    child.kill().ok();
+    child.wait().ok();
+}
+
+fn build(root: &Path) -> Result<(), Failure> {
+    let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    match Command::new(cargo).args(["build", "--package", "drydock"]).current_dir(root).status() {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(Failure::failed(format!("`cargo build` failed ({status})"))),
+        Err(error) => Err(Failure::failed(format!("could not run cargo: {error}"))),
+    }
+}
+
+/// Returns the program, installed when it is missing.
+fn install(place: &Path) -> Result<PathBuf, Failure> {
+    let tool = place.join("bin/schemathesis");
+    let mark = place.join(PACKAGE);
+    if tool.exists() && mark.exists() {
+        return Ok(tool);
+    }
+    say::note(&format!("xtask: installing {PACKAGE} with pip"));
+    let run = |program: &Path, words: &[&str]| match Command::new(program).args(words).status() {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => {
+            Err(Failure::failed(format!("`{} {}` failed ({status})", program.display(), words.join(" "))))
+        }
+        Err(error) => Err(Failure::failed(format!(
+            "could not run {} ({error}); install Python 3 with venv",
+            program.display()
+        ))),
+    };
+    run(Path::new("python3"), &["-m", "venv", &place.to_string_lossy()])?;
+    run(&place.join("bin/pip"), &["install", "--quiet", PACKAGE])?;
+    fs::write(&mark, "")
+        .map_err(|error| Failure::failed(format!("could not write {}: {error}", mark.display())))?;
+    Ok(tool)
+}

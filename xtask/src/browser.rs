@@ -1,0 +1,58 @@
+//! A browser for the tests of the page: Debian's chromium with its driver, and axe, which npm installs below the target
+//! directory, at the version that is known.
+
+use std::env;
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::machine;
+use crate::say::{self, Failure};
+
+const PACKAGE: &str = "axe-core";
+const VERSION: &str = "4.11.0";
+/// Where the tests look for axe.
+const AXE: &str = "DRYDOCK_TEST_AXE";
+
+/// Installs what is missing and returns what the tests must be told.
+pub(crate) fn prepare(root: &Path) -> Result<(&'static str, OsString), Failure> {
+    machine::programs(&["chromium", "chromedriver"], &["chromium", "chromium-driver"])?;
+    let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), |path| root.join(path));
+    let place = target.join("axe");
+    if !is_installed(&place) {
+        machine::programs(&["npm"], &["npm"])?;
+        install(&place)?;
+    }
+    if !is_installed(&place) {
+        return Err(Failure::failed(format!("npm installed {PACKAGE}@{VERSION}, and it is not there")));
+    }
+    Ok((AXE, script(&place).into()))
+}
+
+fn folder(place: &Path) -> PathBuf {
+    place.join("node_modules").join(PACKAGE)
+}
+
+fn script(place: &Path) -> PathBuf {
+    folder(place).join("axe.min.js")
+}
+
+fn is_installed(place: &Path) -> bool {
+    let version = format!("\"version\": \"{VERSION}\"");
+    fs::read_to_string(folder(place).join("package.json")).is_ok_and(|text| text.contains(&version))
+        && script(place).exists()
+}
+
+fn install(place: &Path) -> Result<(), Failure> {
+    say::note(&format!("xtask: installing {PACKAGE}@{VERSION} with npm"));
+    fs::create_dir_all(place)
+        .map_err(|error| Failure::failed(format!("could not make {}: {error}", place.display())))?;
+    let mut npm = Command::new("npm");
+    npm.args(["install", "--no-save", "--no-audit", "--no-fund", "--prefix"]).arg(place);
+    match npm.arg(format!("{PACKAGE}@{VERSION}")).current_dir(place).status() {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(Failure::failed(format!("`npm install {PACKAGE}` failed ({status})"))),
+        Err(error) => Err(Failure::failed(format!("could not run npm: {error}"))),
+    }
+}
