@@ -1,7 +1,7 @@
 //! A copy of a worktree's index to work on, so that the one its owner sees changes at once or not at all.
 
-use std::fs;
-use std::io::ErrorKind;
+use std::fs::{self, File};
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
@@ -55,9 +55,8 @@ impl PrivateIndex {
     pub(crate) fn copy_of(place: &Place, attempt: &str) -> Result<Copied, GitError> {
         let index = PrivateIndex::empty(place, attempt)?;
         let original = place.git_dir.join("index");
-        // Git replaces an index by a rename, so a copy is always of one whole version.
-        match fs::copy(&original, index.path()) {
-            Ok(_) => Ok(Copied::Index(index)),
+        match copy(&original, &index.path()) {
+            Ok(()) => Ok(Copied::Index(index)),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(Copied::Nothing(index)),
             Err(source) => Err(GitError::file(attempt, &original, source)),
         }
@@ -101,6 +100,19 @@ impl PrivateIndex {
         let call = place.call(attempt).args(["ls-files", "--stage", "-v", "-z"]).index(&self.path());
         parse(&call.run()?, attempt)
     }
+}
+
+/// Copies an index with the time that it was written at.
+///
+/// Git takes a file for unchanged whose size and second are those in the index, unless the index was written in that
+/// second or before: then it reads the file. A copy that looked newer than its original would hide what an agent wrote
+/// in the second of the checkout.
+fn copy(original: &Path, copied: &Path) -> io::Result<()> {
+    // Git replaces an index by a rename, so what is open is always one whole version.
+    let mut from = File::open(original)?;
+    let mut to = File::create_new(copied)?;
+    io::copy(&mut from, &mut to)?;
+    to.set_modified(from.metadata()?.modified()?)
 }
 
 /// Reads records such as `H 100644 <id> 0<TAB>path`.

@@ -1,9 +1,10 @@
 //! Capturing what an agent did, however it did it.
 
-use std::fs;
+use std::fs::{self, File};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{PermissionsExt, symlink};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 use drydock_worktree::{Captured, ChangeOp, Checkout, CommitId, GitError, Repository};
 
@@ -45,6 +46,31 @@ impl Scene {
     fn agent(&self, args: &[&str]) -> String {
         self.fixture.user(args, self.path())
     }
+}
+
+/// Breaks when the index is copied without its time: git then takes a file for unchanged that was written anew, as long
+/// as before, in the second in which it was checked out.
+#[test]
+fn what_is_written_in_the_second_of_the_checkout_is_captured() {
+    let scene = Scene::new();
+    let (file, index) =
+        (scene.path().join("a.txt"), PathBuf::from(scene.agent(&["rev-parse", "--git-path", "index"])));
+    // The kernel alone sets the time of a change of status; without it, the second can be chosen.
+    scene.agent(&["config", "core.trustctime", "false"]);
+    let second = SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000);
+    let age = |path: &Path| File::options().write(true).open(path).unwrap().set_modified(second).unwrap();
+    age(&file);
+    scene.agent(&["update-index", "--refresh"]);
+    age(&index);
+    let written = read(&file).to_uppercase();
+    assert_ne!(written, read(&file));
+    write(&file, &written);
+    age(&file);
+    let captured = scene.capture();
+    assert_eq!(scene.paths(&captured), [("a.txt".to_owned(), ChangeOp::Modify)]);
+    // What the agent asks git about its worktree afterwards is true as well.
+    scene.checkout.branch_set(&scene.base).unwrap();
+    assert!(scene.agent(&["status", "--porcelain"]).contains("a.txt"));
 }
 
 #[test]
