@@ -10,7 +10,7 @@ use drydock_engine::{Engine, EngineError, Hooks, Settings};
 use drydock_store::{CrashPoint, Options, Store, StoreError, StoreUrl};
 use tokio_util::sync::CancellationToken;
 
-use crate::cli::Backend;
+use crate::cli::{Backend, Driven};
 use crate::config::{Config, StorePlace};
 use crate::http::{Local, event_shape, problem, router};
 
@@ -167,7 +167,7 @@ impl Backend for Embedded {
         &self.local
     }
 
-    fn drive(&self, plan: &str) -> Option<BoxFuture<'static, Result<(), Problem>>> {
+    fn drive(&self, plan: &str) -> Option<BoxFuture<'static, Result<Driven, Problem>>> {
         let (engine, given) = (self.engine.clone(), plan.to_owned());
         Some(Box::pin(async move {
             let driven = async {
@@ -184,7 +184,11 @@ impl Backend for Embedded {
                 },
                 engine.deliver(&over)
             );
-            driven.map(drop).map_err(|error| problem(&error))
+            match driven {
+                Ok(plan) if plan.waits().is_some() => Ok(Driven::Postponed),
+                Ok(_) => Ok(Driven::Over),
+                Err(error) => Err(problem(&error)),
+            }
         }))
     }
 

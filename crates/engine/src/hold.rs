@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use drydock_domain::{Name, Plan, PlanId};
+use drydock_domain::{Name, Plan, PlanId, State};
 use drydock_store::{Acquired, PlanLease, ProjectLease, Renewed, RequestKind, Store, StoreError};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -24,6 +24,9 @@ const REQUEST_POLL: Duration = Duration::from_secs(1);
 /// How long a landing waits for another landing in the same project.
 const PROJECT_WAIT: Duration = Duration::from_secs(120);
 const PROJECT_POLL: Duration = Duration::from_millis(100);
+/// How long a command waits for a plan at rest to be let go of.
+const REST_WAIT: Duration = Duration::from_secs(5);
+const REST_POLL: Duration = Duration::from_millis(25);
 
 /// A held plan lock.
 pub(crate) struct Hold {
@@ -86,6 +89,25 @@ impl Engine {
         match store.plan_lease_acquire(plan, &holder, ttl).await? {
             Acquired::Held(lease) => Ok(Hold::new(store, lease, plan.clone(), ttl, counted)),
             Acquired::Busy(lock) => Err(EngineError::LockHeld { lock }),
+        }
+    }
+
+    /// Takes the lock of a plan for somebody's command. A plan at rest is held for moments only: by a run that has recorded its
+    /// end and is about to let go, or by another command. Somebody who saw that end should not have to know of it, so
+    /// such a lock is waited for.
+    pub(crate) async fn hold_at_rest(&self, plan: &PlanId, purpose: &str) -> Result<Hold, EngineError> {
+        let deadline = Instant::now() + REST_WAIT;
+        loop {
+            let held = self.hold(plan, purpose).await;
+            let Err(EngineError::LockHeld { .. }) = &held else { return held };
+            let at_rest = self.plan_stored(plan).await?.stage.state() != State::Processing;
+            if !at_rest || Instant::now() >= deadline {
+                return held;
+            }
+            tokio::select! {
+                () = tokio::time::sleep(REST_POLL) => {}
+                () = self.stopping().cancelled() => {}
+            }
         }
     }
 

@@ -76,7 +76,7 @@ impl Engine {
 
     /// Goes on to the next phase; when a person asks, that is the approval.
     pub async fn advance(&self, plan: &PlanId, to: Next, caller: &Caller) -> Result<Plan, EngineError> {
-        let hold = self.hold(plan, "go on to the next phase").await?;
+        let hold = self.hold_at_rest(plan, "go on to the next phase").await?;
         let done = self.advance_held(&hold, plan, to, caller.authority.approval(), caller).await;
         hold.release().await;
         done
@@ -140,7 +140,7 @@ impl Engine {
         note: Option<String>,
         caller: &Caller,
     ) -> Result<(Decision, Plan), EngineError> {
-        let hold = self.hold(&decision.plan, "answer a decision").await?;
+        let hold = self.hold_at_rest(&decision.plan, "answer a decision").await?;
         let done = self.resolve_held(&hold, decision, option, note, caller).await;
         hold.release().await;
         self.wind_down_after(&done).await;
@@ -251,7 +251,7 @@ impl Engine {
     }
 
     async fn steer(&self, plan: &PlanId, caller: &Caller, command: Command) -> Result<Plan, EngineError> {
-        let hold = self.hold(plan, command.name()).await?;
+        let hold = self.hold_at_rest(plan, command.name()).await?;
         let done = self.steer_held(&hold, plan, caller, command).await;
         hold.release().await;
         self.wind_down_after(&done).await;

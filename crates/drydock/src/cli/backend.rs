@@ -4,13 +4,22 @@ use drydock_api::{BoxFuture, Problem, Remote, Transport};
 
 use crate::config::{Config, StorePlace};
 
+/// What driving a phase came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Driven {
+    /// Nothing is left to do here.
+    Over,
+    /// It was cut short by a limit, and is to be driven again when it is due.
+    Postponed,
+}
+
 /// Carries requests, and moves plans when nobody else does.
 pub(crate) trait Backend: Send + Sync {
     /// Returns what carries the requests.
     fn transport(&self) -> &dyn Transport;
 
     /// Drives the plan's queued phase in this process until it settles; none when a server does that.
-    fn drive(&self, plan: &str) -> Option<BoxFuture<'static, Result<(), Problem>>>;
+    fn drive(&self, plan: &str) -> Option<BoxFuture<'static, Result<Driven, Problem>>>;
 
     /// Stops agents, leaves their plans resumable, and lets go of every lock.
     fn shutdown(&self) -> BoxFuture<'_, ()>;
@@ -28,7 +37,7 @@ impl Backend for Server {
         &self.0
     }
 
-    fn drive(&self, _plan: &str) -> Option<BoxFuture<'static, Result<(), Problem>>> {
+    fn drive(&self, _plan: &str) -> Option<BoxFuture<'static, Result<Driven, Problem>>> {
         None
     }
 

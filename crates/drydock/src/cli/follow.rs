@@ -3,9 +3,10 @@
 
 use std::pin::pin;
 
-use drydock_api::{Code, Event, EventQuery, Plan, Problem, State};
+use drydock_api::{Code, Event, EventQuery, Plan, Problem, State, Waits};
 use jiff::Timestamp;
 
+use super::backend::Driven;
 use super::events;
 use super::progress::Progress;
 use super::session::{Driving, Session};
@@ -62,11 +63,12 @@ impl<'s> Feed<'s> {
             let Some(drive) = session.backend().drive(&plan.id) else {
                 break self.while_served(&plan.id, until, &progress).await;
             };
-            let driven = match self.while_driving(&plan.id, drive, &progress).await {
-                Ok(driven) if driven.waits.is_some() => driven,
-                done => break done,
+            let postponed = match self.while_driving(&plan.id, drive, &progress).await {
+                Ok((plan, Driven::Postponed)) => plan,
+                Ok((plan, Driven::Over)) => break Ok(plan),
+                Err(problem) => break Err(problem),
             };
-            match self.until_due(driven, until, &progress).await {
+            match self.until_due(postponed, until, &progress).await {
                 Ok(Due::Now) => {}
                 Ok(Due::Elsewhere(plan)) => break Ok(*plan),
                 Err(problem) => break Err(problem),
@@ -80,9 +82,9 @@ impl<'s> Feed<'s> {
     async fn while_driving(
         &mut self,
         plan: &str,
-        drive: impl Future<Output = Result<(), Problem>>,
+        drive: impl Future<Output = Result<Driven, Problem>>,
         progress: &Progress<'_>,
-    ) -> Result<Plan, Box<Problem>> {
+    ) -> Result<(Plan, Driven), Box<Problem>> {
         let mut drive = pin!(drive);
         loop {
             let driven = tokio::select! {
@@ -95,41 +97,37 @@ impl<'s> Feed<'s> {
                     Err(_) => drive.as_mut().await,
                 },
             };
-            driven?;
+            let driven = driven?;
             self.rest(plan, progress).await;
-            return Ok(self.session.client().plan(plan).await?);
+            return Ok((self.session.client().plan(plan).await?, driven));
         }
     }
 
-    /// Waits until a plan that was cut short is due, or a person lets it go on, or another process takes it up.
+    /// Waits until a plan that was cut short is due, or a person lets it go on, or another process takes it up. Either may have
+    /// happened since the drive ended.
     async fn until_due(
         &mut self,
-        plan: Plan,
+        mut plan: Plan,
         until: Until,
         progress: &Progress<'_>,
     ) -> Result<Due, Box<Problem>> {
         let session = self.session;
-        let id = plan.id;
-        let mut waits = plan.waits;
-        while let Some(due) = &waits {
-            let now = Timestamp::now();
-            let left_ms =
-                due.until.parse::<Timestamp>().map_or(0, |at| at.as_millisecond() - now.as_millisecond());
-            let Some(left_ms) = u64::try_from(left_ms).ok().filter(|left_ms| *left_ms > 0) else { break };
+        while plan.state == State::Queued {
+            let Some((due, left_ms)) = plan.waits.as_ref().and_then(|due| Some((due, left_ms(due)?))) else {
+                return Ok(Due::Now);
+            };
             progress.wait(&format!("waits {}; Ctrl-C leaves the plan as it is", render::plan::waits(due)));
-            let page = self.next_page(&id, left_ms.min(WAIT_HERE_MS)).await?;
+            let page = self.next_page(&plan.id, left_ms.min(WAIT_HERE_MS)).await?;
             self.tell(page, progress);
             if let Some(interrupt) = session.interrupted() {
-                return Err(interrupt.problem(Some(format!("drydock plan {} {id}", plan.phase))));
+                return Err(interrupt.problem(Some(format!("drydock plan {} {}", plan.phase, plan.id))));
             }
-            let now = session.client().plan(&id).await?;
-            if now.state != State::Queued {
-                let served = self.while_served(&id, until, progress).await?;
-                return Ok(Due::Elsewhere(Box::new(served)));
-            }
-            waits = now.waits;
+            plan = session.client().plan(&plan.id).await?;
         }
-        Ok(Due::Now)
+        if !is_over(&plan, until) {
+            plan = self.while_served(&plan.id, until, progress).await?;
+        }
+        Ok(Due::Elsewhere(Box::new(plan)))
     }
 
     async fn while_served(
@@ -201,6 +199,14 @@ enum Due {
     Now,
     /// Somebody else took it up, and brought it here.
     Elsewhere(Box<Plan>),
+}
+
+/// Returns how long it is until a plan is due, unless it is.
+fn left_ms(due: &Waits) -> Option<u64> {
+    let until = due.until.parse::<Timestamp>().ok()?;
+    u64::try_from(until.as_millisecond() - Timestamp::now().as_millisecond())
+        .ok()
+        .filter(|left_ms| *left_ms > 0)
 }
 
 fn is_over(plan: &Plan, until: Until) -> bool {

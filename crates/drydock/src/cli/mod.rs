@@ -40,6 +40,6 @@ mod start;
 mod store;
 mod token;
 
-pub(crate) use backend::Backend;
+pub(crate) use backend::{Backend, Driven};
 pub(crate) use interrupt::Interrupts;
 pub(crate) use start::main;

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::world::{CONFLICT, World, list, stage, text};
+use crate::world::{CONFLICT, LIMIT, World, list, stage, text};
 
 fn open_decision(world: &World, plan: &str) -> Value {
     let open = list(&world.ok(&["decision", "list", "--open", "--plan", plan])["decisions"]);
@@ -92,6 +92,22 @@ on_both! {
         assert!(!show("seen.txt").contains("new.txt"), "newer files are gone");
         let kept = world.repo.git(&["for-each-ref", "--format=%(objectname)", "refs/drydock/snap"]);
         assert!(kept.lines().any(|commit| world.repo.git(&["ls-tree", "--name-only", commit]).contains("new.txt")));
+        world.assert_sound(&id);
+    }
+}
+
+on_both! {
+    /// Breaks when somebody who saw a plan at rest is refused because of a lock that is about to be let go of.
+    fn a_command_waits_for_the_one_before_it(kind: Kind) {
+        let world = World::with_writer(kind, "echo hi > hello.txt");
+        let id = world.plan_after("execute");
+        let judging = world.place("judging");
+        world.ok(&["invariant", "add", "slow", "--command", &format!("touch {judging}; sleep 1; false"), "--at", "apply"]);
+        let blocked = world.spawn(&["plan", "apply", &id]);
+        world.wait_file(&judging);
+        world.ok(&["plan", "prompt", &id, "be brief"]);
+        blocked.wait(LIMIT);
+        assert_eq!(world.stage(&id), "execute/complete");
         world.assert_sound(&id);
     }
 }

@@ -28,7 +28,7 @@ impl Engine {
             return Err(EngineError::absent("checkpoint", given));
         };
         let commit = checkpoint.commit.clone();
-        let hold = self.hold(plan, "roll back").await?;
+        let hold = self.hold_at_rest(plan, "roll back").await?;
         let done = async {
             self.expected(plan, caller).await?;
             let plan = self.issue(&hold, Command::RollBack { commit }, caller).await?.plan;

@@ -33,7 +33,7 @@ pub struct Synced {
 impl Engine {
     /// Brings a plan's branch and its remote together.
     pub async fn sync(&self, plan: &PlanId, caller: &Caller) -> Result<Synced, EngineError> {
-        let hold = self.hold(plan, "sync").await?;
+        let hold = self.hold_at_rest(plan, "sync").await?;
         let done = self.sync_held(&hold, plan, caller).await;
         hold.release().await;
         done
@@ -73,7 +73,7 @@ impl Engine {
 
     /// Makes the draft in the worktree the strategy of the plan. A sync that is not clean adopts nothing (S4.6).
     pub async fn adopt(&self, plan: &PlanId, caller: &Caller) -> Result<Plan, EngineError> {
-        let hold = self.hold(plan, "adopt a strategy").await?;
+        let hold = self.hold_at_rest(plan, "adopt a strategy").await?;
         let done = self.adopt_held(&hold, plan, caller).await;
         hold.release().await;
         done
