@@ -16,11 +16,12 @@ use std::process::ExitCode;
 const HELP: &str = "\
 Usage: cargo xtask <command>
 
-  test [--agents] [--api] [--browser] [--soak] [--screens] [-- <args of cargo test>]
+  test [--agents] [--api] [--browser] [--otel] [--soak] [--screens] [-- <args of cargo test>]
         Prepares this machine, then runs everything that must hold before a change lands:
         formatting, lints and all tests (the tidy rules are one of them).
           --agents   also the tests that drive real agents, which npm installs below target/
           --api      also what Schemathesis, which pip installs below target/, finds with the interface's description
+          --otel     also the tests of traces, which need a build of their own
           --soak     also the tests that run for minutes
           --browser  also the tests of the page in Debian's chromium, with axe, which npm installs below target/
           --screens  has the browser make the pictures in docs/screens anew

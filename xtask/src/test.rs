@@ -14,6 +14,12 @@ use crate::browser;
 use crate::machine;
 use crate::say::{self, Failure};
 
+/// What is looked at in a program that is built with traces.
+const TRACES: [&[&str]; 2] = [
+    &["clippy", "--package", "drydock", "--features", "otel", "--all-targets", "--", "-D", "warnings"],
+    &["test", "--package", "drydock", "--features", "otel", "--test", "it", "--", "traces::"],
+];
+
 /// Runs every step, also after one failed, so that one run shows all there is to repair.
 pub(crate) fn run(root: &Path, args: &[String]) -> Result<(), Failure> {
     let asked = Asked::parse(args)?;
@@ -45,12 +51,18 @@ pub(crate) fn run(root: &Path, args: &[String]) -> Result<(), Failure> {
     if asked.agents {
         outcomes.push(real_agents(root, started, &variables));
     }
+    if asked.otel {
+        outcomes.extend(TRACES.iter().map(|step| cargo(root, started, step, &variables)));
+    }
     if asked.api {
         outcomes.push(described(root, started));
     }
     let done = summarise(started, &outcomes);
     if !asked.api {
         say::note("    not run: what Schemathesis finds (--api)");
+    }
+    if !asked.otel {
+        say::note("    not run: the tests of traces (--otel)");
     }
     if !asked.browser {
         say::note("    not run: the tests of the page in a browser (--browser)");
@@ -113,6 +125,7 @@ struct Asked {
     agents: bool,
     api: bool,
     browser: bool,
+    otel: bool,
     variables: Vec<(&'static str, OsString)>,
     extra: Vec<String>,
 }
@@ -126,6 +139,7 @@ impl Asked {
                 "--agents" => asked.agents = true,
                 "--api" => asked.api = true,
                 "--browser" => asked.browser = true,
+                "--otel" => asked.otel = true,
                 "--soak" => asked.variables.push(("DRYDOCK_SOAK", "1".into())),
                 "--screens" => {
                     asked.browser = true;

@@ -9,6 +9,7 @@ mod local_token;
 mod page;
 mod render;
 mod serve;
+mod telemetry;
 
 use std::env;
 use std::process::ExitCode;

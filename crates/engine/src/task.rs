@@ -18,7 +18,9 @@ where
 
 /// Runs blocking work (git, files) off the event loop, and passes a panic on to the caller.
 pub(crate) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
-    match tokio::task::spawn_blocking(work).await {
+    // A span goes on where the work does.
+    let span = tracing::Span::current();
+    match tokio::task::spawn_blocking(move || span.in_scope(work)).await {
         Ok(value) => value,
         Err(failure) => match failure.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),
@@ -35,7 +37,7 @@ where
     F: Future + Send + 'static,
     F::Output: Send + 'static,
 {
-    match start("shielded", future).await {
+    match start("shielded", future.in_current_span()).await {
         Ok(value) => value,
         Err(failure) => match failure.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),

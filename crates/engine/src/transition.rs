@@ -4,11 +4,13 @@
 use drydock_domain::{Command, Context, decide};
 use drydock_store::{Committed, Warrant};
 use tokio::time::Instant;
+use tracing::Instrument;
 
 use crate::engine::{Engine, Who};
 use crate::error::EngineError;
 use crate::hold::{Hold, ProjectHold};
 use crate::tally::Tally;
+use crate::trace;
 
 impl Engine {
     /// Commits one command under the plan's lock.
@@ -41,13 +43,16 @@ impl Engine {
         who: Who<'_>,
     ) -> Result<Committed, EngineError> {
         let context = Context { spent: tally.read(), ..self.context(who) };
+        let (Warrant::Plan(lease) | Warrant::Landing { plan: lease, .. }) = &warrant;
+        let span = trace::transition(lease.plan(), command.name());
         let judge = Box::new(move |snapshot: &_| decide(snapshot, command, &context));
         let began = Instant::now();
-        let committed = self.store().plan_transact(warrant, judge).await;
+        let committed = self.store().plan_transact(warrant, judge).instrument(span.clone()).await;
         match &committed {
             Ok(_) => self.meter().committed(began.elapsed()),
             Err(_) => self.meter().refused(),
         }
+        span.record("drydock.outcome", if committed.is_ok() { "committed" } else { "refused" });
         Ok(committed?)
     }
 }

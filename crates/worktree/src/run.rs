@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use tracing::Span;
+
 use crate::child::{self, Broken, Conversation, Ended};
 use crate::error::GitError;
 use crate::git::Git;
@@ -173,12 +175,20 @@ impl Call {
     }
 
     pub(crate) fn run(self) -> Result<Output, GitError> {
+        let _span = self.span().entered();
         let command = self.command();
         let Call { attempt, stdin, limit, accepted, .. } = self;
         match child::run(command, stdin, limit) {
             Ok(ended) => judge(&attempt, ended, accepted),
             Err(broken) => Err(broken.named(&attempt, limit)),
         }
+    }
+
+    /// Returns the span of this call for a trace: which of git's commands it is, and nothing of what it is given, where
+    /// an address with a password could be.
+    fn span(&self) -> Span {
+        let verb = || self.args.first().map_or_else(String::new, |verb| verb.to_string_lossy().into_owned());
+        tracing::info_span!(target: "drydock::trace", "git", otel.name = format!("git {}", verb()))
     }
 
     /// Starts the call as a conversation, in parts that a byte ends, instead of waiting for its end.

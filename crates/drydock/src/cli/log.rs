@@ -4,7 +4,13 @@
 use std::io;
 
 use clap::{Args, ValueEnum};
-use tracing_subscriber::EnvFilter;
+use drydock_engine::TRACE;
+use tracing_subscriber::filter::{FilterExt, filter_fn};
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{EnvFilter, Layer, Registry};
+
+use crate::telemetry::Traces;
 
 /// What is told when a format is asked for and nothing else.
 const USUAL: &str = "info";
@@ -26,17 +32,25 @@ pub(crate) enum LogFormat {
     Json,
 }
 
-/// Begins to log when `DRYDOCK_LOG` is set, e.g. to `drydock=debug`, or a format is asked for.
-pub(crate) fn begin(format: Option<LogFormat>) {
+/// Begins to log when `DRYDOCK_LOG` is set, e.g. to `drydock=debug`, or a format is asked for; and to trace, when there
+/// is somebody to tell. Spans that are for traces are in no line of the log.
+pub(crate) fn begin(format: Option<LogFormat>, traces: Option<&Traces>) {
     let wanted = std::env::var_os("DRYDOCK_LOG");
     let wanted = match (&wanted, format) {
-        (None, None) => return,
-        (Some(wanted), _) => wanted.to_string_lossy(),
-        (None, Some(_)) => USUAL.into(),
+        (None, None) => None,
+        (Some(wanted), _) => Some(wanted.to_string_lossy()),
+        (None, Some(_)) => Some(USUAL.into()),
     };
-    let log = tracing_subscriber::fmt().with_env_filter(EnvFilter::new(wanted)).with_writer(io::stderr);
-    match format {
-        Some(LogFormat::Json) => log.json().flatten_event(true).init(),
-        Some(LogFormat::Text) | None => log.init(),
+    let lines = wanted.map(|wanted| {
+        let lines = tracing_subscriber::fmt::layer().with_writer(io::stderr);
+        let lines: Box<dyn Layer<Registry> + Send + Sync> = match format {
+            Some(LogFormat::Json) => lines.json().flatten_event(true).boxed(),
+            Some(LogFormat::Text) | None => lines.boxed(),
+        };
+        lines.with_filter(EnvFilter::new(wanted).and(filter_fn(|about| about.target() != TRACE))).boxed()
+    });
+    let layers: Vec<_> = lines.into_iter().chain(traces.map(Traces::layer)).collect();
+    if !layers.is_empty() {
+        tracing_subscriber::registry().with(layers).init();
     }
 }

@@ -23,6 +23,7 @@ use super::{
     lock, log, manual, mcp, plan, project, run, schema, serve, store, token,
 };
 use crate::render;
+use crate::telemetry::Traces;
 
 /// Runs the command line and returns its exit code.
 pub(crate) fn main(argv: Vec<OsString>, embedded: OpenEmbedded) -> ExitCode {
@@ -31,13 +32,18 @@ pub(crate) fn main(argv: Vec<OsString>, embedded: OpenEmbedded) -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return ExitCode::from(misused(&argv, error, &clock)),
     };
-    log::begin(match &cli.command {
+    let screen = Screen::new(&cli.global);
+    let words = cli.command.words();
+    let traces = match Traces::begin(cli.global.config.as_deref()) {
+        Ok(traces) => traces,
+        Err(problem) => return ExitCode::from(answer(&screen, &words, &Err(problem), &clock)),
+    };
+    let format = match &cli.command {
         Command::Serve(args) => args.log.log_format,
         Command::Worker(args) => args.log.log_format,
         _ => None,
-    });
-    let screen = Screen::new(&cli.global);
-    let words = cli.command.words();
+    };
+    log::begin(format, traces.as_ref());
     // A command that answers once is quicker without threads to start.
     let mut runtime = match cli.command {
         Command::Serve(_) | Command::Worker(_) => Builder::new_multi_thread(),
@@ -57,7 +63,11 @@ pub(crate) fn main(argv: Vec<OsString>, embedded: OpenEmbedded) -> ExitCode {
             ))
         }
     };
-    ExitCode::from(answer(&screen, &words, &outcome, &clock))
+    let exit_code = answer(&screen, &words, &outcome, &clock);
+    if let Some(traces) = traces {
+        traces.end();
+    }
+    ExitCode::from(exit_code)
 }
 
 struct Clock {

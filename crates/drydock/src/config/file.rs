@@ -21,6 +21,7 @@ use super::place::{StorePlace, config_path, store_place};
 use super::profile;
 use super::server::Server;
 use super::subplan;
+use super::telemetry::Telemetry;
 
 /// What is configured, defaults filled in.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,6 +50,8 @@ pub(crate) struct Config {
     pub(crate) limits: Limits,
     /// What `serve` asks of those who ask it.
     pub(crate) server: Server,
+    /// Who is told of what this program does.
+    pub(crate) telemetry: Telemetry,
 }
 
 impl Default for Config {
@@ -67,6 +70,7 @@ impl Default for Config {
             subplans: SubplanLimits::default(),
             limits: Limits::default(),
             server: Server::default(),
+            telemetry: Telemetry::default(),
         }
     }
 }
@@ -107,6 +111,8 @@ struct Written {
     limits: subplan::WrittenLimits,
     #[serde(default)]
     server: Server,
+    #[serde(default)]
+    telemetry: Telemetry,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -207,6 +213,7 @@ fn parse(text: &str, directory: &Path) -> Result<Config, Refusal> {
         subplans,
         limits,
         server: written.server,
+        telemetry: written.telemetry.check()?,
     })
 }
 
@@ -262,6 +269,14 @@ mod tests {
             let refusal = refusal(text);
             assert!(refusal.contains(said), "{text}: {refusal}");
         }
+    }
+
+    /// Breaks when a program without traces lets whoever configured them wait for some.
+    #[cfg(not(feature = "otel"))]
+    #[test]
+    fn traces_that_were_not_built_in_are_refused_with_how_to_get_them() {
+        let refusal = refusal("[telemetry]\notlp = 'http://127.0.0.1:4318'");
+        assert!(refusal.contains("--features otel"), "{refusal}");
     }
 
     #[test]

@@ -8,6 +8,7 @@ mod place;
 mod profile;
 mod server;
 mod subplan;
+mod telemetry;
 
 pub(crate) use file::{Config, both, load};
 pub(crate) use place::{StorePlace, config_path, servers_path, store_place, token_path};

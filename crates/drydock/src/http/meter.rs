@@ -9,7 +9,12 @@ use axum::Router;
 use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::Response;
+use drydock_engine::TRACE;
 use tokio::time::Instant;
+use tracing::field::Empty;
+use tracing::{Instrument, Span};
+
+use crate::telemetry::continued;
 
 /// The requests of this process so far.
 #[derive(Debug, Clone, Default)]
@@ -50,13 +55,33 @@ async fn count(State(requests): State<Requests>, request: Request, next: Next) -
         known @ ("GET" | "HEAD" | "POST" | "PUT" | "PATCH" | "DELETE" | "OPTIONS") => known.to_owned(),
         _ => "other".to_owned(),
     };
+    let span = span(&method, &route);
+    continued(&span, request.headers());
     let began = Instant::now();
-    let response = next.run(request).await;
+    let response = next.run(request).instrument(span.clone()).await;
     let (spent, status) = (began.elapsed(), response.status().as_u16());
+    span.record("http.response.status_code", status);
+    if status >= 500 {
+        span.record("otel.status_code", "ERROR");
+    }
     tracing::info!(method, route, status, duration_us = spent.as_micros(), "answered");
     let mut counted = requests.0.lock().unwrap_or_else(PoisonError::into_inner);
     let entry = counted.entry(Kind { method, route, status }).or_default();
     entry.count += 1;
     entry.spent += spent;
     response
+}
+
+/// Returns the span of a request for a trace, named as the conventions of OpenTelemetry have it.
+fn span(method: &str, route: &str) -> Span {
+    tracing::info_span!(
+        target: TRACE,
+        "request",
+        otel.name = format!("{method} {route}"),
+        otel.kind = "server",
+        otel.status_code = Empty,
+        http.request.method = method,
+        http.route = route,
+        http.response.status_code = Empty,
+    )
 }

@@ -39,6 +39,8 @@ mod steering;
 mod streaming;
 mod supervising;
 mod tokens;
+#[cfg(feature = "otel")]
+mod traces;
 mod transitions;
 mod validating;
 mod vitals;

@@ -9,13 +9,14 @@ use drydock_domain::{Choice, Command, ErrorClass, Event, Invariant, Recorded, Ru
 use drydock_worktree::{Checkout, TreeId};
 use serde_json::json;
 use tokio::sync::mpsc;
+use tracing::Instrument;
 
 use super::listen::{Heard, Listener};
 use super::scope::{End, Scope, signature, snapshot};
 use crate::error::EngineError;
 use crate::rule::effective_for;
-use crate::task;
 use crate::tree::SubplanDraft;
+use crate::{task, trace};
 
 /// How many signals may wait before the agent is slowed down.
 const SIGNALS_MAX: usize = 256;
@@ -107,6 +108,7 @@ impl Scope<'_> {
             let stop = self.stop.child_token();
             let job = Task { session: self.earlier_session(errand, &spec).await?, ..job.clone() };
             let running = runner.agent(&spec, &job, &self.dirs(checkout.path()), signals, stop.clone());
+            let running = running.instrument(trace::agent(name, role.name()));
             let (ending, listened) = tokio::join!(running, async {
                 let listened = listener.listen(heard, &stop).await;
                 if listened.is_err() {

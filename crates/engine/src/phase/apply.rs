@@ -8,6 +8,7 @@ use drydock_domain::{
 };
 use drydock_worktree::{CommitId, Landing, Merge, Push, RefDeleted, Repository};
 use serde_json::json;
+use tracing::Instrument;
 
 use super::execute::entry;
 use super::scope::{End, Scope, commit_id, signature};
@@ -15,7 +16,7 @@ use crate::engine::WORKER;
 use crate::error::EngineError;
 use crate::hold::ProjectHold;
 use crate::rule::Subject;
-use crate::task;
+use crate::{task, trace};
 
 /// How often a landing starts over because the target moved in between.
 const ATTEMPTS_MAX: usize = 10;
@@ -143,7 +144,7 @@ impl Lander<'_> {
         if scope.stop.is_cancelled() {
             return Ok(Attempt::Ended(End::Stopped));
         }
-        self.land(merged).await
+        self.land(merged).instrument(trace::landing()).await
     }
 
     /// Merges without touching a file. A conflict is a reason, not an error.

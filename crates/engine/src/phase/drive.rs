@@ -7,6 +7,7 @@ use drydock_domain::{
     Command, Enforcement, ErrorClass, Failure, Phase, Plan, PlanId, Project, Start, State, TakeOverCause,
 };
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
 
 use super::scope::{End, Scope};
 use super::{apply, execute, leftovers, strategize};
@@ -16,6 +17,7 @@ use crate::hold::Hold;
 use crate::rule::Subject;
 use crate::subplan::{forget_joins, is_tended};
 use crate::sync::{Begin, Together};
+use crate::trace;
 
 /// Why a run was asked to stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,7 +43,9 @@ impl Engine {
             }
             let mut hold = engine.hold(&plan, "drive a phase").await?;
             hold.listen();
-            let driven = engine.drive_held(&hold, &plan).await;
+            let span = trace::run(&plan);
+            let driven = engine.drive_held(&hold, &plan).instrument(span.clone()).await;
+            trace::ended(&span, &driven);
             hold.release().await;
             driven
         })
@@ -79,6 +83,7 @@ impl Engine {
         leftovers::set_aside(self, hold, &plan, &repository).await?;
         let plan = self.start(hold, plan, &project, begin).await?;
         let run = plan.run.clone().expect("a started plan has a run");
+        trace::began(&plan, &run);
         if plan.stage.phase() != Phase::Apply {
             hold.tally().begin(run.clone());
         }

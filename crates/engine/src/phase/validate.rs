@@ -6,9 +6,11 @@ use std::time::Duration;
 
 use drydock_agent::Ending;
 use drydock_domain::{Event, Validation, ValidationRun};
+use tracing::Instrument;
 
 use super::scope::Scope;
 use crate::error::EngineError;
+use crate::trace;
 
 /// How long a validation may take that names no limit.
 const TIMEOUT_DEFAULT: Duration = Duration::from_secs(20 * 60);
@@ -36,7 +38,8 @@ impl Scope<'_> {
         ]);
         let (command, dirs) = (&validation.command, self.dirs(tree));
         let runner = self.engine.runner_for(&self.plan);
-        let answer = runner.shell(command, &dirs, &environment, timeout, self.stop.clone()).await;
+        let answer = runner.shell(command, &dirs, &environment, timeout, self.stop.clone());
+        let answer = answer.instrument(trace::validation(validation.name.as_str())).await;
         let (passed, how, output) = match answer {
             Err(error) => (false, error.to_string(), String::new()),
             Ok(result) => {

@@ -1,0 +1,162 @@
+//! Traces over OTLP/HTTP. Spans are taken by their target, so what is told is what was meant to be, and no line of the
+//! log. They are sent in batches by a thread of their own, with the client that this program has already; when the
+//! collector is away they are dropped, and nothing waits for it but the end of the program, for a bounded time.
+
+use std::env;
+use std::fmt;
+use std::path::Path;
+use std::pin::Pin;
+use std::time::Duration;
+
+use axum::body::Bytes;
+use axum::http::{HeaderMap, Request, Response, Uri};
+use drydock_api::{Code, Problem, Remote, Transport};
+use drydock_engine::TRACE;
+use opentelemetry::propagation::{Extractor, TextMapPropagator};
+use opentelemetry::trace::TracerProvider;
+use opentelemetry_http::{HttpClient, HttpError};
+use opentelemetry_otlp::{Protocol, SpanExporter, WithExportConfig, WithHttpConfig};
+use opentelemetry_sdk::Resource;
+use opentelemetry_sdk::propagation::TraceContextPropagator;
+use opentelemetry_sdk::trace::SdkTracerProvider;
+use tokio::runtime::{Builder, Runtime};
+use tracing::Span;
+use tracing_opentelemetry::OpenTelemetrySpanExt;
+use tracing_subscriber::filter::filter_fn;
+use tracing_subscriber::{Layer, Registry};
+
+use crate::config;
+
+/// Where a collector is, unless the configuration says so.
+const ADDRESS: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
+/// What we are called, unless it says so.
+const NAME: &str = "OTEL_SERVICE_NAME";
+/// Where a collector takes traces.
+const PATH: &str = "/v1/traces";
+/// How long it may take to send some.
+const SEND_TIME: Duration = Duration::from_secs(5);
+/// How long the end of the program may wait for the last of them.
+const LAST_TIME: Duration = Duration::from_secs(6);
+
+/// Traces that are being told.
+#[derive(Debug)]
+pub(crate) struct Traces {
+    provider: SdkTracerProvider,
+}
+
+impl Traces {
+    /// Begins to tell a collector, when one is named.
+    pub(crate) fn begin(config: Option<&Path>) -> Result<Option<Self>, Box<Problem>> {
+        // A configuration that cannot be read is told of by the command that needs it.
+        let named = config::load(config, config::config_path().as_deref()).ok();
+        let named = named.and_then(|config| config.telemetry.otlp);
+        let address = named.or_else(|| env::var(ADDRESS).ok().filter(|address| !address.is_empty()));
+        address.map(|address| Self::told_to(&address)).transpose()
+    }
+
+    fn told_to(address: &str) -> Result<Self, Box<Problem>> {
+        let refused = |reason: &dyn fmt::Display| {
+            let text = format!("traces cannot be told to {address:?}: {reason}");
+            let hint = format!("set [telemetry] otlp or {ADDRESS} to an address as http://127.0.0.1:4318");
+            Box::new(Problem::new(Code::ConfigInvalid, text).hint(hint))
+        };
+        let address = address.trim_end_matches('/');
+        let uri: Uri = address.parse().map_err(|error| refused(&error))?;
+        let server = format!(
+            "{}://{}",
+            uri.scheme_str().unwrap_or_default(),
+            uri.authority().map_or("", |authority| authority.as_str())
+        );
+        let remote = Remote::new(&server).map_err(|error| refused(&error))?;
+        let runtime = Builder::new_current_thread().enable_all().build().map_err(|error| refused(&error))?;
+        let exporter = SpanExporter::builder()
+            .with_http()
+            .with_http_client(Sender { remote, runtime })
+            .with_protocol(Protocol::HttpBinary)
+            .with_endpoint(format!("{address}{PATH}"))
+            .with_timeout(SEND_TIME)
+            .build()
+            .map_err(|error| refused(&error))?;
+        let mut resource = Resource::builder();
+        if env::var_os(NAME).is_none() {
+            resource = resource.with_service_name("drydock");
+        }
+        let provider = SdkTracerProvider::builder().with_batch_exporter(exporter);
+        Ok(Self { provider: provider.with_resource(resource.build()).build() })
+    }
+
+    /// Returns what takes in spans.
+    pub(crate) fn layer(&self) -> Box<dyn Layer<Registry> + Send + Sync> {
+        let layer = tracing_opentelemetry::layer().with_tracer(self.provider.tracer("drydock"));
+        let layer = layer.with_location(false).with_threads(false).with_target(false);
+        let layer = layer.with_tracked_inactivity(false).with_context_activation(false);
+        layer.with_filter(filter_fn(|about| about.is_span() && about.target() == TRACE)).boxed()
+    }
+
+    /// Tells the last of them. Not to be called where a runtime runs: its thread would wait.
+    pub(crate) fn end(self) {
+        if let Err(error) = self.provider.shutdown_with_timeout(LAST_TIME) {
+            tracing::warn!(%error, "the last traces are not told");
+        }
+    }
+}
+
+/// Lets a span be part of the trace that a request names (W3C `traceparent`).
+pub(crate) fn continued(span: &Span, headers: &HeaderMap) {
+    if span.is_disabled() {
+        return;
+    }
+    let context = TraceContextPropagator::new().extract(&Headers(headers));
+    // It fails for a span that nobody collects.
+    span.set_parent(context).ok();
+}
+
+struct Headers<'a>(&'a HeaderMap);
+
+impl Extractor for Headers<'_> {
+    fn get(&self, key: &str) -> Option<&str> {
+        self.0.get(key).and_then(|value| value.to_str().ok())
+    }
+
+    fn keys(&self) -> Vec<&str> {
+        self.0.keys().map(|key| key.as_str()).collect()
+    }
+}
+
+/// Sends a batch from the thread that makes batches, on a runtime of its own: that of the program may be gone by then.
+#[derive(Debug)]
+struct Sender {
+    remote: Remote,
+    runtime: Runtime,
+}
+
+type Sent<'a> = Pin<Box<dyn Future<Output = Result<Response<Bytes>, HttpError>> + Send + 'a>>;
+
+impl HttpClient for Sender {
+    fn send_bytes<'a, 'b>(&'a self, request: Request<Bytes>) -> Sent<'b>
+    where
+        'a: 'b,
+        Self: 'b,
+    {
+        Box::pin(async move {
+            let sent = async { tokio::time::timeout(SEND_TIME, self.remote.send(request)).await };
+            let failed = |reason: &dyn fmt::Display| tracing::warn!(%reason, "traces are not told");
+            match self.runtime.block_on(sent) {
+                Ok(Ok(answer)) => {
+                    if !answer.status().is_success() {
+                        failed(&answer.status());
+                    }
+                    Ok(answer)
+                }
+                Ok(Err(error)) => {
+                    failed(&error);
+                    Err(error.into())
+                }
+                Err(late) => {
+                    failed(&late);
+                    Err(late.into())
+                }
+            }
+        })
+    }
+}
