@@ -48,4 +48,4 @@ pub use sandbox::{Landlock, Reads, Resource, Sandbox, SandboxMode, landlock};
 pub use signal::{Activity, Changed, Signal, Step, Stream};
 pub use spec::{AgentSpec, SpecError};
 pub use supervise::STOP_GRACE;
-pub use task::{Proposal, RunDirs, Task};
+pub use task::{EarlierSession, Proposal, RunDirs, SessionUse, Task};

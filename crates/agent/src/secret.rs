@@ -67,7 +67,10 @@ impl Secrets {
                 Signal::Garbled { line: self.hide(line), reason: self.hide(reason) }
             }
             // Its name must stay what the agent knows it by.
-            Signal::Session { id, begun } => Signal::Session { id, begun: begun.map(|why| self.hide(why)) },
+            Signal::Session { id, begun, told } => {
+                Signal::Session { id, begun: begun.map(|why| self.hide(why)), told }
+            }
+            Signal::Used { more, session } => Signal::Used { more, session },
             Signal::Stalled { quiet } => Signal::Stalled { quiet },
             Signal::Message(message) => Signal::Message(self.hide_in_message(message)),
             Signal::Called(message, reply) => Signal::Called(self.hide_in_message(message), reply),

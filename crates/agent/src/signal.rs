@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use crate::message::Message;
 use crate::reply::Reply;
+use crate::task::SessionUse;
 
 /// One thing an agent said, in the order in which its stream said it.
 #[derive(Debug, Clone, PartialEq)]
@@ -34,6 +35,15 @@ pub enum Signal {
         id: String,
         /// Set when it is a new one: why not the earlier one, or nothing where there was none.
         begun: Option<String>,
+        /// What was told of its use before.
+        told: SessionUse,
+    },
+    /// What its session used, as its protocol tells.
+    Used {
+        /// Since it last said so.
+        more: SessionUse,
+        /// The whole session, earlier conversations included.
+        session: SessionUse,
     },
     /// Something it does, as its protocol tells.
     Activity(Activity),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// The task of one run of an agent, given as JSON on its standard input and in `DRYDOCK_TASK`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -34,10 +34,28 @@ pub struct Task {
     pub base: String,
     /// The session of an earlier run that the agent may go on with, where it can; no part of what it is told.
     #[serde(skip)]
-    pub session: Option<String>,
+    pub session: Option<EarlierSession>,
     /// What a reviewer shall judge.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub proposal: Option<Proposal>,
+}
+
+/// A session that an agent had before.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EarlierSession {
+    /// The agent's own name for it.
+    pub id: String,
+    /// What it told of its use then.
+    pub told: SessionUse,
+}
+
+/// What a session used, as far as its agent tells.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionUse {
+    /// Tokens of its model.
+    pub tokens: u64,
+    /// Money, in millionths of a US dollar.
+    pub cost_micros: u64,
 }
 
 /// A result that is proposed to reviewers.

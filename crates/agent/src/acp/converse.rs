@@ -346,17 +346,25 @@ async fn dialogue(
         biased;
         answer = &mut prompt => {
             let answer = answer?;
-            if let Some(usage) = &answer.usage {
-                host.used(Some(usage.total_tokens), None).await;
-            }
+            count(host, &answer).await;
             Ok(meant(answer))
         }
         () = stop.cancelled() => {
             agent.send_notification(CancelNotification::new(session))?;
-            // Whatever it answers now, it was we who stopped it; what it still writes until then is kept.
-            drop(timeout(CANCEL_PATIENCE, prompt).await);
+            // Whatever it answers now, it was we who stopped it; what it still writes until then is kept, and what it
+            // says that it used counts.
+            if let Ok(Ok(answer)) = timeout(CANCEL_PATIENCE, prompt).await {
+                count(host, &answer).await;
+            }
             Ok(Talk::Cancelled)
         }
+    }
+}
+
+/// Passes on what an answer says that the session used.
+async fn count(host: &Host, answer: &PromptResponse) {
+    if let Some(usage) = &answer.usage {
+        host.used(usage.total_tokens).await;
     }
 }
 

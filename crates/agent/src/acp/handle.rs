@@ -11,9 +11,9 @@ use agent_client_protocol::v1::schema::{
     RequestPermissionRequest, RequestPermissionResponse, SelectedPermissionOutcome, SessionNotification,
     WriteTextFileRequest, WriteTextFileResponse,
 };
-use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+use super::account::Account;
 use super::ask::{ALLOW, REJECT, Request};
 use super::files::Worktree;
 use super::permission::{Permissions, Rule};
@@ -68,16 +68,22 @@ impl Host {
                     self.output.tell(Signal::Keep { label, reply: Reply::new().0 }).await;
                 }
             }
-            Told::Cost(micros) => self.used(None, Some(micros)).await,
+            Told::Used { more, session } => self.output.tell(Signal::Used { more, session }).await,
             Told::Nothing => {}
         }
     }
 
-    /// Passes on what the agent says it used: tokens, and money in millionths of a US dollar.
-    pub(super) async fn used(&self, tokens: Option<u64>, cost_micros: Option<u64>) {
-        let dollars = |micros: u64| Value::from(format!("{}.{:06}", micros / 1_000_000, micros % 1_000_000));
-        let usage = Message::Usage { tokens, cost_usd: cost_micros.map(dollars), tool_calls: None };
-        self.output.tell(Signal::Message(usage)).await;
+    /// Counts the use of a session from here on.
+    pub(super) fn open_account(&self, account: Account) {
+        self.story().account = account;
+    }
+
+    /// Passes on how many tokens the agent says that its session used.
+    pub(super) async fn used(&self, total_tokens: u64) {
+        let told = self.story().tokens(total_tokens);
+        if let Told::Used { more, session } = told {
+            self.output.tell(Signal::Used { more, session }).await;
+        }
     }
 
     /// Passes on what was said and not ended by a new line.

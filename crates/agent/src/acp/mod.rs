@@ -1,6 +1,7 @@
 //! Agents that speak the Agent Client Protocol over their standard streams. Everything that knows the protocol's crate
 //! is in here; what comes out are signals and an ending, as from any other agent.
 
+mod account;
 mod ask;
 mod converse;
 mod files;

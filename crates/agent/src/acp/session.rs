@@ -11,9 +11,11 @@ use agent_client_protocol::v1::schema::{
 use agent_client_protocol::{Agent, Error};
 use tokio::time::timeout;
 
+use super::account::Account;
 use super::converse::Converser;
 use super::handle::Host;
 use crate::signal::Signal;
+use crate::task::SessionUse;
 
 /// A longer name of a session is not kept.
 const SESSION_BYTES_MAX: usize = 1_000;
@@ -41,20 +43,24 @@ pub(super) async fn open(
     let mut why = None;
     if let Some(earlier) = with.task.session.clone().filter(|_| loads) {
         ask("session/load");
-        let earlier = SessionId::new(earlier);
+        let (earlier, told) = (SessionId::new(earlier.id), earlier.told);
         let load =
             LoadSessionRequest::new(earlier.clone(), with.dirs.worktree.clone()).mcp_servers(servers.clone());
         host.replaying.store(true, Ordering::Release);
+        host.open_account(Account::resumed(told));
         let answered = timeout(patience, agent.send_request(load).block_task()).await;
         host.replaying.store(false, Ordering::Release);
         match answered {
             Err(_) => return Ok(Opened::Silent("session/load")),
             Ok(Ok(_)) => {
-                tell(host, &earlier, None).await;
+                tell(host, &earlier, None, told).await;
                 return Ok(Opened::Loaded(earlier));
             }
             // It may have forgotten it: what was said then is said again in words.
-            Ok(Err(error)) => why = Some(super::converse::described(&error)),
+            Ok(Err(error)) => {
+                why = Some(super::converse::described(&error));
+                host.open_account(Account::default());
+            }
         }
     }
     ask("session/new");
@@ -66,7 +72,7 @@ pub(super) async fn open(
             if loads {
                 let why =
                     why.map_or_else(String::new, |why| format!("the earlier one could not be loaded: {why}"));
-                tell(host, &opened.session_id, Some(why)).await;
+                tell(host, &opened.session_id, Some(why), SessionUse::default()).await;
             }
             Ok(Opened::New(opened.session_id))
         }
@@ -74,9 +80,9 @@ pub(super) async fn open(
 }
 
 /// Tells which session it is, so that a later run can go on with it; `begun` says why it is a new one.
-async fn tell(host: &Host, session: &SessionId, begun: Option<String>) {
+async fn tell(host: &Host, session: &SessionId, begun: Option<String>, told: SessionUse) {
     let id = session.to_string();
     if id.len() <= SESSION_BYTES_MAX {
-        host.output.tell(Signal::Session { id, begun }).await;
+        host.output.tell(Signal::Session { id, begun, told }).await;
     }
 }

@@ -7,7 +7,9 @@ use agent_client_protocol::v1::schema::{
     ToolCallStatus, ToolCallUpdate, ToolKind,
 };
 
+use super::account::Account;
 use crate::signal::{Activity, Changed, Step};
+use crate::task::SessionUse;
 
 /// How many steps, paths and changed files one signal names.
 const NAMED_MAX: usize = 20;
@@ -25,8 +27,11 @@ pub(super) enum Told {
     Lines(Vec<String>),
     /// Lines that were open before, and then this.
     Activity(Option<String>, Activity),
-    /// It cost this much more, in millionths of a US dollar.
-    Cost(u64),
+    /// Its session used more.
+    Used {
+        more: SessionUse,
+        session: SessionUse,
+    },
     Nothing,
 }
 
@@ -36,8 +41,8 @@ pub(super) struct Story {
     /// The line that is being said.
     open: String,
     tools: HashMap<String, (String, &'static str, &'static str)>,
-    /// What the session cost so far, in millionths of a US dollar.
-    cost_micros: u64,
+    /// What its session used so far.
+    pub(super) account: Account,
 }
 
 impl Story {
@@ -74,9 +79,19 @@ impl Story {
         };
         // The protocol has a fraction; from here on it is counted in whole millionths.
         let micros = (cost.amount * 1e6).round() as u64;
-        let more = micros.saturating_sub(self.cost_micros);
-        self.cost_micros = self.cost_micros.max(micros);
-        if more == 0 { Told::Nothing } else { Told::Cost(more) }
+        let more = self.account.cost(micros);
+        self.used(more)
+    }
+
+    /// Tells how many tokens the session used since it last told.
+    pub(super) fn tokens(&mut self, total: u64) -> Told {
+        let more = self.account.tokens(total);
+        self.used(more)
+    }
+
+    fn used(&self, more: SessionUse) -> Told {
+        let session = self.account.told();
+        if more == SessionUse::default() { Told::Nothing } else { Told::Used { more, session } }
     }
 
     fn say(&mut self, text: &str) -> Told {

@@ -119,6 +119,7 @@ pub(crate) fn dealt(signal: &Signal) {
         | Signal::Activity(_)
         | Signal::Stalled { .. }
         | Signal::Session { .. }
+        | Signal::Used { .. }
         | Signal::Garbled { .. } => {}
     }
 }
@@ -136,6 +137,7 @@ pub(crate) fn lines(signals: &[Signal], wanted: Stream) -> Vec<&str> {
             | Signal::Activity(_)
             | Signal::Stalled { .. }
             | Signal::Session { .. }
+            | Signal::Used { .. }
             | Signal::Garbled { .. } => None,
         })
         .collect()

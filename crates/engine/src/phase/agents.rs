@@ -4,9 +4,12 @@
 use std::path::Path;
 use std::time::Duration;
 
-use drydock_agent::{AgentSpec, Ending, Opinion, Proposal, RunDirs, StartError, Task};
+use drydock_agent::{
+    AgentSpec, EarlierSession, Ending, Opinion, Proposal, RunDirs, SessionUse, StartError, Task,
+};
 use drydock_domain::{Choice, Command, ErrorClass, Event, Invariant, Recorded, Rule};
 use drydock_worktree::{Checkout, TreeId};
+use serde::Deserialize;
 use serde_json::json;
 use tokio::sync::mpsc;
 use tracing::Instrument;
@@ -134,7 +137,7 @@ impl Scope<'_> {
         &self,
         errand: &Errand<'_>,
         spec: &AgentSpec,
-    ) -> Result<Option<String>, EngineError> {
+    ) -> Result<Option<EarlierSession>, EngineError> {
         if errand.role == Role::Reviewer || spec.protocol() != "acp" {
             return Ok(None);
         }
@@ -146,7 +149,10 @@ impl Scope<'_> {
                 && event.details["phase"] == phase
         };
         let session = recent.iter().find(same).and_then(|event| event.details["session"].as_str());
-        Ok(session.map(str::to_owned))
+        Ok(session.map(|id| {
+            let told = recent.iter().find_map(|event| told_of_session(event, errand.name, id));
+            EarlierSession { id: id.to_owned(), told: told.unwrap_or_default() }
+        }))
     }
 
     /// Tells that an agent is started again, in the worktree as it left it.
@@ -281,6 +287,18 @@ impl Scope<'_> {
         })
         .await
     }
+}
+
+/// Returns what an event says that a session had used by then, where it says so: that it was opened, or what was used.
+fn told_of_session(event: &Recorded, agent: &str, session: &str) -> Option<SessionUse> {
+    let details = &event.details;
+    let told = match event.kind.as_str() {
+        "agent.session" if details["session"] == session => &details["told"],
+        "agent.usage" if details["session"]["id"] == session => &details["session"],
+        _ => return None,
+    };
+    // One that was begun anew has used nothing yet.
+    (details["agent"] == agent).then(|| SessionUse::deserialize(told).unwrap_or_default())
 }
 
 /// Says how an agent ended, to go on after its name.

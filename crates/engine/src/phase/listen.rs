@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use drydock_agent::{Activity, AgentSpec, Message, Resets, Signal};
+use drydock_agent::{Activity, AgentSpec, Message, Resets, SessionUse, Signal};
 use drydock_domain::{CHOICES_MAX, Choice, Event, Question, Spent, put_choice, tangle};
 use drydock_worktree::{Checkout, TreeId};
 use serde_json::json;
@@ -101,6 +101,7 @@ impl<'a> Listener<'a> {
         mut heard: mpsc::Receiver<Signal>,
         stop: &tokio_util::sync::CancellationToken,
     ) -> Result<(), EngineError> {
+        self.told.begin_session(None);
         let mut flush = tokio::time::interval(FLUSH);
         flush.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
@@ -121,7 +122,8 @@ impl<'a> Listener<'a> {
         }
         // The end is always told, with how much was left out on the way.
         self.output_events = self.output_events.min(OUTPUT_EVENTS_MAX - 1);
-        self.flush().await
+        self.flush().await?;
+        self.scope.tell_last_usage(self.agent, &mut self.told).await
     }
 
     /// Says whether the agent said something that ends the run.
@@ -184,7 +186,12 @@ impl<'a> Listener<'a> {
                 let outcome = self.keep_around(&label).await?;
                 reply.say(outcome);
             }
-            Signal::Session { id, begun } => self.session(&id, begun).await?,
+            Signal::Session { id, begun, told } => self.session(id, begun, told).await?,
+            Signal::Used { more, session } => {
+                let SessionUse { tokens, cost_micros } = more;
+                self.scope.hold.tally().add(Spent { tokens, cost_micros, ..Spent::default() });
+                self.told.session_used(session);
+            }
             Signal::Stalled { quiet } => self.stalled(quiet).await?,
             Signal::Activity(activity) => {
                 self.messages += 1;
@@ -227,15 +234,24 @@ impl<'a> Listener<'a> {
     }
 
     /// Records the session, for a later run to go on with. A reviewer's is not gone on with.
-    async fn session(&self, id: &str, begun: Option<String>) -> Result<(), EngineError> {
+    async fn session(
+        &mut self,
+        id: String,
+        begun: Option<String>,
+        told: SessionUse,
+    ) -> Result<(), EngineError> {
         if self.role == Role::Reviewer {
             return Ok(());
         }
         let phase = self.scope.plan.stage.phase().name();
         let loaded = begun.is_none();
         let reason = begun.filter(|why| !why.is_empty());
-        let details =
+        let mut details =
             json!({ "agent": self.agent, "phase": phase, "session": id, "loaded": loaded, "reason": reason });
+        if loaded {
+            details["told"] = json!(told);
+        }
+        self.told.begin_session(Some((id, told)));
         self.scope.note(Event::Agent { what: "session", details }).await
     }
 

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use drydock_agent::SessionUse;
 use drydock_domain::{Command, Event, Plan, Spent, micros};
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -22,15 +23,36 @@ const EVENTS_MAX: i64 = 2_000;
 /// The kind of event that tells it.
 const USAGE: &str = "agent.usage";
 
-/// When what was used was last told.
+/// When what was used was last told, and what is to be told of the agent's session.
 pub(super) struct Told {
     used: Spent,
     at: Option<Instant>,
+    session: Option<Session>,
+}
+
+/// A session that a later run may go on with.
+struct Session {
+    id: String,
+    /// What it has used, and what of that was told.
+    used: SessionUse,
+    told: SessionUse,
 }
 
 impl Told {
     pub(super) fn nothing() -> Self {
-        Self { used: Spent::default(), at: None }
+        Self { used: Spent::default(), at: None, session: None }
+    }
+
+    /// Begins to tell of a session, of which this much was told before; of none, where it cannot be loaded again.
+    pub(super) fn begin_session(&mut self, session: Option<(String, SessionUse)>) {
+        self.session = session.map(|(id, told)| Session { id, used: told, told });
+    }
+
+    /// Notes what the session has used by now.
+    pub(super) fn session_used(&mut self, total: SessionUse) {
+        if let Some(session) = &mut self.session {
+            session.used = total;
+        }
     }
 }
 
@@ -50,18 +72,38 @@ impl Scope<'_> {
     /// Tells what the run has used, when that is due.
     pub(super) async fn tell_usage(&self, agent: &str, told: &mut Told) -> Result<(), EngineError> {
         let Some((_, used)) = self.hold.tally().read() else { return Ok(()) };
-        let without_time = |spent: Spent| Spent { wall_ms: 0, ..spent };
         let since = |least: Duration| told.at.is_none_or(|at| at.elapsed() >= least);
         let more = without_time(used) != without_time(told.used) && since(TOLD_EVERY);
         let timed = self.plan.budget.wall_ms.is_some() && since(TIME_TOLD_EVERY);
-        if !more && !timed {
-            return Ok(());
+        if more || timed { self.tell(agent, used, told).await } else { Ok(()) }
+    }
+
+    /// Tells what its session used when an agent has ended: a later run that goes on with it counts from there.
+    pub(super) async fn tell_last_usage(&self, agent: &str, told: &mut Told) -> Result<(), EngineError> {
+        let untold = told.session.as_ref().is_some_and(|session| session.used != session.told);
+        match self.hold.tally().read() {
+            Some((_, used)) if untold => self.tell(agent, used, told).await,
+            Some(_) | None => Ok(()),
         }
-        *told = Told { used, at: Some(Instant::now()) };
+    }
+
+    /// What the run used and what the session had used by then are one event, so that they are remembered or forgotten
+    /// together.
+    async fn tell(&self, agent: &str, used: Spent, told: &mut Told) -> Result<(), EngineError> {
+        (told.used, told.at) = (used, Some(Instant::now()));
         let mut details = json!(used);
         details["agent"] = json!(agent);
+        if let Some(session) = &mut told.session {
+            let SessionUse { tokens, cost_micros } = session.used;
+            details["session"] = json!({ "id": session.id, "tokens": tokens, "cost_micros": cost_micros });
+            session.told = session.used;
+        }
         self.note(Event::Agent { what: "usage", details }).await
     }
+}
+
+fn without_time(spent: Spent) -> Spent {
+    Spent { wall_ms: 0, ..spent }
 }
 
 impl Engine {

@@ -23,6 +23,7 @@ fn main() {
         session: String::new(),
         server: Value::Null,
         last_id: 0,
+        tokens: None,
     };
     agent.reach(0);
     while let Some(message) = agent.hear() {
@@ -38,6 +39,8 @@ struct Agent {
     /// The MCP server that it was offered.
     server: Value,
     last_id: u64,
+    /// How many tokens its session used, where it tells.
+    tokens: Option<u64>,
 }
 
 impl Agent {
@@ -141,9 +144,7 @@ impl Agent {
                     let cost = json!({"amount": amount, "currency": "USD"});
                     update(&json!({"sessionUpdate": "usage_update", "used": 10, "size": 100, "cost": cost}));
                 }
-                let usage = json!({"totalTokens": 1234, "inputTokens": 1000, "outputTokens": 234});
-                answer(id, &json!({"stopReason": "end_turn", "usage": usage}));
-                return;
+                self.tokens = Some(1234);
             }
             "limited" => {
                 // The first time it leaves a mark beside its work and meets its limit; then it is over.
@@ -167,7 +168,16 @@ impl Agent {
             }
             other => panic!("no behaviour {other:?}"),
         }
-        answer(id, &json!({"stopReason": reason}));
+        self.end(id, reason);
+    }
+
+    /// Ends its turn, and says how many tokens it used where it tells.
+    fn end(&self, id: &Value, reason: &str) {
+        let mut result = json!({"stopReason": reason});
+        if let Some(tokens) = self.tokens {
+            result["usage"] = json!({"totalTokens": tokens, "inputTokens": tokens, "outputTokens": 0});
+        }
+        answer(id, &result);
     }
 
     /// Does a small piece of work and tells of every step.
@@ -273,7 +283,8 @@ impl Agent {
         answer(id, &json!({}));
     }
 
-    /// Says how often it has been in this session, and does as the second word tells: end, ask once, or fail once.
+    /// Says how often it has been in this session, and does as the second word tells: asks or stalls once, and tells what
+    /// the whole session used by then; in the end it writes a file.
     fn remember(&mut self, prompt: &str) -> &'static str {
         let session = Path::new(&self.words[0]).join(&self.session);
         let times = fs::read_to_string(&session).expect("its session is there").lines().count() + 1;
@@ -281,7 +292,17 @@ impl Agent {
         let mut kept = fs::OpenOptions::new().append(true).open(&session).expect("its session is there");
         writeln!(kept, "{line}").expect("its sessions can be written");
         update(&json!({"sessionUpdate": "agent_message_chunk", "content": text(&format!("{line}\n"))}));
-        if self.words[1] == "ask" && !prompt.contains("Which_wood") {
+        let does = self.words[1].clone();
+        if does.contains("spend") {
+            self.tokens = Some(100 * times as u64);
+            let cost = json!({"amount": 0.05 * times as f64, "currency": "USD"});
+            update(&json!({"sessionUpdate": "usage_update", "used": 10, "size": 100, "cost": cost}));
+        }
+        if does.contains("stall") && times == 1 {
+            return self.stall();
+        }
+        if does.contains("ask") && !prompt.contains("Which_wood") {
+            fs::write(Path::new(&self.cwd).join("half.txt"), "x").expect("its worktree can be written");
             self.words = vec!["ask_human".to_owned(), r#"{"question":"Which_wood"}"#.to_owned()];
             return self.call_a_tool();
         }
