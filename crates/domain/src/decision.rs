@@ -313,6 +313,16 @@ impl Question {
         Question { kind: DecisionKind::Agent, text, options, details: Value::Object(Default::default()) }
     }
 
+    /// Returns the question with answers that let the next run go on with the work so far, where it was to begin anew.
+    #[must_use]
+    pub fn going_on_with(mut self, work: &str, plan: &Plan) -> Question {
+        for option in self.options.iter_mut().filter(|option| option.effect == OptionEffect::Requeue) {
+            option.effect =
+                OptionEffect::StartFrom { commit: work.to_owned(), replaces: plan.replaces.clone() };
+        }
+        self
+    }
+
     /// Returns the question to ask when a result was sent back to its agent as often as it may be. `head` is the work
     /// so far, on which another round goes on.
     pub fn rounds_used_up(

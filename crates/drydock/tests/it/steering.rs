@@ -37,6 +37,25 @@ on_both! {
 }
 
 on_both! {
+    /// Breaks when the run after an answer begins anew, and the work before the question is only a checkpoint.
+    fn the_run_after_an_answer_goes_on_with_the_work_before_it(kind: Kind) {
+        let world = World::with_writer(kind, "");
+        let ask = r#"{"drydock":"ask","question":"Which colour?"}"#;
+        let script = format!("if [ -e half.txt ]; then echo red > colour.txt; else echo half > half.txt; echo '{ask}'; sleep 300; fi");
+        world.agent("writer", &script);
+        let id = world.plan_after("strategize");
+        world.drydock(&["plan", "execute", &id]).expect(6);
+        world.ok(&["decision", "resolve", &text(&open_decision(&world, &id)["id"]), "--option", "answered", "--note", "red"]);
+        world.drydock(&["plan", "execute", &id]).expect(0);
+        world.drydock(&["plan", "apply", &id]).expect(0);
+        world.assert_landed_once(&id);
+        let landed = world.repo.git(&["diff", "--name-only", "main~1", "main"]);
+        assert_eq!(landed.lines().collect::<Vec<_>>(), ["colour.txt", "half.txt"]);
+        world.assert_sound(&id);
+    }
+}
+
+on_both! {
     /// S4.8. Breaks when an answer that was not offered, or a second one, has any effect.
     fn only_an_answer_that_was_offered_counts_and_only_the_first(kind: Kind) {
         let world = World::with_writer(kind, "echo hi > hello.txt");

@@ -7,7 +7,7 @@ use std::time::Duration;
 use drydock_agent::{
     AgentSpec, EarlierSession, Ending, Opinion, Proposal, RunDirs, SessionUse, StartError, Task,
 };
-use drydock_domain::{Choice, Command, ErrorClass, Event, Invariant, Recorded, Rule};
+use drydock_domain::{Choice, Command, ErrorClass, Event, Invariant, Question, Recorded, Rule};
 use drydock_worktree::{Checkout, TreeId};
 use serde::Deserialize;
 use serde_json::json;
@@ -26,6 +26,9 @@ const SIGNALS_MAX: usize = 256;
 
 /// How many of a plan's newest events are looked through for the session of an earlier run.
 const SESSION_EVENTS_MAX: i64 = 3_000;
+
+/// What the work of an agent that asks is called.
+const BEFORE_QUESTION: &str = "work before the question";
 
 /// What an agent is asked to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -206,7 +209,7 @@ impl Scope<'_> {
         ending: Result<Ending, StartError>,
         heard: Heard,
     ) -> Result<AgentEnd, EngineError> {
-        let Errand { name, checkout, .. } = *errand;
+        let name = errand.name;
         let Heard { choices, subplans, verdict, question, limited, exhausted } = heard;
         let how = match &ending {
             Ok(ending) => wording(ending),
@@ -214,9 +217,7 @@ impl Scope<'_> {
         };
         self.note(Event::Agent { what: "ended", details: json!({ "agent": name, "how": how }) }).await?;
         if let Some(question) = question {
-            self.keep(checkout, "work before the question").await?;
-            let ask = Command::Ask(self.run.clone(), question);
-            return Ok(AgentEnd::Ended(End::Report(Box::new(ask))));
+            return Ok(AgentEnd::Ended(self.asked(errand, question).await?));
         }
         let limited = limited.or(match &ending {
             Ok(Ending::RateLimited { resets }) => Some(*resets),
@@ -251,6 +252,17 @@ impl Scope<'_> {
                 failed(ErrorClass::AgentMissing, format!("agent {name}: {error}; {}", error.hint()))
             }
         }
+    }
+
+    /// Keeps the work so far, and returns the end of a run whose agent asks. The next run goes on with it; a strategist
+    /// begins anew.
+    async fn asked(&self, errand: &Errand<'_>, question: Question) -> Result<End, EngineError> {
+        let question = match self.work_so_far(errand, BEFORE_QUESTION).await? {
+            Some(work) => question.going_on_with(&work, &self.plan),
+            None => question,
+        };
+        self.keep(errand.checkout, BEFORE_QUESTION).await?;
+        Ok(End::Report(Box::new(Command::Ask(self.run.clone(), question))))
     }
 
     /// Keeps what is in the worktree now as a snapshot, unless it is what was there before. Remembers what was seen.

@@ -9,23 +9,30 @@ use super::scope::{End, Scope, signature, snapshot};
 use crate::error::EngineError;
 use crate::{clock, task};
 
+/// What the work of a run that was cut short is called.
+pub(super) const SO_FAR: &str = "Work so far";
+
 impl Scope<'_> {
     /// Keeps the work so far, and returns the end of the run.
     pub(super) async fn postponed(&self, errand: &Errand<'_>, resets: Resets) -> Result<End, EngineError> {
-        let work = self.work_so_far(errand).await?;
+        let work = self.work_so_far(errand, SO_FAR).await?;
         let limit = RateLimit { agent: errand.name.to_owned(), resets: over_at(resets), work };
         Ok(End::Report(Box::new(Command::Postpone(self.run.clone(), limit))))
     }
 
     /// Keeps what is in the worktree, and returns the commit that the next run can go on with. A strategist leaves
     /// nothing to go on with, and what a reviewer has before it is kept already.
-    pub(super) async fn work_so_far(&self, errand: &Errand<'_>) -> Result<Option<String>, EngineError> {
+    pub(super) async fn work_so_far(
+        &self,
+        errand: &Errand<'_>,
+        label: &'static str,
+    ) -> Result<Option<String>, EngineError> {
         match (errand.role, errand.proposal) {
             (_, Some((_, commit))) => Ok(Some(commit.to_owned())),
             (Role::Writer, None) => {
                 let (checkout, from, plan) = (errand.checkout.clone(), self.from()?, self.plan.id.clone());
                 let repository = self.repository.clone();
-                task::blocking(move || kept_work(&repository, &checkout, &from, plan.as_str())).await
+                task::blocking(move || kept_work(&repository, &checkout, &from, plan.as_str(), label)).await
             }
             (Role::Strategist | Role::Reviewer, None) => Ok(None),
         }
@@ -38,8 +45,9 @@ fn kept_work(
     checkout: &Checkout,
     from: &CommitId,
     plan: &str,
+    label: &str,
 ) -> Result<Option<String>, EngineError> {
-    let captured = checkout.capture(from, "Work so far", &signature(repository))?;
+    let captured = checkout.capture(from, label, &signature(repository))?;
     let kept = snapshot(repository, plan, &captured)?;
     if repository.tree_of(from)? == captured.tree {
         return Ok(None);

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::agents::Errand;
+use super::limit::SO_FAR;
 use super::scope::{End, Scope};
 use crate::engine::{Engine, WORKER};
 use crate::error::EngineError;
@@ -65,7 +66,7 @@ impl Scope<'_> {
 
     /// Keeps the work so far, and returns the end of a run that used up the budget.
     pub(super) async fn exhausted(&self, errand: &Errand<'_>) -> Result<End, EngineError> {
-        let work = self.work_so_far(errand).await?;
+        let work = self.work_so_far(errand, SO_FAR).await?;
         Ok(End::Report(Box::new(Command::Exhaust { run: Some(self.run.clone()), work })))
     }
 
