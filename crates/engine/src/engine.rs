@@ -9,13 +9,14 @@ use drydock_domain::{
     ChangesetId, Context, Decision, DecisionId, Event, IdPrefix, Name, Plan, PlanId, Project, RunId,
 };
 use drydock_store::{Found, KeyedRequest, Store};
-use drydock_worktree::{Git, Repository};
+use drydock_worktree::Repository;
 use tokio_util::sync::CancellationToken;
 
 use crate::error::EngineError;
 use crate::feed::Feed;
 use crate::identity::Identity;
 use crate::meter::{Meter, Metered};
+use crate::repositories::Repositories;
 use crate::settings::Settings;
 use crate::{clock, task};
 
@@ -53,6 +54,7 @@ struct Inner {
     stopping: CancellationToken,
     feed: Feed,
     meter: Meter,
+    repositories: Repositories,
 }
 
 impl Engine {
@@ -61,8 +63,9 @@ impl Engine {
         let runner = Runner::new(settings.launcher.clone()).with_sandbox(settings.sandbox.clone());
         let identity = Arc::new(Identity::of_this_process());
         let stopping = CancellationToken::new();
-        let (feed, meter) = (Feed::new(), Meter::default());
-        Engine { inner: Arc::new(Inner { store, settings, identity, runner, stopping, feed, meter }) }
+        let (feed, meter, repositories) = (Feed::new(), Meter::default(), Repositories::default());
+        let inner = Inner { store, settings, identity, runner, stopping, feed, meter, repositories };
+        Engine { inner: Arc::new(inner) }
     }
 
     /// Returns the store.
@@ -180,11 +183,8 @@ impl Engine {
 
     /// Opens the repository at a path.
     pub(crate) async fn repository_at(&self, path: PathBuf) -> Result<Repository, EngineError> {
-        task::blocking(move || {
-            let git = Git::find()?;
-            Ok(Repository::open(&git, &path)?)
-        })
-        .await
+        let engine = self.clone();
+        task::blocking(move || engine.inner.repositories.open(&path)).await
     }
 
     /// Appends events about a plan that does not change.

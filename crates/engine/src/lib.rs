@@ -15,6 +15,7 @@ mod make;
 mod meter;
 mod phase;
 mod registry;
+mod repositories;
 mod rule;
 mod settings;
 mod sign_in;

@@ -45,13 +45,18 @@ struct Program {
 impl Git {
     /// Finds git by PATH and checks its version.
     pub fn find() -> Result<Git, GitError> {
+        Git::at(Git::locate()?)
+    }
+
+    /// Finds the program by PATH, unchecked.
+    pub fn locate() -> Result<PathBuf, GitError> {
         let path = std::env::var_os("PATH").unwrap_or_default();
         // A relative entry of PATH would mean another program in every directory.
         let found = std::env::split_paths(&path)
             .filter(|folder| folder.is_absolute())
             .map(|folder| folder.join("git"))
             .find(|candidate| is_program(candidate));
-        Git::at(found.ok_or(GitError::Missing)?)
+        found.ok_or(GitError::Missing)
     }
 
     /// Checks the program at a path.

@@ -60,14 +60,17 @@ impl Repository {
 
     /// Returns the user's configured identity, or drydock's own where there is none or it cannot be read.
     pub fn signature(&self, at_seconds: i64) -> Signature {
-        let read = |key: &str| -> Option<String> {
-            let output =
-                self.call("read the identity").args(["config", "--get", key]).accept(&[0, 1]).run().ok()?;
-            let text = output.text("read the identity").ok()?.trim().to_owned();
-            // Characters that cannot stand in an identity are dropped by git; nothing must be left of it.
-            Some(text).filter(|text| text.chars().any(char::is_alphanumeric))
+        let ask = ["config", "-z", "--get-regexp", r"^user\.(name|email)$"];
+        let found = self.call("read the identity").args(ask).accept(&[0, 1]).run().ok();
+        // The last of several values holds, as in git.
+        let last = |key: &[u8]| -> Option<String> {
+            let fields =
+                found.as_ref()?.fields().filter_map(|field| field.strip_prefix(key)?.strip_prefix(b"\n"));
+            let text = str::from_utf8(fields.last()?).ok()?.trim();
+            // Characters that cannot stand in an identity are dropped by git; something must be left of it.
+            text.chars().any(char::is_alphanumeric).then(|| text.to_owned())
         };
-        match (read("user.name"), read("user.email")) {
+        match (last(b"user.name"), last(b"user.email")) {
             (Some(name), Some(email)) => Signature { name, email, at_seconds },
             (Some(_), None) | (None, Some(_)) | (None, None) => {
                 Signature { name: "drydock".to_owned(), email: "drydock@localhost".to_owned(), at_seconds }

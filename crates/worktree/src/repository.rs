@@ -196,6 +196,9 @@ pub(crate) fn commit_at(place: &Place, name: &str) -> Result<Option<CommitId>, G
 }
 
 pub(crate) fn is_ancestor(place: &Place, old: &CommitId, new: &CommitId) -> Result<bool, GitError> {
+    if old == new {
+        return Ok(true);
+    }
     let call = place.call_without_files(format!("compare {old} with {new}"));
     let call = call.args(["merge-base", "--is-ancestor", old.as_str(), new.as_str()]);
     Ok(call.accept(&[0, 1]).run()?.code == 0)

@@ -82,8 +82,10 @@ impl Scope<'_> {
                 Opinion::Not(verdict) => return Ok(Judged { head, joined: others, verdict }),
             };
             // What the validations wrote is nobody's work, and must not be in the way of what others did.
-            let (tree, at) = (checkout.clone(), head.clone());
-            self.git(move |_| tree.put_back(&at)).await?;
+            if !validations.is_empty() {
+                let (tree, at) = (checkout.clone(), head.clone());
+                self.git(move |_| tree.put_back(&at)).await?;
+            }
             joined = self.together().after(checkout, Publish::IfAlone).await?;
             if matches!(joined, Joined::Still) {
                 let completion = Completion::Executed { head: head.to_string(), validations, reviews };

@@ -1,0 +1,114 @@
+//! The git program and the repositories that this process has found before. Finding them takes five processes, and a
+//! phase looks for them several times; so they are kept for as long as the same files are at their paths.
+
+use std::collections::HashMap;
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use drydock_worktree::{Git, Repository};
+
+use crate::error::EngineError;
+
+/// What was found, and what it was found by.
+#[derive(Debug, Default)]
+pub(crate) struct Repositories {
+    git: Mutex<Option<(File, Git)>>,
+    open: Mutex<HashMap<PathBuf, (Stamp, Repository)>>,
+}
+
+/// A file as it is now: another one at its path, or another content, is another value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct File {
+    path: PathBuf,
+    identity: (u64, u64),
+    written: (i64, i64, u64),
+}
+
+/// What differs when another repository has come to a path, or when this one was made bare or shallow.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Stamp {
+    git: PathBuf,
+    entry: (u64, u64),
+    config: File,
+    shallow: bool,
+}
+
+impl Repositories {
+    /// Opens the repository at a path.
+    pub(crate) fn open(&self, path: &Path) -> Result<Repository, EngineError> {
+        let git = self.git()?;
+        let kept = lock(&self.open).get(path).cloned();
+        if let Some((stamp, repository)) = kept
+            && stamp_of(&git, path, &repository).is_ok_and(|now| now == stamp)
+        {
+            return Ok(repository);
+        }
+        let repository = Repository::open(&git, path)?;
+        // Where `.git` is not right at the path, git has to look each time.
+        if let Ok(stamp) = stamp_of(&git, path, &repository) {
+            lock(&self.open).insert(path.to_owned(), (stamp, repository.clone()));
+        }
+        Ok(repository)
+    }
+
+    fn git(&self) -> Result<Git, EngineError> {
+        let path = Git::locate()?;
+        let Ok(file) = File::at(path.clone()) else { return Ok(Git::at(path)?) };
+        let kept = lock(&self.git).clone();
+        match kept {
+            Some((seen, git)) if seen == file => Ok(git),
+            Some(_) | None => {
+                let git = Git::at(path)?;
+                *lock(&self.git) = Some((file, git.clone()));
+                Ok(git)
+            }
+        }
+    }
+}
+
+impl File {
+    fn at(path: PathBuf) -> io::Result<File> {
+        let meta = fs::metadata(&path)?;
+        let written = (meta.mtime(), meta.mtime_nsec(), meta.size());
+        Ok(File { path, identity: (meta.dev(), meta.ino()), written })
+    }
+}
+
+fn stamp_of(git: &Git, path: &Path, repository: &Repository) -> io::Result<Stamp> {
+    let (entry, shared) = (fs::metadata(path.join(".git"))?, repository.common_dir());
+    Ok(Stamp {
+        git: git.program().to_owned(),
+        entry: (entry.dev(), entry.ino()),
+        config: File::at(shared.join("config"))?,
+        shallow: shared.join("shallow").exists(),
+    })
+}
+
+/// A panic while one of these was held left nothing half done: each is a plain value.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use drydock_testkit::repo::Repo;
+
+    /// Breaks when another repository at the same path, or one that was made shallow, is taken for the one before.
+    #[test]
+    fn what_is_kept_is_what_is_there() {
+        let (repo, other, kept) = (Repo::new(), Repo::new(), Repositories::default());
+        let first = kept.open(repo.path()).unwrap();
+        assert_eq!(kept.open(repo.path()).unwrap().root(), first.root());
+        fs::remove_dir_all(repo.path().join(".git")).unwrap();
+        kept.open(repo.path()).unwrap_err();
+        fs::rename(other.path().join(".git"), repo.path().join(".git")).unwrap();
+        kept.open(repo.path()).unwrap();
+        fs::write(repo.path().join(".git/shallow"), format!("{}\n", repo.git(&["rev-parse", "HEAD"])))
+            .unwrap();
+        kept.open(repo.path()).unwrap_err();
+    }
+}
