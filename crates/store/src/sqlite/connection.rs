@@ -142,6 +142,32 @@ impl Sql for OnConnection<'_> {
     }
 }
 
+/// Statements of one look, which see one point in time. A look of a single statement does so by itself; a longer one
+/// begins a transaction, which whoever made this ends.
+pub(crate) struct Reading<'c>(pub(crate) OnConnection<'c>);
+
+impl Sql for Reading<'_> {
+    fn pipeline(
+        &mut self,
+        statements: Vec<Statement>,
+        ending: Ending,
+    ) -> BoxFuture<'_, Result<Answers, StoreError>> {
+        let OnConnection { connection, place } = &self.0;
+        let alone = ending == Ending::Commit && statements.len() == 1;
+        if !alone
+            && connection.is_autocommit()
+            && let Err(error) = connection.execute_batch("BEGIN")
+        {
+            return Box::pin(ready(Err(place.classify("begin to read", error))));
+        }
+        self.0.pipeline(statements, ending)
+    }
+
+    fn dialect(&self) -> Dialect {
+        self.0.dialect()
+    }
+}
+
 fn owned(value: ValueRef<'_>) -> Value {
     match value {
         ValueRef::Null => Value::Null,

@@ -9,7 +9,7 @@ use futures_util::FutureExt;
 use rusqlite::Connection;
 use rusqlite::backup::{Backup, StepResult};
 
-use super::connection::{OnConnection, Place};
+use super::connection::{OnConnection, Place, Reading};
 use super::lookout::Lookout;
 use super::schema;
 use super::writer::Writer;
@@ -54,15 +54,13 @@ impl Sqlite {
             Some(connection) => connection,
             None => self.place.connect()?,
         };
-        let begun = connection.execute_batch("BEGIN");
-        begun.map_err(|error| self.place.classify("begin to read", error))?;
         let seen = {
-            let sql = OnConnection { connection: &mut connection, place: &self.place };
+            let sql = Reading(OnConnection { connection: &mut connection, place: &self.place });
             let mut tx = Tx::new(Box::new(sql), Faults::default());
             look(&mut tx).now_or_never()
         };
         // A connection that cannot end its transaction is closed, which ends it.
-        if connection.execute_batch("COMMIT").is_ok() {
+        if connection.is_autocommit() || connection.execute_batch("COMMIT").is_ok() {
             let mut readers = lock(&self.readers);
             if readers.len() < READERS_KEPT {
                 readers.push(connection);
