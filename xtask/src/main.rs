@@ -16,14 +16,15 @@ use std::process::ExitCode;
 const HELP: &str = "\
 Usage: cargo xtask <command>
 
-  test [--agents] [--api] [--browser] [--otel] [--soak] [--screens] [-- <args of cargo test>]
+  test [--no-browser] [--agents] [--api] [--otel] [--soak] [--screens] [-- <args of cargo test>]
         Prepares this machine, then runs everything that must hold before a change lands:
-        formatting, lints and all tests (the tidy rules are one of them).
+        formatting, lints and all tests (the tidy rules are one of them), also those of the page in Debian's chromium,
+        with axe, which npm installs below target/.
+          --no-browser  leaves the page's tests out; so does a choice behind `--`, unless --browser asks for them
           --agents   also the tests that drive real agents, which npm installs below target/
           --api      also what Schemathesis, which pip installs below target/, finds with the interface's description
           --otel     also the tests of traces, which need a build of their own
           --soak     also the tests that run for minutes
-          --browser  also the tests of the page in Debian's chromium, with axe, which npm installs below target/
           --screens  has the browser make the pictures in docs/screens anew
   bench [start] [worktree] [sync] [commits] [subplans] [lists] [page] [server]
         Measures the promised figures as ratios in one run, in a release build.

@@ -45,7 +45,7 @@ pub(crate) fn run(root: &Path, args: &[String]) -> Result<(), Failure> {
     ];
     let mut outcomes: Vec<Outcome> =
         steps.iter().map(|step| cargo(root, started, step, &variables)).collect();
-    if asked.browser {
+    if asked.wants_browser() {
         outcomes.push(in_browser(root, started, &variables));
     }
     if asked.agents {
@@ -64,8 +64,8 @@ pub(crate) fn run(root: &Path, args: &[String]) -> Result<(), Failure> {
     if !asked.otel {
         say::note("    not run: the tests of traces (--otel)");
     }
-    if !asked.browser {
-        say::note("    not run: the tests of the page in a browser (--browser)");
+    if !asked.wants_browser() {
+        say::note("    not run: the tests of the page in a browser");
     }
     if !asked.agents {
         say::note("    not run: the tests that drive real agents (--agents)");
@@ -88,7 +88,7 @@ fn in_browser(root: &Path, started: Instant, variables: &[(&'static str, OsStrin
         Err(failure) => Outcome {
             shown: "a browser".to_owned(),
             took: began.elapsed(),
-            trouble: Some(failure.to_string()),
+            trouble: Some(format!("{failure}; --no-browser leaves the tests of the page out")),
         },
     }
 }
@@ -119,12 +119,19 @@ fn described(root: &Path, started: Instant) -> Outcome {
     Outcome { shown: "the interface as described".to_owned(), took: began.elapsed(), trouble }
 }
 
+/// What the command line says of the browser.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Browser {
+    Wanted,
+    Unwanted,
+}
+
 /// What the command line asks for.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Asked {
     agents: bool,
     api: bool,
-    browser: bool,
+    browser: Option<Browser>,
     otel: bool,
     variables: Vec<(&'static str, OsString)>,
     extra: Vec<String>,
@@ -138,11 +145,12 @@ impl Asked {
             match arg.as_str() {
                 "--agents" => asked.agents = true,
                 "--api" => asked.api = true,
-                "--browser" => asked.browser = true,
+                "--browser" => asked.browser = Some(Browser::Wanted),
+                "--no-browser" => asked.browser = Some(Browser::Unwanted),
                 "--otel" => asked.otel = true,
                 "--soak" => asked.variables.push(("DRYDOCK_SOAK", "1".into())),
                 "--screens" => {
-                    asked.browser = true;
+                    asked.browser = Some(Browser::Wanted);
                     asked.variables.push(("DRYDOCK_SCREENS", crate::root().join("docs/screens").into()))
                 }
                 "--" => asked.extra = args.by_ref().cloned().collect(),
@@ -150,6 +158,15 @@ impl Asked {
             }
         }
         Ok(asked)
+    }
+
+    /// Says whether the tests in a browser are run: they are part of everything, and not of a choice among tests.
+    fn wants_browser(&self) -> bool {
+        match self.browser {
+            Some(Browser::Wanted) => true,
+            Some(Browser::Unwanted) => false,
+            None => self.extra.is_empty(),
+        }
     }
 }
 
@@ -213,6 +230,17 @@ mod tests {
         assert!(!asked.agents);
         assert_eq!(asked.variables, [("DRYDOCK_SOAK", "1".into())]);
         assert_eq!(asked.extra, ["--test", "x", "--", "--agents"]);
+    }
+
+    /// Breaks when the tests in a browser are left out of a run that nobody restricted.
+    #[test]
+    fn a_browser_is_part_of_everything_unless_it_is_left_out_or_tests_are_chosen() {
+        assert!(parse(&[]).unwrap().wants_browser());
+        assert!(parse(&["--soak"]).unwrap().wants_browser());
+        assert!(!parse(&["--no-browser"]).unwrap().wants_browser());
+        assert!(!parse(&["--", "--test", "lease"]).unwrap().wants_browser());
+        assert!(parse(&["--browser", "--", "--test", "lease"]).unwrap().wants_browser());
+        assert!(parse(&["--screens"]).unwrap().wants_browser());
     }
 
     #[test]

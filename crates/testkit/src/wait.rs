@@ -18,7 +18,7 @@ pub fn until<T>(what: &str, limit: Duration, probe: impl FnMut() -> Option<T>) -
 }
 
 /// Returns what `probe` finds within `limit`, or nothing.
-pub(crate) fn poll<T>(limit: Duration, mut probe: impl FnMut() -> Option<T>) -> Option<T> {
+pub fn poll<T>(limit: Duration, mut probe: impl FnMut() -> Option<T>) -> Option<T> {
     let started = Instant::now();
     let mut pause = PAUSE_MIN;
     loop {

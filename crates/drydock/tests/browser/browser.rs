@@ -16,6 +16,16 @@ use tempfile::TempDir;
 /// Long enough for everything on a busy machine.
 const LIMIT: Duration = Duration::from_secs(90);
 
+/// What a page that moves by itself does to those who reach for it: it was not there any more, or not yet, or something
+/// lay above it for a moment. Nothing was done then, so it may be tried again.
+const MISSED: [&str; 5] = [
+    "stale element reference",
+    "no such element",
+    "element not interactable",
+    "element click intercepted",
+    "move target out of bounds",
+];
+
 /// How WebDriver names an element in JSON.
 const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
 
@@ -65,7 +75,7 @@ impl Browser {
         }
         let options = json!({ "args": args });
         let wanted = json!({ "capabilities": { "alwaysMatch": { "browserName": "chrome", "goog:chromeOptions": options } } });
-        let made = exchange(port, "POST", "/session", Some(&wanted));
+        let made = exchange(port, "POST", "/session", Some(&wanted)).unwrap();
         let session = made["sessionId"].as_str().unwrap_or_else(|| panic!("no session: {made}")).to_owned();
         let browser = Self { port, session, _driver: driver, _profile: profile };
         browser.look(Size::Desktop, Scheme::Light);
@@ -93,8 +103,14 @@ impl Browser {
         self.devtools("Emulation.setScriptExecutionDisabled", &json!({ "value": true }));
     }
 
+    /// Asks the driver; what it refuses stops the test.
     #[track_caller]
     fn ask(&self, method: &str, path: &str, body: Option<&Value>) -> Value {
+        self.attempt(method, path, body)
+            .unwrap_or_else(|refusal| panic!("{method} {path}: {} {}", refusal.error, refusal.message))
+    }
+
+    fn attempt(&self, method: &str, path: &str, body: Option<&Value>) -> Result<Value, Refusal> {
         exchange(self.port, method, &format!("/session/{}{path}", self.session), body)
     }
 
@@ -128,17 +144,34 @@ impl Browser {
     /// Waits until an expression is true.
     #[track_caller]
     pub(crate) fn until(&self, expression: &str) {
-        let script = format!("return !!({expression})");
-        wait::until(expression, LIMIT, || (self.js(&script, &[]) == true).then_some(()));
+        self.until_true(expression, &format!("return !!({expression})"), &[]);
     }
 
     /// Waits until an element that fits has this text in it.
     #[track_caller]
     pub(crate) fn until_text(&self, selector: &str, text: &str) {
         let script = "return [...document.querySelectorAll(arguments[0])].some((one) => one.innerText.includes(arguments[1]))";
-        wait::until(&format!("{text:?} in {selector}"), LIMIT, || {
-            (self.js(script, &[selector, text]) == true).then_some(())
-        });
+        self.until_true(&format!("{text:?} in {selector}"), script, &[selector, text]);
+    }
+
+    /// Waits until a script returns true. A page that goes away while the script runs is asked again as the next one.
+    #[track_caller]
+    fn until_true(&self, what: &str, script: &str, args: &[&str]) {
+        let asked = json!({ "script": script, "args": args });
+        let mut refused = None;
+        let is_true = || match self.attempt("POST", "/execute/sync", Some(&asked)) {
+            Ok(value) => (value == true).then_some(()),
+            Err(refusal) => {
+                refused = Some(refusal);
+                None
+            }
+        };
+        if wait::poll(LIMIT, is_true).is_none() {
+            let shown = self.attempt("POST", "/execute/sync", Some(&json!({ "script": "return location.href + '\\n' + document.body.innerText", "args": [] })));
+            panic!(
+                "waited {LIMIT:?} for {what}, which did not happen; the driver last refused {refused:?}; the page is {shown:?}"
+            );
+        }
     }
 
     /// Returns the text of the first element that fits.
@@ -151,27 +184,47 @@ impl Browser {
     /// Presses what fits, as a hand would: it must be there, to be seen, and not covered.
     #[track_caller]
     pub(crate) fn press(&self, selector: &str) {
-        let id = wait::until(selector, LIMIT, || self.find(selector));
-        self.ask("POST", &format!("/element/{id}/click"), Some(&json!({})));
+        self.reach(selector, "click", &json!({}));
     }
 
     /// Types into what fits.
     #[track_caller]
     pub(crate) fn write(&self, selector: &str, text: &str) {
-        let id = wait::until(selector, LIMIT, || self.find(selector));
-        self.ask("POST", &format!("/element/{id}/value"), Some(&json!({ "text": text })));
+        self.reach(selector, "value", &json!({ "text": text }));
     }
 
-    fn find(&self, selector: &str) -> Option<String> {
-        let found =
-            self.ask("POST", "/elements", Some(&json!({ "using": "css selector", "value": selector })));
-        let shown = |id: &str| self.ask("GET", &format!("/element/{id}/displayed"), None) == true;
-        found
-            .as_array()?
-            .iter()
-            .filter_map(|one| one[ELEMENT].as_str())
-            .find(|id| shown(id))
-            .map(str::to_owned)
+    /// Does something with the first element that fits and can be seen, as soon as that can be done.
+    #[track_caller]
+    fn reach(&self, selector: &str, verb: &str, body: &Value) {
+        let mut missed = None;
+        let try_once = || {
+            let done = self.find(selector).and_then(|found| match found {
+                Some(id) => self.attempt("POST", &format!("/element/{id}/{verb}"), Some(body)).map(|_| true),
+                None => Ok(false),
+            });
+            match done {
+                Ok(done) => done.then_some(()),
+                Err(refusal) if MISSED.contains(&refusal.error.as_str()) => {
+                    missed = Some(refusal);
+                    None
+                }
+                Err(refusal) => panic!("{verb} {selector}: {refusal:?}"),
+            }
+        };
+        if wait::poll(LIMIT, try_once).is_none() {
+            panic!("waited {LIMIT:?} to {verb} {selector}; missed it with {missed:?} on {}", self.address());
+        }
+    }
+
+    fn find(&self, selector: &str) -> Result<Option<String>, Refusal> {
+        let asked = json!({ "using": "css selector", "value": selector });
+        let found = self.attempt("POST", "/elements", Some(&asked))?;
+        for id in found.as_array().into_iter().flatten().filter_map(|one| one[ELEMENT].as_str()) {
+            if self.attempt("GET", &format!("/element/{id}/displayed"), None)? == true {
+                return Ok(Some(id.to_owned()));
+            }
+        }
+        Ok(None)
     }
 
     /// Presses keys one after the other, wherever the focus is.
@@ -201,9 +254,8 @@ impl Browser {
 
 impl Drop for Browser {
     fn drop(&mut self) {
-        if !std::thread::panicking() {
-            self.ask("DELETE", "", None);
-        }
+        // The driver ends its browser; killed alone it would leave one behind. One that is gone has none.
+        drop(self.attempt("DELETE", "", None));
     }
 }
 
@@ -211,23 +263,36 @@ fn is_root() -> bool {
     std::fs::metadata("/proc/self").is_ok_and(|own| std::os::unix::fs::MetadataExt::uid(&own) == 0)
 }
 
-/// Sends a request to the driver and returns its value; a refusal stops the test.
-#[track_caller]
-fn exchange(port: u16, method: &str, path: &str, body: Option<&Value>) -> Value {
+/// Why the driver did not do it.
+#[derive(Debug)]
+struct Refusal {
+    error: String,
+    message: String,
+}
+
+impl From<std::io::Error> for Refusal {
+    fn from(error: std::io::Error) -> Self {
+        Self { error: "the driver is away".to_owned(), message: error.to_string() }
+    }
+}
+
+/// Sends a request to the driver and returns its value.
+fn exchange(port: u16, method: &str, path: &str, body: Option<&Value>) -> Result<Value, Refusal> {
     let text = body.map(Value::to_string).unwrap_or_default();
-    let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
-    stream.set_read_timeout(Some(LIMIT)).unwrap();
+    let mut stream = TcpStream::connect(("127.0.0.1", port))?;
+    stream.set_read_timeout(Some(LIMIT))?;
     write!(
         stream,
         "{method} {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{text}",
         text.len()
-    )
-    .unwrap();
+    )?;
     let mut reader = BufReader::new(stream);
     let mut length = 0;
     loop {
         let mut line = String::new();
-        assert_ne!(reader.read_line(&mut line).unwrap(), 0, "the driver hung up on {method} {path}");
+        if reader.read_line(&mut line)? == 0 {
+            return Err(std::io::Error::other("it hung up").into());
+        }
         if let Some((_, value)) =
             line.split_once(':').filter(|(name, _)| name.eq_ignore_ascii_case("content-length"))
         {
@@ -238,9 +303,15 @@ fn exchange(port: u16, method: &str, path: &str, body: Option<&Value>) -> Value 
         }
     }
     let mut answer = vec![0; length];
-    reader.read_exact(&mut answer).unwrap();
+    reader.read_exact(&mut answer)?;
     let answer: Value = serde_json::from_slice(&answer).unwrap();
     let value = answer["value"].clone();
-    assert!(value.get("error").is_none(), "{method} {path}: {} {}", value["error"], value["message"]);
-    value
+    let said = |name: &str| value[name].as_str().unwrap_or_default().to_owned();
+    match value.get("error") {
+        None => Ok(value),
+        Some(_) => Err(Refusal {
+            error: said("error"),
+            message: said("message").lines().next().unwrap_or_default().to_owned(),
+        }),
+    }
 }
