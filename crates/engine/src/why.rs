@@ -97,7 +97,7 @@ fn blocking_line(finding: &serde_json::Value) -> Option<String> {
 type Explanation = (String, Vec<String>, Vec<CanAct>);
 
 fn explain(plan: &Plan, decision: Option<&Decision>, lock: Option<&Lock>) -> Explanation {
-    let (phase, state, id) = (plan.stage.phase(), plan.stage.state(), &plan.id);
+    let (phase, id) = (plan.stage.phase(), &plan.id);
     let mut holds: Vec<_> = lock.map(describe_lock).into_iter().collect();
     let mut can_act = Vec::new();
     if let Some(decision) = decision {
@@ -147,7 +147,7 @@ fn explain(plan: &Plan, decision: Option<&Decision>, lock: Option<&Lock>) -> Exp
             can_act.push(act("a person", "revert", "goes back to strategize"));
             "the merged result was not acceptable; nothing was moved".to_owned()
         }
-        Stage::Strategize(_) | Stage::Execute(_) | Stage::Apply(_) => format!("the plan is {phase}/{state}"),
+        Stage::Strategize(_) | Stage::Execute(_) | Stage::Apply(_) => stopped(plan),
     };
     if let Some(failure) = plan.stage.failure() {
         // The question of a divergence says what the failure says.
@@ -163,6 +163,23 @@ fn explain(plan: &Plan, decision: Option<&Decision>, lock: Option<&Lock>) -> Exp
         can_act.dedup();
     }
     (summary, holds, can_act)
+}
+
+/// Says how a plan stands that nothing but a person moves.
+fn stopped(plan: &Plan) -> String {
+    let (phase, state) = (plan.stage.phase(), plan.stage.state());
+    match &plan.stage {
+        Stage::Strategize(Progress::Waiting(_))
+        | Stage::Execute(Progress::Waiting(_))
+        | Stage::Apply(Progress::Waiting(_)) => format!("{phase} waits for a person's answer"),
+        Stage::Strategize(Progress::Errored { .. })
+        | Stage::Execute(Progress::Errored { .. })
+        | Stage::Apply(Progress::Errored { .. }) => format!("{phase} failed"),
+        Stage::Strategize(Progress::Cancelled { reason })
+        | Stage::Execute(Progress::Cancelled { reason })
+        | Stage::Apply(Progress::Cancelled { reason }) => format!("the plan was cancelled: {reason}"),
+        Stage::Strategize(_) | Stage::Execute(_) | Stage::Apply(_) => format!("the plan is {phase}/{state}"),
+    }
 }
 
 fn queued(plan: &Plan) -> String {

@@ -97,7 +97,7 @@ fn field(id: &str, words: Words) -> Markup {
 }
 
 /// Returns what can be done with a plan where it stands.
-pub(super) fn on_plan(plan: &Plan, why: &Why) -> Markup {
+pub(super) fn on_plan(plan: &Plan, why: &Why, remote: Option<&str>) -> Markup {
     let is_over = matches!(plan.state, State::Applied | State::Cancelled);
     let is_asked = plan.pending_decision.is_some();
     let act = |id, verb: &str, label, weight, done| Act {
@@ -108,7 +108,8 @@ pub(super) fn on_plan(plan: &Plan, why: &Why) -> Markup {
         seen: Some(plan.revision),
         done,
     };
-    let can_retry = matches!(plan.state, State::Errored | State::Constrained) && !is_asked;
+    let has_failed = matches!(plan.state, State::Errored | State::Constrained) && !is_asked;
+    let can_retry = has_failed || plan.waits.is_some();
     let can_revert = match (plan.phase, plan.state) {
         (_, State::Applied | State::Cancelled) | (Phase::Strategize, _) => false,
         (Phase::Execute, _) | (Phase::Apply, State::Constrained | State::Errored) => true,
@@ -126,6 +127,8 @@ pub(super) fn on_plan(plan: &Plan, why: &Why) -> Markup {
         @if can_retry { (act("retry", "retry", "Retry", Weight::Primary, "It is queued again.").at_once()) }
         @if is_left { (act("takeover", "takeover", "Take over", Weight::Primary, "It is queued again.").at_once()) }
         @if !is_over { (guiding(plan)) }
+        (drafting(plan))
+        @if let Some(remote) = remote { (syncing(plan, remote)) }
         @if can_revert {
             (act("revert", "revert", "Revert", Weight::Plain, "It goes back to strategize.").asking(
                 "Go back to Strategize?",
@@ -143,6 +146,44 @@ pub(super) fn on_plan(plan: &Plan, why: &Why) -> Markup {
             ))
         }
     }
+}
+
+/// A draft is taken while the plan is still being thought through, from the directory of its latest run.
+fn drafting(plan: &Plan) -> Markup {
+    let can_adopt = match (plan.phase, plan.state) {
+        (Phase::Strategize, State::Queued | State::Waiting | State::Complete | State::Errored) => {
+            plan.run.is_some()
+        }
+        (Phase::Strategize | Phase::Execute | Phase::Apply, _) => false,
+    };
+    let act = Act {
+        id: "adopt",
+        route: format!("/plans/{}/strategy/adopt", plan.id),
+        label: "Adopt draft",
+        weight: Weight::Plain,
+        seen: Some(plan.revision),
+        done: "The draft is the strategy.",
+    };
+    let text = "The draft in the worktree of the latest run, .drydock/strategy.json, takes the place of the strategy. \
+                The branch is synced with its remote first, where there is one.";
+    html! { @if can_adopt { (act.asking("Adopt the draft?", text, Words::None, &[])) } }
+}
+
+fn syncing(plan: &Plan, remote: &str) -> Markup {
+    let can_sync = !matches!(plan.state, State::Applied | State::Cancelled | State::Processing);
+    let act = Act {
+        id: "sync",
+        route: format!("/plans/{}/sync", plan.id),
+        label: "Sync",
+        weight: Weight::Plain,
+        seen: Some(plan.revision),
+        done: "The branch is in sync.",
+    };
+    let text = format!(
+        "The plan's branch and its like on {remote} are brought together: what is new on either side goes to the other. \
+         Commits that cannot be joined are kept as a backup first, and you are asked."
+    );
+    html! { @if can_sync { (act.asking(&format!("Sync with {remote}?"), &text, Words::None, &[])) } }
 }
 
 fn landing(act: &Act<'_>, plan: &Plan) -> Markup {

@@ -8,6 +8,7 @@ mod asset;
 mod backups;
 mod board;
 mod colour;
+mod conflict;
 mod diff;
 mod facts;
 mod health;

@@ -2,7 +2,7 @@
 
 use drydock_api::{
     Backup, BackupQuery, Changeset, ChangesetQuery, Checkpoint, Choice, Event, EventQuery, Phase, Plan,
-    State, Tree, Why,
+    Project, State, Tree, Why,
 };
 use maud::{Markup, html};
 
@@ -37,6 +37,8 @@ pub(super) struct Whole {
     pub(super) checkpoints: Option<Vec<Checkpoint>>,
     pub(super) changesets: Vec<Changeset>,
     pub(super) backups: Vec<Backup>,
+    /// None when it was removed.
+    pub(super) project: Option<Project>,
 }
 
 pub(super) async fn show(ask: Ask, Named(id): Named<String>) -> Result<Html, Trouble> {
@@ -67,23 +69,25 @@ impl Whole {
         let events = EventQuery { plan: Some(id.clone()), newest: Some(EVENTS_MAX), ..EventQuery::default() };
         let changesets = ChangesetQuery { plan: Some(id.clone()) };
         let backups = BackupQuery { plan: Some(id.clone()) };
-        let (why, tree, events, checkpoints, changesets, backups) = tokio::join!(
+        let (why, tree, events, checkpoints, changesets, backups, project) = tokio::join!(
             client.plan_why(&id),
             client.plan_tree(&id),
             client.events(&events),
             client.checkpoints(&id),
             client.changesets(&changesets),
             client.backups(&backups),
+            client.project(&plan.project),
         );
         Ok(Whole {
-            plan,
             why: why?,
+            plan,
             tree: tree?,
             events: events?.events,
             // A repository that is gone is no reason to hide what the store knows; `why` tells of it.
             checkpoints: checkpoints.ok().map(|page| page.checkpoints),
             changesets: changesets?.changesets,
             backups: backups.map(|page| page.backups).unwrap_or_default(),
+            project: project.ok(),
         })
     }
 }
@@ -131,10 +135,11 @@ fn steps(plan: &Plan) -> Markup {
 fn standing(whole: &Whole) -> Markup {
     let Whole { plan, why, .. } = whole;
     let now = (plan.state == State::Processing).then(|| timeline::latest(&whole.events)).flatten();
-    // The question has a card of its own below, and the summary of a run names its process.
+    // The question has a card of its own below, the summary of a run names its process, and the tree tells of subplans.
     let is_said = |held: &str| {
         (why.decision.is_some() && held.starts_with("decision "))
             || (now.is_some() && held.starts_with("its lock "))
+            || (!whole.tree.subplans.is_empty() && held.starts_with("subplan "))
     };
     let holds: Vec<_> = why.holds.iter().filter(|held| !is_said(held)).collect();
     html! {
@@ -142,7 +147,7 @@ fn standing(whole: &Whole) -> Markup {
             h2 id="standing" { (sentence(&why.summary)) }
             @if let Some(now) = now { p.now { (icon("agent")) (now) } }
             @if !holds.is_empty() { ul.holds { @for held in holds { li { (sentence(held)) } } } }
-            div.row { (act::on_plan(plan, why)) }
+            div.row { (act::on_plan(plan, why, whole.project.as_ref().and_then(|project| project.remote.as_deref()))) }
             @if let Some(way) = why.can_act.iter().find(|way| !way.command.is_empty()) {
                 p.no-script.hint { "Without JavaScript this page only shows. Type " code { (way.command) } }
             }
@@ -165,9 +170,10 @@ fn strategy(tree: &Tree) -> Markup {
     if tree.choices.is_empty() && tree.subplans.is_empty() {
         return html! {};
     }
+    let (over, all) = settled(tree);
     html! {
         section aria-labelledby="strategy" {
-            h2 id="strategy" { "Strategy" }
+            h2 id="strategy" { "Strategy" @if all > 0 { span.hint { " " (over) " of " (all) " subplans are over" } } }
             (branch(tree))
         }
     }
@@ -179,16 +185,45 @@ fn branch(tree: &Tree) -> Markup {
             @for choice in &tree.choices {
                 li data-depth=(choice.number.matches('.').count().min(DEPTH_MAX)) { (chosen(choice)) }
             }
-            @for sub in &tree.subplans {
-                li.subplan {
-                    (mark::state(sub.state)) " "
-                    a href={ "/plans/" (sub.plan) } { (first_line(&sub.task)) }
-                    " " code { (short_id(&sub.plan)) }
-                    @if !sub.choices.is_empty() || !sub.subplans.is_empty() { (branch(sub)) }
-                }
-            }
+            @for sub in &tree.subplans { (subplan(sub)) }
         }
     }
+}
+
+fn subplan(sub: &Tree) -> Markup {
+    html! {
+        li.subplan data-id=(sub.plan) data-tone=(mark::tone(sub.state)) {
+            p.subplan-head {
+                a href={ "/plans/" (sub.plan) } data-item { (sub.name.as_deref().unwrap_or_else(|| short_id(&sub.plan))) }
+                (mark::state(sub.state))
+                @if let Some(fate) = sub.fate.as_deref().and_then(fate) { span.hint { (fate) } }
+                @if !sub.after.is_empty() { span.hint { "after " (sub.after.join(", ")) } }
+            }
+            p.subplan-task { (first_line(&sub.task)) }
+            @if let Some(waits) = &sub.waits_for { p.hint { "Waits for " (waits) } }
+            @if !sub.choices.is_empty() || !sub.subplans.is_empty() { (branch(sub)) }
+        }
+    }
+}
+
+/// Returns what its parent did with a subplan, where its state does not say it.
+fn fate(fate: &str) -> Option<&'static str> {
+    match fate {
+        "ready" => Some("lands when this plan does"),
+        "handed" => Some("its conflict is with a sibling"),
+        "dropped" => Some("left out"),
+        "earlier" => Some("of an earlier strategy"),
+        _ => None,
+    }
+}
+
+/// Returns how many subplans are over, and how many there are, at any depth.
+fn settled(tree: &Tree) -> (usize, usize) {
+    let of = |sub: &Tree| {
+        let (over, all) = settled(sub);
+        (over + usize::from(matches!(sub.state, State::Applied | State::Cancelled)), all + 1)
+    };
+    tree.subplans.iter().map(of).fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
 }
 
 fn chosen(choice: &Choice) -> Markup {

@@ -3,6 +3,7 @@
 use drydock_api::{Decision, DecisionOption, Phase, Plan};
 use maud::{Markup, html};
 
+use super::conflict;
 use super::mark::{self, icon};
 use super::words::{sentence, short_id, title, when};
 use crate::render::decision::details;
@@ -10,8 +11,9 @@ use crate::render::decision::details;
 /// Returns the question with its answers; with its plan where it stands among others.
 pub(super) fn card(decision: &Decision, plan: Option<&Plan>) -> Markup {
     let named = format!("question-{}", decision.id);
-    // Its own words say before what a gate stands.
-    let told: Vec<_> = details(decision).into_iter().filter(|(name, _)| *name != "before").collect();
+    // Its own words say before what a gate stands, and the files of a conflict are shown apart.
+    let is_said = |name: &str| name == "before" || decision.kind == "conflict";
+    let told: Vec<_> = details(decision).into_iter().filter(|(name, _)| !is_said(name)).collect();
     html! {
         article.question data-id=(decision.id) aria-labelledby=(named) {
             p.question-head {
@@ -28,6 +30,7 @@ pub(super) fn card(decision: &Decision, plan: Option<&Plan>) -> Markup {
             @if !told.is_empty() {
                 dl.facts { @for (name, line) in &told { div { dt { (name.replace('_', " ")) } dd { (line) } } } }
             }
+            @if decision.kind == "conflict" { (conflict::files(&decision.details)) }
             form.answer.script data-post={ "/api/v1/decisions/" (decision.id) "/resolve" } data-done="Answered." {
                 details { summary { "Add a note" }
                     label.unseen for={ "note-" (decision.id) } { "Note, which is recorded with the answer" }
@@ -70,6 +73,10 @@ fn kind(kind: &str) -> &str {
         "apply_outcome" => "Landing",
         "validation" => "Validation",
         "review" => "Review",
+        "conflict" => "Conflict",
+        "subplans" => "Subplans",
+        "rate_limit" => "Rate limit",
+        "budget" => "Budget",
         other => other,
     }
 }

@@ -77,10 +77,21 @@ fn lines(value: &Value) -> Vec<String> {
             (Some(Value::String(id)), Some(Value::String(subject)), Some(Value::String(author))) => {
                 vec![format!("{} {subject} ({author})", id.get(..10).unwrap_or(id))]
             }
-            _ => parts.values().flat_map(lines).collect(),
+            _ => match parts.get("path").and_then(Value::as_str) {
+                Some(path) => vec![path.to_owned()],
+                None => named(parts).into_iter().collect(),
+            },
         },
         Value::Bool(_) | Value::Number(_) => vec![value.to_string()],
     }
+}
+
+/// Returns the parts of a thing with their names, in one line; nothing when no part says anything.
+fn named(parts: &serde_json::Map<String, Value>) -> Option<String> {
+    let told = parts.iter().flat_map(|(name, value)| {
+        lines(value).into_iter().map(|line| format!("{} {line}", name.replace('_', " ")))
+    });
+    Some(told.collect::<Vec<_>>().join(", ")).filter(|line| !line.is_empty())
 }
 
 fn colour(status: DecisionStatus) -> anstyle::Style {

@@ -7,7 +7,12 @@
 #[macro_use]
 mod world;
 
+#[path = "../it/shared.rs"]
+#[allow(dead_code, reason = "the other tests need more of it")]
+mod shared;
+
 mod access;
+mod branching;
 mod breaking;
 mod browser;
 mod keyboard;
@@ -15,5 +20,6 @@ mod large;
 mod proxy;
 mod scene;
 mod signing;
+mod steering;
 mod story;
 mod windows;

@@ -31,9 +31,15 @@ fn one_link_signs_a_browser_in_and_who_has_none_is_told_how_to_get_one() {
     // The same link in another browser is of no use.
     stranger.go(&link);
     stranger.until_text("main", "was used before");
-    // Taken back, the sign-in ends where it is.
+    // Taken back, the sign-in ends where it is, and what is being typed is kept until it is not wanted.
+    guest.press("[data-dialog='dialog-prompt']");
+    guest.write("#dialog-prompt textarea", "half a sent");
     let mut tokens = list(&site.world.ok(&["token", "list"])["tokens"]);
     tokens.retain(|token: &Value| token["kind"] == "session");
     site.world.ok(&["token", "revoke", &text(&tokens[0]["id"])]);
+    guest.until_text("#line", "signed out");
+    guest.write("#dialog-prompt textarea", "ence");
+    let typed = "const field = document.querySelector('#dialog-prompt textarea'); const typed = field.value; field.value = ''; return typed";
+    assert_eq!(guest.js(typed, &[]), "half a sentence");
     guest.until_text("h1", "Sign in");
 }

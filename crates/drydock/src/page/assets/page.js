@@ -33,6 +33,7 @@ function morph(old, next) {
 function isHeld(node, name) {
   if (name === 'open') return node.nodeName === 'DIALOG' || node.nodeName === 'DETAILS';
   if (name === 'value' || name === 'selected') return isTyped(node) || node.nodeName === 'OPTION';
+  if (name === 'data-armed' || name === 'aria-busy') return node.nodeName === 'BUTTON';
   return node === body;
 }
 
@@ -130,8 +131,10 @@ function tellLine(state, word) {
 function concerns(kind, plan) {
   const watch = body.dataset.watch;
   if (kind.startsWith('decision.')) return true;
-  if (watch === 'plan') return plan === body.dataset.plan || kind.startsWith('subplan.');
-  return watch === 'plans' && !kind.startsWith('agent.');
+  if (watch === 'plan' && plan === body.dataset.plan) return true;
+  if (kind.startsWith('agent.')) return false;
+  // A plan's page shows its subplans, at any depth, and leads to each.
+  return watch === 'plans' || (watch === 'plan' && Boolean(plan) && Boolean(at(`main [href="/plans/${CSS.escape(plan)}"]`)));
 }
 
 function hear(block) {
@@ -153,14 +156,16 @@ async function listen() {
   let alive = setTimeout(() => cut.abort(), 20000);
   try {
     const answer = await fetch(`/api/v1/events?after=${last}`, { headers: { Accept: 'text/event-stream' }, cache: 'no-store', signal: cut.signal });
-    if (answer.status === 401) { location.reload(); return false; }
-    if (!answer.ok) return false;
+    // Who is signed out is told how to come in, and loses nothing that is typed: another window can sign in again.
+    if (answer.status === 401 && !isWriting()) { location.reload(); return; }
+    if (answer.status === 401) { tellLine('out', 'signed out'); return; }
+    if (!answer.ok) return;
     tellLine('live', 'live');
     const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
     let text = '';
     for (;;) {
       const { value, done } = await reader.read();
-      if (done) return true;
+      if (done) return;
       // The server gives a sign of life every 15 seconds; without one the line is dead, whatever the browser thinks.
       clearTimeout(alive);
       alive = setTimeout(() => cut.abort(), 40000);
@@ -168,7 +173,7 @@ async function listen() {
       text = blocks.pop();
       blocks.forEach(hear);
     }
-  } catch { return false; } finally { clearTimeout(alive); }
+  } catch { /* It is tried again. */ } finally { clearTimeout(alive); }
 }
 
 async function follow() {
@@ -179,7 +184,7 @@ async function follow() {
     const began = Date.now();
     await listen();
     if (document.hidden) continue;
-    tellLine('lost', 'reconnecting…');
+    if (at('#line')?.dataset.line !== 'out') tellLine('lost', 'reconnecting…');
     wait = Date.now() - began > 5000 ? 250 : Math.min(wait * 2, 8000);
     await Promise.race([pause(wait * (0.75 + Math.random() / 2)), new Promise((done) => { hurry = done; })]);
     soon();
@@ -237,7 +242,7 @@ async function send(form, button) {
     form.closest('dialog')?.close();
     form.reset();
     if (form.dataset.then) { location.assign(form.dataset.then + said.plan.id); return; }
-    say(form.dataset.done || 'Done.');
+    say(said.sync?.text || form.dataset.done || 'Done.');
     soon();
   } catch {
     problem.textContent = 'The server could not be reached. What you typed is still here; press again, it is done only once.';
@@ -253,8 +258,12 @@ document.addEventListener('submit', (event) => {
   if (button?.getAttribute('aria-busy')) return;
   if (button?.dataset.sure && button.dataset.armed === undefined) {
     button.dataset.armed = '';
-    at('.problem', form).textContent = button.dataset.sure;
-    setTimeout(() => { delete button.dataset.armed; }, 6000);
+    const problem = at('.problem', form);
+    problem.textContent = button.dataset.sure;
+    setTimeout(() => {
+      delete button.dataset.armed;
+      if (problem.textContent === button.dataset.sure) problem.textContent = '';
+    }, 6000);
     return;
   }
   send(form, button);
@@ -362,4 +371,6 @@ function ready() {
 setInterval(tick, 10000);
 const end = at('[data-tail]');
 if (end) end.scrollTop = end.scrollHeight;
+// Forms are shown by this script, and a browser does not give its first focus to what is not shown.
+if (document.activeElement === body) at('main [autofocus]')?.focus();
 ready();
