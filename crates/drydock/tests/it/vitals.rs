@@ -53,6 +53,44 @@ on_both! {
     }
 }
 
+on_both! {
+    /// Breaks when whoever sends requests on goes on sending them to a server that stops, or takes it for dead while it
+    /// still hands back what runs.
+    fn a_server_that_drains_is_alive_and_not_ready(kind: Kind) {
+        // It does not end when it is asked to, so that the server has to wait for it.
+        let script = "trap '' TERM; touch HOME/began; while [ ! -e HOME/go ]; do sleep 0.05; done";
+        let world = World::new(kind);
+        world.agent("writer", &script.replace("HOME/", &world.place("")));
+        world.action("fix", "[agents]\nexecute = \"writer\"");
+        let server = Server::start(&world, &[]);
+        world.plan(&["--profile", "auto"]);
+        world.wait_file("began");
+        let host = format!("Host: {}\r\n", server.address());
+        let seen = |path: &str| knock(&server, &host, &format!("GET {path}"), &Value::Null).status;
+        assert_eq!(seen("/readyz"), 200);
+        server.terminate();
+        wait::until("it not to be ready", LIMIT, || (seen("/readyz") == 503).then_some(()));
+        assert_eq!(seen("/healthz"), 200);
+        world.write("go", "");
+        server.ended().expect(0);
+    }
+}
+
+on_both! {
+    /// Breaks when a server whose store is away says that it is ready, or does not notice that the store is back.
+    fn a_server_without_its_store_is_alive_and_not_ready(kind: Kind) {
+        let world = World::new(kind);
+        let server = Server::start(&world, &["--workers", "0"]);
+        let host = format!("Host: {}\r\n", server.address());
+        let seen = |path: &str| knock(&server, &host, &format!("GET {path}"), &Value::Null).status;
+        assert_eq!(seen("/readyz"), 200);
+        world.query("ALTER TABLE events RENAME TO events_away");
+        assert_eq!((seen("/readyz"), seen("/healthz")), (503, 200));
+        world.query("ALTER TABLE events_away RENAME TO events");
+        assert_eq!(seen("/readyz"), 200);
+    }
+}
+
 /// Breaks when a stranger reads the numbers of a server that others can reach, or when any token does not.
 #[test]
 fn where_others_can_reach_it_numbers_need_a_token_of_any_role() {

@@ -101,7 +101,17 @@ impl Server {
     }
 
     pub(crate) fn stop(self) -> Answer {
+        self.terminate();
+        self.ended()
+    }
+
+    /// Tells it to stop.
+    pub(crate) fn terminate(&self) {
         self.running.terminate();
+    }
+
+    /// Waits until it has stopped, and returns what it said.
+    pub(crate) fn ended(self) -> Answer {
         Answer::of(self.running.wait(LIMIT))
     }
 }
