@@ -32,7 +32,7 @@ const OURS: [&str; 10] = [
     "DRYDOCK_RUN",
     "DRYDOCK_PHASE",
     "DRYDOCK_WORKTREE",
-    // A person's word, which no agent gives.
+    // That of its run, and never a person's word.
     "DRYDOCK_TOKEN",
     KEEPER,
     SOCKET,

@@ -12,7 +12,8 @@ const HIDDEN: &str = "[hidden]";
 /// Shorter values occur in ordinary text, and are no secrets.
 const SECRET_MIN: usize = 8;
 /// Variables whose values are known to be no secrets.
-const OPEN: [&str; 8] = ["HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "USER"];
+const OPEN: [&str; 9] =
+    ["DRYDOCK_SERVER", "HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "USER"];
 const OPEN_PREFIXES: [&str; 3] = ["GIT_", "LC_", "XDG_"];
 
 /// The secrets of one run.

@@ -123,6 +123,15 @@ impl AgentSpec {
         self
     }
 
+    /// Returns the same agent with a server to ask about its plan, and the token of its run. Where the configuration names a
+    /// server, that one stays.
+    #[must_use]
+    pub fn with_pass(mut self, server: &str, token: &str) -> Self {
+        self.env.entry("DRYDOCK_SERVER".to_owned()).or_insert_with(|| server.to_owned());
+        self.env.insert("DRYDOCK_TOKEN".to_owned(), token.to_owned());
+        self
+    }
+
     /// Returns the same agent with a relative script path taken from `directory`, where the configuration lies.
     #[must_use]
     pub fn resolved_from(mut self, directory: &Path) -> Self {

@@ -37,6 +37,8 @@ words! {
     TokenKind {
         /// By a program, with each request.
         Bearer = "bearer",
+        /// By the command line of whoever serves on this machine; made by the server for itself.
+        Machine = "machine",
         /// By a browser, as a cookie.
         Session = "session",
         /// In an address that is opened once, to sign a browser in.

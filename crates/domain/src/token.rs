@@ -60,6 +60,8 @@ pub struct Token {
 pub enum TokenKind {
     /// By a program, with each request.
     Bearer,
+    /// By the command line of whoever serves on this machine, who finds it there; made by the server for itself.
+    Machine,
     /// By a browser, as a cookie.
     Session,
     /// In an address that is opened once, to sign a browser in.
@@ -71,8 +73,17 @@ impl TokenKind {
     pub fn name(self) -> &'static str {
         match self {
             TokenKind::Bearer => "bearer",
+            TokenKind::Machine => "machine",
             TokenKind::Session => "session",
             TokenKind::Link => "link",
+        }
+    }
+
+    /// Returns how a request shows it: what a machine has for itself is shown as any program does.
+    pub fn shown(self) -> TokenKind {
+        match self {
+            TokenKind::Bearer | TokenKind::Machine => TokenKind::Bearer,
+            TokenKind::Session | TokenKind::Link => self,
         }
     }
 }

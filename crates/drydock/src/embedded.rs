@@ -88,6 +88,7 @@ pub(crate) async fn engine(place: &StorePlace, config: Config) -> Result<Engine,
         hooks: Hooks { list: config.hooks, shape: event_shape },
         subplans: config.subplans,
         limits: config.limits,
+        server: config.server.url,
         worktrees: worktrees(place)?,
         launcher: launcher(),
     };

@@ -2,13 +2,13 @@
 //! they are told to stop.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::pin::pin;
 use std::time::Duration;
 
 use drydock_api::{Code, Problem};
-use drydock_domain::{Role, TokenState};
+use drydock_domain::{Role, Token, TokenKind, TokenState};
 use drydock_engine::{Engine, EngineError};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -85,6 +85,9 @@ pub(crate) async fn serve(
     let reach = if address.ip().is_loopback() { Reach::ThisMachine } else { Reach::Others };
     let terms = Terms { tokens, hosts, cookie: Cookie::of(bound.port(), wire), reach };
     begin_hooks(&engine).await?;
+    if let Some(url) = inside(bound, wire) {
+        engine.served_at(url);
+    }
     say(&begin(&engine, bound, wire, tokens, wish.link).await?);
     let drained = CancellationToken::new();
     let work = async {
@@ -103,6 +106,20 @@ pub(crate) async fn serve(
         })
     };
     until_told(&engine, interrupts, work).await
+}
+
+/// Returns the address by which programs on this machine reach a server. None over TLS: the certificate is for the names
+/// that others know, and `[server] url` says which.
+fn inside(bound: SocketAddr, wire: Wire) -> Option<String> {
+    let at = match bound.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => SocketAddr::new(Ipv4Addr::LOCALHOST.into(), bound.port()),
+        IpAddr::V6(ip) if ip.is_unspecified() => SocketAddr::new(Ipv6Addr::LOCALHOST.into(), bound.port()),
+        IpAddr::V4(_) | IpAddr::V6(_) => bound,
+    };
+    match wire {
+        Wire::Plain => Some(format!("http://{at}")),
+        Wire::Tls => None,
+    }
 }
 
 /// Reads the certificate that is asked for or configured.
@@ -226,10 +243,14 @@ fn terms(address: SocketAddr, wish: Option<Tokens>, config: Server) -> (Tokens, 
     }
 }
 
-/// Refuses to be reachable by others before there is a person who could ask.
+/// Refuses to be reachable by others before there is a person who could ask: one who has a token that somebody made. What
+/// a server makes for itself and for the browsers of its own machine is no sign of one.
 async fn require_person(engine: &Engine, listen: &str) -> Result<(), Box<Problem>> {
     let tokens = engine.tokens().await.map_err(|error| Box::new(problem(&error)))?;
-    if tokens.iter().any(|token| token.role == Role::Human && token.state == TokenState::Valid) {
+    let is_a_persons = |token: &Token| {
+        (&token.role, token.kind, token.state) == (&Role::Human, TokenKind::Bearer, TokenState::Valid)
+    };
+    if tokens.iter().any(is_a_persons) {
         return Ok(());
     }
     let text = format!("{listen} can be reached by others, and no person has a token for it");

@@ -1,7 +1,7 @@
 //! The engine as a value: what it is made of, and the looks at projects and repositories that all of it shares.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use drydock_agent::Runner;
@@ -55,6 +55,7 @@ struct Inner {
     feed: Feed,
     meter: Meter,
     repositories: Repositories,
+    served_at: OnceLock<String>,
 }
 
 impl Engine {
@@ -63,9 +64,29 @@ impl Engine {
         let runner = Runner::new(settings.launcher.clone()).with_sandbox(settings.sandbox.clone());
         let identity = Arc::new(Identity::of_this_process());
         let stopping = CancellationToken::new();
-        let (feed, meter, repositories) = (Feed::new(), Meter::default(), Repositories::default());
-        let inner = Inner { store, settings, identity, runner, stopping, feed, meter, repositories };
-        Engine { inner: Arc::new(inner) }
+        Engine {
+            inner: Arc::new(Inner {
+                store,
+                settings,
+                identity,
+                runner,
+                stopping,
+                feed: Feed::new(),
+                meter: Meter::default(),
+                repositories: Repositories::default(),
+                served_at: OnceLock::new(),
+            }),
+        }
+    }
+
+    /// Says at which address this engine is served on this machine; what the configuration says counts more.
+    pub fn served_at(&self, url: String) {
+        self.inner.served_at.get_or_init(|| url);
+    }
+
+    /// Returns where agents can ask about their plan, when that is known.
+    pub(crate) fn server(&self) -> Option<&str> {
+        self.settings().server.as_ref().or(self.inner.served_at.get()).map(String::as_str)
     }
 
     /// Returns the store.

@@ -53,6 +53,8 @@ pub struct Settings {
     pub subplans: SubplanLimits,
     /// How many phases may run at the same time, whoever runs them.
     pub limits: Limits,
+    /// Where agents can ask about their plan, when somebody said so.
+    pub server: Option<String>,
     /// Where worktrees are made.
     pub worktrees: PathBuf,
     /// The words that start this program as the keeper of a child.

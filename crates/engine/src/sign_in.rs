@@ -38,7 +38,8 @@ impl Engine {
 
     /// Makes a token for the command line of whoever serves, who is called like this.
     pub async fn token_mint(&self, label: &str) -> Result<(Token, Secret), EngineError> {
-        self.mint(TokenKind::Bearer, None, |mark| named(label, mark)).await
+        self.store().token_prune(SESSION_LIFE).await?;
+        self.mint(TokenKind::Machine, None, |mark| named(label, mark)).await
     }
 
     /// Makes a person's token under a name that is made with the beginning of its id.
@@ -49,7 +50,7 @@ impl Engine {
         name: impl Fn(&str) -> Name,
     ) -> Result<(Token, Secret), EngineError> {
         let secret = fresh(match kind {
-            TokenKind::Bearer => Role::Human.name(),
+            TokenKind::Bearer | TokenKind::Machine => Role::Human.name(),
             TokenKind::Session | TokenKind::Link => kind.name(),
         });
         let digest = digest_of(secret.reveal());

@@ -18,6 +18,8 @@ const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 const DIGITS: usize = 52;
 /// How many plans are looked at together for a run.
 const RUNS_PAGE: i64 = 500;
+/// How long the token of a run counts at most, whatever became of whoever made it.
+const RUN_LIFE: Duration = Duration::from_secs(24 * 60 * 60);
 /// How long a token may count, when it is said.
 const LIFE_MIN: Duration = Duration::from_secs(1);
 const LIFE_MAX: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
@@ -157,12 +159,35 @@ impl Engine {
     ) -> Result<Option<KeptToken>, EngineError> {
         let digest = digest_of(text);
         let found = self.store().token_fetch(&id_of(&digest)).await?;
-        Ok(found.filter(|kept| is_same(&hex(&digest), &kept.digest) && kept.token.kind == shown))
+        Ok(found.filter(|kept| is_same(&hex(&digest), &kept.digest) && kept.token.kind.shown() == shown))
     }
 
     async fn is_of_a_run_that_is_over(&self, role: &Role) -> Result<bool, EngineError> {
         let Role::Agent { plan, run } = role else { return Ok(false) };
-        Ok(self.store().plan_fetch(plan).await?.is_none_or(|plan| plan.run.as_ref() != Some(run)))
+        let plan = self.store().plan_fetch(plan).await?;
+        Ok(plan.is_none_or(|plan| {
+            let is_under_way = matches!(plan.stage.state(), State::Processing | State::Waiting);
+            !is_under_way || plan.run.as_ref() != Some(run)
+        }))
+    }
+
+    /// Makes the token that the agents of a run ask with. Whoever starts the run forgets it with it; after a crash it
+    /// stays, and does not count once the plan is taken over.
+    pub(crate) async fn run_token(
+        &self,
+        plan: &PlanId,
+        run: &RunId,
+    ) -> Result<(TokenId, Secret), EngineError> {
+        let role = Role::Agent { plan: plan.clone(), run: run.clone() };
+        let secret = fresh(role.name());
+        let digest = digest_of(secret.reveal());
+        let name: Name = run.as_str().parse().expect("letters, digits and a dash are a name");
+        let (id, kind, life) = (id_of(&digest), TokenKind::Bearer, Some(RUN_LIFE));
+        let kept = Kept { id: id.clone(), digest: hex(&digest), name, role, kind, life };
+        match self.store().token_add(kept).await? {
+            Some(_) => Ok((id, secret)),
+            None => Err(EngineError::Exists { kind: "token", name: run.to_string() }),
+        }
     }
 
     /// Finds the plan whose run begins like this: a run that is over needs no token.

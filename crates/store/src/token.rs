@@ -124,10 +124,18 @@ impl Store {
         self.token_written(Statement::composed(sql, vec![id.as_str().into()]))
     }
 
-    /// Forgets the links that nobody used in time, and the sessions that ended longer ago than this.
+    /// Forgets a token of an agent, whose run is over.
+    pub fn token_forget(&self, id: &TokenId) -> BoxFuture<'_, Result<(), StoreError>> {
+        let sql = format!("DELETE FROM tokens WHERE id = $1 AND role = 'agent' RETURNING {COLUMNS}");
+        let written = self.token_written(Statement::composed(sql, vec![id.as_str().into()]));
+        Box::pin(async move { written.await.map(drop) })
+    }
+
+    /// Forgets the links that nobody used in time, agents' tokens whose time is over, and the sessions that ended longer
+    /// ago than this.
     pub fn token_prune(&self, kept: Duration) -> BoxFuture<'_, Result<(), StoreError>> {
         let sql = format!(
-            "DELETE FROM tokens WHERE (kind = 'link' AND expires_at <= drydock_now())
+            "DELETE FROM tokens WHERE ((kind = 'link' OR role = 'agent') AND expires_at <= drydock_now())
              OR (kind = 'session' AND coalesce(revoked_at, expires_at) <= drydock_now() - $1) RETURNING {COLUMNS}"
         );
         let written = self.token_written(Statement::composed(sql, vec![micros(kept).into()]));
@@ -181,6 +189,7 @@ fn token_from(row: &Row) -> Result<Token, StoreError> {
     };
     let kind = match row.text(11)? {
         "bearer" => TokenKind::Bearer,
+        "machine" => TokenKind::Machine,
         "session" => TokenKind::Session,
         "link" => TokenKind::Link,
         kind => return Err(damaged(format!("no token is a {kind:?}"))),

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use drydock_agent::{AgentSpec, Sandbox, presets};
-use drydock_api::{Code, Problem};
+use drydock_api::{Code, Problem, Remote};
 use drydock_domain::Profile;
 use drydock_engine::{Hook, Limits, SubplanLimits};
 use serde::Deserialize;
@@ -191,6 +191,9 @@ fn parse(text: &str, directory: &Path) -> Result<Config, Refusal> {
         Some(text) => lock_ttl(text).map_err(|reason| format!("[locks] {reason}"))?,
         None => TTL_DEFAULT,
     };
+    if let Some(url) = &written.server.url {
+        Remote::new(url).map_err(|error| format!("[server] url: {error}"))?;
+    }
     let hooks = hook::resolve(written.hooks)?;
     let (subplans, limits) = (written.subplans.resolve()?, written.limits.resolve()?);
     let agents = written.agents.into_iter().map(|(name, spec)| (name, spec.resolved_from(directory)));

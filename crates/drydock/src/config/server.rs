@@ -14,6 +14,8 @@ pub(crate) struct Server {
     /// The names by which others address it, where requests need a token.
     #[serde(default)]
     pub(crate) hosts: Vec<String>,
+    /// The address at which agents can ask it about their plan.
+    pub(crate) url: Option<String>,
     /// The certificate that it shows, with those behind it.
     pub(crate) tls_cert: Option<PathBuf>,
     /// The key of the certificate.

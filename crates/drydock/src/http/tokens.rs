@@ -77,6 +77,7 @@ fn token(token: Token) -> api::Token {
         role,
         kind: match token.kind {
             TokenKind::Bearer => api::TokenKind::Bearer,
+            TokenKind::Machine => api::TokenKind::Machine,
             TokenKind::Session => api::TokenKind::Session,
             TokenKind::Link => api::TokenKind::Link,
         },

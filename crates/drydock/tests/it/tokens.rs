@@ -164,6 +164,56 @@ on_both! {
 }
 
 on_both! {
+    /// Breaks when an agent cannot ask about its plan, can do more with what it is given, keeps it after its run, or lets it
+    /// out by what it says.
+    fn an_agent_has_a_token_for_as_long_as_its_run(kind: Kind) {
+        let (world, other, gate) = gated(kind);
+        let program = env!("CARGO_BIN_EXE_drydock");
+        let choice = r#"{"drydock":"choice","question":"Which colour?","chosen":"red","alternatives":["blue"]}"#;
+        let script = "echo \"mine is $DRYDOCK_TOKEN\"; echo 'CHOICE'; PROGRAM --json plan show $DRYDOCK_PLAN > HOME/shown 2>&1; \
+            PROGRAM --json decision resolve GATE --option approve > HOME/resolved 2>&1; \
+            echo $DRYDOCK_TOKEN > HOME/token.new; mv HOME/token.new HOME/token; \
+            while [ ! -e HOME/go ]; do sleep 0.05; done; echo hi > hello.txt";
+        let script = script.replace("CHOICE", choice).replace("PROGRAM", program).replace("GATE", &gate);
+        world.agent("writer", &script.replace("HOME/", &world.place("")));
+        let start = || Server::start(&world, &["--workers", "1"]);
+        let server = start();
+        let plan = world.plan(&["--profile", "auto"]);
+        let token = || {
+            world.wait_file("token");
+            std::fs::read_to_string(world.path("token")).unwrap().trim().to_owned()
+        };
+        let first = token();
+        let shown: Value = serde_json::from_str(&std::fs::read_to_string(world.path("shown")).unwrap()).unwrap();
+        assert_eq!(shown["data"]["plan"]["id"], plan.as_str(), "{shown:#}");
+        let resolved = std::fs::read_to_string(world.path("resolved")).unwrap();
+        assert!(resolved.contains("agents never answer decisions"), "{resolved}");
+        let own = format!("GET /plans/{plan}");
+        assert_eq!(ask(&server, Some(&first), &own, &Value::Null).status, 200);
+        for line in [format!("POST /decisions/{gate}/resolve"), format!("GET /plans/{other}"), "GET /events".to_owned()] {
+            let reply = ask(&server, Some(&first), &line, &json!({ "option": "approve" }));
+            assert_eq!(reply.seen(), (403, "forbidden"), "{line}");
+        }
+        // Whoever made it dies. The next run has one of its own, and the first does not count any more.
+        std::fs::remove_file(world.path("token")).unwrap();
+        server.kill();
+        let server = start();
+        let second = token();
+        assert_ne!(first, second);
+        assert_eq!(ask(&server, Some(&first), &own, &Value::Null).seen(), (401, "unauthorized"));
+        assert_eq!(ask(&server, Some(&second), &own, &Value::Null).status, 200);
+        world.write("go", "");
+        wait::until("the plan to land", LIMIT, || (world.stage(&plan) == "apply/applied").then_some(()));
+        assert_eq!(ask(&server, Some(&second), &own, &Value::Null).seen(), (401, "unauthorized"));
+        assert_eq!(open(&world, &other), gate);
+        assert_eq!(world.query("SELECT count(*) FROM tokens WHERE role = 'agent'"), "1", "that of the run that was killed");
+        let told = Value::from(world.events(&plan)).to_string();
+        assert!(told.contains("mine is [hidden]") && !told.contains(&second) && told.contains("Which colour?"), "{told}");
+        server.stop().expect(0);
+    }
+}
+
+on_both! {
     /// Breaks when an operator or a reader can do a person's part, when an operator cannot do its own, or when the
     /// record does not say whose token it was.
     fn operators_run_readers_read_and_people_decide(kind: Kind) {
@@ -284,6 +334,14 @@ on_both! {
         };
         refused(&world);
         create(&world, "screen", &["--role", "reader"]);
+        refused(&world);
+        // What a server on loopback makes for its own machine is no sign of a person who was given one.
+        let near = Server::start(&world, &["--workers", "0"]);
+        knock(&near, &format!("Host: {}\r\n", near.address()), &format!("GET {}", near.link()), &Value::Null);
+        world.ok(&["token", "link"]);
+        let kinds: Vec<_> = list(&world.ok(&["token", "list"])["tokens"]).iter().map(|one| text(&one["kind"])).collect();
+        assert_eq!(kinds, ["bearer", "machine", "session", "link"]);
+        near.stop().expect(0);
         refused(&world);
         let (secret, id) = create(&world, "captain", &["--role", "human"]);
         let server = Server::start(&world, &everywhere);

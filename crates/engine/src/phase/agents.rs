@@ -101,6 +101,7 @@ impl Scope<'_> {
             Some(limit) if limit < spec.timeout() => spec.with_timeout(limit),
             Some(_) | None => spec,
         };
+        let spec = self.with_pass(spec).await;
         let invariants = effective_for(self.engine, &self.plan).await?;
         let job = self.job(errand, &invariants);
         let runner = self.engine.runner_for(&self.plan);

@@ -9,6 +9,7 @@ use drydock_domain::{
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
+use super::pass::Pass;
 use super::scope::{End, Scope};
 use super::{apply, execute, leftovers, strategize};
 use crate::engine::{Engine, WORKER};
@@ -88,7 +89,7 @@ impl Engine {
             hold.tally().begin(run.clone());
         }
         let stop = CancellationToken::new();
-        let scope = Scope { engine: self, hold, plan, project, repository, run, stop };
+        let scope = Scope { engine: self, hold, plan, project, repository, run, stop, pass: Pass::new() };
         self.finish(hold, scope).await
     }
 
@@ -135,6 +136,7 @@ impl Engine {
                 scope.stop.cancel();
             }
         };
+        scope.forget_pass().await;
         let id = &scope.plan.id;
         let command = match (ended, cause) {
             (_, Cause::LockLost) => return Err(EngineError::LeaseLost { key: id.to_string() }),

@@ -8,6 +8,7 @@ mod judge;
 mod leftovers;
 mod limit;
 mod listen;
+mod pass;
 mod review;
 mod scope;
 mod spend;

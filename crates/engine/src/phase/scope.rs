@@ -7,6 +7,7 @@ use drydock_worktree::{Captured, CommitId, GitError, RefCreated, Repository, Sig
 use tokio_util::sync::CancellationToken;
 
 use super::leftovers::{Alive, occupy_under};
+use super::pass::Pass;
 use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::hold::Hold;
@@ -25,6 +26,7 @@ pub(super) struct Scope<'a> {
     pub(super) repository: Repository,
     pub(super) run: RunId,
     pub(super) stop: CancellationToken,
+    pub(super) pass: Pass,
 }
 
 /// How a run ended.
