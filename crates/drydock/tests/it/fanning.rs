@@ -142,6 +142,48 @@ on_both! {
 }
 
 on_both! {
+    /// Breaks when a way of merging does not settle three writers of one file as it says: two of the same line, one of another.
+    fn three_writers_of_one_file_join_as_the_strategy_says(kind: Kind) {
+        let all = [("prefer_parent", "one"), ("prefer_child", "two"), ("fail_on_conflict", "one"), ("sequential", "two")];
+        // How results join does not depend on the database.
+        let tried = match kind {
+            Kind::Sqlite => &all[..],
+            Kind::Postgres => &all[..1],
+        };
+        for (merge, expected) in tried {
+            let write = |name: &str, line: usize| piece(name, &format!("sed -i {line}s/.*/{name}/ lines.txt"), &[]);
+            let pieces = [write("one", 1), write("two", 1), write("three", 9)];
+            let world = world(kind, &json!({ "subplans": pieces, "merge": merge }));
+            world.repo.write("lines.txt", &"line\n".repeat(9));
+            world.repo.commit("nine lines");
+            let id = world.plan(&["--profile", "auto"]);
+            world.ok(&["plan", "strategize", &id]);
+            let ended = world.drydock(&["plan", "execute", &id]);
+            match *merge {
+                "fail_on_conflict" => {
+                    ended.expect(1);
+                    assert_eq!(subplan(&world, &id, "two")["fate"], "failed");
+                    assert!(text(&decision(&world, &id)["question"]).contains("two failed"), "{:#}", decision(&world, &id));
+                    answer(&world, &id, "go_on");
+                    world.ok(&["plan", "execute", &id]);
+                }
+                "sequential" => {
+                    ended.expect(6);
+                    assert_eq!(decision(&world, &id)["kind"], "conflict");
+                    answer(&world, &id, "take_child");
+                    world.ok(&["plan", "execute", &id]);
+                }
+                _ => drop(ended.expect(0)),
+            }
+            world.ok(&["plan", "apply", &id]);
+            world.assert_landed_once(&id);
+            let landed = world.repo.git(&["show", "main:lines.txt"]);
+            assert_eq!((landed.lines().next(), landed.lines().last()), (Some(*expected), Some("three")), "{merge}");
+        }
+    }
+}
+
+on_both! {
     /// Breaks when a strategy that cannot be carried out starts anything, or does not say what is wrong with it.
     fn a_strategy_that_cannot_be_carried_out_is_refused_before_anything_starts(kind: Kind) {
         let world = world(kind, &json!({}));
