@@ -81,6 +81,35 @@ fn time_is_limited_and_nothing_begins_without_any_left() {
     assert_eq!(world.show(&id)["budget"], Value::Null);
 }
 
+on_both! {
+    /// Breaks when the time of a plan does not bound its validations and reviewers, when one that was cut short counts
+    /// against the work, or when the work is lost.
+    fn time_bounds_validations_and_reviewers_too(kind: Kind) {
+        let world = World::with_writer(kind, "echo hi > hello.txt");
+        let slow = format!("test ! -e {} || sleep 600", world.place("slow"));
+        let verdict = r#"echo '{"drydock":"verdict","verdict":"ack"}'"#;
+        world.agent("critic", &format!("{slow}; {verdict}"));
+        world.action("validated", &format!("[agents]\nexecute = \"writer\"\n[[validations]]\nname = \"slow\"\ncommand = \"{slow}\""));
+        world.action("reviewed", "reviewers = [{ agent = \"critic\", critical = true }]\n[agents]\nexecute = \"writer\"");
+        for action in ["validated", "reviewed"] {
+            world.write("slow", "");
+            let made = world.ok(&["plan", "use", action, "--project", "app", "--budget", "wall=10s"]);
+            let id = text(&made["plan"]["id"]);
+            world.ok(&["plan", "strategize", &id]);
+            world.drydock(&["plan", "execute", &id]).expect(6);
+            let asked = decision(&world, &id);
+            assert_eq!(asked["kind"], "budget", "{action}: {asked}");
+            assert_eq!((world.count(&id, "validation.failed"), world.count(&id, "review.silent")), (0, 0), "{action}");
+            std::fs::remove_file(world.path("slow")).unwrap();
+            world.agent("writer", "test -e hello.txt && echo more > more.txt");
+            world.ok(&["decision", "resolve", &text(&asked["id"]), "--option", "unlimited"]);
+            world.drydock(&["plan", "execute", &id]).expect(0);
+            world.assert_sound(&id);
+            world.agent("writer", "echo hi > hello.txt");
+        }
+    }
+}
+
 /// Breaks when what the protocol tells of tools, tokens and money is not counted.
 #[test]
 fn what_the_protocol_tells_is_counted() {

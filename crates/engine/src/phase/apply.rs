@@ -12,6 +12,7 @@ use tracing::Instrument;
 
 use super::execute::entry;
 use super::scope::{End, Scope, commit_id, signature};
+use super::validate::Validated;
 use crate::engine::WORKER;
 use crate::error::EngineError;
 use crate::hold::ProjectHold;
@@ -189,7 +190,11 @@ impl Lander<'_> {
         scope.git(move |repository| repository.checkout_detached(&place, &commit)).await?;
         let validations = scope.validate(&path).await?;
         scope.git(move |repository| repository.checkout_remove(&path)).await?;
-        let Some(validations) = validations else { return Ok(None) };
+        let validations = match validations {
+            Validated::Ran(validations) => validations,
+            // Landing has no limit of time.
+            Validated::Stopped | Validated::OutOfTime => return Ok(None),
+        };
         reasons.extend(validations.iter().filter(|run| run.required && !run.passed).map(failed));
         Ok(Some(reasons))
     }

@@ -6,6 +6,7 @@ use drydock_worktree::{Checkout, CommitId, PinOrder};
 
 use super::review::Reviewed;
 use super::scope::{End, Scope, signature};
+use super::validate::Validated;
 use crate::error::EngineError;
 use crate::sync::Joined;
 
@@ -99,8 +100,11 @@ impl Scope<'_> {
     }
 
     async fn opinion(&self, head: &CommitId, proposals: &mut usize) -> Result<Opinion, EngineError> {
-        let Some(validations) = self.validate(&self.tree()).await? else {
-            return Ok(Opinion::Not(Verdict::Ended(End::Stopped)));
+        let ended = |end| Ok(Opinion::Not(Verdict::Ended(end)));
+        let validations = match self.validate(&self.tree()).await? {
+            Validated::Ran(validations) => validations,
+            Validated::Stopped => return ended(End::Stopped),
+            Validated::OutOfTime => return ended(self.exhausted_with(Some(head.to_string()))),
         };
         let failed: Vec<_> = validations.iter().filter(|run| run.required && !run.passed).collect();
         if !failed.is_empty() {

@@ -64,10 +64,21 @@ impl Scope<'_> {
         !self.plan.budget.used_up(self.plan.spent.plus(run)).is_empty()
     }
 
+    /// Returns how long the run may still go on, where that is limited. Landing is not.
+    pub(super) fn time_left(&self) -> Option<Duration> {
+        let (_, used) = self.hold.tally().read()?;
+        self.plan.budget.left(self.plan.spent.plus(used)).wall_ms.map(Duration::from_millis)
+    }
+
     /// Keeps the work so far, and returns the end of a run that used up the budget.
     pub(super) async fn exhausted(&self, errand: &Errand<'_>) -> Result<End, EngineError> {
         let work = self.work_so_far(errand, SO_FAR).await?;
-        Ok(End::Report(Box::new(Command::Exhaust { run: Some(self.run.clone()), work })))
+        Ok(self.exhausted_with(work))
+    }
+
+    /// Returns the end of a run that used up the budget, with the commit that keeps its work.
+    pub(super) fn exhausted_with(&self, work: Option<String>) -> End {
+        End::Report(Box::new(Command::Exhaust { run: Some(self.run.clone()), work }))
     }
 
     /// Tells what the run has used, when that is due.

@@ -17,20 +17,46 @@ const TIMEOUT_DEFAULT: Duration = Duration::from_secs(20 * 60);
 /// How much of its output is kept.
 const OUTPUT_KEPT_MAX: usize = 8 * 1024;
 
+/// What came of the validations.
+pub(super) enum Validated {
+    /// All of them gave their answer.
+    Ran(Vec<ValidationRun>),
+    /// The run was asked to stop.
+    Stopped,
+    /// The plan may take no more time; what was cut short says nothing about the result.
+    OutOfTime,
+}
+
+/// What came of one.
+enum One {
+    Ran(ValidationRun),
+    Stopped,
+    OutOfTime,
+}
+
 impl Scope<'_> {
-    /// Runs the plan's validations at the root of a result. None means that the run was asked to stop.
-    pub(super) async fn validate(&self, tree: &Path) -> Result<Option<Vec<ValidationRun>>, EngineError> {
+    /// Runs the plan's validations at the root of a result, within the time that the plan may still take.
+    pub(super) async fn validate(&self, tree: &Path) -> Result<Validated, EngineError> {
         let mut runs = Vec::new();
         for validation in &self.plan.spec.validations {
-            let Some(run) = self.validate_one(validation, tree).await else { return Ok(None) };
+            let run = match self.validate_one(validation, tree).await {
+                One::Ran(run) => run,
+                One::Stopped => return Ok(Validated::Stopped),
+                One::OutOfTime => return Ok(Validated::OutOfTime),
+            };
             self.note(Event::Validated(run.clone())).await?;
             runs.push(run);
         }
-        Ok(Some(runs))
+        Ok(Validated::Ran(runs))
     }
 
-    async fn validate_one(&self, validation: &Validation, tree: &Path) -> Option<ValidationRun> {
-        let timeout = validation.timeout_s.map_or(TIMEOUT_DEFAULT, Duration::from_secs);
+    async fn validate_one(&self, validation: &Validation, tree: &Path) -> One {
+        let own = validation.timeout_s.map_or(TIMEOUT_DEFAULT, Duration::from_secs);
+        let left = self.time_left().filter(|left| *left < own);
+        if left.is_some_and(|left| left.is_zero()) {
+            return One::OutOfTime;
+        }
+        let timeout = left.unwrap_or(own);
         let environment = BTreeMap::from([
             ("DRYDOCK_PLAN".to_owned(), self.plan.id.to_string()),
             ("DRYDOCK_RUN".to_owned(), self.run.to_string()),
@@ -42,14 +68,18 @@ impl Scope<'_> {
         let answer = answer.instrument(trace::validation(validation.name.as_str())).await;
         let (passed, how, output) = match answer {
             Err(error) => (false, error.to_string(), String::new()),
-            Ok(result) => {
-                let (passed, how) = judge(&result.ending)?;
-                (passed, how, result.output)
+            Ok(result) if left.is_some() && matches!(result.ending, Ending::TimedOut { .. }) => {
+                return One::OutOfTime;
             }
+            Ok(result) => match judge(&result.ending) {
+                Some((passed, how)) => (passed, how, result.output),
+                None => return One::Stopped,
+            },
         };
         let output = tail(output.trim_end());
         let text = if output.is_empty() { how } else { format!("{how}\n{output}") };
-        Some(ValidationRun { name: validation.name.clone(), required: validation.required, passed, text })
+        let (name, required) = (validation.name.clone(), validation.required);
+        One::Ran(ValidationRun { name, required, passed, text })
     }
 }
 
