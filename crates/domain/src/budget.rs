@@ -193,6 +193,17 @@ impl Spent {
         }
     }
 
+    /// Returns what is left of it without the other; never less than nothing.
+    #[must_use]
+    pub fn minus(self, other: Spent) -> Spent {
+        Spent {
+            tokens: self.tokens.saturating_sub(other.tokens),
+            cost_micros: self.cost_micros.saturating_sub(other.cost_micros),
+            wall_ms: self.wall_ms.saturating_sub(other.wall_ms),
+            tool_calls: self.tool_calls.saturating_sub(other.tool_calls),
+        }
+    }
+
     /// Returns the more of each: two reports of the same run, of which one may be older.
     #[must_use]
     pub fn at_least(self, other: Spent) -> Spent {

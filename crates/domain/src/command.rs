@@ -79,8 +79,8 @@ pub enum Command {
     Spawn(Vec<Birth>),
     /// Record what became of pieces.
     Tend(Vec<News>),
-    /// These subplans that were to be ended have ended.
-    WoundUp(Vec<PlanId>),
+    /// These subplans that were to be ended have ended, having used this much.
+    WoundUp(Vec<(PlanId, Spent)>),
     /// A subplan's turn has come.
     Call(Call),
     /// A subplan's result is part of its parent's branch.

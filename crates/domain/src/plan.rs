@@ -63,6 +63,9 @@ pub struct Plan {
     /// What the latest run used, as far as it is recorded.
     #[serde(default)]
     pub run_spent: Spent,
+    /// What was handed on to subplans that are not over; it counts as used until they are.
+    #[serde(default)]
+    pub handed: BTreeMap<PlanId, Spent>,
     /// The commit that holds the result of Execute.
     pub head_commit: Option<String>,
     /// The run that made it; its changesets are what Apply lands.

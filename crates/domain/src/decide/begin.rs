@@ -1,5 +1,7 @@
 //! How a plan and its phases begin: use, start, and going on to the next phase.
 
+use std::collections::BTreeMap;
+
 use super::finish::completed;
 use super::route::wrong_stage;
 use crate::outcome::{Decided, Draft, Transition};
@@ -43,6 +45,7 @@ pub(crate) fn fresh(new: NewPlan, context: &Context) -> Plan {
         budget: new.spec.budget,
         spent: Spent::default(),
         run_spent: Spent::default(),
+        handed: BTreeMap::new(),
         head_commit: None,
         head_run: None,
         landed_commit: None,

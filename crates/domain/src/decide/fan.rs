@@ -9,7 +9,7 @@ use crate::outcome::{Decided, Draft};
 use crate::subplan::{born, handed_on};
 use crate::{
     Birth, Call, Complete, Context, ErrorClass, Event, Failure, FailureRecord, Fanout, Fate, JoinHow, News,
-    OnFailure, Phase, PlanId, Progress, Question, Refusal, Settled, Snapshot, Stage, State, Turn,
+    OnFailure, Phase, PlanId, Progress, Question, Refusal, Settled, Snapshot, Spent, Stage, State, Turn,
 };
 
 /// Makes the plans of pieces that have none; all of them with one commit.
@@ -25,7 +25,11 @@ pub(super) fn spawn(snapshot: &Snapshot, births: Vec<Birth>, context: &Context) 
         let piece = piece.clone();
         let details = json!({ "name": piece.name, "plan": child.id, "after": piece.after });
         let child = born(&snapshot.plan, &piece, child, context);
-        draft.plan.spent = draft.plan.spent.plus(handed_on(snapshot.plan.budget, &child.0));
+        let handed = handed_on(snapshot.plan.budget, &child.0);
+        if handed != Spent::default() {
+            draft.plan.spent = draft.plan.spent.plus(handed);
+            draft.plan.handed.insert(child.0.id.clone(), handed);
+        }
         draft = draft.bear(child).event(Event::Subplan { what: "spawned", details });
     }
     Ok(draft.done())
@@ -47,6 +51,7 @@ pub(super) fn tend(snapshot: &Snapshot, news: Vec<News>, context: &Context) -> R
             }
             News::Ready { piece } => settle_piece(draft, piece, Fate::Ready, json!({})),
             News::Joined { piece, commit } => joined(draft, piece, commit),
+            News::Over { child, used } => give_back(draft, &child, used),
             News::Conflict { piece, question } => {
                 let details = json!({ "name": name(&draft, piece), "files": question.details["files"] });
                 let draft = draft.event(Event::Subplan { what: "conflict", details });
@@ -58,13 +63,29 @@ pub(super) fn tend(snapshot: &Snapshot, news: Vec<News>, context: &Context) -> R
 }
 
 /// Forgets subplans that were to be ended and have ended.
-pub(super) fn wound_up(snapshot: &Snapshot, ended: &[PlanId], context: &Context) -> Result<Decided, Refusal> {
-    if !snapshot.plan.winding.iter().any(|child| ended.contains(child)) {
+pub(super) fn wound_up(
+    snapshot: &Snapshot,
+    ended: &[(PlanId, Spent)],
+    context: &Context,
+) -> Result<Decided, Refusal> {
+    let has_ended = |child: &PlanId| ended.iter().any(|(one, _)| one == child);
+    if !snapshot.plan.winding.iter().any(has_ended) {
         return Ok(Decided::Already);
     }
     let mut draft = Draft::after(snapshot, context);
-    draft.plan.winding.retain(|child| !ended.contains(child));
+    draft.plan.winding.retain(|child| !has_ended(child));
+    for (child, used) in ended {
+        draft = give_back(draft, child, *used);
+    }
     Ok(verdict(draft, context).done())
+}
+
+/// What a subplan that is over did not use of what it was handed is its parent's again; given back once.
+fn give_back<'a>(mut draft: Draft<'a>, child: &PlanId, used: Spent) -> Draft<'a> {
+    if let Some(handed) = draft.plan.handed.remove(child) {
+        draft.plan.spent = draft.plan.spent.minus(handed.minus(used));
+    }
+    draft
 }
 
 /// A subplan in line → called. Before its first run it is told where it begins.

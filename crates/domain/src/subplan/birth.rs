@@ -51,7 +51,7 @@ pub struct Birth {
     pub child: NewChild,
 }
 
-/// Returns what a parent hands on with a child: it counts as used, whatever the child makes of it.
+/// Returns what a parent hands on with a child: it counts as used until the child is over.
 pub(crate) fn handed_on(parent: Budget, child: &Plan) -> Spent {
     let part = |limited: Option<u64>, handed: Option<u64>| limited.and(handed).unwrap_or(0);
     Spent {

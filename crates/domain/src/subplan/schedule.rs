@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use super::outlook::{Outlook, outlook};
 use crate::{
-    Complete, ErrorClass, Failure, Fanout, Fate, Phase, Piece, Plan, Progress, RunId, Settled, Stage, State,
-    Timestamp, Turn,
+    Complete, ErrorClass, Failure, Fanout, Fate, Phase, Piece, Plan, PlanId, Progress, RunId, Settled, Spent,
+    Stage, State, Timestamp, Turn,
 };
 
 /// How long a piece that failed waits before it is tried again; doubled each time.
@@ -111,6 +111,13 @@ pub enum News {
         /// The commit that holds it.
         commit: String,
     },
+    /// A subplan is over, so that what it did not use is its parent's again.
+    Over {
+        /// Which one.
+        child: PlanId,
+        /// What it used.
+        used: Spent,
+    },
     /// Its result conflicts with what has joined; only a person can say.
     Conflict {
         /// Which piece.
@@ -131,6 +138,15 @@ pub struct Acts {
     pub join: Option<usize>,
     /// Nothing else is due before then.
     pub wake_at: Option<Timestamp>,
+}
+
+impl News {
+    /// Returns that a subplan is over, where it is: it will use no more of what it was handed.
+    pub fn of_end(child: &Plan) -> Option<News> {
+        let complete = child.stage == Stage::Execute(Progress::Reached(Complete));
+        let over = child.stage.is_terminal() || complete && child.pending_decision().is_none();
+        over.then(|| News::Over { child: child.id.clone(), used: child.used() })
+    }
 }
 
 impl Fanout {

@@ -49,6 +49,28 @@ fn answer(world: &World, id: &str, option: &str) {
 }
 
 on_both! {
+    /// Breaks when what a piece did not use of its share is lost to its parent, or what it used is given back.
+    fn what_a_piece_did_not_use_returns_to_its_parent(kind: Kind) {
+        let world = world(kind, &json!({}));
+        let mut pieces = Vec::new();
+        for (name, tokens) in [("a", 10), ("b", 25)] {
+            world.write(name, &format!("{{\"drydock\":\"usage\",\"tokens\":{tokens}}}\n"));
+            pieces.push(piece(name, &format!("cat {}; echo {name} > {name}.txt", world.place(name)), &[]));
+        }
+        draft(&world, &json!({ "subplans": pieces }));
+        let id = world.plan(&["--budget", "tokens=300"]);
+        world.ok(&["plan", "strategize", &id]);
+        world.drydock(&["plan", "execute", &id]).expect(0);
+        for name in ["a", "b"] {
+            let child = text(&subplan(&world, &id, name)["plan"]);
+            assert_eq!(world.show(&child)["budget"]["tokens"], 100, "{name}");
+        }
+        assert_eq!(world.show(&id)["spent"]["tokens"], 35);
+        world.assert_sound(&id);
+    }
+}
+
+on_both! {
     /// Breaks when a piece runs twice or too early, when results join in another order than the strategy's, when the
     /// whole lands in parts, or when a lock or a worktree is left behind.
     fn five_pieces_run_side_by_side_and_land_as_one(kind: Kind) {

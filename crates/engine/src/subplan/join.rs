@@ -106,7 +106,8 @@ impl Engine {
                 }
             }
         };
-        self.issue(hold, Command::Tend(vec![news]), WORKER).await?;
+        let news = std::iter::once(news).chain(children.ends(plan)).collect();
+        self.issue(hold, Command::Tend(news), WORKER).await?;
         Ok(())
     }
 

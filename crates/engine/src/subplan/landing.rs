@@ -20,8 +20,9 @@ impl Engine {
     ) -> Result<Tended, EngineError> {
         let children = self.children(&plan.id).await?;
         let seen = children.seen(fanout);
-        let news = fanout.news(&seen);
+        let mut news = fanout.news(&seen);
         if !news.is_empty() {
+            news.extend(children.ends(plan));
             self.issue(hold, Command::Tend(news), WORKER).await?;
             return Ok(Tended::Moved);
         }

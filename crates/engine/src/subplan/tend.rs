@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use drydock_domain::{
-    Call, Command, Fanout, Fate, Phase, Piece, Plan, PlanId, Seen, Stage, State, Timestamp,
+    Call, Command, Fanout, Fate, News, Phase, Piece, Plan, PlanId, Seen, Stage, State, Timestamp,
 };
 
 use crate::clock;
@@ -34,6 +34,11 @@ impl Children {
     /// Returns all of them.
     pub(super) fn all(&self) -> impl Iterator<Item = &Plan> {
         self.by_id.values()
+    }
+
+    /// Returns which of those that their parent handed something on to are over.
+    pub(super) fn ends(&self, parent: &Plan) -> impl Iterator<Item = News> {
+        parent.handed.keys().filter_map(|id| self.by_id.get(id)).filter_map(News::of_end)
     }
 
     pub(super) fn seen(&self, fanout: &Fanout) -> Vec<Seen> {
@@ -84,8 +89,9 @@ impl Engine {
         }
         let children = self.children(&plan.id).await?;
         let seen = children.seen(fanout);
-        let news = fanout.news(&seen);
+        let mut news = fanout.news(&seen);
         if !news.is_empty() {
+            news.extend(children.ends(plan));
             self.issue(hold, Command::Tend(news), WORKER).await?;
             return Ok(Tended::Moved);
         }

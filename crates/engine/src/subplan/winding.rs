@@ -17,13 +17,13 @@ impl Engine {
         for id in &plan.winding {
             let child = match self.store().plan_fetch(id).await? {
                 Some(child) if !child.stage.is_terminal() => child,
-                Some(_) | None => {
-                    ended.push(id.clone());
+                over => {
+                    ended.push((id.clone(), over.map(|child| child.used()).unwrap_or_default()));
                     continue;
                 }
             };
             if self.end_child(hold, &child).await? {
-                ended.push(id.clone());
+                ended.push((id.clone(), self.plan_stored(id).await?.used()));
                 moved = true;
             }
         }

@@ -208,6 +208,32 @@ fn a_rollback_goes_on_from_its_checkpoint_and_not_from_what_has_joined() {
     assert_eq!(due(&world.parent.plan), Some(Effect::DrivePhase(Phase::Execute)));
 }
 
+/// Breaks when what pieces did not use is lost to their parent, or what they used is given back.
+#[test]
+fn what_pieces_did_not_use_is_their_parents_again() {
+    let mut world = three(OnFailure::Continue);
+    world.parent.plan.budget.tokens = Some(400);
+    assert!(world.tend());
+    assert_eq!((world.parent.plan.used().tokens, world.parent.plan.handed.len()), (300, 3));
+    let (more, less) = (world.child("b").id.clone(), world.child("c").id.clone());
+    world.children.get_mut(&more).unwrap().plan.spent.tokens = 130;
+    world.children.get_mut(&less).unwrap().plan.spent.tokens = 20;
+    world.children.get_mut(&more).unwrap().plan.budget.tokens = None;
+    world.settle(|name| if name == "a" { End::FailsForGood } else { End::Done });
+    assert_eq!(
+        world.parent.plan.used().tokens,
+        100 + 100 + 20,
+        "what failed may be tried anew and keeps its share"
+    );
+    world.answer("go_on");
+    while world.tend() {}
+    assert_eq!((world.parent.plan.used().tokens, world.parent.plan.handed.len()), (100 + 20, 0));
+    let mut whole = three(OnFailure::Continue);
+    whole.parent.plan.budget.tokens = Some(400);
+    whole.settle(|_| End::Done);
+    assert_eq!(whole.parent.plan.used().tokens, 0);
+}
+
 #[test]
 fn a_result_that_was_handed_over_is_not_taken_back() {
     let mut world = three(OnFailure::Continue);

@@ -112,7 +112,8 @@ impl World {
             if !self.children[&child].plan.stage.is_terminal() {
                 self.give(&child, Command::Cancel { reason: "not needed".into() }).unwrap();
             } else {
-                self.parent(Command::WoundUp(vec![child])).unwrap();
+                let used = self.children[&child].plan.used();
+                self.parent(Command::WoundUp(vec![(child, used)])).unwrap();
             }
             return true;
         }
@@ -124,8 +125,10 @@ impl World {
             return true;
         }
         let seen = self.seen();
-        let news = self.fanout().news(&seen);
+        let mut news = self.fanout().news(&seen);
         if !news.is_empty() {
+            let handed = self.parent.plan.handed.keys();
+            news.extend(handed.filter_map(|id| News::of_end(&self.children[id].plan)));
             self.parent(Command::Tend(news)).unwrap();
             return true;
         }
@@ -160,9 +163,9 @@ impl World {
     }
 
     fn births(&self) -> Vec<Birth> {
-        let inherited = Inherited::of(&self.parent.plan, Vec::new(), 1);
         let unborn = |piece: &Piece| piece.fate == Fate::Open && piece.child.is_none();
         let pieces = self.fanout().pieces.iter().enumerate().filter(|(_, piece)| unborn(piece));
+        let inherited = Inherited::of(&self.parent.plan, Vec::new(), pieces.clone().count());
         pieces
             .map(|(index, _)| {
                 let id = PlanId::from_random((self.ticks as u128) << 32 | (index as u128 + 2));
