@@ -122,6 +122,9 @@ pub struct Plan {
     /// What its runs used, as far as that is known and recorded.
     #[serde(default)]
     pub spent: Amounts,
+    /// What the run that goes on has reserved of the budget; null when none does, or nothing is limited.
+    #[serde(default)]
+    pub reserved: Option<Amounts>,
 }
 
 /// Amounts of what plans use; null where there is no limit.

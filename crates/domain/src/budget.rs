@@ -56,13 +56,19 @@ impl Budget {
     /// Returns what is left after this was used; never less than nothing.
     #[must_use]
     pub fn left(self, spent: Spent) -> Budget {
-        self.with(spent.into(), |limit, used| Some(limit?.saturating_sub(used.unwrap_or(0))))
+        self.without(spent.into())
     }
 
-    /// Returns one of so many equal parts of what is left, to hand on.
+    /// Returns what it is without a part of it; never less than nothing.
     #[must_use]
-    pub fn share(self, spent: Spent, parts: NonZeroU32) -> Budget {
-        self.left(spent).with(Budget::UNLIMITED, |left, _| Some(left? / u64::from(parts.get())))
+    pub fn without(self, part: Budget) -> Budget {
+        self.with(part, |whole, part| Some(whole?.saturating_sub(part.unwrap_or(0))))
+    }
+
+    /// Returns one of so many equal parts, to hand on.
+    #[must_use]
+    pub fn share(self, parts: NonZeroU32) -> Budget {
+        self.with(Budget::UNLIMITED, |whole, _| Some(whole? / u64::from(parts.get())))
     }
 
     /// Returns the budget after it was raised by as much again as `by`, where it is used up: at least that much is left.
@@ -392,7 +398,7 @@ mod tests {
         #[test]
         fn shares_together_are_never_more_than_what_is_left(whole in budgets(), spent in amounts(), parts in 1_u32..50) {
             let parts = NonZeroU32::new(parts).unwrap();
-            let (share, left) = (whole.share(spent, parts), whole.left(spent));
+            let (share, left) = (whole.left(spent).share(parts), whole.left(spent));
             for (share, left, whole) in [
                 (share.tokens, left.tokens, whole.tokens),
                 (share.cost_micros, left.cost_micros, whole.cost_micros),

@@ -4,7 +4,7 @@ use crate::event::Event;
 use crate::stage::Common;
 use crate::{
     Complete, Context, Decision, DecisionChange, DecisionStatus, Effect, Plan, Question, Resolution,
-    Snapshot, Stage, Turn, due,
+    Snapshot, Stage, State, Turn, due,
 };
 
 /// What an accepted command does.
@@ -180,6 +180,7 @@ impl<'a> Draft<'a> {
 
     pub(crate) fn into_transition(mut self) -> Transition {
         self.step_back();
+        self.release();
         let Draft { plan, events, decisions, children, ground, .. } = self;
         Transition { plan, events, decisions, children, ground }
     }
@@ -192,6 +193,13 @@ impl<'a> Draft<'a> {
     pub(crate) fn bear(mut self, child: (Plan, Vec<Event>)) -> Self {
         self.children.push(child);
         self
+    }
+
+    /// However a run ends, what it reserved is free again; what it used is recorded with the same commit.
+    fn release(&mut self) {
+        if self.plan.stage.state() != State::Processing {
+            self.plan.reserved = None;
+        }
     }
 
     /// A subplan that rests, or waits for a person, gives its place among those at work to others.

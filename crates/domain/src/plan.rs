@@ -63,6 +63,9 @@ pub struct Plan {
     /// What the latest run used, as far as it is recorded.
     #[serde(default)]
     pub run_spent: Spent,
+    /// What the run that goes on has reserved: all that was left when it began.
+    #[serde(default)]
+    pub reserved: Option<Budget>,
     /// What was handed on to subplans that are not over; it counts as used until they are.
     #[serde(default)]
     pub handed: BTreeMap<PlanId, Spent>,
@@ -163,6 +166,11 @@ impl Plan {
     /// Returns what all its runs used, as far as it is recorded.
     pub fn used(&self) -> Spent {
         self.spent.plus(self.run_spent)
+    }
+
+    /// Returns what is left of its budget and not reserved by the run that goes on: what can be handed on.
+    pub fn left(&self) -> Budget {
+        self.budget.left(self.used()).without(self.reserved.unwrap_or(Budget::UNLIMITED))
     }
 
     /// Says whether Execute is the work of subplans that are not all settled.

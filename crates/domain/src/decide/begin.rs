@@ -45,6 +45,7 @@ pub(crate) fn fresh(new: NewPlan, context: &Context) -> Plan {
         budget: new.spec.budget,
         spent: Spent::default(),
         run_spent: Spent::default(),
+        reserved: None,
         handed: BTreeMap::new(),
         head_commit: None,
         head_run: None,
@@ -91,6 +92,9 @@ pub(super) fn start(snapshot: &Snapshot, start: Start, context: &Context) -> Res
     let mut draft = pass_gate(snapshot, "start", Approval::Profile, Draft::after(snapshot, context))?;
     draft.plan.spent = draft.plan.used();
     draft.plan.run_spent = Spent::default();
+    // All that is left is the run's until it ends; nobody else can be given any of it meanwhile.
+    let limited = phase != Phase::Apply && !draft.plan.budget.is_unlimited();
+    draft.plan.reserved = limited.then(|| draft.plan.budget.left(draft.plan.spent));
     // What an earlier run of this phase came to is not the result of the new one.
     match phase {
         Phase::Strategize => {

@@ -27,7 +27,7 @@ impl Inherited {
         // One part is the parent's own, to judge and mend the whole.
         let parts = u32::try_from(children).unwrap_or(u32::MAX - 1).saturating_add(1);
         let parts = NonZeroU32::new(parts).unwrap_or(NonZeroU32::MIN);
-        Inherited { invariants: reconciled, profile, share: parent.budget.share(parent.used(), parts) }
+        Inherited { invariants: reconciled, profile, share: parent.left().share(parts) }
     }
 }
 

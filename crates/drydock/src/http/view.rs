@@ -62,6 +62,7 @@ pub(super) fn plan(plan: domain::Plan) -> api::Plan {
     let waits = plan.waits().map(waits);
     let budget = (!plan.budget.is_unlimited()).then(|| amounts(plan.budget));
     let spent = amounts(plan.used().into());
+    let reserved = plan.reserved.map(amounts);
     api::Plan {
         action: Some(plan.spec.action.to_string()),
         project: plan.spec.project.to_string(),
@@ -96,6 +97,7 @@ pub(super) fn plan(plan: domain::Plan) -> api::Plan {
         waits,
         budget,
         spent,
+        reserved,
     }
 }
 

@@ -190,6 +190,7 @@ pub(crate) mod tests {
             waits: None,
             budget: None,
             spent: Amounts::default(),
+            reserved: None,
         }
     }
 

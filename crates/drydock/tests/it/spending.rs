@@ -57,9 +57,11 @@ on_both! {
         world.ok(&["plan", "strategize", &id]);
         let running = world.spawn(&["plan", "execute", &id]);
         wait::until("the use to be told", LIMIT, || (world.count(&id, "agent.usage") > 0).then_some(()));
+        assert_eq!(world.show(&id)["reserved"]["tokens"], 100_000);
         running.kill();
         world.wait_stale(&id);
         world.insist(&["plan", "takeover", &id]).expect(0);
+        assert_eq!(world.show(&id)["reserved"], Value::Null);
         let spent = world.show(&id)["spent"].clone();
         assert_eq!((&spent["tokens"], &spent["tool_calls"]), (&150.into(), &3.into()));
         world.drydock(&["plan", "execute", &id]).expect(0);

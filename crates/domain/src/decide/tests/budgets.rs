@@ -50,6 +50,37 @@ fn what_a_run_used_is_kept_with_whatever_ends_it() {
     assert_eq!(world.plan().used(), tokens(75));
 }
 
+/// Breaks when a run begins without reserving what is left, or an end keeps it from whoever comes next.
+#[test]
+fn a_run_reserves_what_is_left_and_every_end_releases_it() {
+    let left = |world: &World| world.plan().left().tokens;
+    for end in [
+        Say::Executed,
+        Say::Fail,
+        Say::Ask,
+        Say::TakeOver,
+        Say::Pause,
+        Say::Postpone,
+        Say::Exhaust,
+        Say::Cancel,
+    ] {
+        let mut world = executing("tokens=1000");
+        let reserved = world.plan().reserved.expect("a run that goes on has reserved something");
+        assert_eq!((reserved.tokens, left(&world)), (Some(1000), Some(0)), "{end:?}");
+        world.spent = Some((world.run(), tokens(70)));
+        give(&mut world, &[Say::Prompt]);
+        assert_eq!(left(&world), Some(0), "{end:?}");
+        give(&mut world, &[end]);
+        assert_eq!((world.plan().reserved, left(&world)), (None, Some(930)), "{end:?}");
+    }
+    let mut world = executing("tokens=1000");
+    world.spent = Some((world.run(), tokens(70)));
+    give(&mut world, &[Say::Fail, Say::Retry, Say::Start]);
+    assert_eq!(world.plan().reserved.and_then(|reserved| reserved.tokens), Some(930));
+    let free = World::of(spec("auto"));
+    assert_eq!(free.plan().reserved, None);
+}
+
 /// Breaks when a plan goes on with nothing left, or a person cannot say how it shall.
 #[test]
 fn a_plan_with_nothing_left_starts_no_run_and_every_answer_works() {
