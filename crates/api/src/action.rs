@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Invariant, Validation};
+use crate::{Amounts, Invariant, Validation};
 
 /// A reusable task template.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -34,6 +34,9 @@ pub struct Action {
     /// Whether a plan without any change may be applied.
     #[serde(default)]
     pub allow_empty: bool,
+    /// What its plans may use; null when it limits nothing.
+    #[serde(default)]
+    pub budget: Option<Amounts>,
     /// When it was created.
     pub created_at: String,
 }

@@ -10,9 +10,8 @@ use serde_json::Value;
 use crate::engine::Engine;
 use crate::error::EngineError;
 
-/// How many events are read at a time, and how many at the most.
+/// How many events are read at a time.
 const PAGE: i64 = 500;
-const EVENTS_MAX: usize = 50_000;
 /// How many entries each list has at the most; the latest ones.
 const ENTRIES_MAX: usize = 100;
 
@@ -78,17 +77,15 @@ impl Engine {
     /// Gathers why a plan does what it does.
     pub async fn explain(&self, plan: &Plan) -> Result<Explanation, EngineError> {
         let mut gathering = Gathering::default();
-        let (mut after, mut read) = (0, 0);
-        loop {
+        // What is told while this reads is for the next look: a plan that goes on does not make it endless.
+        let (mut after, newest) = (0, self.store().event_newest().await?);
+        while after < newest {
             let filter = EventFilter { after, plan: Some(plan.id.clone()), limit: PAGE };
             let page = self.store().event_list(&filter).await?;
-            read += page.len();
-            let Some(last) = page.last() else { break };
-            after = last.seq;
-            let whole = page.len() as i64 == PAGE;
             page.iter().for_each(|event| gathering.hear(event));
-            if !whole || read >= EVENTS_MAX {
-                break;
+            match page.last() {
+                Some(last) if page.len() as i64 == PAGE => after = last.seq,
+                Some(_) | None => break,
             }
             // A look on SQLite waits for nothing, and others want this thread too.
             tokio::task::yield_now().await;

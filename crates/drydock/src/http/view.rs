@@ -371,6 +371,7 @@ pub(super) fn action(action: domain::Action) -> api::Action {
         validations: action.validations.into_iter().map(validation).collect(),
         invariants: action.invariants.into_iter().map(invariant).collect(),
         allow_empty: action.allow_empty,
+        budget: (!action.budget.is_unlimited()).then(|| amounts(action.budget)),
         created_at: time(action.created_at),
     }
 }

@@ -4,6 +4,7 @@ use drydock_api::{Action, Argument};
 
 use super::columns::{Block, Cell, table};
 use super::invariant;
+use super::plan::amounts;
 use super::project::validation_line;
 use super::style::{STRONG, paint, short};
 
@@ -33,6 +34,7 @@ pub(crate) fn show(action: &Action) -> String {
         block = block.field("argument", argument_line(name, argument));
     }
     block = block
+        .maybe("budget", action.budget.as_ref().map(amounts))
         .maybe("strategize", action.agents.strategize.as_ref())
         .maybe("execute", action.agents.execute.as_ref());
     for reviewer in &action.agents.reviewers {

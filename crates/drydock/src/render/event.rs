@@ -1,6 +1,7 @@
 //! Events: each as a sentence a person can follow, and as a line of the feed.
 
 use drydock_api::Event;
+use drydock_domain::dollars;
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -89,11 +90,11 @@ fn of_agent(what: &str, data: &Value) -> String {
         ("restarted", Some(said)) => {
             format!("{who} {said}; it is started again in {} s", text(data, "pause_s"))
         }
-        ("usage", _) => format!(
-            "{who} has used {} tokens and {} tool calls in this run",
-            text(data, "tokens"),
-            text(data, "tool_calls")
-        ),
+        ("usage", _) => {
+            let (tokens, calls) = (text(data, "tokens"), text(data, "tool_calls"));
+            let cost = dollars(data["cost_micros"].as_u64().unwrap_or(0));
+            format!("{who} has used {tokens} tokens, {cost} USD and {calls} tool calls in this run")
+        }
         ("rate_limited", _) => {
             format!("{who} met its rate limit; it is over at {}", moment(&text(data, "until")))
         }
@@ -255,6 +256,11 @@ mod tests {
                 "w met its rate limit; it is over at 2026-03-10 12:00:00 UTC",
             ),
             ("agent.started", json!({"agent": "writer"}), "writer started"),
+            (
+                "agent.usage",
+                json!({"agent": "w", "tokens": 1200, "cost_micros": 45_000, "tool_calls": 3}),
+                "w has used 1200 tokens, 0.045 USD and 3 tool calls in this run",
+            ),
             ("agent.session", json!({"agent": "w", "loaded": true}), "w goes on in the session it had"),
             (
                 "agent.session",

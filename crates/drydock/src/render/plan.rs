@@ -93,7 +93,7 @@ pub(crate) fn line(plan: &Plan) -> String {
 }
 
 /// Returns amounts, those that are not told left out.
-fn amounts(amounts: &Amounts) -> String {
+pub(super) fn amounts(amounts: &Amounts) -> String {
     let Amounts { tokens, cost_usd, wall_s, tool_calls } = amounts;
     let parts = [
         tokens.map(|tokens| format!("{tokens} tokens")),

@@ -59,6 +59,16 @@ on_both! {
     }
 }
 
+on_both! {
+    /// Breaks when what an agent says that it used counts in a line and not where its tools lead to.
+    fn a_use_that_is_told_where_the_tools_lead_to_counts(kind: Kind) {
+        let world = world(kind, &["execute"], r#"socket {"drydock":"usage","tokens":70,"cost_usd":"0.02","tool_calls":2}"#);
+        let id = world.plan_after("execute");
+        let spent = world.show(&id)["spent"].clone();
+        assert_eq!((&spent["tokens"], &spent["cost_usd"], &spent["tool_calls"]), (&70.into(), &"0.02".into(), &2.into()));
+    }
+}
+
 /// Breaks when the server goes on without a run to speak for, or writes what is no answer to its standard output.
 #[test]
 fn a_server_outside_a_run_is_refused() {

@@ -127,3 +127,24 @@ fn a_draft_that_is_wrong_is_told_where() {
     let schema = world.ok(&["schema", "strategy"])["schema"].clone();
     assert!(schema["properties"]["choices"].is_object(), "{schema:#}");
 }
+
+on_both! {
+    /// Breaks when a plan with a long history is explained by its beginning alone.
+    fn what_comes_late_in_a_long_history_is_explained_too(kind: Kind) {
+        let world = World::with_writer(kind, "echo hi > hello.txt");
+        let id = world.plan(&[]);
+        let (numbers, from) = match kind {
+            Kind::Sqlite => ("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 50100) ", "n"),
+            Kind::Postgres => ("", "generate_series(1, 50100)"),
+        };
+        let columns = "INSERT INTO events (at, kind, plan, details)";
+        let told = format!("SELECT 1, 'agent.progress', '{id}', '{{}}' FROM {from}");
+        world.query(&match kind {
+            Kind::Sqlite => format!("{numbers}{columns} {told}"),
+            Kind::Postgres => format!("{columns} {told}"),
+        });
+        world.ok(&["plan", "prompt", &id, "mind the door"]);
+        let explained = world.ok(&["plan", "explain", &id]);
+        assert!(explained.to_string().contains("mind the door"), "{explained:#}");
+    }
+}

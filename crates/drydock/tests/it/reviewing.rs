@@ -85,3 +85,20 @@ on_both! {
         assert_eq!(world.count(&unheard, "review.silent"), 1);
     }
 }
+
+on_both! {
+    /// Breaks when what an advisory reviewer asks is lost, or holds the plan up.
+    fn an_advisory_reviewers_question_is_told_and_holds_nothing_up(kind: Kind) {
+        let world = World::with_writer(kind, "echo work > work.txt");
+        world.agent("adviser", r#"echo '{"drydock":"ask","question":"Why so small?"}'; sleep 300"#);
+        world.action("advised", "reviewers = [{ agent = \"adviser\" }]\n[agents]\nexecute = \"writer\"");
+        let id = text(&world.ok(&["plan", "use", "advised", "--project", "app"])["plan"]["id"]);
+        world.ok(&["plan", "strategize", &id]);
+        world.drydock(&["plan", "execute", &id]).expect(0);
+        let events = world.events(&id);
+        let of = |kind: &str| events.iter().find(|event| event["kind"] == kind).unwrap_or_else(|| panic!("no {kind}"))["data"].clone();
+        assert_eq!(text(&of("review.silent")["reason"]), "it asks: Why so small?");
+        assert!(text(&of("alert")["text"]).contains("Why so small?"), "{}", of("alert"));
+        world.assert_sound(&id);
+    }
+}

@@ -147,6 +147,8 @@ fn the_smallest_limit_holds_and_a_wrong_one_is_refused() {
     let made = world.ok(&args)["plan"]["budget"].clone();
     let limits = (&made["tokens"], &made["cost_usd"], &made["wall_s"], &made["tool_calls"]);
     assert_eq!(limits, (&300.into(), &"1.50".into(), &3600.into(), &Value::Null));
+    let shown = world.ok(&["action", "show", "limited"])["action"]["budget"].clone();
+    assert_eq!((&shown["tokens"], &shown["wall_s"]), (&500.into(), &3600.into()), "the action says its own");
     for wrong in ["tokens=0", "patience=3", "cost=1e9", "wall=soon", ""] {
         let refused = world.drydock(&["plan", "use", "fix", "--project", "app", "--budget", wrong]);
         assert_eq!(refused.error_code(), "invalid", "{wrong}: {:#}", refused.json);

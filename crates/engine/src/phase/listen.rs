@@ -7,7 +7,7 @@ use std::time::Duration;
 use drydock_agent::{Activity, AgentSpec, Message, Resets, SessionUse, Signal};
 use drydock_domain::{CHOICES_MAX, Choice, Event, Question, Spent, put_choice, tangle};
 use drydock_worktree::{Checkout, TreeId};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use super::agents::{Errand, Role, Verdict};
@@ -142,19 +142,11 @@ impl<'a> Listener<'a> {
         match signal {
             // Heard however much was said before: it is counted, and tells nothing else.
             Signal::Message(Message::Usage { tokens, cost_usd, tool_calls }) => {
-                match usage(tokens, cost_usd.as_ref(), tool_calls) {
-                    Ok(used) => self.scope.hold.tally().add(used),
-                    Err(reason) => {
-                        // What can be read of it counts all the same.
-                        let rest = Spent {
-                            tokens: tokens.unwrap_or(0),
-                            tool_calls: tool_calls.unwrap_or(0),
-                            ..Spent::default()
-                        };
-                        self.scope.hold.tally().add(rest);
-                        self.uncounted(reason).await?;
-                    }
-                }
+                drop(self.used(tokens, cost_usd.as_ref(), tool_calls).await?);
+            }
+            Signal::Called(Message::Usage { tokens, cost_usd, tool_calls }, reply) => {
+                let outcome = self.used(tokens, cost_usd.as_ref(), tool_calls).await?;
+                reply.say(outcome);
             }
             Signal::Log { line, .. } => self.line(&line),
             Signal::Garbled { .. } | Signal::Activity(_) if self.messages >= MESSAGES_MAX => {
@@ -265,6 +257,29 @@ impl<'a> Listener<'a> {
         }
     }
 
+    /// Counts what the agent says that it used, and returns what is wrong with that, where something is.
+    async fn used(
+        &mut self,
+        tokens: Option<u64>,
+        cost_usd: Option<&Value>,
+        tool_calls: Option<u64>,
+    ) -> Result<Result<(), String>, EngineError> {
+        let tally = self.scope.hold.tally();
+        match usage(tokens, cost_usd, tool_calls) {
+            Ok(used) => {
+                tally.add(used);
+                Ok(Ok(()))
+            }
+            Err(reason) => {
+                // What can be read of it counts all the same.
+                let (tokens, tool_calls) = (tokens.unwrap_or(0), tool_calls.unwrap_or(0));
+                tally.add(Spent { tokens, tool_calls, ..Spent::default() });
+                self.uncounted(reason.clone()).await?;
+                Ok(Err(reason))
+            }
+        }
+    }
+
     /// Tells of a use that cannot be counted.
     async fn uncounted(&mut self, reason: String) -> Result<(), EngineError> {
         if self.messages >= MESSAGES_MAX {
@@ -327,7 +342,7 @@ impl<'a> Listener<'a> {
     }
 
     /// Notes a piece that the strategist asks for; whether it can be carried out is seen when the strategy is whole.
-    fn subplan(&mut self, asked: serde_json::Value) -> Result<Event, String> {
+    fn subplan(&mut self, asked: Value) -> Result<Event, String> {
         let piece: SubplanDraft =
             serde_json::from_value(asked).map_err(|error| format!("subplan: {error}"))?;
         let details = json!({ "agent": self.agent, "name": piece.name, "after": piece.after });

@@ -1,7 +1,7 @@
 //! Reviews: each reviewer of the action judges a numbered proposal, which is a commit, in a worktree of its own. What
 //! it says counts for that commit and that run alone.
 
-use drydock_domain::{Event, ReviewOpinion, ReviewRun, Reviewer};
+use drydock_domain::{Command, Event, ReviewOpinion, ReviewRun, Reviewer};
 use drydock_worktree::CommitId;
 
 use super::agents::{AgentEnd, Errand, Role, Verdict};
@@ -71,12 +71,21 @@ impl Scope<'_> {
         self.git(move |repository| repository.checkout_remove(&path)).await?;
         Ok(match ended {
             AgentEnd::Finished { verdict, .. } => Asked::Said(opinion(verdict, number, commit.as_str())),
-            // An advisory reviewer that fails must not hold the plan up.
-            AgentEnd::Ended(End::Report(_)) if !reviewer.critical => {
-                Asked::Said(ReviewOpinion::Silent { reason: "it did not get to a verdict".to_owned() })
+            // An advisory reviewer that fails or asks must not hold the plan up.
+            AgentEnd::Ended(End::Report(report)) if !reviewer.critical => {
+                Asked::Said(ReviewOpinion::Silent { reason: self.unheard(reviewer, &report).await? })
             }
             AgentEnd::Ended(end) => Asked::Ended(end),
         })
+    }
+
+    /// Returns why an advisory reviewer gave no verdict. What it wanted to know is told to people: nobody waits for them.
+    async fn unheard(&self, reviewer: &Reviewer, report: &Command) -> Result<String, EngineError> {
+        let Command::Ask(_, question) = report else { return Ok("it did not get to a verdict".to_owned()) };
+        let (agent, plan, asks) = (&reviewer.agent, &self.plan.id, &question.text);
+        let text = format!("reviewer {agent} of {plan} asks, and the plan goes on without it: {asks}");
+        self.note(Event::Alert { priority: "low", text }).await?;
+        Ok(format!("it asks: {asks}"))
     }
 }
 

@@ -5,6 +5,7 @@
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Command, Stdio, exit};
 
@@ -116,6 +117,7 @@ impl Agent {
             "nested" => self.nested(),
             "checkpoint" => self.checkpoint_and_go_on(),
             "tool" => reason = self.call_a_tool(),
+            "socket" => self.speak_to_the_run(),
             "stall" => reason = self.stall(),
             "deaf" => loop {
                 std::thread::park();
@@ -435,6 +437,27 @@ impl Agent {
         let ended = server.wait().expect("it was started here");
         assert!(ended.success(), "the server ended with {ended}");
         if name == "ask_human" { self.stall() } else { "end_turn" }
+    }
+
+    /// Says a message where its tools lead to, without a server between.
+    fn speak_to_the_run(&self) {
+        let variable = |name: &str| {
+            let listed = self.server["env"].as_array().expect("a server was offered");
+            let found = listed.iter().find(|one| one["name"] == name).expect("it leads somewhere");
+            found["value"].as_str().expect("a variable is two texts").to_owned()
+        };
+        // From its directory: the whole path may be longer than the name of a socket can be.
+        let socket = variable("DRYDOCK_MCP_SOCKET");
+        let socket = Path::new(&socket);
+        std::env::set_current_dir(socket.parent().expect("it lies in a directory")).expect("it is ours");
+        let mut run = UnixStream::connect(socket.file_name().expect("it has a name")).expect("it is open");
+        let mut answers = BufReader::new(run.try_clone().expect("it is open"));
+        for said in [variable("DRYDOCK_MCP_SECRET"), self.words.join(" ")] {
+            writeln!(run, "{said}").expect("the run hears");
+            let mut line = String::new();
+            answers.read_line(&mut line).expect("the run answers");
+            update(&json!({"sessionUpdate": "agent_message_chunk", "content": text(&line)}));
+        }
     }
 
     /// Waits to be told to stop.
