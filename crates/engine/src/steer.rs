@@ -33,6 +33,14 @@ pub struct Caller {
     pub expected: Option<i64>,
 }
 
+impl Caller {
+    /// Returns a worker, which asks for what goes on by itself and answers nothing.
+    pub(crate) fn worker() -> Self {
+        let (by, via) = (WORKER.to_owned(), WORKER.to_owned());
+        Self { by, via, authority: Authority::Operator, expected: None }
+    }
+}
+
 /// Whether somebody can answer a decision by asking for what it holds up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Authority {
@@ -296,9 +304,7 @@ impl Engine {
         id: &PlanId,
         reason: &str,
     ) -> Result<Plan, EngineError> {
-        let (by, via) = (WORKER.to_owned(), WORKER.to_owned());
-        let caller = Caller { by, via, authority: Authority::Operator, expected: None };
-        self.steer_held(hold, id, &caller, Command::Cancel { reason: reason.to_owned() }).await
+        self.steer_held(hold, id, &Caller::worker(), Command::Cancel { reason: reason.to_owned() }).await
     }
 
     /// Drops the intent of a landing that is seen not to have happened. One that did happen stays, and the state

@@ -8,7 +8,7 @@ use drydock_store::{Claim, ClaimOrder};
 
 use crate::engine::{Engine, WORKER};
 use crate::error::EngineError;
-use crate::steer::{Authority, Caller};
+use crate::steer::Caller;
 use crate::subplan::Tended;
 use crate::{clock, task};
 
@@ -116,9 +116,7 @@ impl Engine {
 
     async fn advance_unasked(&self, claim: &Claim, to: Next) -> Result<(), EngineError> {
         let hold = self.hold(&claim.plan, "go on to the next phase").await?;
-        let (by, via) = (WORKER.to_owned(), WORKER.to_owned());
-        let caller = Caller { by, via, authority: Authority::Operator, expected: None };
-        let done = self.advance_held(&hold, &claim.plan, to, Approval::Profile, &caller).await;
+        let done = self.advance_held(&hold, &claim.plan, to, Approval::Profile, &Caller::worker()).await;
         hold.release().await;
         done.map(drop)
     }

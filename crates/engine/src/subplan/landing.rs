@@ -9,7 +9,7 @@ use super::tend::Tended;
 use crate::engine::{Engine, WORKER};
 use crate::error::EngineError;
 use crate::hold::Hold;
-use crate::steer::{Authority, Caller};
+use crate::steer::Caller;
 
 impl Engine {
     pub(super) async fn land_ready(
@@ -58,9 +58,8 @@ impl Engine {
             Err(EngineError::LockHeld { .. }) => return Ok(false),
             Err(error) => return Err(error),
         };
-        let (by, via) = (WORKER.to_owned(), WORKER.to_owned());
-        let caller = Caller { by, via, authority: Authority::Operator, expected: None };
-        let done = self.advance_held(&hold, &child.id, Next::Apply, Approval::Profile, &caller).await;
+        let done =
+            self.advance_held(&hold, &child.id, Next::Apply, Approval::Profile, &Caller::worker()).await;
         hold.release().await;
         done.map(|_| true)
     }
