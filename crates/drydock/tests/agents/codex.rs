@@ -4,7 +4,6 @@ use drydock_testkit::model::Script;
 use serde_json::json;
 
 use crate::desk::{Desk, LAST};
-use crate::world::text;
 
 fn desk() -> Desk {
     let call = json!({ "cmd": "echo hello > greeting.txt" });
@@ -26,21 +25,11 @@ fn desk() -> Desk {
 fn codex_works_as_it_is_built_in_and_its_work_lands() {
     let desk = desk();
     let id = desk.plan();
-    desk.run(&["plan", "execute", &id]).expect(0);
-    desk.run(&["plan", "apply", &id]).expect(0);
-    desk.world.assert_landed_once(&id);
-    let landed = desk.world.repo.git(&["show", "--name-only", "--format=", "main"]);
-    assert_eq!(landed.lines().collect::<Vec<_>>(), ["greeting.txt"]);
-    assert!(format!("{:?}", desk.world.events(&id)).contains(LAST));
-    desk.assert_asked(&id);
-    desk.world.assert_sound(&id);
+    desk.assert_works(&id);
 }
 
 /// Breaks when a check of a real agent asks its model.
 #[test]
 fn codex_is_checked_without_asking_the_model() {
-    let desk = desk();
-    let check = desk.run(&["agent", "check", "codex"]).expect(0).json["data"]["check"].clone();
-    assert!(text(&check["text"]).starts_with("it answered: codex"), "{check}");
-    assert!(desk.model.requests().is_empty());
+    desk().assert_checked("codex", "it answered: codex");
 }

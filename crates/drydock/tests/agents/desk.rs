@@ -51,6 +51,28 @@ impl Desk {
         id
     }
 
+    /// Requires that Execute completes and lands the greeting alone, that what the model said last is told, and that all
+    /// of it was asked for as it should.
+    #[track_caller]
+    pub(crate) fn assert_works(&self, plan: &str) {
+        self.run(&["plan", "execute", plan]).expect(0);
+        self.run(&["plan", "apply", plan]).expect(0);
+        self.world.assert_landed_once(plan);
+        let landed = self.world.repo.git(&["show", "--name-only", "--format=", "main"]);
+        assert_eq!(landed.lines().collect::<Vec<_>>(), ["greeting.txt"]);
+        assert!(format!("{:?}", self.world.events(plan)).contains(LAST));
+        self.assert_asked(plan);
+        self.world.assert_sound(plan);
+    }
+
+    /// Requires that a check of this agent finds it and costs nothing.
+    #[track_caller]
+    pub(crate) fn assert_checked(&self, agent: &str, says: &str) {
+        let check = self.run(&["agent", "check", agent]).expect(0).json["data"]["check"].clone();
+        assert!(text(&check["text"]).starts_with(says), "{check}");
+        assert!(self.model.requests().is_empty());
+    }
+
     /// Requires that the model was asked with the task and the key, and that the key stayed between the two.
     #[track_caller]
     pub(crate) fn assert_asked(&self, plan: &str) {

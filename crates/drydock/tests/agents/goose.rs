@@ -29,14 +29,7 @@ fn goose_asks_a_person_and_what_was_allowed_lands() {
         list(&desk.world.ok(&["decision", "list", "--open", "--plan", &id])["decisions"])[0].clone();
     assert!(decision.to_string().contains("echo hello > greeting.txt"), "{decision:#}");
     desk.world.ok(&["decision", "resolve", &text(&decision["id"]), "--option", "allow"]);
-    desk.run(&["plan", "execute", &id]).expect(0);
-    desk.run(&["plan", "apply", &id]).expect(0);
-    desk.world.assert_landed_once(&id);
-    let landed = desk.world.repo.git(&["show", "--name-only", "--format=", "main"]);
-    assert_eq!(landed.lines().collect::<Vec<_>>(), ["greeting.txt"]);
-    assert!(format!("{:?}", desk.world.events(&id)).contains(LAST));
-    desk.assert_asked(&id);
-    desk.world.assert_sound(&id);
+    desk.assert_works(&id);
 }
 
 /// Breaks when a rejected tool of a real agent runs all the same.
@@ -52,9 +45,6 @@ fn goose_does_not_do_what_is_rejected() {
 /// Breaks when the greeting of a real agent is not understood, or a check costs something.
 #[test]
 fn goose_is_checked_without_asking_the_model() {
-    let desk = desk("ask");
-    let check = desk.run(&["agent", "check", "goose"]).expect(0).json["data"]["check"].clone();
     // It does not say its name.
-    assert!(text(&check["text"]).starts_with("it answered: version 1"), "{check}");
-    assert!(desk.model.requests().is_empty());
+    desk("ask").assert_checked("goose", "it answered: version 1");
 }
