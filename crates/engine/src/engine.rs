@@ -18,6 +18,7 @@ use crate::identity::Identity;
 use crate::meter::{Meter, Metered};
 use crate::repositories::Repositories;
 use crate::settings::Settings;
+use crate::subplan::Families;
 use crate::{clock, task};
 
 /// Who does what no person asked for.
@@ -55,6 +56,7 @@ struct Inner {
     feed: Feed,
     meter: Meter,
     repositories: Repositories,
+    families: Families,
     served_at: OnceLock<String>,
 }
 
@@ -74,6 +76,7 @@ impl Engine {
                 feed: Feed::new(),
                 meter: Meter::default(),
                 repositories: Repositories::default(),
+                families: Families::default(),
                 served_at: OnceLock::new(),
             }),
         }
@@ -111,6 +114,10 @@ impl Engine {
     pub(crate) fn runner_for(&self, plan: &Plan) -> Runner {
         let strict = self.settings().sandboxed_profiles.contains(&plan.spec.profile.name);
         if strict { self.runner().requiring_sandbox() } else { self.runner().clone() }
+    }
+
+    pub(crate) fn families(&self) -> &Families {
+        &self.inner.families
     }
 
     pub(crate) fn meter(&self) -> &Meter {

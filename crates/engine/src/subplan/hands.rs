@@ -104,7 +104,7 @@ impl Engine {
             if !plan.winding.is_empty() {
                 return Ok(true);
             }
-            let children = self.children(&plan.id).await?;
+            let children = self.children_followed(&plan.id).await?;
             let seen = children.seen(fanout);
             let acts = fanout.acts(&seen, clock::now());
             if !acts.retry.is_empty() || acts.join.is_some() || acts.wake_at.is_some() {

@@ -6,6 +6,7 @@
 
 mod birth;
 mod draft;
+mod family;
 mod hands;
 mod join;
 mod landing;
@@ -14,6 +15,7 @@ mod tend;
 mod winding;
 
 pub(crate) use draft::fanout_of;
+pub(crate) use family::Families;
 pub(crate) use join::forget_joins;
 pub use sight::{Branch, PlanTree};
 pub(crate) use tend::{Tended, is_tended};

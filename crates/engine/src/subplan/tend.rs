@@ -2,6 +2,7 @@
 //! that takes and no worker in between; a piece that comes to rest makes it due again in its own commit.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use drydock_domain::{
     Call, Command, Fanout, Fate, News, Phase, Piece, Plan, PlanId, Seen, Stage, State, Timestamp,
@@ -22,18 +23,24 @@ pub(crate) enum Tended {
 }
 
 /// The plans of a fan-out's pieces, as they are stored.
-pub(super) struct Children {
-    by_id: BTreeMap<PlanId, Plan>,
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Children {
+    by_id: BTreeMap<PlanId, Arc<Plan>>,
 }
 
 impl Children {
     pub(super) fn of(&self, piece: &Piece) -> Option<&Plan> {
-        self.by_id.get(piece.child.as_ref()?)
+        self.by_id.get(piece.child.as_ref()?).map(Arc::as_ref)
     }
 
     /// Returns all of them.
     pub(super) fn all(&self) -> impl Iterator<Item = &Plan> {
-        self.by_id.values()
+        self.by_id.values().map(Arc::as_ref)
+    }
+
+    /// Takes in plans as they are now.
+    pub(super) fn take_in(&mut self, plans: Vec<Plan>) {
+        self.by_id.extend(plans.into_iter().map(|plan| (plan.id.clone(), Arc::new(plan))));
     }
 
     /// Returns which of those that their parent handed something on to are over.
@@ -87,7 +94,7 @@ impl Engine {
         if self.bear(hold, plan, fanout).await? {
             return Ok(Tended::Moved);
         }
-        let children = self.children(&plan.id).await?;
+        let children = self.children_followed(&plan.id).await?;
         let seen = children.seen(fanout);
         let mut news = fanout.news(&seen);
         if !news.is_empty() {
@@ -134,8 +141,18 @@ impl Engine {
     }
 
     pub(super) async fn children(&self, plan: &PlanId) -> Result<Children, EngineError> {
-        let plans = self.store().plan_children(plan).await?;
-        Ok(Children { by_id: plans.into_iter().map(|plan| (plan.id.clone(), plan)).collect() })
+        let mut children = Children::default();
+        children.take_in(self.store().plan_children(plan).await?);
+        Ok(children)
+    }
+
+    /// The same, for who looks again and again: only those are read that changed since the last look of this process.
+    pub(super) async fn children_followed(&self, plan: &PlanId) -> Result<Children, EngineError> {
+        let mut children = self.families().last_seen(plan);
+        let known = children.all().map(|child| (child.id.to_string(), child.revision)).collect();
+        children.take_in(self.store().plan_children_changed(plan, known).await?);
+        self.families().remember(plan, &children);
+        Ok(children)
     }
 
     /// Commits a command of a subplan, under its parent's lock and its own. One that somebody else holds is left for

@@ -1,5 +1,7 @@
 //! Reading plans. Nothing is kept: what another process committed is what the next read sees (S2.1).
 
+use std::collections::BTreeMap;
+
 use drydock_domain::{IdPrefix, Name, Phase, Plan, PlanId, Snapshot, State};
 
 use super::claim::snapshot_from;
@@ -98,6 +100,16 @@ impl Store {
         }))
     }
 
+    /// Returns those subplans of a plan whose revision is not the one that is known of them.
+    pub fn plan_children_changed(
+        &self,
+        parent: &PlanId,
+        known: BTreeMap<String, i64>,
+    ) -> BoxFuture<'_, Result<Vec<Plan>, StoreError>> {
+        let parent = parent.clone();
+        Box::pin(self.read(move |tx| Box::pin(async move { changed(tx, parent, known).await })))
+    }
+
     /// Returns plans, newest first. A damaged row fails the list and is named.
     pub fn plan_list(&self, filter: &PlanFilter) -> BoxFuture<'_, Result<Page<Plan>, StoreError>> {
         let (statement, limit) = (filter.statement(), page_size(filter.limit));
@@ -108,6 +120,28 @@ impl Store {
             })
         }))
     }
+}
+
+async fn changed(
+    tx: &mut Tx<'_>,
+    parent: PlanId,
+    known: BTreeMap<String, i64>,
+) -> Result<Vec<Plan>, StoreError> {
+    let revisions = "SELECT id, revision FROM plans WHERE parent = $1 ORDER BY n";
+    let mut news = Vec::new();
+    for row in tx.query(Statement::new(revisions, [parent.as_str().into()])).await? {
+        let (id, revision) = (row.text(0)?, row.int(1)?);
+        if known.get(id) != Some(&revision) {
+            news.push(Value::from(id));
+        }
+    }
+    if news.is_empty() {
+        return Ok(Vec::new());
+    }
+    let one = format!("SELECT {PLAN_COLUMNS} FROM plans WHERE id = $1");
+    let rows = news.into_iter().map(|id| Statement::composed(one.clone(), vec![id]));
+    let rows = tx.finish(rows.collect()).await?;
+    rows.iter().flatten().map(|row| plan_from(row, 0)).collect()
 }
 
 async fn snapshot(tx: &mut Tx<'_>, id: PlanId) -> Result<Option<Snapshot>, StoreError> {

@@ -1,9 +1,11 @@
 //! Lists, pages, and finding by the beginning of an id.
 
+use std::collections::BTreeMap;
+
 use drydock_domain::{DecisionStatus, IdPrefix, Phase, State};
 use drydock_store::{DecisionFilter, Found, PlanFilter};
 
-use crate::world::{command, fail_and_ask, processing, queued_as, spec};
+use crate::world::{command, fail_and_ask, processing, queued, queued_as, spec, started};
 
 on_both! {
     /// S2.1: breaks when a filter, the order or the cursor is wrong.
@@ -95,5 +97,21 @@ on_both! {
         let Found::One(resolved) = store.decision_find(&prefix).await.unwrap() else { panic!("not found") };
         assert!(matches!(resolved.status, DecisionStatus::Resolved(_)));
         assert_eq!(store.counts().await.unwrap().open_decisions, 2);
+    }
+}
+
+on_both! {
+    /// Breaks when a subplan that another process moved is taken for what it was, or when all are read because of one.
+    async fn only_subplans_that_changed_are_read_again(world: World) {
+        let store = world.open().await;
+        let ((_, parent), (_, first), (lease, second)) =
+            (queued(&store, "a").await, queued(&store, "b").await, queued(&store, "c").await);
+        world.meddle(&format!("UPDATE plans SET parent = '{0}' WHERE id <> '{0}'", parent.id));
+        let all = store.plan_children_changed(&parent.id, BTreeMap::new()).await.unwrap();
+        assert_eq!(all, [first, second]);
+        let known: BTreeMap<_, _> = all.iter().map(|plan| (plan.id.to_string(), plan.revision)).collect();
+        assert_eq!(store.plan_children_changed(&parent.id, known.clone()).await.unwrap(), []);
+        let (moved, _) = started(&world.open().await, &lease).await;
+        assert_eq!(store.plan_children_changed(&parent.id, known).await.unwrap(), [moved]);
     }
 }
