@@ -54,7 +54,7 @@ pub use invariant::{Invariant, InvariantQuery, Invariants, NewInvariant, OneInva
 pub use lock::{BreakLock, Lock, LockScope, Locks, OneLock};
 pub use plan::{
     Amounts, NewPlan, OnePlan, Phase, Plan, PlanError, PlanInvariant, PlanQuery, Plans, Prompt, Reason,
-    RollBack, State, Waits,
+    RollBack, State, SubplanCount, Waits,
 };
 pub use problem::Problem;
 pub use project::{NewProject, NewValidation, OnDivergence, OneProject, Project, Projects, Validation};

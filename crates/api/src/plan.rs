@@ -125,6 +125,9 @@ pub struct Plan {
     /// What the run that goes on has reserved of the budget; null when none does, or nothing is limited.
     #[serde(default)]
     pub reserved: Option<Amounts>,
+    /// How far its subplans are; null for a plan that has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subplans: Option<SubplanCount>,
 }
 
 /// Amounts of what plans use; null where there is no limit.
@@ -211,6 +214,15 @@ pub struct PlanInvariant {
     pub at: Vec<Phase>,
 }
 
+/// How far the subplans of a plan are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct SubplanCount {
+    /// How many its strategy has.
+    pub total: u32,
+    /// How many of them are over, whatever came of them.
+    pub settled: u32,
+}
+
 /// Which plans to list.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -223,6 +235,10 @@ pub struct PlanQuery {
     pub project: Option<String>,
     /// Only those of this action.
     pub action: Option<String>,
+    /// Only the subplans of this plan; `none` means only plans that are nobody's subplan.
+    pub parent: Option<String>,
+    /// Only those that have, for each word of this text, a word that begins like it: in task, id, action or project.
+    pub q: Option<String>,
     /// How many at most.
     pub limit: Option<u32>,
     /// Only those after this cursor, the `next` of an earlier answer.

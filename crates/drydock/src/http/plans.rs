@@ -4,7 +4,7 @@ use axum::extract::{Extension, State};
 use drydock_api as api;
 use drydock_domain::{Name, Next, Plan, PlanId};
 use drydock_engine::{Asked, Caller, Engine, EngineError, NewInvariant, Request, shield};
-use drydock_store::PlanFilter;
+use drydock_store::{Parent, PlanFilter};
 
 use super::extract::{Answer, Body, By, Path, Query, Refused, Sent, invalid, limit};
 use super::keyed::Seed;
@@ -69,12 +69,24 @@ pub(super) async fn list(
             .map_err(|error| invalid(error.to_string(), "`drydock project list` shows them"))?,
         action: name(query.action)
             .map_err(|error| invalid(error.to_string(), "`drydock action list` shows them"))?,
+        parent: query.parent.map(parent).transpose()?,
+        text: query.q,
         limit: i64::from(limit(query.limit, LIMIT_DEFAULT, LIMIT_MAX)?),
         after: cursor(query.after)?,
     };
     let page = shared.engine.store().plan_list(&filter).await?;
     let plans = page.items.into_iter().map(view::plan).collect();
     Ok(Sent(api::Plans { plans, next: page.next.map(|next| next.to_string()) }))
+}
+
+/// Reads whose subplans are meant.
+fn parent(text: String) -> Result<Parent, Refused> {
+    if text == "none" {
+        return Ok(Parent::Nobody);
+    }
+    let refuse =
+        |error: drydock_domain::IdError| invalid(error.to_string(), "use a plan's whole id, or `none`");
+    text.parse().map(Parent::Plan).map_err(refuse)
 }
 
 /// Reads a cursor that an earlier page gave.

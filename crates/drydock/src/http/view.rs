@@ -63,6 +63,16 @@ pub(super) fn plan(plan: domain::Plan) -> api::Plan {
     let budget = (!plan.budget.is_unlimited()).then(|| amounts(plan.budget));
     let spent = amounts(plan.used().into());
     let reserved = plan.reserved.map(amounts);
+    let subplans = plan.fanout.as_ref().map(|fanout| api::SubplanCount {
+        total: fanout.pieces.len().try_into().unwrap_or(u32::MAX),
+        settled: fanout
+            .pieces
+            .iter()
+            .filter(|piece| piece.is_settled())
+            .count()
+            .try_into()
+            .unwrap_or(u32::MAX),
+    });
     api::Plan {
         action: Some(plan.spec.action.to_string()),
         project: plan.spec.project.to_string(),
@@ -98,6 +108,7 @@ pub(super) fn plan(plan: domain::Plan) -> api::Plan {
         budget,
         spent,
         reserved,
+        subplans,
     }
 }
 

@@ -14,8 +14,8 @@ use super::words::{escaped, first_line, sentence, title, when};
 
 /// How many plans of one state are shown.
 const STATE_MAX: u32 = 40;
-/// How many of the newest plans are searched for a text.
-const SEARCHED: u32 = 1_000;
+/// How many of the newest plans with a text are shown.
+const FOUND_MAX: u32 = 200;
 /// In the order of how much they need a person.
 const UNDER_WAY: [State; 6] =
     [State::Waiting, State::Complete, State::Errored, State::Constrained, State::Processing, State::Queued];
@@ -38,6 +38,9 @@ impl Wanted {
     }
 }
 
+/// Plans of each state, and whether there are more of it.
+type Groups = Vec<(Vec<Plan>, bool)>;
+
 /// One column, in the order that it is shown.
 struct Column {
     name: &'static str,
@@ -49,18 +52,19 @@ struct Column {
 pub(super) async fn show(ask: Ask, Asked(wanted): Asked<Wanted>) -> Result<Html, Trouble> {
     let frame = Frame::read(&ask).await?;
     let projects = ask.client().projects().await?.projects;
-    let columns = match wanted.text() {
-        None => columns(by_state(&ask, &wanted).await?),
-        Some(text) => columns(searched(&ask, &wanted, text).await?),
+    let (groups, has_more) = match wanted.text() {
+        None => (by_state(&ask, &wanted).await?, false),
+        Some(text) => searched(&ask, &wanted, text).await?,
     };
+    let columns = columns(groups);
     let is_empty = columns.iter().all(|column| column.plans.is_empty());
     let main = html! {
         header.top {
             h1 { "Board" }
             (filter(&wanted, &projects))
         }
-        @if wanted.text().is_some() {
-            p.hint { "Searched the newest " (SEARCHED) " plans: task, id, action and project." }
+        @if has_more {
+            p.hint.found { "The newest " (FOUND_MAX) " that have these words are shown. " a href=(all(&wanted)) { "All of them" } }
         }
         @if is_empty { (empty(&wanted, &projects)) } @else {
             div.board { @for column in &columns { (shown(column, &frame, &wanted)) } }
@@ -70,11 +74,13 @@ pub(super) async fn show(ask: Ask, Asked(wanted): Asked<Wanted>) -> Result<Html,
 }
 
 /// Reads the newest plans of each state; each look ends with its page, whatever else is stored.
-async fn by_state(ask: &Ask, wanted: &Wanted) -> Result<Vec<(Vec<Plan>, bool)>, Trouble> {
+async fn by_state(ask: &Ask, wanted: &Wanted) -> Result<Groups, Trouble> {
     let looks = UNDER_WAY.into_iter().chain(OVER).map(|state| {
         let query = PlanQuery {
             state: Some(state),
             project: wanted.project().map(str::to_owned),
+            // Subplans are shown within the plan that they are part of.
+            parent: Some("none".to_owned()),
             limit: Some(STATE_MAX),
             ..PlanQuery::default()
         };
@@ -84,27 +90,27 @@ async fn by_state(ask: &Ask, wanted: &Wanted) -> Result<Vec<(Vec<Plan>, bool)>, 
     Ok(pages.into_iter().map(|page| (page.plans, page.next.is_some())).collect())
 }
 
-async fn searched(ask: &Ask, wanted: &Wanted, text: &str) -> Result<Vec<(Vec<Plan>, bool)>, Trouble> {
+/// Reads the newest plans with a text, subplans too, and says whether there are more.
+async fn searched(ask: &Ask, wanted: &Wanted, text: &str) -> Result<(Groups, bool), Trouble> {
     let project = wanted.project().map(str::to_owned);
-    let query = PlanQuery { project, limit: Some(SEARCHED), ..PlanQuery::default() };
-    let found = ask.client().plans(&query).await?.plans.into_iter().filter(|plan| mentions(plan, text));
-    let mut groups: Vec<(Vec<Plan>, bool)> = UNDER_WAY.iter().chain(&OVER).map(|_| (vec![], false)).collect();
-    for plan in found {
+    let query =
+        PlanQuery { project, q: Some(text.to_owned()), limit: Some(FOUND_MAX), ..PlanQuery::default() };
+    let page = ask.client().plans(&query).await?;
+    let mut groups: Groups = UNDER_WAY.iter().chain(&OVER).map(|_| (vec![], false)).collect();
+    for plan in page.plans {
         let at = UNDER_WAY.iter().chain(&OVER).position(|state| *state == plan.state);
-        let (plans, is_cut) = &mut groups[at.unwrap_or_default()];
-        if plans.len() < STATE_MAX as usize { plans.push(plan) } else { *is_cut = true }
+        groups[at.unwrap_or_default()].0.push(plan);
     }
-    Ok(groups)
+    Ok((groups, page.next.is_some()))
 }
 
-/// Says whether a plan has all words of a text in what a person knows it by.
-pub(super) fn mentions(plan: &Plan, text: &str) -> bool {
-    let action = plan.action.as_deref().unwrap_or_default();
-    let whole = format!("{}\n{}\n{action}\n{}", plan.id, plan.task, plan.project).to_lowercase();
-    text.to_lowercase().split_whitespace().all(|word| whole.contains(word))
+/// Returns the address of the list of all that is searched for.
+fn all(wanted: &Wanted) -> String {
+    let project = wanted.project().map(|name| format!("&project={}", escaped(name))).unwrap_or_default();
+    format!("/plans?text={}{project}", escaped(wanted.text().unwrap_or_default()))
 }
 
-fn columns(groups: Vec<(Vec<Plan>, bool)>) -> [Column; 4] {
+fn columns(groups: Groups) -> [Column; 4] {
     let column = |name, phase| Column { name, phase, plans: Vec::new(), is_cut: false };
     let mut all = [
         column("Strategize", Some(Phase::Strategize)),
@@ -174,6 +180,7 @@ fn card(plan: &Plan, frame: &Frame) -> Markup {
             p.card-foot title=(plan.id) {
                 (mark::state(plan.state))
                 span { (plan.project) }
+                @if plan.parent.is_some() { span { "subplan" } }
                 (when(&plan.updated_at))
             }
         }
@@ -189,7 +196,9 @@ fn line(plan: &Plan) -> Option<String> {
         State::Applied => {
             plan.landed_commit.as_ref().map(|commit| format!("Landed as {}", super::words::commit(commit)))
         }
-        State::Queued | State::Processing | State::Waiting | State::Complete => None,
+        State::Queued | State::Processing | State::Waiting | State::Complete => {
+            plan.subplans.map(|count| format!("{} of {} subplans are over", count.settled, count.total))
+        }
     }
 }
 

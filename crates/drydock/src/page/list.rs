@@ -1,4 +1,4 @@
-//! All plans of a phase, state or project, a page at a time.
+//! All plans of a phase, state or project, or with a text, a page at a time.
 
 use drydock_api::{Phase, Plan, PlanQuery, State};
 use maud::{Markup, html};
@@ -29,6 +29,7 @@ pub(super) struct Wanted {
     phase: Option<String>,
     state: Option<String>,
     project: Option<String>,
+    text: Option<String>,
     after: Option<String>,
 }
 
@@ -40,6 +41,7 @@ pub(super) async fn show(ask: Ask, Asked(wanted): Asked<Wanted>) -> Result<Html,
         phase,
         state,
         project: wanted.project.clone().filter(|name| !name.is_empty()),
+        q: wanted.text.clone().filter(|text| !text.trim().is_empty()),
         limit: Some(PAGE),
         after: wanted.after.clone(),
         ..PlanQuery::default()
@@ -54,6 +56,9 @@ pub(super) async fn show(ask: Ask, Asked(wanted): Asked<Wanted>) -> Result<Html,
                 (choice("phase", "Any phase", PHASES.map(|one| (one.name(), mark::phase(one))), wanted.phase.as_deref()))
                 (choice("state", "Any state", STATES.map(|one| (one.name(), mark::word(one))), wanted.state.as_deref()))
                 (choice("project", "All projects", names, wanted.project.as_deref()))
+                label.search { (icon("search")) span.unseen { "Search plans" }
+                    input type="search" name="text" value=(wanted.text.as_deref().unwrap_or_default()) placeholder="Search plans" data-key="/";
+                }
                 button.button.no-script { "Filter" }
             }
         }
@@ -78,7 +83,7 @@ fn table(plans: &[Plan]) -> Markup {
                 tbody {
                     @for plan in plans {
                         tr data-id=(plan.id) {
-                            td.wide { a href={ "/plans/" (plan.id) } data-item { (title(plan)) } }
+                            td.wide { a href={ "/plans/" (plan.id) } data-item { (title(plan)) } @if plan.parent.is_some() { " " span.hint { "subplan" } } }
                             td { (mark::phase(plan.phase)) }
                             td { (mark::state(plan.state)) @if plan.pending_decision.is_some() { " " span.asks title="asks a person" { (icon("waiting")) span.unseen { "asks a person" } } } }
                             td { (plan.project) }
@@ -119,6 +124,7 @@ fn address(wanted: &Wanted, after: Option<&str>) -> String {
         ("phase", wanted.phase.as_deref()),
         ("state", wanted.state.as_deref()),
         ("project", wanted.project.as_deref()),
+        ("text", wanted.text.as_deref()),
         ("after", after),
     ];
     let given =

@@ -191,6 +191,7 @@ pub(crate) mod tests {
             budget: None,
             spent: Amounts::default(),
             reserved: None,
+            subplans: None,
         }
     }
 

@@ -19,7 +19,7 @@ pub(crate) fn cut(world: &World, pieces: &[Value]) {
     world.action("cut", "[agents]\nstrategize = \"cutter\"\nexecute = \"hand\"");
 }
 
-/// Breaks when subplans are not shown, stand still while they work, or their conflict cannot be read and
+/// Breaks when subplans are not shown, stand still while they work, flood the board, or their conflict cannot be read and
 /// settled where it is asked.
 #[test]
 fn pieces_are_seen_at_work_and_their_conflict_is_settled_on_the_page() {
@@ -62,4 +62,11 @@ fn pieces_are_seen_at_work_and_their_conflict_is_settled_on_the_page() {
     browser.press(".question button[value='take_child']");
     browser.until_text(".plan-line .mark", "Applied");
     browser.until(&piece("three", "Applied"));
+    // The board shows the plan, and its pieces within it.
+    browser.go(&site.address("/"));
+    browser.until_text(".card", "Do cut");
+    assert_eq!(browser.js("return document.querySelectorAll('.card').length", &[]), 1);
+    // Who searches finds the pieces, too.
+    browser.go(&site.address("/?text=three.txt"));
+    browser.until_text(".card", "three.txt");
 }

@@ -2,7 +2,37 @@
 
 use crate::browser::Browser;
 use crate::scene::Site;
-use crate::world::{Kind, World};
+use crate::world::{Kind, World, text};
+
+/// Breaks when a plan is not found because many newer ones are stored.
+#[test]
+fn a_plan_is_found_by_its_words_however_many_are_newer() {
+    let world = World::with_writer(Kind::Sqlite, "true");
+    world.action("polish-brass", "[agents]\nexecute = \"writer\"");
+    let one = text(&world.ok(&["plan", "use", "polish-brass", "--project", "app"])["plan"]["id"]);
+    world.plan(&[]);
+    // As many as there would be after years, each a copy of the last.
+    world.query(
+        "WITH RECURSIVE counted(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM counted WHERE i < 3000) \
+         INSERT INTO plans (id, phase, state, project, action, parent, root, revision, created_at, updated_at, body) \
+         SELECT 'pln-' || substr('0000000000000000' || i, -16), phase, state, project, action, parent, root, revision, created_at, updated_at, \
+         replace(body, id, 'pln-' || substr('0000000000000000' || i, -16)) FROM counted, (SELECT * FROM plans ORDER BY n DESC LIMIT 1)",
+    );
+    let site = Site::of(world);
+    let browser = Browser::open();
+    browser.go(&site.address("/"));
+    browser.settled();
+    browser.write("[data-key='/']", "BRASS pol");
+    browser.until_text(".card", "Do polish-brass");
+    browser.until("document.querySelectorAll('.card').length === 1");
+    assert_eq!(browser.js("return document.querySelector('.card').dataset.id", &[]), one.as_str());
+    // More than fit on the board are all in the list.
+    browser.go(&site.address("/?text=fix"));
+    browser.until_text(".found", "The newest 200");
+    browser.press(".found a");
+    browser.until("location.pathname === '/plans' && location.search === '?text=fix'");
+    browser.until("document.querySelectorAll('tbody tr').length === 50");
+}
 
 /// Breaks when a large change is sent or laid out at once, or a part of it cannot be reached.
 #[test]

@@ -5,7 +5,8 @@ use drydock_testkit::postgres::Database;
 use rusqlite::Connection;
 use tempfile::TempDir;
 
-use super::PlanFilter;
+use super::{Parent, PlanFilter};
+use crate::tx::Dialect;
 use crate::value::{Statement, Value};
 use crate::{DecisionFilter, Options, Store, StoreUrl};
 
@@ -51,13 +52,15 @@ async fn no_list_scans_or_sorts() {
         PlanFilter { state: Some(State::Queued), ..PlanFilter::default() },
         PlanFilter { project: Some("p".parse().unwrap()), ..PlanFilter::default() },
         PlanFilter { action: Some("a".parse().unwrap()), ..PlanFilter::default() },
+        PlanFilter { parent: Some(Parent::Plan(PlanId::from_random(1))), ..PlanFilter::default() },
+        PlanFilter { parent: Some(Parent::Nobody), state: Some(State::Queued), ..PlanFilter::default() },
     ];
     let mut searches = Vec::new();
     for filter in filters {
-        searches.push(PlanFilter { after: Some(9), ..filter.clone() }.statement());
-        searches.push(filter.statement());
+        searches.push(PlanFilter { after: Some(9), ..filter.clone() }.statement(Dialect::Sqlite));
+        searches.push(filter.statement(Dialect::Sqlite));
     }
-    searches.push(PlanFilter { after: Some(9), ..PlanFilter::default() }.statement());
+    searches.push(PlanFilter { after: Some(9), ..PlanFilter::default() }.statement(Dialect::Sqlite));
     searches.push(DecisionFilter { plan, ..DecisionFilter::default() }.statement());
     searches.push(crate::event::recent(&PlanId::from_random(1), 20));
     searches.push(Statement::new("SELECT body FROM plans WHERE id = $1", ["x".into()]));
@@ -68,9 +71,23 @@ async fn no_list_scans_or_sorts() {
         let free = ["Seq Scan", "Sort", "Filter"].iter().all(|word| !steps.contains(word));
         assert!(free && steps.contains("Index Cond"), "{}: {steps}", search.sql);
     }
+    // Words are walked from the newest plan that has them, and each plan is fetched by its number.
+    for after in [None, Some(9)] {
+        let filter = PlanFilter {
+            text: Some("some words".to_owned()),
+            state: Some(State::Queued),
+            after,
+            ..PlanFilter::default()
+        };
+        let search = filter.statement(Dialect::Sqlite);
+        let steps = steps(&connection, &search);
+        let is_walk =
+            steps.contains("VIRTUAL TABLE INDEX") && steps.contains("SEARCH plans USING INTEGER PRIMARY KEY");
+        assert!(is_walk && !steps.contains("TEMP B-TREE"), "{}: {steps}", search.sql);
+    }
     // Without a filter the rows are walked from the newest, and the walk ends with the page.
     let walks = [
-        PlanFilter::default().statement(),
+        PlanFilter::default().statement(Dialect::Sqlite),
         DecisionFilter::default().statement(),
         DecisionFilter { open_only: true, ..DecisionFilter::default() }.statement(),
     ];

@@ -10,4 +10,4 @@ mod write;
 
 pub(crate) use claim::{Claimed, claim, shared};
 pub use commit::{Change, Committed, Decide};
-pub use read::PlanFilter;
+pub use read::{Parent, PlanFilter};

@@ -7,9 +7,12 @@ use drydock_domain::{IdPrefix, Name, Phase, Plan, PlanId, Snapshot, State};
 use super::claim::snapshot_from;
 use super::row::{PLAN_COLUMNS, plan_from};
 use crate::find::{Found, Page, by_prefix, page_size};
-use crate::tx::{BoxFuture, Tx};
+use crate::tx::{BoxFuture, Dialect, Tx};
 use crate::value::{Statement, Value};
 use crate::{Store, StoreError};
+
+/// How many words of a text are searched for.
+const WORDS_MAX: usize = 8;
 
 /// Which plans to list, newest first.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,39 +25,105 @@ pub struct PlanFilter {
     pub project: Option<Name>,
     /// Only those of this action.
     pub action: Option<Name>,
+    /// Only those that are somebody's subplans, or nobody's.
+    pub parent: Option<Parent>,
+    /// Only those with words that begin like each of these, in task, id, action or project.
+    pub text: Option<String>,
     /// At most so many; 50 by default, 1000 at most.
     pub limit: i64,
     /// Only those behind this cursor, which a page gave.
     pub after: Option<i64>,
 }
 
+/// Whose subplans are meant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Parent {
+    /// Nobody's: plans at the top of their tree.
+    Nobody,
+    /// This plan's.
+    Plan(PlanId),
+}
+
 impl Default for PlanFilter {
     fn default() -> Self {
-        Self { phase: None, state: None, project: None, action: None, limit: 50, after: None }
+        Self {
+            phase: None,
+            state: None,
+            project: None,
+            action: None,
+            parent: None,
+            text: None,
+            limit: 50,
+            after: None,
+        }
     }
 }
 
 impl PlanFilter {
     /// Returns the statement of this list; one row more than the page shows whether there is a next.
-    pub(crate) fn statement(&self) -> Statement {
+    pub(crate) fn statement(&self, dialect: Dialect) -> Statement {
+        let (from, number) = match (&self.text, dialect) {
+            (None, Dialect::Sqlite | Dialect::Postgres) => ("plans", "n"),
+            // The words are walked from the newest, and each plan is fetched by its number.
+            (Some(_), Dialect::Sqlite) => {
+                ("plan_words CROSS JOIN plans ON plans.n = plan_words.rowid", "plan_words.rowid")
+            }
+            (Some(_), Dialect::Postgres) => ("plans JOIN plan_words USING (n)", "n"),
+        };
+        let matching = match dialect {
+            Dialect::Sqlite => "plan_words MATCH $",
+            Dialect::Postgres => "words @@ to_tsquery('simple', $)",
+        };
+        let parent = match &self.parent {
+            Some(Parent::Plan(parent)) => Some(parent.as_str().into()),
+            Some(Parent::Nobody) | None => None,
+        };
+        let below = format!("{number} < $");
         let filters = [
-            ("phase =", self.phase.map(|phase| phase.name().into())),
-            ("state =", self.state.map(|state| state.name().into())),
-            ("project =", self.project.as_ref().map(|project| project.as_str().into())),
-            ("action =", self.action.as_ref().map(|action| action.as_str().into())),
-            ("n <", self.after.map(Value::from)),
+            (matching, self.text.as_deref().map(|text| asked(text, dialect).into())),
+            ("phase = $", self.phase.map(|phase| phase.name().into())),
+            ("state = $", self.state.map(|state| state.name().into())),
+            ("project = $", self.project.as_ref().map(|project| project.as_str().into())),
+            ("action = $", self.action.as_ref().map(|action| action.as_str().into())),
+            ("parent = $", parent),
+            (below.as_str(), self.after.map(Value::from)),
         ];
-        let mut sql = format!("SELECT n, {PLAN_COLUMNS} FROM plans");
+        let mut conditions: Vec<String> = Vec::new();
         let mut params: Vec<Value> = Vec::new();
         for (condition, value) in filters {
             let Some(value) = value else { continue };
             params.push(value);
-            let word = if params.len() == 1 { "WHERE" } else { "AND" };
-            sql.push_str(&format!(" {word} {condition} ${}", params.len()));
+            conditions.push(condition.replace('$', &format!("${}", params.len())));
         }
+        if self.parent == Some(Parent::Nobody) {
+            conditions.push("parent IS NULL".to_owned());
+        }
+        let which = if conditions.is_empty() {
+            String::new()
+        } else {
+            format!(" WHERE {}", conditions.join(" AND "))
+        };
         params.push((page_size(self.limit) + 1).into());
-        sql.push_str(&format!(" ORDER BY n DESC LIMIT ${}", params.len()));
+        let last = params.len();
+        let sql = format!("SELECT n, {PLAN_COLUMNS} FROM {from}{which} ORDER BY {number} DESC LIMIT ${last}");
         Statement::composed(sql, params)
+    }
+}
+
+/// Returns a search for plans that have, for each word of the text, one that begins like it. A text without any word is in
+/// no plan.
+fn asked(text: &str, dialect: Dialect) -> String {
+    let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    let words = words.take(WORDS_MAX).map(str::to_lowercase);
+    let (each, between): (fn(String) -> String, _) = match dialect {
+        Dialect::Sqlite => (|word| format!("\"{word}\"*"), " AND "),
+        Dialect::Postgres => (|word| format!("{word}:*"), " & "),
+    };
+    let asked = words.map(each).collect::<Vec<_>>().join(between);
+    match (asked.is_empty(), dialect) {
+        (false, Dialect::Sqlite | Dialect::Postgres) => asked,
+        (true, Dialect::Sqlite) => "\"\"".to_owned(),
+        (true, Dialect::Postgres) => String::new(),
     }
 }
 
@@ -112,10 +181,10 @@ impl Store {
 
     /// Returns plans, newest first. A damaged row fails the list and is named.
     pub fn plan_list(&self, filter: &PlanFilter) -> BoxFuture<'_, Result<Page<Plan>, StoreError>> {
-        let (statement, limit) = (filter.statement(), page_size(filter.limit));
+        let (filter, limit) = (filter.clone(), page_size(filter.limit));
         Box::pin(self.read(move |tx| {
             Box::pin(async move {
-                let rows = tx.last(statement).await?;
+                let rows = tx.last(filter.statement(tx.dialect())).await?;
                 Page::of(&rows, limit, |row| plan_from(row, 1))
             })
         }))

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use drydock_domain::{DecisionStatus, IdPrefix, Phase, State};
 use drydock_store::{DecisionFilter, Found, PlanFilter};
 
-use crate::world::{command, fail_and_ask, processing, queued, queued_as, spec, started};
+use crate::world::{World, command, fail_and_ask, processing, queued, queued_as, spec, started};
 
 on_both! {
     /// S2.1: breaks when a filter, the order or the cursor is wrong.
@@ -44,6 +44,65 @@ on_both! {
         assert_eq!(only(both).await, canoes[..2]);
         let counts = store.counts().await.unwrap();
         assert_eq!((counts.plans["queued"], counts.plans["processing"], counts.locks), (7, 1, 8));
+    }
+}
+
+on_both! {
+    /// Breaks when a plan is not found by the beginnings of its words, in any case and order, when a filter is lost beside a
+    /// search, or when a store of the version before forgets the plans that it has.
+    async fn plans_are_found_by_the_beginnings_of_their_words(world: World) {
+        let store = world.open().await;
+        let mut ids = Vec::new();
+        for (project, task) in [
+            ("boat", "Make the Parser accept trailing commas in src/list_reader.rs"),
+            ("canoe", "Repair the parser's error texts (issue #41)"),
+            ("boat", "Größe und Länge in Zoll angeben"),
+            ("boat", "it's 100% \"quoted\": a AND b NEAR(c) * & | ! <-> \\"),
+        ] {
+            let spec = drydock_domain::Spec { task: task.to_owned(), ..spec(project, "fix") };
+            ids.push(queued_as(&store, "a", spec).await.1.id);
+        }
+        let found = async |store: &drydock_store::Store, text: &str, project: Option<&str>| -> Vec<usize> {
+            let project = project.map(|name| name.parse().unwrap());
+            let filter = PlanFilter { text: Some(text.to_owned()), project, ..PlanFilter::default() };
+            let page = store.plan_list(&filter).await.unwrap_or_else(|error| panic!("{text:?}: {error}"));
+            page.items.iter().map(|plan| ids.iter().position(|id| *id == plan.id).unwrap()).collect()
+        };
+        let all = async |store: &drydock_store::Store| {
+            for (text, expected) in [
+                ("parser", vec![1, 0]),
+                ("PARS", vec![1, 0]),
+                ("commas parser", vec![0]),
+                ("list reader", vec![0]),
+                ("41", vec![1]),
+                ("größe", vec![2]),
+                ("LÄNG", vec![2]),
+                ("quoted 100", vec![3]),
+                ("near and", vec![3]),
+                ("canoe fix", vec![1]),
+                ("omma", vec![]),
+                ("parser nowhere", vec![]),
+                ("?!*", vec![]),
+                ("\"", vec![]),
+                ("it's", vec![3]),
+            ] {
+                assert_eq!(found(store, text, None).await, expected, "{text:?}");
+            }
+            assert_eq!(found(store, ids[2].as_str(), None).await, [2]);
+            assert_eq!(found(store, "parser", Some("boat")).await, [0]);
+        };
+        all(&store).await;
+        let mut filter = PlanFilter { text: Some("fix".to_owned()), limit: 3, ..PlanFilter::default() };
+        filter.after = store.plan_list(&filter).await.unwrap().next;
+        let rest = store.plan_list(&filter).await.unwrap();
+        assert_eq!((rest.items.len(), rest.items[0].id.clone(), rest.next), (1, ids[0].clone(), None));
+        drop(store);
+        let undo = match &world {
+            World::Sqlite(_) => "DROP TRIGGER plans_words; DROP TABLE plan_words; DROP INDEX plans_top_by_state; PRAGMA user_version = 6",
+            World::Postgres(_) => "DROP TABLE plan_words; DROP TRIGGER plans_words ON plans; DROP FUNCTION drydock_words, drydock_plan_words; DROP INDEX plans_top_by_state; DELETE FROM drydock_schema WHERE version > 6; INSERT INTO drydock_schema VALUES (6)",
+        };
+        undo.split("; ").for_each(|statement| world.meddle(statement));
+        all(&world.open().await).await;
     }
 }
 

@@ -30,6 +30,9 @@ pub(crate) struct List {
     /// Only those of this action
     #[arg(long, value_name = "NAME")]
     action: Option<String>,
+    /// Only those with words that begin like these, in task, id, action or project
+    #[arg(long, value_name = "TEXT")]
+    search: Option<String>,
     /// How many at most
     #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..))]
     limit: Option<u32>,
@@ -39,8 +42,8 @@ pub(crate) struct List {
 }
 
 pub(crate) async fn list(session: &Session, args: List) -> Outcome {
-    let List { phase, state, project, action, limit, after } = args;
-    let query = PlanQuery { phase, state, project, action, limit, after };
+    let List { phase, state, project, action, search, limit, after } = args;
+    let query = PlanQuery { phase, state, project, action, parent: None, q: search, limit, after };
     let plans = session.client().plans(&query).await?;
     let text = render::plan::list(&plans.plans, session.now());
     let next = plans.next.clone();
