@@ -179,6 +179,30 @@ on_both! {
 }
 
 on_both! {
+    /// Breaks when the work before a question stands beside what others pushed before it began instead of upon it: it
+    /// would be in conflict with what it was made from.
+    fn work_before_a_question_stays_upon_what_others_pushed(kind: Kind) {
+        let shared = Shared::new(kind, "true");
+        let (keep, ask) = (r#"{"drydock":"checkpoint","label":"mine"}"#, r#"{"drydock":"ask","question":"Go on?"}"#);
+        shared.world.agent("writer", &format!(
+            "if grep -q mine README.md; then echo done > done.txt; else echo mine >> README.md; echo '{keep}'; echo '{ask}'; sleep 300; fi"
+        ));
+        let id = shared.plan("fix");
+        shared.world.ok(&["plan", "strategize", &id]);
+        let theirs = shared.others_push(&id, "README.md", "theirs\n");
+        shared.world.drydock(&["plan", "execute", &id]).expect(6);
+        let asked = shared.decision(&id);
+        assert_eq!(asked["kind"], "agent");
+        shared.world.ok(&["decision", "resolve", &text(&asked["id"]), "--option", "answered", "--note", "yes"]);
+        shared.world.drydock(&["plan", "execute", &id]).expect(0);
+        let head = text(&shared.world.show(&id)["head_commit"]);
+        shared.world.repo.git(&["merge-base", "--is-ancestor", &theirs, &head]);
+        assert_eq!(shared.world.repo.git(&["show", &format!("{head}:README.md")]), "theirs\nmine");
+        shared.world.assert_sound(&id);
+    }
+}
+
+on_both! {
     /// Breaks when a draft is adopted from a worktree that is not together with its remote, or the refusal does not
     /// say why and what to do (S4.6).
     fn adopting_a_draft_syncs_first_and_adopts_nothing_when_it_diverged(kind: Kind) {

@@ -273,12 +273,12 @@ impl Scope<'_> {
         label: &str,
         seen: &mut Option<TreeId>,
     ) -> Result<Option<String>, EngineError> {
-        let (checkout, base, plan) = (checkout.clone(), self.base()?, self.plan.id.clone());
+        let (checkout, from, plan) = (checkout.clone(), self.from()?, self.plan.id.clone());
         let (repository, label) = (self.repository.clone(), label.to_owned());
         let before = seen.clone();
         let (tree, kept) = task::blocking(move || -> Result<_, EngineError> {
-            let before = before.map_or_else(|| repository.tree_of(&base), Ok)?;
-            let captured = checkout.capture(&base, &label, &signature(&repository))?;
+            let before = before.map_or_else(|| repository.tree_of(&from), Ok)?;
+            let captured = checkout.capture(&from, &label, &signature(&repository))?;
             if captured.tree == before {
                 return Ok((captured.tree, None));
             }
@@ -292,10 +292,10 @@ impl Scope<'_> {
 
     /// Keeps what is in the worktree now as a snapshot, and returns its ref.
     pub(super) async fn keep(&self, checkout: &Checkout, label: &str) -> Result<String, EngineError> {
-        let (checkout, base, plan) = (checkout.clone(), self.base()?, self.plan.id.clone());
+        let (checkout, from, plan) = (checkout.clone(), self.from()?, self.plan.id.clone());
         let (repository, label) = (self.repository.clone(), label.to_owned());
         task::blocking(move || {
-            let captured = checkout.capture(&base, &label, &signature(&repository))?;
+            let captured = checkout.capture(&from, &label, &signature(&repository))?;
             snapshot(&repository, plan.as_str(), &captured)
         })
         .await
