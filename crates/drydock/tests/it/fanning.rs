@@ -176,7 +176,7 @@ on_both! {
             let write = |name: &str, line: usize| piece(name, &format!("sed -i {line}s/.*/{name}/ lines.txt"), &[]);
             let pieces = [write("one", 1), write("two", 1), write("three", 9)];
             let world = world(kind, &json!({ "subplans": pieces, "merge": merge }));
-            world.repo.write("lines.txt", &"line\n".repeat(9));
+            world.repo.write("lines.txt", "line\n".repeat(9));
             world.repo.commit("nine lines");
             let id = world.plan(&["--profile", "auto"]);
             world.ok(&["plan", "strategize", &id]);

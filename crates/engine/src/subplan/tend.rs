@@ -45,7 +45,7 @@ impl Children {
 
     /// Returns which of those that their parent handed something on to are over.
     pub(super) fn ends(&self, parent: &Plan) -> impl Iterator<Item = News> {
-        parent.handed.keys().filter_map(|id| self.by_id.get(id)).filter_map(News::of_end)
+        parent.handed.keys().filter_map(|id| self.by_id.get(id)).filter_map(|child| News::of_end(child))
     }
 
     pub(super) fn seen(&self, fanout: &Fanout) -> Vec<Seen> {
