@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::world::{End, World, fanout, piece};
-use crate::{DecisionKind, Effect, Fate, OnFailure, Phase, Piece, Seen, State, due};
+use crate::{DecisionKind, Effect, Fate, News, OnFailure, Phase, Piece, Seen, State, due};
 
 const NAMES: [&str; 7] = ["a", "b", "c", "d", "e", "f", "g"];
 const PATHS: [&str; 4] = ["src/one", "src/one/deep.rs", "docs/*.md", "src/two"];
@@ -67,6 +67,13 @@ fn check(world: &World) {
         assert!(starts <= piece.max_attempts as usize, "{} was started {starts} times", piece.name);
         assert!(piece.failures.len() <= starts.max(1), "{} has failed more often than it ran", piece.name);
     }
+    // What a child was handed counts as used until it is over; from then on what it used does.
+    let counted = world.children.iter().map(|(id, child)| {
+        let share = child.plan.spec.budget.tokens.expect("its parent's budget is limited");
+        let open = world.parent.plan.handed.contains_key(id);
+        if open { share } else { child.plan.used().tokens.min(share) }
+    });
+    assert_eq!(world.parent.plan.used().tokens, counted.sum::<u64>());
     // What has joined is a row in the order of the pieces.
     let joined: Vec<_> =
         fanout.pieces.iter().filter(|piece| matches!(piece.fate, Fate::Joined { .. })).collect();
@@ -80,12 +87,15 @@ proptest! {
     #[test]
     fn whatever_fails_and_wherever_it_stops_the_tree_comes_to_its_end(drawn in drawn()) {
         let mut world = World::of(fanout(drawn.pieces, drawn.on_failure, drawn.max_parallel));
+        world.parent.plan.budget.tokens = Some(1_000_000);
         for (who, how) in drawn.steps {
             let children: Vec<_> = world.children.keys().cloned().collect();
             if who % 3 == 0 || children.is_empty() {
                 world.tend();
             } else {
-                world.work(&children[who as usize % children.len()], end(how));
+                let child = &children[who as usize % children.len()];
+                world.work(child, end(how));
+                world.spend(child, u64::from(how));
             }
             check(&world);
         }
@@ -93,6 +103,8 @@ proptest! {
         check(&world);
         let lost = world.fanout().lost().count();
         prop_assert!(!world.fanout().is_open());
+        let goes_on = |id| News::of_end(&world.children[id].plan).is_none();
+        prop_assert!(world.parent.plan.handed.keys().all(goes_on), "a share of one that is over is kept back");
         if lost == 0 {
             prop_assert_eq!(due(&world.parent.plan), Some(Effect::DrivePhase(Phase::Execute)));
             prop_assert!(world.children.values().all(|child| child.plan.stage.state() == State::Applied));

@@ -191,6 +191,14 @@ impl World {
         self.give(child, command).unwrap();
     }
 
+    /// Counts what a child used, as long as it can use anything.
+    pub(super) fn spend(&mut self, child: &PlanId, tokens: u64) {
+        let plan = &mut self.children.get_mut(child).expect("there is such a child").plan;
+        if News::of_end(plan).is_none() {
+            plan.spent.tokens += tokens;
+        }
+    }
+
     /// Tends and works until nothing goes on by itself.
     pub(super) fn settle(&mut self, end: impl Fn(&str) -> End) {
         loop {
