@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::machine;
 use crate::say::{self, Failure};
 
 const PACKAGE: &str = "schemathesis==4.32.5";
@@ -19,11 +20,29 @@ const EXAMPLES: &str = "10";
 const CHECKS: &str =
     "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance";
 
-/// Installs it, builds, and runs it against a server with a plan.
-pub(crate) fn run(root: &Path) -> Result<(), Failure> {
+/// Whether the program that serves is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Program {
+    /// The tests before built it.
+    Built,
+    /// It may be old, or not there.
+    Unbuilt,
+}
+
+/// What there is in the world of the server, by id.
+struct World {
+    plan: String,
+    decision: String,
+    changeset: String,
+}
+
+/// Installs it, builds what is to be served, and runs it against a server with a plan.
+pub(crate) fn run(root: &Path, program: Program) -> Result<(), Failure> {
     let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), |path| root.join(path));
     let tool = install(&target.join("schemathesis"))?;
-    build(root)?;
+    if program == Program::Unbuilt {
+        build(root)?;
+    }
     let world = target.join("schemathesis-world");
     // What an earlier run left is of no use to this one.
     fs::remove_dir_all(&world).ok();
@@ -45,11 +64,16 @@ pub(crate) fn run(root: &Path) -> Result<(), Failure> {
     let made = drydock(&["token", "create", "tester", "--role", "human"]).output();
     let made = made.map_err(|error| Failure::failed(format!("could not make a token: {error}")))?;
     let secret = String::from_utf8_lossy(&made.stdout).trim().to_owned();
-    let plan = furnish(&world, &drydock)?;
+    let there = furnish(&world, &drydock)?;
     let (server, at) = serve(drydock(&["serve", "--listen", "127.0.0.1:0", "--workers", "0", "--no-link"]))?;
-    let config = format!(
-        "[[operations]]\ninclude-path-regex = \"^/plans/\"\nparameters = {{ \"path.id\" = \"{plan}\" }}\n"
-    );
+    let known = |path: &str, id: &str| {
+        format!(
+            "[[operations]]\ninclude-path-regex = \"^/{path}/\"\nparameters = {{ \"path.id\" = \"{id}\" }}\n"
+        )
+    };
+    let config = known("plans", &there.plan)
+        + &known("decisions", &there.decision)
+        + &known("changesets", &there.changeset);
     fs::write(world.join("schemathesis.toml"), config)
         .map_err(|error| Failure::failed(format!("could not configure schemathesis: {error}")))?;
     let outcome = hunt(&tool, &at, &secret, &world);
@@ -57,8 +81,8 @@ pub(crate) fn run(root: &Path) -> Result<(), Failure> {
     outcome
 }
 
-/// Makes a project, an action and a plan, so that what is asked of plans finds one; returns the plan's id.
-fn furnish(world: &Path, drydock: &dyn Fn(&[&str]) -> Command) -> Result<String, Failure> {
+/// Makes a project, an action and a plan that has done its work and asks, so that what is asked of it finds something.
+fn furnish(world: &Path, drydock: &dyn Fn(&[&str]) -> Command) -> Result<World, Failure> {
     let done = |command: &mut Command| match command.output() {
         Ok(output) if output.status.success() => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
         Ok(output) => Err(Failure::failed(String::from_utf8_lossy(&output.stderr).into_owned())),
@@ -73,12 +97,24 @@ fn furnish(world: &Path, drydock: &dyn Fn(&[&str]) -> Command) -> Result<String,
     done(git(&["init", "--quiet", "app"]).arg("--initial-branch=main"))?;
     done(git(&["commit", "--quiet", "--allow-empty", "--message=first"]).current_dir(&repository))?;
     done(&mut drydock(&["project", "add", "app", "--repo", &repository.to_string_lossy()]))?;
-    fs::write(&action, "name = \"fix\"\ndescription = \"Fix it\"\n")
-        .map_err(|error| Failure::failed(format!("could not write an action: {error}")))?;
+    let unwritten = |error| Failure::failed(format!("could not write an action: {error}"));
+    fs::create_dir_all(world.join("config/drydock")).map_err(unwritten)?;
+    let agent =
+        "[agents.writer]\nprotocol = \"command\"\ncommand = [\"sh\", \"-c\", \"echo hi > hello.txt\"]\n";
+    fs::write(world.join("config/drydock/config.toml"), agent).map_err(unwritten)?;
+    let fix = "name = \"fix\"\ndescription = \"Fix it\"\n[agents]\nexecute = \"writer\"\n";
+    fs::write(&action, fix).map_err(unwritten)?;
     done(&mut drydock(&["action", "create", "--file", &action.to_string_lossy()]))?;
-    let made = done(&mut drydock(&["--json", "plan", "use", "fix", "--project", "app"]))?;
-    let id = made.split('"').find(|word| word.starts_with("pln-"));
-    id.map(str::to_owned).ok_or_else(|| Failure::failed("no plan was made"))
+    let named = |told: String, prefix: &str| {
+        let id = told.split('"').find(|word| word.starts_with(prefix)).map(str::to_owned);
+        id.ok_or_else(|| Failure::failed(format!("there is no {prefix} in {told}")))
+    };
+    let plan = named(done(&mut drydock(&["--json", "plan", "use", "fix", "--project", "app"]))?, "pln-")?;
+    done(&mut drydock(&["plan", "strategize", &plan]))?;
+    done(&mut drydock(&["plan", "execute", &plan]))?;
+    let decision = named(done(&mut drydock(&["--json", "decision", "list", "--open"]))?, "dec-")?;
+    let changeset = named(done(&mut drydock(&["--json", "changeset", "list", &plan]))?, "chg-")?;
+    Ok(World { plan, decision, changeset })
 }
 
 /// Has it look for an answer that is not as described.
@@ -154,6 +190,7 @@ fn install(place: &Path) -> Result<PathBuf, Failure> {
     if tool.exists() && mark.exists() {
         return Ok(tool);
     }
+    machine::python()?;
     say::note(&format!("xtask: installing {PACKAGE} with pip"));
     let run = |program: &Path, words: &[&str]| match Command::new(program).args(words).status() {
         Ok(status) if status.success() => Ok(()),

@@ -1,4 +1,5 @@
-//! What the tests need of a machine besides Rust: git, PostgreSQL's programs and a browser, which root may have installed.
+//! What the tests need of a machine besides Rust: git, PostgreSQL's programs, a browser and Python, which root may have
+//! installed.
 
 use std::fs;
 use std::path::Path;
@@ -40,7 +41,20 @@ pub(crate) fn programs(names: &[&str], packages: &[&str]) -> Result<(), Failure>
     if names.iter().all(|name| runs(Command::new(name).arg("--version"))) {
         return Ok(());
     }
-    let (names, shown) = (names.join(" and "), packages.join(" "));
+    debian(&names.join(" and "), packages)
+}
+
+/// Makes sure that Python can make environments, which Debian has as a package of its own.
+pub(crate) fn python() -> Result<(), Failure> {
+    if runs(Command::new("python3").args(["-c", "import ensurepip, venv"])) {
+        return Ok(());
+    }
+    debian("python3 with venv", &["python3", "python3-venv"])
+}
+
+/// Installs packages of Debian, where that is possible.
+fn debian(names: &str, packages: &[&str]) -> Result<(), Failure> {
+    let shown = packages.join(" ");
     if !is_root() || !runs(Command::new("apt-get").arg("--version")) {
         return Err(Failure::failed(format!(
             "{names} did not run; install them (Debian: `apt-get install {shown}`)"

@@ -16,13 +16,14 @@ use std::process::ExitCode;
 const HELP: &str = "\
 Usage: cargo xtask <command>
 
-  test [--no-browser] [--agents] [--api] [--otel] [--soak] [--screens] [-- <args of cargo test>]
+  test [--no-browser] [--no-api] [--agents] [--otel] [--soak] [--screens] [-- <args of cargo test>]
         Prepares this machine, then runs everything that must hold before a change lands:
         formatting, lints and all tests (the tidy rules are one of them), also those of the page in Debian's chromium,
-        with axe, which npm installs below target/.
+        with axe, which npm installs below target/, and what Schemathesis, which pip installs there, finds with the
+        interface's description.
           --no-browser  leaves the page's tests out; so does a choice behind `--`, unless --browser asks for them
+          --no-api   leaves Schemathesis out; so does a choice behind `--`, unless --api asks for it
           --agents   also the tests that drive real agents, which npm installs below target/
-          --api      also what Schemathesis, which pip installs below target/, finds with the interface's description
           --otel     also the tests of traces, which need a build of their own
           --soak     also the tests that run for minutes
           --screens  has the browser make the pictures in docs/screens anew
@@ -38,7 +39,7 @@ fn main() -> ExitCode {
         args.split_first().map_or(("help", &[][..]), |(first, rest)| (first.as_str(), rest));
     let done = match command {
         "test" => test::run(&root(), rest),
-        "api" => api::run(&root()),
+        "api" => api::run(&root(), api::Program::Unbuilt),
         "bench" => bench::run(&root(), rest),
         "tidy" => tidy::run(&root(), rest),
         "help" | "--help" | "-h" => {

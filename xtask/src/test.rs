@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use drydock_testkit::postgres::{SERVER_VARIABLE, Server};
 
 use crate::agents;
-use crate::api;
+use crate::api::{self, Program};
 use crate::browser;
 use crate::machine;
 use crate::say::{self, Failure};
@@ -45,7 +45,7 @@ pub(crate) fn run(root: &Path, args: &[String]) -> Result<(), Failure> {
     ];
     let mut outcomes: Vec<Outcome> =
         steps.iter().map(|step| cargo(root, started, step, &variables)).collect();
-    if asked.wants_browser() {
+    if asked.wants(asked.browser) {
         outcomes.push(in_browser(root, started, &variables));
     }
     if asked.agents {
@@ -54,17 +54,17 @@ pub(crate) fn run(root: &Path, args: &[String]) -> Result<(), Failure> {
     if asked.otel {
         outcomes.extend(TRACES.iter().map(|step| cargo(root, started, step, &variables)));
     }
-    if asked.api {
+    if asked.wants(asked.api) {
         outcomes.push(described(root, started));
     }
     let done = summarise(started, &outcomes);
-    if !asked.api {
-        say::note("    not run: what Schemathesis finds (--api)");
+    if !asked.wants(asked.api) {
+        say::note("    not run: what Schemathesis finds");
     }
     if !asked.otel {
         say::note("    not run: the tests of traces (--otel)");
     }
-    if !asked.wants_browser() {
+    if !asked.wants(asked.browser) {
         say::note("    not run: the tests of the page in a browser");
     }
     if !asked.agents {
@@ -115,13 +115,14 @@ fn real_agents(root: &Path, started: Instant, variables: &[(&'static str, OsStri
 fn described(root: &Path, started: Instant) -> Outcome {
     heading(started, "the interface as described");
     let began = Instant::now();
-    let trouble = api::run(root).err().map(|failure| failure.to_string());
+    let trouble = api::run(root, Program::Built).err();
+    let trouble = trouble.map(|failure| format!("{failure}; --no-api leaves it out"));
     Outcome { shown: "the interface as described".to_owned(), took: began.elapsed(), trouble }
 }
 
-/// What the command line says of the browser.
+/// What the command line says of something that is part of everything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Browser {
+enum Wish {
     Wanted,
     Unwanted,
 }
@@ -130,8 +131,8 @@ enum Browser {
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Asked {
     agents: bool,
-    api: bool,
-    browser: Option<Browser>,
+    api: Option<Wish>,
+    browser: Option<Wish>,
     otel: bool,
     variables: Vec<(&'static str, OsString)>,
     extra: Vec<String>,
@@ -144,13 +145,14 @@ impl Asked {
         while let Some(arg) = args.next() {
             match arg.as_str() {
                 "--agents" => asked.agents = true,
-                "--api" => asked.api = true,
-                "--browser" => asked.browser = Some(Browser::Wanted),
-                "--no-browser" => asked.browser = Some(Browser::Unwanted),
+                "--api" => asked.api = Some(Wish::Wanted),
+                "--no-api" => asked.api = Some(Wish::Unwanted),
+                "--browser" => asked.browser = Some(Wish::Wanted),
+                "--no-browser" => asked.browser = Some(Wish::Unwanted),
                 "--otel" => asked.otel = true,
                 "--soak" => asked.variables.push(("DRYDOCK_SOAK", "1".into())),
                 "--screens" => {
-                    asked.browser = Some(Browser::Wanted);
+                    asked.browser = Some(Wish::Wanted);
                     asked.variables.push(("DRYDOCK_SCREENS", crate::root().join("docs/screens").into()))
                 }
                 "--" => asked.extra = args.by_ref().cloned().collect(),
@@ -160,11 +162,12 @@ impl Asked {
         Ok(asked)
     }
 
-    /// Says whether the tests in a browser are run: they are part of everything, and not of a choice among tests.
-    fn wants_browser(&self) -> bool {
-        match self.browser {
-            Some(Browser::Wanted) => true,
-            Some(Browser::Unwanted) => false,
+    /// Says whether the tests in a browser or of the description are run: they are part of everything, and not of a
+    /// choice among tests.
+    fn wants(&self, wish: Option<Wish>) -> bool {
+        match wish {
+            Some(Wish::Wanted) => true,
+            Some(Wish::Unwanted) => false,
             None => self.extra.is_empty(),
         }
     }
@@ -232,15 +235,21 @@ mod tests {
         assert_eq!(asked.extra, ["--test", "x", "--", "--agents"]);
     }
 
-    /// Breaks when the tests in a browser are left out of a run that nobody restricted.
+    /// Breaks when what is part of everything is left out of a run that nobody restricted.
     #[test]
-    fn a_browser_is_part_of_everything_unless_it_is_left_out_or_tests_are_chosen() {
-        assert!(parse(&[]).unwrap().wants_browser());
-        assert!(parse(&["--soak"]).unwrap().wants_browser());
-        assert!(!parse(&["--no-browser"]).unwrap().wants_browser());
-        assert!(!parse(&["--", "--test", "lease"]).unwrap().wants_browser());
-        assert!(parse(&["--browser", "--", "--test", "lease"]).unwrap().wants_browser());
-        assert!(parse(&["--screens"]).unwrap().wants_browser());
+    fn browser_and_description_are_part_of_everything_unless_left_out_or_tests_are_chosen() {
+        let wanted = |args: &[&str]| {
+            let asked = parse(args).unwrap();
+            (asked.wants(asked.browser), asked.wants(asked.api))
+        };
+        assert_eq!(wanted(&[]), (true, true));
+        assert_eq!(wanted(&["--soak"]), (true, true));
+        assert_eq!(wanted(&["--no-browser"]), (false, true));
+        assert_eq!(wanted(&["--no-api"]), (true, false));
+        assert_eq!(wanted(&["--", "--test", "lease"]), (false, false));
+        assert_eq!(wanted(&["--browser", "--", "--test", "lease"]), (true, false));
+        assert_eq!(wanted(&["--api", "--", "--test", "lease"]), (false, true));
+        assert_eq!(wanted(&["--screens"]), (true, true));
     }
 
     #[test]
