@@ -3,7 +3,7 @@
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use drydock_testkit::wait;
 use serde_json::Value;
@@ -22,8 +22,17 @@ fn is_well(server: &Server) -> bool {
 
 /// Returns how much memory a process has now, in kilobytes.
 fn memory_kb(pid: u32) -> u64 {
+    kilobytes(pid, "VmRSS:")
+}
+
+/// Returns how much memory a process had at the most, in kilobytes.
+pub(crate) fn peak_kb(pid: u32) -> u64 {
+    kilobytes(pid, "VmHWM:")
+}
+
+fn kilobytes(pid: u32, what: &str) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
-    let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
+    let line = status.lines().find(|line| line.starts_with(what)).unwrap();
     line.split_whitespace().nth(1).unwrap().parse().unwrap()
 }
 
@@ -93,7 +102,7 @@ fn thousands_of_half_open_connections_keep_nobody_from_asking() {
     let many = if std::env::var_os("DRYDOCK_SOAK").is_some() { 10_000 } else { 1_500 };
     let world = World::new(Kind::Sqlite);
     let server = Server::start(&world, &["--workers", "0"]);
-    let mut open = Vec::new();
+    let (mut open, began) = (Vec::new(), Instant::now());
     for number in 0..many {
         let mut stream = TcpStream::connect_timeout(&server.address().parse().unwrap(), LIMIT).unwrap();
         if number % 2 == 0 {
@@ -106,6 +115,7 @@ fn thousands_of_half_open_connections_keep_nobody_from_asking() {
         }
     }
     assert!(is_well(&server));
+    println!("{many} half-open connections in {:.1?}, peak {} kB", began.elapsed(), peak_kb(server.pid()));
     // And those that said nothing are put off in the end.
     let first = &mut open[1];
     first.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
