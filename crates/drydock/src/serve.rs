@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::pin::pin;
 use std::time::Duration;
 
-use drydock_api::{Code, Problem};
+use drydock_api::{BoxFuture, Code, Problem};
 use drydock_domain::{Role, Token, TokenKind, TokenState};
 use drydock_engine::{Engine, EngineError};
 use tokio::net::TcpListener;
@@ -71,6 +71,7 @@ pub(crate) async fn serve(
     let address = address(wish.listen)?;
     let (tokens, hosts) = terms(address, wish.tokens, config.server.clone());
     let tls = tls(wish.tls, &config.server)?;
+    let reread = tls.clone().map(reread).transpose()?;
     let interrupts = Interrupts::listen()?;
     let engine = embedded::engine(place, config).await?;
     if !address.ip().is_loopback() {
@@ -97,7 +98,7 @@ pub(crate) async fn serve(
             engine.stopping().cancelled().await;
             drained.cancel();
         };
-        let door = Door { listener, tls, bounds: Bounds::of_this_machine(), grace: GRACE };
+        let door = Door { listener, tls, reread, bounds: Bounds::of_this_machine(), grace: GRACE };
         let (served, ()) = tokio::join!(answer(door, &engine, terms, &drained), working);
         release(&engine).await?;
         served.map_err(|error| {
@@ -132,6 +133,15 @@ fn tls(wish: Option<(PathBuf, PathBuf)>, config: &Server) -> Result<Option<Tls>,
         }
         None => Ok(None),
     }
+}
+
+/// Begins to listen for the word that the certificate changed.
+fn reread(tls: Tls) -> Result<BoxFuture<'static, ()>, Box<Problem>> {
+    let listening = tls.reread().map_err(|error| {
+        let text = format!("could not listen for signals: {error}");
+        Box::new(Problem::new(Code::Internal, text).hint("check the limit on open files"))
+    })?;
+    Ok(Box::pin(listening))
 }
 
 /// Lets whoever serves in by themselves: their command line by a token of its own, and their browser by a link. A
@@ -180,6 +190,7 @@ pub(crate) async fn work(place: &StorePlace, config: Config, workers: usize) -> 
 struct Door {
     listener: TcpListener,
     tls: Option<Tls>,
+    reread: Option<BoxFuture<'static, ()>>,
     bounds: Bounds,
     grace: Duration,
 }
@@ -188,8 +199,20 @@ struct Door {
 /// finishes its request must not hold the process.
 async fn answer(door: Door, engine: &Engine, terms: Terms, drained: &CancellationToken) -> io::Result<()> {
     let everything = Served::new(engine, terms);
+    let minding = async {
+        let rereading = async {
+            match door.reread {
+                Some(reread) => reread.await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = rereading => {}
+            () = everything.mind() => {}
+        }
+    };
     let listening = listen(door.listener, door.tls, everything.router.clone(), door.bounds, drained);
-    let served = async { tokio::join!(listening, everything.mind()).0 };
+    let served = async { tokio::join!(listening, minding).0 };
     let overdue = async {
         drained.cancelled().await;
         tokio::time::sleep(door.grace).await;
@@ -286,8 +309,8 @@ mod tests {
             engine.stopping().cancel();
             drained.cancel();
         };
-        let door =
-            Door { listener, tls: None, bounds: Bounds::of_this_machine(), grace: Duration::from_millis(1) };
+        let (bounds, grace) = (Bounds::of_this_machine(), Duration::from_millis(1));
+        let door = Door { listener, tls: None, reread: None, bounds, grace };
         let (cookie, reach) = (Cookie::of(0, Wire::Plain), Reach::ThisMachine);
         let terms = Terms { tokens: Tokens::Optional, hosts: Hosts::Loopback, cookie, reach };
         let both = async { tokio::join!(answer(door, &engine, terms, &drained), asked).0 };

@@ -18,7 +18,7 @@ use crate::telemetry::continued;
 
 /// The requests of this process so far.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Requests(Arc<Mutex<BTreeMap<Kind, Counted>>>);
+pub(crate) struct Requests(Arc<Mutex<BTreeMap<Kind, Counted>>>);
 
 /// A kind of request.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -46,6 +46,11 @@ impl Requests {
 /// Returns the router with its requests counted and told to the log.
 pub(super) fn metered(router: Router, requests: Requests) -> Router {
     router.layer(from_fn_with_state(requests, count))
+}
+
+/// Returns a router whose own routes are counted, and not what it passes on.
+pub(crate) fn measured<S: Clone + Send + Sync + 'static>(router: Router<S>, requests: Requests) -> Router<S> {
+    router.route_layer(from_fn_with_state(requests, count))
 }
 
 async fn count(State(requests): State<Requests>, request: Request, next: Next) -> Response {

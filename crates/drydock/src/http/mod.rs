@@ -34,6 +34,7 @@ pub(crate) use cookie::{Cookie, Wire};
 pub(crate) use guard::Hosts;
 pub(crate) use listen::{Bounds, listen};
 pub(crate) use local::Local;
+pub(crate) use meter::{Requests, measured};
 pub(crate) use problem::problem;
 pub(crate) use router::router;
 pub(crate) use served::{Reach, Served, Terms};

@@ -66,7 +66,7 @@ impl Served {
             .merge(vitals::routes(vitals))
             .merge(openapi::reference())
             .layer(DefaultBodyLimit::max(BODY_MAX));
-        let routes = page(metered(authenticated(routes, door), requests));
+        let routes = page(metered(authenticated(routes, door), requests.clone()), requests);
         let router = strict(guarded(routes, terms.hosts));
         Self { router, engine: engine.clone(), streams }
     }

@@ -4,7 +4,7 @@
 use std::io;
 use std::path::Path;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
 
 use drydock_api::{Code, Problem};
@@ -13,16 +13,43 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
+use tokio::signal::unix::{SignalKind, signal};
 use tokio_rustls::server::TlsStream;
 use tokio_rustls::{Accept, TlsAcceptor};
 
-/// What makes connections private.
+/// What makes connections private. All clones are one.
 #[derive(Clone)]
-pub(crate) struct Tls(TlsAcceptor);
+pub(crate) struct Tls {
+    certificate: Arc<Path>,
+    key: Arc<Path>,
+    acceptor: Arc<Mutex<TlsAcceptor>>,
+}
 
 impl Tls {
     /// Reads a certificate, those behind it, and its key.
     pub(crate) fn from_files(certificate: &Path, key: &Path) -> Result<Self, Box<Problem>> {
+        let acceptor = Arc::new(Mutex::new(Self::read(certificate, key)?));
+        Ok(Self { certificate: certificate.into(), key: key.into(), acceptor })
+    }
+
+    /// Returns what has the files read again each time that this process is told that they changed (SIGHUP), for the
+    /// connections that come then. When they make no sense, those that were read before stay in force.
+    pub(crate) fn reread(self) -> io::Result<impl Future<Output = ()>> {
+        let mut told = signal(SignalKind::hangup())?;
+        Ok(async move {
+            while told.recv().await.is_some() {
+                match Self::read(&self.certificate, &self.key) {
+                    Ok(acceptor) => {
+                        *self.acceptor.lock().unwrap_or_else(PoisonError::into_inner) = acceptor;
+                        tracing::info!("the certificate was read again");
+                    }
+                    Err(problem) => tracing::error!(%problem, "the old certificate stays in force"),
+                }
+            }
+        })
+    }
+
+    fn read(certificate: &Path, key: &Path) -> Result<TlsAcceptor, Box<Problem>> {
         let unread = |path: &Path, error: String| {
             let text = format!("could not read {}: {error}", path.display());
             Box::new(Problem::new(Code::Usage, text).hint("name PEM files with --tls-cert and --tls-key"))
@@ -40,7 +67,7 @@ impl Tls {
             .and_then(|config| config.with_no_client_auth().with_single_cert(chain, secret));
         let mut config = config.map_err(|error| unread(certificate, error.to_string()))?;
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
-        Ok(Self(TlsAcceptor::from(Arc::new(config))))
+        Ok(TlsAcceptor::from(Arc::new(config)))
     }
 }
 
@@ -59,7 +86,10 @@ impl Speech {
     pub(super) fn over(stream: TcpStream, tls: Option<&Tls>) -> Self {
         match tls {
             None => Speech::Plain(stream),
-            Some(Tls(acceptor)) => Speech::Greeting(Box::new(acceptor.accept(stream))),
+            Some(tls) => {
+                let acceptor = tls.acceptor.lock().unwrap_or_else(PoisonError::into_inner);
+                Speech::Greeting(Box::new(acceptor.accept(stream)))
+            }
         }
     }
 

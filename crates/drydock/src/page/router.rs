@@ -10,10 +10,11 @@ use tower::ServiceExt;
 use super::ask::Page;
 use super::trouble::Trouble;
 use super::{asset, backups, board, diff, health, list, locks, log, new, plan, questions};
+use crate::http::{Requests, measured};
 
 /// Returns the page in front of the API, behind which its door is.
-pub(crate) fn page(api: Router) -> Router {
-    Router::new()
+pub(crate) fn page(api: Router, requests: Requests) -> Router {
+    let views = Router::new()
         .route("/", get(board::show))
         .route("/plans", get(list::show))
         .route("/plans/{id}", get(plan::show))
@@ -25,9 +26,8 @@ pub(crate) fn page(api: Router) -> Router {
         .route("/backups", get(backups::show))
         .route("/health", get(health::show))
         .route("/new", get(new::show))
-        .route("/assets/{name}", get(asset::serve))
-        .fallback(elsewhere)
-        .with_state(Page { api })
+        .route("/assets/{name}", get(asset::serve));
+    measured(views, requests).fallback(elsewhere).with_state(Page { api })
 }
 
 /// Asks the API; where it knows nothing either, a person gets a page that says so.
@@ -56,7 +56,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let place = StorePlace::Default(folder.path().join("drydock.db"));
         let engine = crate::embedded::engine(&place, Config::default()).await.unwrap();
-        (folder, page(router(engine, "test", "test")))
+        (folder, page(router(engine, "test", "test"), Requests::default()))
     }
 
     async fn get(router: &Router, path: &str) -> (StatusCode, axum::http::HeaderMap, String) {

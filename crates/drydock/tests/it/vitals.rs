@@ -33,6 +33,9 @@ on_both! {
         };
         let before = metrics();
         assert!(!before.contains("state=\"applied\""), "{before}");
+        for path in ["/plans", "/plans/pln-0000"] {
+            knock(&server, &format!("{host}{}", server.bearer()), &format!("GET {path}"), &Value::Null);
+        }
         let plan = world.plan(&["--profile", "auto"]);
         wait::until("the plan to land", LIMIT, || (world.stage(&plan) == "apply/applied").then_some(()));
         let after = metrics();
@@ -41,6 +44,10 @@ on_both! {
         assert!(numbers(&after, committed) > numbers(&before, committed));
         assert!(numbers(&after, "drydock_commit_seconds_count") >= numbers(&after, "drydock_commit_seconds_bucket{le=\"2.5\"}"));
         assert!(numbers(&after, "drydock_http_requests_total{method=\"GET\",route=\"/metrics\",status=\"200\"}") >= 1.0);
+        for (route, status) in [("/plans", 200), ("/plans/{id}", 404), ("/api/v1/plans", 200)] {
+            let name = format!("drydock_http_requests_total{{method=\"GET\",route=\"{route}\",status=\"{status}\"}}");
+            assert!(numbers(&after, &name) >= 1.0, "{name}");
+        }
         for name in ["drydock_decisions_open", "drydock_outbox_effects", "drydock_outbox_overdue_seconds",
             "drydock_locks_held", "drydock_event_readers", "drydock_runs_active"] {
             numbers(&after, name);
@@ -134,4 +141,32 @@ fn a_certificate_makes_everything_private() {
         let refused = world.drydock(&["serve", "--tls-cert", wrong[0], "--tls-key", wrong[1]]).expect(2);
         assert!(refused.json["error"]["hint"].to_string().contains("--tls-cert"), "{:#}", refused.json);
     }
+}
+
+/// Breaks when a server goes on showing a certificate that was replaced, or has none when the new one makes no sense.
+#[test]
+fn a_certificate_is_read_again_when_told() {
+    let world = World::new(Kind::Sqlite);
+    certify(&world.path(""));
+    std::fs::rename(world.path("ca.crt"), world.path("old.crt")).unwrap();
+    let files = [world.place("server.crt"), world.place("server.key")];
+    let tls = ["--workers", "0", "--log-format", "text", "--tls-cert", &files[0], "--tls-key", &files[1]];
+    let server = Server::start(&world, &tls);
+    let at = format!("https://{}", server.address());
+    let list = |authority: &str| {
+        let mut command: Command = world.command(&["--server", &at, "plan", "list"]);
+        Answer::of(proc::run(command.env("SSL_CERT_FILE", world.place(authority)), LIMIT)).code
+    };
+    assert_eq!(list("old.crt"), Some(0));
+    certify(&world.path(""));
+    assert_eq!((list("old.crt"), list("ca.crt")), (Some(0), Some(1)), "nobody said so yet");
+    let tell = || proc::run(Command::new("kill").args(["-HUP", &server.pid().to_string()]), LIMIT);
+    tell();
+    wait::until("the new certificate", LIMIT, || (list("ca.crt") == Some(0)).then_some(()));
+    assert_eq!(list("old.crt"), Some(1));
+    world.write("server.crt", "no certificate");
+    tell();
+    wait::until("the refusal", LIMIT, || server.said().contains("stays in force").then_some(()));
+    assert_eq!(list("ca.crt"), Some(0));
+    server.stop().expect(0);
 }
