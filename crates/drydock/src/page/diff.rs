@@ -19,7 +19,7 @@ use super::trouble::Trouble;
 use super::words::title;
 
 /// How many lines are sent at a time.
-const CHUNK: usize = 600;
+const CHUNK: usize = 300;
 /// How many lines are in the page itself, for those at its top.
 const AT_ONCE: usize = 800;
 
