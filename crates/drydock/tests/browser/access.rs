@@ -4,8 +4,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use crate::branching::cut;
 use crate::browser::{Browser, Scheme, Size};
 use crate::scene::{Site, WRITER};
 use crate::world::{Kind, World, text};
@@ -14,8 +15,19 @@ use crate::world::{Kind, World, text};
 const AXE: &str = "DRYDOCK_TEST_AXE";
 const SCREENS: &str = "DRYDOCK_SCREENS";
 
+/// Pieces of a task, of which two are at odds, one fails, and one waits.
+fn pieces() -> [serde_json::Value; 5] {
+    [
+        json!({ "name": "errors", "task": "echo 'pub enum Error { Parse, Io }' > errors.rs" }),
+        json!({ "name": "parser", "task": "echo 'use parser::Error;' > src/main.txt", "after": ["errors"] }),
+        json!({ "name": "printer", "task": "echo 'use printer::Error;' > src/main.txt", "after": ["errors"] }),
+        json!({ "name": "image", "task": "echo no such image; exit 3" }),
+        json!({ "name": "notes", "task": "echo notes > notes.md", "after": ["parser", "printer"] }),
+    ]
+}
+
 /// Makes a machine with a plan in most states.
-fn harbour() -> (Site, String, String) {
+fn harbour() -> (Site, String, String, String) {
     let world = World::new(Kind::Sqlite);
     world.settings("[defaults]\nagent = \"writer\"\n");
     world.agent("thinker", r#"echo '{"drydock":"choice","question":"Where is the comma accepted?","chosen":"in the splitter","alternatives":["in the lexer"],"rationale":"It alone sees the end of the list.","confidence":0.8}'"#);
@@ -34,6 +46,8 @@ fn harbour() -> (Site, String, String) {
     let made = |args: &[&str]| {
         text(&world.ok(&[&["plan", "use"], args, &["--project", "app"]].concat())["plan"]["id"])
     };
+    cut(&world, &pieces());
+    let tree = made(&["cut", "--profile", "auto"]);
     let landed = made(&["mend", "--arg", "what=the parser", "--profile", "auto"]);
     let asks = made(&["mend", "--arg", "what=argument lists", "--profile", "trusted"]);
     made(&["mend", "--arg", "what=the config reader"]);
@@ -42,15 +56,18 @@ fn harbour() -> (Site, String, String) {
     let ended = made(&["mend", "--arg", "what=nothing much"]);
     world.ok(&["plan", "cancel", &ended, "--reason", "made by mistake"]);
     let site = Site::of(world);
-    for (plan, stage) in
-        [(&landed, "apply/applied"), (&asks, "execute/complete"), (&broken, "execute/errored")]
-    {
+    for (plan, stage) in [
+        (&landed, "apply/applied"),
+        (&asks, "execute/complete"),
+        (&broken, "execute/errored"),
+        (&tree, "execute/waiting"),
+    ] {
         site.wait_stage(plan, stage);
     }
     let busy =
         text(&site.world.ok(&["plan", "use", "move", "--project", "app", "--profile", "auto"])["plan"]["id"]);
     site.wait_stage(&busy, "execute/processing");
-    (site, asks, busy)
+    (site, asks, busy, tree)
 }
 
 /// Breaks when a view cannot be used by somebody who sees no colours, little contrast, or nothing at all.
@@ -60,11 +77,12 @@ fn no_view_shuts_anybody_out() {
         .unwrap_or_else(|_| panic!("{AXE} is not set; `cargo xtask test` installs axe and sets it"));
     let axe = fs::read_to_string(axe).unwrap();
     let pictures = std::env::var_os(SCREENS).map(PathBuf::from);
-    let (site, asks, busy) = harbour();
+    let (site, asks, busy, tree) = harbour();
     let views = [
         ("board", "/".to_owned()),
         ("plan", format!("/plans/{asks}")),
         ("running", format!("/plans/{busy}")),
+        ("subplans", format!("/plans/{tree}")),
         ("changes", format!("/plans/{asks}/diff")),
         ("split", format!("/plans/{asks}/diff?layout=split")),
         ("log", format!("/plans/{asks}/log")),

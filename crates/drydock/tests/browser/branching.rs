@@ -16,7 +16,11 @@ pub(crate) fn cut(world: &World, pieces: &[Value]) {
     world.write("strategy.json", &json!({ "subplans": pieces, "on_failure": "continue" }).to_string());
     let drafted = world.place("strategy.json");
     world.agent("cutter", &format!("mkdir -p .drydock && cp {drafted} .drydock/strategy.json"));
-    world.action("cut", "[agents]\nstrategize = \"cutter\"\nexecute = \"hand\"");
+    world.write(
+        "action.toml",
+        "name = \"cut\"\ndescription = \"Give each module the new error\"\n[agents]\nstrategize = \"cutter\"\nexecute = \"hand\"\n",
+    );
+    world.ok(&["action", "create", "--file", &world.place("action.toml")]);
 }
 
 /// Breaks when subplans are not shown, stand still while they work, flood the board, or their conflict cannot be read and
@@ -64,7 +68,7 @@ fn pieces_are_seen_at_work_and_their_conflict_is_settled_on_the_page() {
     browser.until(&piece("three", "Applied"));
     // The board shows the plan, and its pieces within it.
     browser.go(&site.address("/"));
-    browser.until_text(".card", "Do cut");
+    browser.until_text(".card", "Give each module the new error");
     assert_eq!(browser.js("return document.querySelectorAll('.card').length", &[]), 1);
     // Who searches finds the pieces, too.
     browser.go(&site.address("/?text=three.txt"));
