@@ -213,6 +213,32 @@ on_both! {
     }
 }
 
+/// Breaks when agents of a worker cannot ask a server that the configuration names, or have a token where nobody could be
+/// asked with it.
+#[test]
+fn agents_of_a_worker_have_a_token_when_a_server_is_named() {
+    let world = World::new(Kind::Sqlite);
+    let script = "echo ${DRYDOCK_TOKEN-none} > HOME/token; PROGRAM --json plan show $DRYDOCK_PLAN > HOME/shown 2>&1; \
+        echo $DRYDOCK_PLAN > hello.txt";
+    let script = script.replace("PROGRAM", env!("CARGO_BIN_EXE_drydock"));
+    world.agent("writer", &script.replace("HOME/", &world.place("")));
+    world.action("fix", "[agents]\nexecute = \"writer\"");
+    let server = Server::start(&world, &["--workers", "0"]);
+    world.plan_after("apply");
+    assert_eq!(world.lines("token"), ["none"]);
+    world.settings(&format!("[server]\nurl = \"http://{}\"\n", server.address()));
+    let plan = world.plan(&["--profile", "auto"]);
+    let worker = world.spawn(&["worker"]);
+    wait::until("the plan to land", LIMIT, || (world.stage(&plan) == "apply/applied").then_some(()));
+    let shown: Value = serde_json::from_str(&world.lines("shown").concat()).unwrap();
+    assert_eq!(shown["data"]["plan"]["id"], plan.as_str(), "{shown:#}");
+    let token = world.lines("token").concat();
+    let own = format!("GET /plans/{plan}");
+    assert_eq!(ask(&server, Some(&token), &own, &Value::Null).seen(), (401, "unauthorized"));
+    worker.terminate();
+    Answer::of(worker.wait(LIMIT)).expect(0);
+}
+
 on_both! {
     /// Breaks when an operator or a reader can do a person's part, when an operator cannot do its own, or when the
     /// record does not say whose token it was.
