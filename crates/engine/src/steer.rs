@@ -238,12 +238,15 @@ impl Engine {
     pub async fn cancel(&self, plan: &PlanId, reason: String, caller: &Caller) -> Result<Plan, EngineError> {
         let deadline = tokio::time::Instant::now() + CANCEL_WAIT;
         let request = Request { kind: RequestKind::Cancel, reason: reason.clone(), by: caller.by.clone() };
+        let mut caller = caller.clone();
         loop {
-            let lock = match self.steer(plan, caller, Command::Cancel { reason: reason.clone() }).await {
+            let lock = match self.steer(plan, &caller, Command::Cancel { reason: reason.clone() }).await {
                 Err(EngineError::LockHeld { lock }) => lock,
                 answered => return answered,
             };
-            let stored = self.plan_stored(plan).await?;
+            // What the caller saw is compared before anything is asked of the run, which then moves because of it.
+            let stored = self.expected(plan, &caller).await?;
+            caller.expected = None;
             if stored.stage.state() == State::Cancelled {
                 return Ok(stored);
             }

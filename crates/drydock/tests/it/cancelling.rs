@@ -1,5 +1,9 @@
 //! Cancelling from another process while an agent works.
 
+use serde_json::json;
+
+use crate::tokens::ask_with;
+use crate::working::Server;
 use crate::world::{Answer, LIMIT, World, list};
 
 on_both! {
@@ -30,6 +34,31 @@ on_both! {
         let snapshot = snapshots.lines().last().expect("the work is kept as a snapshot");
         assert_eq!(world.repo.git(&["show", &format!("{snapshot}:half.txt")]), "half");
         assert_eq!(world.repo.git(&["status", "--porcelain"]), "");
+        world.assert_sound(&id);
+    }
+}
+
+on_both! {
+    /// Breaks when somebody who saw an earlier revision cancels a plan that runs, or when one who saw the latest is told
+    /// that they did not.
+    fn a_plan_that_runs_is_cancelled_as_it_was_seen(kind: Kind) {
+        let world = World::with_writer(kind, "");
+        world.agent("writer", &format!("touch {}; sleep 300", world.place("began")));
+        let id = world.plan_after("strategize");
+        let running = world.spawn(&["plan", "execute", &id]);
+        world.wait_file("began");
+        let server = Server::start(&world, &["--workers", "0"]);
+        let revision = world.show(&id)["revision"].as_i64().unwrap();
+        let cancel = |seen: i64| {
+            let headers = format!("Host: {}\r\n{}If-Match: {seen}\r\n", server.address(), server.bearer());
+            ask_with(&server, &headers, &format!("POST /plans/{id}/cancel"), &json!({ "reason": "no" }))
+        };
+        let late = cancel(revision - 1);
+        assert_eq!((late.status, world.stage(&id).as_str()), (412, "execute/processing"), "{late:?}");
+        assert_eq!(world.query("SELECT count(*) FROM requests"), "0", "the run was asked to stop");
+        let done = cancel(revision);
+        assert_eq!((done.status, world.stage(&id).as_str()), (200, "execute/cancelled"), "{done:?}");
+        Answer::of(running.wait(LIMIT)).expect(1);
         world.assert_sound(&id);
     }
 }
