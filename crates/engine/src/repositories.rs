@@ -31,7 +31,9 @@ struct File {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Stamp {
     git: PathBuf,
+    /// The directory by its identity, since its time changes with every ref; a file that names one by its content too.
     entry: (u64, u64),
+    link: Option<File>,
     config: File,
     shallow: bool,
 }
@@ -78,8 +80,10 @@ impl File {
 }
 
 fn stamp_of(git: &Git, path: &Path, repository: &Repository) -> io::Result<Stamp> {
-    let (entry, shared) = (fs::metadata(path.join(".git"))?, repository.common_dir());
+    let (place, shared) = (path.join(".git"), repository.common_dir());
+    let entry = fs::metadata(&place)?;
     Ok(Stamp {
+        link: if entry.is_file() { Some(File::at(place)?) } else { None },
         git: git.program().to_owned(),
         entry: (entry.dev(), entry.ino()),
         config: File::at(shared.join("config"))?,
@@ -107,6 +111,14 @@ mod tests {
         kept.open(repo.path()).unwrap_err();
         fs::rename(other.path().join(".git"), repo.path().join(".git")).unwrap();
         kept.open(repo.path()).unwrap();
+        let (linked, moved) = (tempfile::tempdir().unwrap(), Repo::new());
+        let link = |to: &Repo| {
+            fs::write(linked.path().join(".git"), format!("gitdir: {}/.git\n", to.path().display())).unwrap()
+        };
+        link(&repo);
+        let before = kept.open(linked.path()).unwrap().common_dir().to_owned();
+        link(&moved);
+        assert_ne!(kept.open(linked.path()).unwrap().common_dir(), before);
         fs::write(repo.path().join(".git/shallow"), format!("{}\n", repo.git(&["rev-parse", "HEAD"])))
             .unwrap();
         kept.open(repo.path()).unwrap_err();
