@@ -151,7 +151,7 @@ impl Engine {
                 return Ok(EventPage { events, next: None });
             }
             from = last;
-            if from - after >= SCAN_MAX {
+            if from.saturating_sub(after) >= SCAN_MAX {
                 return Ok(EventPage { events, next: Some(from) });
             }
             // A look on SQLite waits for nothing, and others want this thread too.
@@ -233,7 +233,7 @@ impl Feed {
     fn behind(&self, after: i64) -> Option<Vec<Arc<Shown>>> {
         let ready = self.ready.lock().unwrap_or_else(PoisonError::into_inner);
         let first = ready.events.front()?.event.seq;
-        let skipped = usize::try_from(after + 1 - first).ok()?;
+        let skipped = usize::try_from(after.saturating_add(1).saturating_sub(first)).ok()?;
         let mut bytes = 0;
         let enough = |one: &&Arc<Shown>| {
             let fits = bytes < BATCH_BYTES_MAX;

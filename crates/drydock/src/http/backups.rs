@@ -1,6 +1,6 @@
 //! Syncs, the adoption of a draft, and backups.
 
-use axum::extract::{Path as Segments, State};
+use axum::extract::State;
 use drydock_api as api;
 use drydock_engine::{Backup, Sweep, shield};
 use serde_json::Value;
@@ -61,19 +61,16 @@ pub(super) async fn list(
 }
 
 /// The plan and the number that a backup's ref ends with.
-type Name = Segments<(String, String)>;
+type Name = Path<(String, String)>;
 
-pub(super) async fn show(
-    State(shared): State<Shared>,
-    Segments((plan, number)): Name,
-) -> Answer<api::OneBackup> {
+pub(super) async fn show(State(shared): State<Shared>, Path((plan, number)): Name) -> Answer<api::OneBackup> {
     let found = shared.engine.backup(&format!("{plan}/{number}")).await?;
     Ok(Sent(api::OneBackup { backup: backup(found) }))
 }
 
 pub(super) async fn restore(
     State(shared): State<Shared>,
-    Segments((plan, number)): Name,
+    Path((plan, number)): Name,
     Body(api::RestoreBackup { branch }): Body<api::RestoreBackup>,
 ) -> Answer<api::RestoredBackup> {
     let engine = shared.engine;
@@ -84,7 +81,7 @@ pub(super) async fn restore(
 
 pub(super) async fn delete(
     State(shared): State<Shared>,
-    Segments((plan, number)): Name,
+    Path((plan, number)): Name,
 ) -> Answer<api::OneBackup> {
     let engine = shared.engine;
     let name = format!("{plan}/{number}");

@@ -25,13 +25,14 @@ pub(super) async fn list(
     Query(query): Query<api::EventQuery>,
 ) -> Result<Response, Refused> {
     let interest = interest(&shared, query.plan.as_deref(), query.kind.as_deref()).await?;
-    let after = query.after.unwrap_or(0);
+    // Before the first event is where the feed begins.
+    let after = query.after.unwrap_or(0).max(0);
     if stream::is_wanted(&headers) {
         if query.limit.is_some() || query.wait_ms.is_some() || query.newest.is_some() {
             let text = "a stream ends when its reader wishes, so it has no limit, wait_ms or newest";
             return Err(invalid(text, "leave them out, or ask for application/json"));
         }
-        let after = stream::last_seen(&headers)?.unwrap_or(after);
+        let after = stream::last_seen(&headers)?.unwrap_or(after).max(0);
         return Ok(stream::answer(&shared, after, interest));
     }
     if let Some(newest) = query.newest {

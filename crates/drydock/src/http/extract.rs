@@ -15,6 +15,7 @@ use drydock_engine::{Caller, EngineError};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use super::problem::problem;
 use super::router::{BODY_MAX, Shared};
@@ -34,8 +35,8 @@ pub(super) struct Sent<T>(pub(super) T);
 /// A JSON body.
 pub(super) struct Body<T>(pub(super) T);
 
-/// The named segment of the address.
-pub(super) struct Path(pub(super) String);
+/// The named segments of the address; one, unless another shape is asked for.
+pub(super) struct Path<T = String>(pub(super) T);
 
 /// The query of the address.
 pub(super) struct Query<T>(pub(super) T);
@@ -118,6 +119,10 @@ pub(super) async fn whole(body: axum::body::Body) -> Result<Bytes, Refused> {
 }
 
 fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<Body<T>, Refused> {
+    if has_nul(bytes) {
+        let text = "the body: a text has the character NUL in it, which neither git nor PostgreSQL can keep";
+        return Err(refused(Code::Invalid, text, "leave it out"));
+    }
     serde_json::from_slice(bytes).map(Body).map_err(|error| {
         let text = format!("the body: {error}");
         if error.is_data() {
@@ -128,17 +133,32 @@ fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<Body<T>, Refused> {
     })
 }
 
+/// Says whether any text of a JSON document has the character NUL in it.
+fn has_nul(json: &[u8]) -> bool {
+    fn within(value: &Value) -> bool {
+        match value {
+            Value::String(text) => text.contains('\0'),
+            Value::Array(values) => values.iter().any(within),
+            Value::Object(fields) => fields.iter().any(|(name, value)| name.contains('\0') || within(value)),
+            Value::Null | Value::Bool(_) | Value::Number(_) => false,
+        }
+    }
+    // JSON cannot have it but escaped; whether the backslash is escaped itself, only reading tells.
+    json.windows(6).any(|six| six == b"\\u0000")
+        && serde_json::from_slice(json).is_ok_and(|value| within(&value))
+}
+
 fn is_json(headers: &HeaderMap) -> bool {
     let media = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     media.split(';').next().is_some_and(|media| media.trim().eq_ignore_ascii_case("application/json"))
 }
 
-impl<S: Send + Sync> FromRequestParts<S> for Path {
+impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Path<T> {
     type Rejection = Refused;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refused> {
-        let read = axum::extract::Path::<String>::from_request_parts(parts, state).await;
-        read.map(|axum::extract::Path(segment)| Path(segment)).map_err(|error: PathRejection| {
+        let read = axum::extract::Path::<T>::from_request_parts(parts, state).await;
+        read.map(|axum::extract::Path(segments)| Path(segments)).map_err(|error: PathRejection| {
             let hint = "escape names and ids as UTF-8 with %XX";
             refused(Code::Unparsable, format!("the address: {}", error.body_text()), hint)
         })

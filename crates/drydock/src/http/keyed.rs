@@ -132,7 +132,7 @@ async fn settle(shared: &Shared, claim: AnswerClaim, response: Response) -> Resu
     let media = head.headers.get(CONTENT_TYPE).and_then(|media| media.to_str().ok()).unwrap_or_default();
     let is_secret = head.headers.get(CACHE_CONTROL) == Some(&NOT_KEPT);
     let settled: Result<(), StoreError> = match fate(head.status, &body) {
-        // Sent again it meets what was made, so forgetting it makes nothing twice.
+        // Sent again a token meets the name that is taken, and a link is another link, of which one is used.
         Fate::Final if is_secret => store.answer_forget(claim).await,
         Fate::Final => {
             let body = String::from_utf8_lossy(&body).into_owned();

@@ -6,7 +6,7 @@ use std::net::{Shutdown, TcpStream};
 use std::time::{Duration, Instant};
 
 use drydock_testkit::wait;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::tokens::{ask_with, knock};
 use crate::working::Server;
@@ -34,6 +34,38 @@ fn kilobytes(pid: u32, what: &str) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let line = status.lines().find(|line| line.starts_with(what)).unwrap();
     line.split_whitespace().nth(1).unwrap().parse().unwrap()
+}
+
+/// Breaks when a text with NUL, which git refuses after an agent has done its work, is taken; or when an address or a
+/// number that nobody means gets anything but a refusal or a plain answer.
+#[test]
+fn what_nobody_means_is_refused_or_answered_plainly() {
+    let world = World::with_writer(Kind::Sqlite, "");
+    world.plan(&[]);
+    let server = Server::start(&world, &["--workers", "0"]);
+    let ask = |what: &str, body: &Value| ask_with(&server, &headers(&server), what, body);
+    let nul = ask("POST /plans", &json!({ "project": "app", "task": "a\0b" }));
+    assert_eq!((nul.status, &nul.body["code"]), (422, &json!("invalid")), "{nul:?}");
+    let escaped = ask("POST /plans", &json!({ "project": "app", "task": "the text \\u0000" }));
+    assert_eq!(escaped.status, 200, "{escaped:?}");
+    let unreadable = ask("GET /backups/%FF/1", &Value::Null);
+    assert_eq!((unreadable.status, &unreadable.body["code"]), (400, &json!("unparsable")), "{unreadable:?}");
+    for after in [i64::MIN, -1, i64::MAX] {
+        let page = ask(&format!("GET /events?after={after}"), &Value::Null);
+        let all = page.body["events"].as_array().map_or(0, Vec::len);
+        assert_eq!((page.status, all > 0), (200, after < 0), "{after}: {page:?}");
+        let ask = format!(
+            "GET /api/v1/events?after={after} HTTP/1.1\r\n{}Accept: text/event-stream\r\n\r\n",
+            headers(&server)
+        );
+        let mut stream = TcpStream::connect(server.address()).unwrap();
+        stream.write_all(ask.as_bytes()).unwrap();
+        stream.set_read_timeout(Some(LIMIT)).unwrap();
+        let mut begun = [0; 15];
+        stream.read_exact(&mut begun).unwrap();
+        assert_eq!(&begun, b"HTTP/1.1 200 OK", "{after}");
+    }
+    assert!(is_well(&server));
 }
 
 /// Breaks when a path leads out of what is served, or answers anything but a refusal.

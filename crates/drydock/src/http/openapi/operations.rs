@@ -149,15 +149,12 @@ fn people() -> Vec<Operation> {
 fn upkeep() -> Vec<Operation> {
     vec![
         get::<api::Locks>("/locks", "Lists locks."),
-        post::<api::OneLock>("/locks/{id}/break", "Breaks a lock, with a reason.")
-            .takes::<api::BreakLock>()
-            .moves(),
+        post::<api::OneLock>("/locks/{id}/break", "Breaks a lock, with a reason.").takes::<api::BreakLock>(),
         get::<api::Tokens>("/tokens", "Lists tokens, without their secrets."),
         post::<api::MadeToken>("/tokens", "Makes a token; its secret is told this once.")
             .takes::<api::NewToken>(),
         post::<api::MadeLink>("/tokens/link", "Makes a link that signs a browser in, once.")
-            .takes::<api::NewLink>()
-            .moves(),
+            .takes::<api::NewLink>(),
         post::<api::OneToken>("/tokens/{id}/revoke", "Takes a token back for good."),
         get::<api::OneDoctor>("/doctor", "Checks everything that plans need."),
         post::<api::OneGc>("/gc", "Removes what is proven to be safe to remove.").takes::<api::GcRequest>(),
