@@ -21,6 +21,8 @@ fn a_page_survives_a_restart_of_its_server_with_what_is_typed() {
     browser.press("#dialog-prompt .button:not([data-close])");
     browser.until_text("#dialog-prompt .problem", "could not be reached");
     site.world.ok(&["plan", "prompt", &id, "said while nobody served"]);
+    // It has looked in vain, for events and for itself, before the server is back.
+    site.hang_up(6);
     site.start();
     browser.until_text("#line", "live");
     browser.until_text(".guidance", "said while nobody served");

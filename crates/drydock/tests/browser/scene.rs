@@ -1,5 +1,6 @@
 //! A server with a machine around it, for the page to be looked at.
 
+use std::net::TcpListener;
 use std::time::Instant;
 
 use drydock_testkit::proc::{Running, spawn};
@@ -80,6 +81,15 @@ impl Site {
         let server = self.server.take().unwrap();
         server.terminate();
         server.wait(LIMIT);
+    }
+
+    /// Stands where the server was, and hangs up on whoever comes, so many times.
+    #[track_caller]
+    pub(crate) fn hang_up(&self, times: usize) {
+        let listener = TcpListener::bind(&self.at).unwrap();
+        for _ in 0..times {
+            drop(listener.accept().unwrap());
+        }
     }
 
     /// Returns the address of a view.

@@ -49,4 +49,7 @@ fn what_one_person_does_another_sees_within_a_second() {
     one.press(".question .button.primary");
     other.until_text("[data-id='column-execute']", "Do fix");
     other.until(&format!("!document.querySelector('[data-id=\"column-strategize\"] [data-id=\"{id}\"]')"));
+    // Nobody is asked anything about this one, and it is seen all the same.
+    let quiet = site.world.plan(&["--profile", "auto"]);
+    other.until(&format!("document.querySelector('[data-id=\"column-done\"] [data-id=\"{quiet}\"]')"));
 }
