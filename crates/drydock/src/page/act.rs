@@ -2,6 +2,7 @@
 //! first, in a dialog that says what will happen.
 
 use drydock_api::{Phase, Plan, State, Why};
+use drydock_domain::REVERSIONS_MAX;
 use maud::{Markup, html};
 
 /// How much weight a button has.
@@ -108,14 +109,20 @@ pub(super) fn on_plan(plan: &Plan, why: &Why, remote: Option<&str>) -> Markup {
         seen: Some(plan.revision),
         done,
     };
+    let is_left = plan.state == State::Processing && why.lock.as_ref().is_none_or(|lock| lock.stale);
+    // A run that is under way holds the plan: all that can be done to it is to end it.
+    let is_run = plan.state == State::Processing && !is_left;
     let has_failed = matches!(plan.state, State::Errored | State::Constrained) && !is_asked;
     let can_retry = has_failed || plan.waits.is_some();
     let can_revert = match (plan.phase, plan.state) {
         (_, State::Applied | State::Cancelled) | (Phase::Strategize, _) => false,
-        (Phase::Execute, _) | (Phase::Apply, State::Constrained | State::Errored) => true,
+        // Its result is its parent's.
+        (Phase::Execute, State::Complete) | (Phase::Apply, _) if plan.parent.is_some() => false,
+        (Phase::Execute, _) | (Phase::Apply, State::Constrained | State::Errored) => {
+            plan.reversions < REVERSIONS_MAX
+        }
         (Phase::Apply, State::Queued | State::Processing | State::Waiting | State::Complete) => false,
     };
-    let is_left = plan.state == State::Processing && why.lock.as_ref().is_none_or(|lock| lock.stale);
     html! {
         @if plan.state == State::Complete && !is_asked {
             @if plan.phase == Phase::Strategize {
@@ -126,10 +133,10 @@ pub(super) fn on_plan(plan: &Plan, why: &Why, remote: Option<&str>) -> Markup {
         }
         @if can_retry { (act("retry", "retry", "Retry", Weight::Primary, "It is queued again.").at_once()) }
         @if is_left { (act("takeover", "takeover", "Take over", Weight::Primary, "It is queued again.").at_once()) }
-        @if !is_over { (guiding(plan)) }
+        @if !is_over && !is_run { (guiding(plan)) }
         (drafting(plan))
         @if let Some(remote) = remote { (syncing(plan, remote)) }
-        @if can_revert {
+        @if can_revert && !is_run {
             (act("revert", "revert", "Revert", Weight::Plain, "It goes back to strategize.").asking(
                 "Go back to Strategize?",
                 "The strategy is made anew. Work so far stays as a checkpoint, and a plan can go back three times.",
@@ -186,15 +193,22 @@ fn syncing(plan: &Plan, remote: &str) -> Markup {
     html! { @if can_sync { (act.asking(&format!("Sync with {remote}?"), &text, Words::None, &[])) } }
 }
 
-fn landing(act: &Act<'_>, plan: &Plan) -> Markup {
-    let text = format!(
+/// What is asked before a result lands.
+pub(super) const LANDING: &str = "Land this result?";
+
+/// Returns what landing does.
+pub(super) fn lands(plan: &Plan) -> String {
+    format!(
         "The result lands as one commit on the target branch of {}. Drydock does not take a landing back.",
         plan.project
-    );
-    act.asking("Land this result?", &text, Words::None, &[])
+    )
 }
 
-/// Guidance may be given while the plan moves, so it asks for no revision.
+fn landing(act: &Act<'_>, plan: &Plan) -> Markup {
+    act.asking(LANDING, &lands(plan), Words::None, &[])
+}
+
+/// Guidance is as good whatever else was done to the plan since, so it asks for no revision.
 fn guiding(plan: &Plan) -> Markup {
     let act = Act {
         id: "prompt",

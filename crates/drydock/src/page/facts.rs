@@ -1,6 +1,6 @@
 //! What stands beside a plan: who and where, what judged its work, and what was kept of it.
 
-use drydock_api::{ChangeOp, Changeset, Checkpoint, Event, Plan, State};
+use drydock_api::{ChangeOp, Changeset, Checkpoint, Event, Phase, Plan, State};
 use maud::{Markup, html};
 use serde_json::Value;
 
@@ -95,14 +95,20 @@ fn verdict(event: &Event) -> Option<(String, Markup)> {
 }
 
 fn checkpoints(plan: &Plan, checkpoints: Option<&[Checkpoint]>) -> Markup {
-    let is_over = matches!(plan.state, State::Applied | State::Cancelled);
+    let can_go_back = match (plan.phase, plan.state) {
+        // Its result is its parent's.
+        (Phase::Execute, State::Complete) | (Phase::Apply, _) if plan.parent.is_some() => false,
+        (Phase::Execute, State::Queued | State::Waiting | State::Complete | State::Errored)
+        | (Phase::Apply, State::Queued | State::Waiting | State::Errored | State::Constrained) => true,
+        (Phase::Strategize | Phase::Execute | Phase::Apply, _) => false,
+    };
     html! {
         section aria-labelledby="checkpoints" {
             h2 id="checkpoints" { "Checkpoints" }
             @match checkpoints {
                 None => p.hint { "The repository cannot be read right now; see Health." },
                 Some([]) => p.hint { "None yet: each tree that an agent leaves is kept as one." },
-                Some(all) => ul.plain-list { @for one in all.iter().rev() { (checkpoint(plan, one, !is_over)) } },
+                Some(all) => ul.plain-list { @for one in all.iter().rev() { (checkpoint(plan, one, can_go_back)) } },
             }
         }
     }

@@ -62,7 +62,7 @@ fn sources(actions: &[Action], chosen: Option<&Action>) -> Markup {
 
 fn form(projects: &[Project], chosen: Option<&Action>, agents: &[AgentEntry]) -> Markup {
     html! {
-        form.sheet.script data-post="/api/v1/plans" data-then="/plans/" data-once {
+        form.sheet.script data-post="/api/v1/plans" data-then="/plans/" {
             @match chosen {
                 None => {
                     label.field for="task" { "What shall be done?" }

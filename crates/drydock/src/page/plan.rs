@@ -8,6 +8,7 @@ use maud::{Markup, html};
 
 use super::ask::{Ask, Named};
 use super::mark::{self, icon};
+use super::question::Spot;
 use super::shell::{Frame, Html, Place, Watch, document};
 use super::trouble::Trouble;
 use super::words::{escaped, first_line, sentence, short_id, title};
@@ -50,7 +51,7 @@ pub(super) async fn show(ask: Ask, Named(id): Named<String>) -> Result<Html, Tro
         div.plan {
             div.plan-main {
                 (standing(&whole))
-                @if let Some(decision) = &whole.why.decision { (question::card(decision, None)) }
+                @if let Some(decision) = &whole.why.decision { (question::card(decision, Some(plan), Spot::ItsPlan)) }
                 (task(plan))
                 (strategy(&whole.tree))
                 (timeline::section(&whole.events))

@@ -3,13 +3,22 @@
 use drydock_api::{Decision, DecisionOption, Phase, Plan};
 use maud::{Markup, html};
 
-use super::conflict;
 use super::mark::{self, icon};
-use super::words::{sentence, short_id, title, when};
+use super::words::{commit, sentence, short_id, title, when};
+use super::{act, conflict};
 use crate::render::decision::details;
 
-/// Returns the question with its answers; with its plan where it stands among others.
-pub(super) fn card(decision: &Decision, plan: Option<&Plan>) -> Markup {
+/// Where a question stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Spot {
+    /// On the page of its plan.
+    ItsPlan,
+    /// Among those of other plans, so that it names its own.
+    AmongOthers,
+}
+
+/// Returns the question with its answers; without its plan where that cannot be read.
+pub(super) fn card(decision: &Decision, plan: Option<&Plan>, spot: Spot) -> Markup {
     let named = format!("question-{}", decision.id);
     // Its own words say before what a gate stands, and the files of a conflict are shown apart.
     let is_said = |name: &str| name == "before" || decision.kind == "conflict";
@@ -18,7 +27,7 @@ pub(super) fn card(decision: &Decision, plan: Option<&Plan>) -> Markup {
         article.question data-id=(decision.id) aria-labelledby=(named) {
             p.question-head {
                 span.mark.tone-ask { (icon("waiting")) span { (kind(&decision.kind)) } }
-                @if let Some(plan) = plan {
+                @if let Some(plan) = plan.filter(|_| spot == Spot::AmongOthers) {
                     a href={ "/plans/" (plan.id) } data-item { (title(plan)) }
                     span { (plan.project) }
                 }
@@ -31,15 +40,20 @@ pub(super) fn card(decision: &Decision, plan: Option<&Plan>) -> Markup {
                 dl.facts { @for (name, line) in &told { div { dt { (name.replace('_', " ")) } dd { (line) } } } }
             }
             @if decision.kind == "conflict" { (conflict::files(&decision.details)) }
-            form.answer.script data-post={ "/api/v1/decisions/" (decision.id) "/resolve" } data-done="Answered." {
+            form.answer.script data-post={ "/api/v1/decisions/" (decision.id) "/resolve" } data-seen=[plan.map(|plan| plan.revision)] data-done="Answered." {
                 details { summary { "Add a note" }
                     label.unseen for={ "note-" (decision.id) } { "Note, which is recorded with the answer" }
                     textarea id={ "note-" (decision.id) } name="note" rows="2" placeholder="Recorded with the answer" {}
                 }
                 p.problem role="alert" {}
                 div.row {
-                    @for (at, option) in decision.options.iter().enumerate() { (answer(option, at == 0)) }
-                    @if plan.is_some() && decision.phase == Phase::Execute { a.aside href={ "/plans/" (decision.plan) "/diff" } { "See the changes" } }
+                    @for (at, option) in decision.options.iter().enumerate() {
+                        @match plan.filter(|_| does_land(decision, option)) {
+                            Some(plan) => (landing(decision, option, plan)),
+                            None => (answer(option, at == 0)),
+                        }
+                    }
+                    @if spot == Spot::AmongOthers && decision.phase == Phase::Execute { a.aside href={ "/plans/" (decision.plan) "/diff" } { "See the changes" } }
                 }
             }
             p.no-script.hint { "Answer with " code { "drydock decision resolve " (decision.id) " --option " (ids(decision)) } }
@@ -57,6 +71,30 @@ fn answer(option: &DecisionOption, is_first: bool) -> Markup {
     };
     html! {
         button class=(class) name="option" value=(option.id) data-sure=[sure] { (sentence(&option.label)) }
+    }
+}
+
+/// Says whether an answer lets a result land.
+fn does_land(decision: &Decision, option: &DecisionOption) -> bool {
+    option.effect == "approve" && decision.details["before"] == "apply"
+}
+
+/// Returns an answer that opens a dialog first: a landing is not taken back.
+fn landing(decision: &Decision, option: &DecisionOption, plan: &Plan) -> Markup {
+    let dialog = format!("dialog-land-{}", decision.id);
+    let named = format!("{dialog}-title");
+    html! {
+        button.button.primary type="button" data-dialog=(dialog) { (sentence(&option.label)) "…" }
+        dialog id=(dialog) aria-labelledby=(named) {
+            h2 id=(named) { (act::LANDING) }
+            p { strong { (title(plan)) } @if let Some(head) = &plan.head_commit { " " code { (commit(head)) } } }
+            p { (act::lands(plan)) " " a href={ "/plans/" (plan.id) "/diff" } { "See the changes" } }
+            p.problem role="alert" {}
+            div.row.end {
+                button.button type="button" data-close { "Back" }
+                button.button.primary name="option" value=(option.id) { (sentence(&option.label)) }
+            }
+        }
     }
 }
 

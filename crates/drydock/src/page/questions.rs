@@ -5,7 +5,7 @@ use futures_util::future::join_all;
 use maud::html;
 
 use super::ask::Ask;
-use super::question;
+use super::question::{self, Spot};
 use super::shell::{Frame, Html, Place, Watch, document};
 use super::trouble::Trouble;
 
@@ -24,7 +24,7 @@ pub(super) async fn show(ask: Ask) -> Result<Html, Trouble> {
             }
         } @else {
             div.questions {
-                @for (decision, plan) in frame.open.iter().zip(&plans) { (question::card(decision, plan.as_ref())) }
+                @for (decision, plan) in frame.open.iter().zip(&plans) { (question::card(decision, plan.as_ref(), Spot::AmongOthers)) }
             }
         }
     };

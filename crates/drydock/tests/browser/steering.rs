@@ -68,3 +68,26 @@ fn a_phase_that_failed_is_tried_again_with_one_button() {
     browser.press("[data-id='act-retry'] .button");
     browser.until_text(".question", "May apply start?");
 }
+
+/// Breaks when a button is shown that can only be refused while a run is under way, or the one that ends it does not.
+#[test]
+fn a_run_under_way_can_be_ended_and_nothing_else_is_offered() {
+    let world = World::new(Kind::Sqlite);
+    world.agent("slow", "sleep 600");
+    world.action("fix", "[agents]\nexecute = \"slow\"");
+    let site = Site::of(world);
+    let id = site.world.plan(&["--profile", "auto"]);
+    site.wait_stage(&id, "execute/processing");
+    let browser = Browser::open();
+    browser.go(&site.address(&format!("/plans/{id}")));
+    browser.until_text(".plan-line .mark", "Processing");
+    browser.settled();
+    let offered = browser.js("return [...document.querySelectorAll('main .button')].filter((one) => one.offsetParent).map((one) => one.innerText)", &[]);
+    assert_eq!(offered, serde_json::json!(["Cancel…"]));
+    browser.press("[data-dialog='dialog-cancel']");
+    browser.write("#dialog-cancel textarea", "too slow");
+    browser.press("#dialog-cancel .button.danger");
+    browser.until_text(".plan-line .mark", "Cancelled");
+    browser.until("!document.querySelector('dialog[open]')");
+    assert_eq!(site.world.show(&id)["cancel_reason"], "too slow");
+}

@@ -33,7 +33,11 @@ fn a_task_becomes_a_commit_with_nothing_but_the_page() {
     browser.press(".tabs a[href$='/log']");
     browser.until_text(".log", "12 tests pass");
     browser.press(".side a[href='/questions']");
+    // A landing is not taken back, so it is asked twice.
     browser.press(".question .button.primary");
+    browser.until_text("dialog[open]", "Land this result?");
+    assert_eq!(site.world.stage(&id), "execute/complete");
+    browser.press("dialog[open] .button.primary");
     browser.until_text(".empty", "Nobody waits for you");
     browser.go(&site.address(&format!("/plans/{id}")));
     browser.until_text(".plan-line .mark", "Applied");
@@ -58,19 +62,48 @@ fn what_cannot_be_undone_is_asked_twice_and_a_refusal_is_told_in_place() {
     browser.press("#dialog-cancel .button.danger");
     // The browser itself asks for the reason that is missing.
     assert_eq!(site.world.stage(&id), "strategize/complete");
-    // Meanwhile somebody else moves the plan: what the dialog shows is not so any more.
-    browser.js("clearTimeout(window.none); window.fetch = ((fetch) => (...all) => String(all[0]).includes('/api/') ? fetch(...all) : new Promise(() => {}))(window.fetch)", &[]);
     browser.write("#dialog-cancel textarea", "of no use");
+    // Meanwhile somebody else moves the plan. The page behind the dialog shows it, and whoever opened the dialog had not
+    // seen it when they did.
     site.world.ok(&["plan", "prompt", &id, "be quick"]);
+    browser.until_text(".guidance", "be quick");
     browser.press("#dialog-cancel .button.danger");
     browser.until_text("#dialog-cancel .problem", "revision");
     assert_eq!(site.world.stage(&id), "strategize/complete");
-    browser.go(&site.address(&format!("/plans/{id}")));
+    // Who has looked again may go on, with what is typed.
+    browser.press("#dialog-cancel [data-close]");
     browser.press("[data-dialog='dialog-cancel']");
-    browser.write("#dialog-cancel textarea", "of no use");
     browser.press("#dialog-cancel .button.danger");
     browser.until_text(".plan-line .mark", "Cancelled");
     assert_eq!(site.world.show(&id)["cancel_reason"], "of no use");
+}
+
+/// Breaks when an answer counts for a plan that is not any more what the person saw who gave it.
+#[test]
+fn an_answer_counts_for_the_plan_that_was_seen() {
+    let site = Site::new();
+    let id = site.gated();
+    let browser = Browser::open();
+    browser.go(&site.address(&format!("/plans/{id}")));
+    browser.settled();
+    // The page hears nothing more, as on a line that is slow.
+    browser.js("window.fetch = ((fetch) => (...all) => all[1]?.method === 'POST' ? fetch(...all) : new Promise(() => {}))(window.fetch)", &[]);
+    site.world.ok(&["plan", "prompt", &id, "be quick"]);
+    browser.press(".question .button.primary");
+    browser.until_text(".question .problem", "revision");
+    assert_eq!(site.world.stage(&id), "strategize/complete");
+    // The dialog before a landing holds what was seen, too.
+    site.approve(&id);
+    site.wait_stage(&id, "execute/complete");
+    browser.go(&site.address("/questions"));
+    browser.settled();
+    browser.press(".question .button.primary");
+    site.world.ok(&["plan", "prompt", &id, "be careful"]);
+    let revision = site.world.show(&id)["revision"].to_string();
+    browser.until(&format!("document.querySelector('.answer').dataset.seen === '{revision}'"));
+    browser.press("dialog[open] .button.primary");
+    browser.until_text("dialog[open] .problem", "revision");
+    assert_eq!(site.world.stage(&id), "execute/complete");
 }
 
 /// Breaks when the page needs its script to show what there is.

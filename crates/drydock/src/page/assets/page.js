@@ -200,6 +200,11 @@ setInterval(() => { if (body.dataset.watch === 'clock' && !document.hidden) soon
 // --- Forms: posted to the API as JSON, once however often they are sent.
 
 const keys = new WeakMap();
+// What was seen when a dialog was opened is what is agreed to in it, whatever the page behind it shows by now.
+const agreed = new WeakMap();
+// Answers after which nobody knows yet whether it was done: asked again under the same key, the server tells.
+const OPEN_CODES = ['request_under_way', 'lease_lost', 'interrupted', 'terminated'];
+const isFinal = (status, code) => status < 500 && status !== 401 && status !== 408 && !OPEN_CODES.includes(code);
 const random = () => [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, '0')).join('');
 
 function say(text) {
@@ -220,33 +225,53 @@ function collect(form, button) {
   return JSON.stringify(asked);
 }
 
+function ask(dialog) {
+  agreed.set(dialog, (dialog.closest('form') ?? at('form', dialog))?.dataset.seen);
+  all('.problem', dialog).forEach((problem) => { problem.textContent = ''; });
+  dialog.showModal();
+}
+
 async function send(form, button) {
-  const problem = at('.problem', form);
+  const dialog = form.closest('dialog') ?? at('dialog[open]', form);
+  const problem = at('.problem', dialog ?? form);
   const text = collect(form, button);
-  if (keys.get(form)?.text !== text) keys.set(form, { text, key: random() });
+  const seen = dialog ? agreed.get(dialog) : form.dataset.seen;
+  // Sent again, it is the same request in all that it says, or the server would take it for another under this key.
+  if (keys.get(form)?.text !== text) keys.set(form, { text, seen, key: random() });
+  const sent = keys.get(form);
   // The server takes a change from a browser only with this header, which no page of another server can send.
-  const headers = { 'X-Drydock-Page': '1', 'Content-Type': 'application/json', Accept: 'application/json', 'Idempotency-Key': keys.get(form).key };
-  if (form.dataset.seen) headers['If-Match'] = form.dataset.seen;
+  const headers = { 'X-Drydock-Page': '1', 'Content-Type': 'application/json', Accept: 'application/json', 'Idempotency-Key': sent.key };
+  if (sent.seen) headers['If-Match'] = sent.seen;
   button?.setAttribute('aria-busy', 'true');
   problem.textContent = '';
   try {
     const answer = await fetch(form.dataset.post, { method: 'POST', headers, body: text });
-    const said = await answer.json().catch(() => ({}));
-    // Refused for good: the same again would get the same answer, and the world may have changed.
-    keys.delete(form);
+    const whole = await answer.text();
     if (!answer.ok) {
+      const said = problemIn(whole);
+      // Refused for good: the same again would get the same answer, and the world may have changed.
+      if (isFinal(answer.status, said.code)) keys.delete(form);
       problem.textContent = [said.detail || `The server answered ${answer.status}.`, said.hint && `Next: ${said.hint}.`].filter(Boolean).join(' ');
       soon();
       return;
     }
-    form.closest('dialog')?.close();
+    // What cannot be read is as good as not answered, so nothing is let go before.
+    const said = JSON.parse(whole);
+    const then = form.dataset.then && form.dataset.then + said.plan.id;
+    keys.delete(form);
+    dialog?.close();
     form.reset();
-    if (form.dataset.then) { location.assign(form.dataset.then + said.plan.id); return; }
+    if (then) { location.assign(then); return; }
     say(said.sync?.text || form.dataset.done || 'Done.');
     soon();
   } catch {
     problem.textContent = 'The server could not be reached. What you typed is still here; press again, it is done only once.';
   } finally { button?.removeAttribute('aria-busy'); }
+}
+
+// A server in between may answer in its own words.
+function problemIn(text) {
+  try { return JSON.parse(text) ?? {}; } catch { return {}; }
 }
 
 document.addEventListener('submit', (event) => {
@@ -285,7 +310,8 @@ document.addEventListener('input', (event) => {
 
 document.addEventListener('click', (event) => {
   const opener = event.target.closest('[data-dialog]');
-  if (opener) at(`#${CSS.escape(opener.dataset.dialog)}`)?.showModal();
+  const dialog = opener && at(`#${CSS.escape(opener.dataset.dialog)}`);
+  if (dialog) ask(dialog);
   if (event.target.closest('[data-close]')) event.target.closest('dialog').close();
   const later = event.target.closest('[data-fetch]');
   if (later) { event.preventDefault(); bring(later); }
