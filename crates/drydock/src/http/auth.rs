@@ -46,10 +46,16 @@ async fn enter(State(door): State<Door>, request: Request, next: Next) -> Respon
     let looks_for_a_page = is_for_people(&request);
     match door.admitted(request).await {
         Ok(request) => {
-            let token = request.extensions().get::<Token>().map(|token| token.id.clone());
+            let token =
+                request.extensions().get::<Token>().map(|token| (token.id.clone(), token.role.clone()));
             let response = door.readers.counted(next.run(request).await);
             match token {
-                Some(token) => door.streams.bound(&token, response),
+                Some((token, role)) => {
+                    let mut response = door.streams.bound(&token, response);
+                    // For the page, which asks in this process; it does not go over the wire.
+                    response.extensions_mut().insert(role);
+                    response
+                }
                 None => response,
             }
         }

@@ -36,6 +36,7 @@ pub(crate) use listen::{Bounds, listen};
 pub(crate) use local::Local;
 pub(crate) use meter::{Requests, measured};
 pub(crate) use problem::problem;
+pub(crate) use rights::{Offer, offer};
 pub(crate) use router::router;
 pub(crate) use served::{Reach, Served, Terms};
 pub(crate) use tls::Tls;

@@ -128,6 +128,25 @@ pub(super) fn may(role: &Role, right: Option<Right>, plan: Option<&str>) -> bool
     }
 }
 
+/// What a page offers to whoever looks at it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Offer {
+    Everything,
+    /// All but answers.
+    Operating,
+    Looking,
+}
+
+/// Returns what a page offers to a role; to somebody without a token, everything.
+pub(crate) fn offer(role: Option<&Role>) -> Offer {
+    let has = |right| role.is_none_or(|role| may(role, Some(right), None));
+    match (has(Right::Operate), has(Right::Decide)) {
+        (true, true) => Offer::Everything,
+        (true, false) => Offer::Operating,
+        (false, _) => Offer::Looking,
+    }
+}
+
 /// Returns why a role may not, in a person's words.
 pub(super) fn refusal(role: &Role, right: Option<Right>) -> &'static str {
     match (role, right) {

@@ -1,6 +1,8 @@
 //! Asking the API on behalf of whoever looks: the request's own credentials go with each question, so the door and the
 //! table of rights judge it as they judge any other.
 
+use std::sync::OnceLock;
+
 use axum::Router;
 use axum::extract::{FromRequestParts, Path, Query};
 use axum::http::HeaderMap;
@@ -8,10 +10,11 @@ use axum::http::header::{AUTHORIZATION, COOKIE};
 use axum::http::request::Parts;
 use drydock_api::http::{Request, Response};
 use drydock_api::{BoxFuture, Bytes, Client, Flow, Transport, TransportError};
+use drydock_domain::Role;
 use serde::de::DeserializeOwned;
 
 use super::trouble::Trouble;
-use crate::http::Local;
+use crate::http::{Local, Offer, offer};
 
 /// What every view works with.
 #[derive(Clone)]
@@ -29,12 +32,19 @@ pub(super) struct Asked<T>(pub(super) T);
 pub(super) struct Ask {
     local: Local,
     credentials: HeaderMap,
+    /// The role that the door knew the asker by, from the first answer on.
+    role: OnceLock<Role>,
 }
 
 impl Ask {
     /// Returns a client that asks as whoever looks.
     pub(super) fn client(&self) -> Client<'_> {
         Client::new(self)
+    }
+
+    /// Returns what to offer to whoever looks; known once something was asked.
+    pub(super) fn offer(&self) -> Offer {
+        offer(self.role.get())
     }
 
     fn signed(&self, mut request: Request<Bytes>) -> Request<Bytes> {
@@ -47,7 +57,14 @@ impl Ask {
 
 impl Transport for Ask {
     fn send(&self, request: Request<Bytes>) -> BoxFuture<'_, Result<Response<Bytes>, TransportError>> {
-        self.local.send(self.signed(request))
+        let answering = self.local.send(self.signed(request));
+        Box::pin(async move {
+            let response = answering.await?;
+            if let Some(role) = response.extensions().get::<Role>() {
+                self.role.get_or_init(|| role.clone());
+            }
+            Ok(response)
+        })
     }
 
     fn open(&self, request: Request<Bytes>) -> BoxFuture<'_, Result<Response<Flow>, TransportError>> {
@@ -65,7 +82,7 @@ impl FromRequestParts<Page> for Ask {
                 credentials.append(name.clone(), value.clone());
             }
         }
-        Ok(Ask { local: Local::new(page.api.clone()), credentials })
+        Ok(Ask { local: Local::new(page.api.clone()), credentials, role: OnceLock::new() })
     }
 }
 

@@ -9,6 +9,7 @@ use super::ask::Ask;
 use super::asset;
 use super::mark::{icon, sprite};
 use super::trouble::Trouble;
+use crate::http::Offer;
 
 /// How many open questions are counted; beyond, the number says so.
 const ASKED_MAX: u32 = 100;
@@ -19,6 +20,7 @@ pub(super) struct Frame {
     /// The questions that are open, newest first.
     pub(super) open: Vec<Decision>,
     more: bool,
+    offer: Offer,
 }
 
 /// Where in the navigation a page stands.
@@ -64,7 +66,7 @@ impl Frame {
         let after = client.feed_last().await?;
         let query = DecisionQuery { open: Some(true), limit: Some(ASKED_MAX), ..DecisionQuery::default() };
         let page = client.decisions(&query).await?;
-        Ok(Frame { after, open: page.decisions, more: page.next.is_some() })
+        Ok(Frame { after, open: page.decisions, more: page.next.is_some(), offer: ask.offer() })
     }
 
     /// Returns the open question of a plan.
@@ -92,7 +94,7 @@ pub(super) fn document(frame: &Frame, title: &str, place: Place, watch: Watch<'_
         (DOCTYPE)
         html lang="en" {
             (head(&shown))
-            body data-after=(frame.after) data-watch=[watched(watch)] data-plan=[plan_of(watch)] {
+            body data-after=(frame.after) data-may=[offered(frame.offer)] data-watch=[watched(watch)] data-plan=[plan_of(watch)] {
                 (sprite())
                 a.skip href="#main" { "Skip to the content" }
                 (sidebar(place, count.as_deref()))
@@ -199,6 +201,15 @@ fn keys() -> Markup {
             label.check.script { input type="checkbox" id="use-keys"; "Use these keys in this browser" }
             form method="dialog" { button.button { "Close" } }
         }
+    }
+}
+
+/// Returns what somebody may who may not everything; the style hides the rest.
+fn offered(offer: Offer) -> Option<&'static str> {
+    match offer {
+        Offer::Everything => None,
+        Offer::Operating => Some("operate"),
+        Offer::Looking => Some("look"),
     }
 }
 

@@ -103,6 +103,13 @@ impl Browser {
         self.devtools("Emulation.setScriptExecutionDisabled", &json!({ "value": true }));
     }
 
+    /// Sends this token with every request from now on, as a server in front of ours would.
+    pub(crate) fn bears(&self, secret: &str) {
+        let headers = json!({ "Authorization": format!("Bearer {secret}") });
+        self.devtools("Network.enable", &json!({}));
+        self.devtools("Network.setExtraHTTPHeaders", &json!({ "headers": headers }));
+    }
+
     /// Asks the driver; what it refuses stops the test.
     #[track_caller]
     fn ask(&self, method: &str, path: &str, body: Option<&Value>) -> Value {

@@ -1,6 +1,6 @@
 //! Coming in: with the link, and without.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::browser::Browser;
 use crate::scene::{Site, WRITER};
@@ -42,4 +42,34 @@ fn one_link_signs_a_browser_in_and_who_has_none_is_told_how_to_get_one() {
     let typed = "const field = document.querySelector('#dialog-prompt textarea'); const typed = field.value; field.value = ''; return typed";
     assert_eq!(guest.js(typed, &[]), "half a sentence");
     guest.until_text("h1", "Sign in");
+}
+
+/// Breaks when somebody is shown a button that their role may not press.
+#[test]
+fn a_role_is_offered_what_it_may_do() {
+    let site = Site::locked(World::with_writer(Kind::Sqlite, WRITER));
+    let id = site.gated();
+    let browser = Browser::open();
+    let shown = "return [...document.querySelectorAll('main .button, .side .new')].filter((one) => one.offsetParent).map((one) => one.innerText.trim())";
+    for (role, offered) in [
+        ("reader", json!([])),
+        ("operator", json!(["New plan", "Guide…", "Adopt draft…", "Cancel…"])),
+        (
+            "human",
+            json!([
+                "New plan",
+                "Guide…",
+                "Adopt draft…",
+                "Cancel…",
+                "Start execute",
+                "Cancel the plan; its work is kept"
+            ]),
+        ),
+    ] {
+        let made = site.world.ok(&["token", "create", role, "--role", role]);
+        browser.bears(&text(&made["secret"]));
+        browser.go(&site.address(&format!("/plans/{id}")));
+        browser.settled();
+        assert_eq!(browser.js(shown, &[]), offered, "{role}");
+    }
 }
