@@ -1,12 +1,10 @@
 //! Connections: how many at once, how long each may take to say what it wants, and how they end. Whoever connects and
-//! says nothing, or a little at a time, is put off after a while; when there is no room, the one of them that has been
-//! silent longest makes room, so that those who ask are answered however many do not.
+//! says nothing, or a little at a time, is put off after a while; when there is no room, the one that has been silent
+//! longest makes room, so that those who ask are answered however many do not. Who is silent is `crowd`'s.
 
-use std::collections::BTreeMap;
-use std::convert::Infallible;
 use std::io;
 use std::pin::pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
@@ -21,6 +19,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
+use super::crowd::{Answer, Crowd, Place};
 use super::patient::Waiting;
 use super::tls::{Speech, Tls};
 
@@ -73,7 +72,7 @@ pub(crate) async fn listen(
     stop: &CancellationToken,
 ) -> io::Result<()> {
     let (crowd, mut open) = (Crowd::default(), JoinSet::new());
-    for number in 0_u64.. {
+    loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
             Some(_) = open.join_next() => continue,
@@ -96,8 +95,7 @@ pub(crate) async fn listen(
             tracing::debug!(%error, "a connection sends when it likes");
         }
         let speech = Speech::over(stream, tls.as_ref());
-        let stream = Waiting::new(speech, bounds.patience);
-        open.spawn(converse(stream, router.clone(), bounds, crowd.place(number), stop.clone()));
+        open.spawn(converse(speech, router.clone(), bounds, crowd.place(), stop.clone()));
     }
     drop(listener);
     while open.join_next().await.is_some() {}
@@ -105,20 +103,21 @@ pub(crate) async fn listen(
 }
 
 /// Answers what one connection asks, one request after the other.
-async fn converse(
-    stream: Waiting<Speech>,
-    router: Router,
-    bounds: Bounds,
-    place: Place,
-    stop: CancellationToken,
-) {
+async fn converse(speech: Speech, router: Router, bounds: Bounds, place: Place, stop: CancellationToken) {
     let put_off = place.put_off.clone();
     let place = Arc::new(place);
+    let sent = Arc::clone(&place);
+    let stream = Waiting::new(speech, bounds.patience, move || sent.flushed());
     let service = service_fn(move |request: hyper::Request<Incoming>| {
-        // It has said what it wants; from now on it is not in anybody's way.
-        place.leave();
-        let answer = router.clone().oneshot(request.map(axum::body::Body::new) as Request);
-        async move { Ok::<_, Infallible>(answer.await.unwrap_or_else(|never| match never {})) }
+        // It has said what it wants; until it is answered it makes room for nobody.
+        let (may_ask, router, place) = (place.ask(), router.clone(), Arc::clone(&place));
+        async move {
+            if !may_ask {
+                return Err(io::Error::from(io::ErrorKind::ConnectionAborted));
+            }
+            let answer = router.oneshot(request.map(axum::body::Body::new) as Request).await;
+            Ok(answer.unwrap_or_else(|never| match never {}).map(|body| Answer::new(body, place)))
+        }
     });
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(bounds.head).max_buf_size(HEAD_BYTES_MAX);
@@ -136,49 +135,12 @@ async fn converse(
     }
 }
 
-/// Those who have connected and not said yet what they want, by the order in which they came.
-#[derive(Debug, Clone, Default)]
-struct Crowd(Arc<Mutex<BTreeMap<u64, CancellationToken>>>);
-
-/// A place among them.
-struct Place {
-    crowd: Crowd,
-    number: u64,
-    put_off: CancellationToken,
-}
-
-impl Crowd {
-    fn place(&self, number: u64) -> Place {
-        let put_off = CancellationToken::new();
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(number, put_off.clone());
-        Place { crowd: self.clone(), number, put_off }
-    }
-
-    /// Puts off the one that has waited longest; says whether there was one.
-    fn make_room(&self) -> bool {
-        let first = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop_first();
-        first.inspect(|(_, put_off)| put_off.cancel()).is_some()
-    }
-}
-
-impl Place {
-    fn leave(&self) {
-        self.crowd.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.number);
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        self.leave();
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::net::SocketAddr;
 
-    use axum::routing::get;
+    use axum::routing::{get, post};
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::TcpStream;
 
@@ -188,7 +150,8 @@ mod tests {
     async fn with<T>(bounds: Bounds, work: impl AsyncFnOnce(SocketAddr) -> T) -> T {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let (address, stop) = (listener.local_addr().unwrap(), CancellationToken::new());
-        let router = Router::new().route("/", get(async || "here"));
+        let router =
+            Router::new().route("/", get(async || "here")).route("/echo", post(async |body: String| body));
         let worked = async {
             let done = tokio::time::timeout(LIMIT, work(address)).await.expect("it takes too long");
             stop.cancel();
@@ -241,6 +204,63 @@ mod tests {
                 if silent.len() % 8 == 0 {
                     assert!(ask(address).await.ends_with("here"));
                 }
+            }
+        })
+        .await;
+    }
+
+    /// Asks on a connection that stays open, and reads the answer.
+    async fn ask_on(stream: &mut TcpStream) {
+        stream.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
+        let mut answer = Vec::new();
+        while !answer.ends_with(b"here") {
+            assert_ne!(stream.read_buf(&mut answer).await.unwrap(), 0, "it was put off");
+        }
+    }
+
+    /// Breaks when connections that asked once and stay keep others out, or when another is put off than the one that
+    /// has been silent longest.
+    #[tokio::test]
+    async fn the_answered_make_room_and_the_longest_silent_first() {
+        with(Bounds { head: LIMIT, patience: LIMIT, connections: 3 }, async |address| {
+            let mut open = Vec::new();
+            for _ in 0..3 {
+                open.push(TcpStream::connect(address).await.unwrap());
+                ask_on(open.last_mut().unwrap()).await;
+            }
+            // The first to come is no longer the longest silent.
+            ask_on(&mut open[0]).await;
+            assert!(ask(address).await.ends_with("here"));
+            assert_eq!(open[1].read(&mut [0; 64]).await.unwrap(), 0, "it stays");
+            for alive in [0, 2] {
+                ask_on(&mut open[alive]).await;
+            }
+        })
+        .await;
+    }
+
+    /// Breaks when a request under way is cut off for the sake of another.
+    #[tokio::test]
+    async fn a_request_under_way_is_not_put_off() {
+        with(Bounds { head: LIMIT, patience: LIMIT, connections: 2 }, async |address| {
+            let mut busy = TcpStream::connect(address).await.unwrap();
+            ask_on(&mut busy).await;
+            let half =
+                "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\nExpect: 100-continue\r\n\r\nhe";
+            busy.write_all(half.as_bytes()).await.unwrap();
+            // It is being answered when it is told to go on.
+            let mut begun = [0; 25];
+            busy.read_exact(&mut begun).await.unwrap();
+            assert!(begun.starts_with(b"HTTP/1.1 100"));
+            let mut silent = Vec::new();
+            for _ in 0..20 {
+                silent.push(TcpStream::connect(address).await.unwrap());
+                assert!(ask(address).await.ends_with("here"));
+            }
+            busy.write_all(b"re").await.unwrap();
+            let mut answer = Vec::new();
+            while !answer.ends_with(b"here") {
+                assert_ne!(busy.read_buf(&mut answer).await.unwrap(), 0, "it was put off");
             }
         })
         .await;

@@ -3,6 +3,7 @@
 mod auth;
 mod backups;
 mod cookie;
+mod crowd;
 mod decisions;
 mod events;
 mod explain;

@@ -9,18 +9,19 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
-/// A connection that fails when nothing could be written for too long.
-pub(crate) struct Waiting<S> {
+/// A connection that fails when nothing could be written for too long, and tells when all has been.
+pub(crate) struct Waiting<S, F> {
     stream: S,
     patience: Duration,
+    flushed: F,
     /// Set from the first write that could not go on until one that could.
     stalled: Option<Pin<Box<Sleep>>>,
 }
 
-impl<S> Waiting<S> {
-    /// Returns the connection with this much patience.
-    pub(super) fn new(stream: S, patience: Duration) -> Self {
-        Self { stream, patience, stalled: None }
+impl<S, F> Waiting<S, F> {
+    /// Returns the connection with this much patience; `flushed` is called when nothing is left to be sent.
+    pub(super) fn new(stream: S, patience: Duration, flushed: F) -> Self {
+        Self { stream, patience, flushed, stalled: None }
     }
 
     /// Passes on what a write came to, and lets one that waits too long fail.
@@ -38,7 +39,7 @@ impl<S> Waiting<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Waiting<S> {
+impl<S: AsyncRead + Unpin, F: Unpin> AsyncRead for Waiting<S, F> {
     fn poll_read(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -48,7 +49,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Waiting<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Waiting<S> {
+impl<S: AsyncWrite + Unpin, F: Fn() + Unpin> AsyncWrite for Waiting<S, F> {
     fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         let written = Pin::new(&mut this.stream).poll_write(context, bytes);
@@ -72,6 +73,9 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Waiting<S> {
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         let flushed = Pin::new(&mut this.stream).poll_flush(context);
+        if let Poll::Ready(Ok(())) = flushed {
+            (this.flushed)();
+        }
         this.judge(flushed, context)
     }
 
@@ -90,7 +94,7 @@ mod tests {
     async fn only_a_reader_that_does_not_read_is_disconnected() {
         let patience = Duration::from_secs(20);
         let (near, mut far) = duplex(8);
-        let mut near = Waiting::new(near, patience);
+        let mut near = Waiting::new(near, patience, || ());
         let slow = async {
             let mut read = vec![0; 8];
             for _ in 0..10 {

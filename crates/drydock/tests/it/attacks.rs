@@ -1,11 +1,12 @@
 //! Attacks on a server: what each tries, and that those who ask properly are answered meanwhile. Those by a wrong host, a
 //! foreign page, a wrong token or a token in a log are in `tokens.rs` and `signing.rs`.
 
-use std::io::{ErrorKind, Read, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
-use drydock_testkit::wait;
+use drydock_testkit::{proc, wait};
 use serde_json::{Value, json};
 
 use crate::tokens::{ask_with, knock};
@@ -159,4 +160,56 @@ fn thousands_of_half_open_connections_keep_nobody_from_asking() {
         is_gone.then_some(())
     });
     server.stop().expect(0);
+}
+
+/// Asks on a connection that stays open, without a token; says whether it was answered.
+fn asks_on(stream: &mut TcpStream, server: &Server) -> bool {
+    let line = format!("GET /healthz HTTP/1.1\r\nHost: {}\r\n\r\n", server.address());
+    let mut part = [0; 4096];
+    stream.write_all(line.as_bytes()).is_ok()
+        && stream.read(&mut part).is_ok_and(|read| part[..read].starts_with(b"HTTP/1.1 200"))
+}
+
+/// Breaks when connections that asked once, as anybody may, and are then kept open keep others from being answered, or when
+/// a stream that somebody reads is cut off to make room for others.
+#[test]
+fn connections_that_were_answered_keep_nobody_from_asking() {
+    const PLACES: usize = 64;
+    let world = World::new(Kind::Sqlite);
+    let serve = world.command(&["serve", "--listen", "127.0.0.1:0", "--workers", "0"]);
+    // The places are half of the files where there are few of them.
+    let mut few = Command::new("sh");
+    few.args(["-c", &format!("ulimit -n {}; exec \"$0\" \"$@\"", 2 * PLACES)]);
+    few.arg(serve.get_program()).args(serve.get_args()).current_dir(serve.get_current_dir().unwrap());
+    few.env_clear().envs(serve.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let server = Server::of(proc::spawn(&mut few));
+    let mut reader = TcpStream::connect(server.address()).unwrap();
+    reader.set_read_timeout(Some(LIMIT)).unwrap();
+    let line = "GET /api/v1/events HTTP/1.1\r\nAccept: text/event-stream\r\n";
+    reader.write_all(format!("{line}{}\r\n", headers(&server)).as_bytes()).unwrap();
+    let mut reader = BufReader::new(reader);
+    hear(&mut reader, "retry: 1000");
+    let mut open = Vec::new();
+    for number in 0..2 * PLACES {
+        let mut stream = TcpStream::connect(server.address()).unwrap();
+        stream.set_read_timeout(Some(LIMIT)).unwrap();
+        assert!(asks_on(&mut stream, &server), "connection {number} is not answered");
+        open.push(stream);
+    }
+    assert!(is_well(&server));
+    assert!(!asks_on(&mut open[0], &server), "the one that was silent longest is still there");
+    assert!(asks_on(open.last_mut().unwrap(), &server), "one that asked a moment ago was put off");
+    world.agent("writer", "true");
+    world.action("fix", "[agents]\nexecute = \"writer\"");
+    let plan = world.plan(&[]);
+    hear(&mut reader, &plan);
+    server.stop().expect(0);
+}
+
+/// Reads a stream until it has said this.
+fn hear(reader: &mut impl BufRead, what: &str) {
+    let mut heard = String::new();
+    while !heard.contains(what) {
+        assert_ne!(reader.read_line(&mut heard).unwrap(), 0, "the stream ended: {heard}");
+    }
 }
