@@ -15,8 +15,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::cli::Interrupts;
 use crate::config::{Config, Server, StorePlace, Tokens};
+use crate::embedded;
 use crate::http::{Bounds, Cookie, Hosts, Reach, Served, Terms, Tls, Wire, link_path, listen, problem};
-use crate::{embedded, local_token};
+use crate::local_token::LocalToken;
 
 /// How long requests that are being answered may take after the word to stop.
 const GRACE: Duration = Duration::from_secs(10);
@@ -89,17 +90,25 @@ pub(crate) async fn serve(
     if let Some(url) = inside(bound, wire) {
         engine.served_at(url);
     }
-    say(&begin(&engine, bound, wire, tokens, wish.link).await?);
+    let (began, mut own) = begin(&engine, bound, wire, tokens, wish.link).await?;
+    say(&began);
     let drained = CancellationToken::new();
     let work = async {
         let working = async {
-            tokio::join!(engine.work(wish.workers), engine.deliver(engine.stopping()));
-            // Until then it is told to whoever asks that we are stopping.
-            engine.stopping().cancelled().await;
+            let works = async { tokio::join!(engine.work(wish.workers), engine.deliver(engine.stopping())) };
+            let stops = async {
+                works.await;
+                // Until then it is told to whoever asks that we are stopping.
+                engine.stopping().cancelled().await;
+            };
+            known_while(&engine, &mut own, stops).await;
             drained.cancel();
         };
         let door = Door { listener, tls, reread, bounds: Bounds::of_this_machine(), grace: GRACE };
         let (served, ()) = tokio::join!(answer(door, &engine, terms, &drained), working);
+        if let Some(own) = own {
+            own.end(&engine).await;
+        }
         release(&engine).await?;
         served.map_err(|error| {
             let text = format!("could not go on serving: {error}");
@@ -107,6 +116,17 @@ pub(crate) async fn serve(
         })
     };
     until_told(&engine, interrupts, work).await
+}
+
+/// Keeps the token of this machine's command line while something is done, and takes it away before another can listen
+/// at our address.
+async fn known_while(engine: &Engine, own: &mut Option<LocalToken>, done: impl Future<Output = ()>) {
+    let Some(own) = own else { return done.await };
+    tokio::select! {
+        () = done => {}
+        never = own.renew(engine) => match never {},
+    }
+    own.hide();
 }
 
 /// Returns the address by which programs on this machine reach a server. None over TLS: the certificate is for the names
@@ -152,26 +172,26 @@ async fn begin(
     wire: Wire,
     tokens: Tokens,
     link: Link,
-) -> Result<Began, Box<Problem>> {
+) -> Result<(Began, Option<LocalToken>), Box<Problem>> {
     let refused = |error: EngineError| Box::new(problem(&error));
     let (bare, is_open_to_listeners) = match wire {
         Wire::Plain => (format!("http://{at}"), !at.ip().is_loopback()),
         Wire::Tls => (format!("https://{at}"), false),
     };
-    let link = match (at.ip().is_loopback(), tokens, link) {
+    let (own, link) = match (at.ip().is_loopback(), tokens, link) {
         (true, Tokens::Required, link) => {
-            local_token::keep(engine, at).await?;
+            let own = LocalToken::keep(engine, at).await?;
             match link {
                 Link::Wanted => {
                     let (_, secret) = engine.link_create(&embedded::person()).await.map_err(refused)?;
-                    Some(format!("{bare}{}", link_path(&secret)))
+                    (own, Some(format!("{bare}{}", link_path(&secret))))
                 }
-                Link::Unasked => None,
+                Link::Unasked => (own, None),
             }
         }
-        (true, Tokens::Optional, _) | (false, _, _) => None,
+        (true, Tokens::Optional, _) | (false, _, _) => (None, None),
     };
-    Ok(Began { at: bare, tokens, is_open_to_listeners, link })
+    Ok((Began { at: bare, tokens, is_open_to_listeners, link }, own))
 }
 
 /// Works until told to stop.

@@ -14,6 +14,8 @@ use crate::token::{Secret, digest_of, fresh, hex, id_of};
 const LINK_LIFE: Duration = Duration::from_secs(10 * 60);
 /// How long a browser stays signed in, and for how long it is told that it was.
 const SESSION_LIFE: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+/// How long the token of a server's own machine counts, should the server not end it.
+const MACHINE_LIFE: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 /// How much of a label goes into a name, and how much of the id behind it.
 const LABEL_MAX: usize = 60;
 const MARK: usize = 6;
@@ -21,6 +23,8 @@ const MARK: usize = 6;
 impl Engine {
     /// How long a browser stays signed in.
     pub const SESSION_LIFE: Duration = SESSION_LIFE;
+    /// How long the token of a server's own machine counts.
+    pub const MACHINE_LIFE: Duration = MACHINE_LIFE;
 
     /// Makes a link that signs a browser in once, for a person who is called like this.
     pub async fn link_create(&self, label: &str) -> Result<(Token, Secret), EngineError> {
@@ -39,7 +43,7 @@ impl Engine {
     /// Makes a token for the command line of whoever serves, who is called like this.
     pub async fn token_mint(&self, label: &str) -> Result<(Token, Secret), EngineError> {
         self.store().token_prune(SESSION_LIFE).await?;
-        self.mint(TokenKind::Machine, None, |mark| named(label, mark)).await
+        self.mint(TokenKind::Machine, Some(MACHINE_LIFE), |mark| named(label, mark)).await
     }
 
     /// Makes a person's token under a name that is made with the beginning of its id.

@@ -131,11 +131,12 @@ impl Store {
         Box::pin(async move { written.await.map(drop) })
     }
 
-    /// Forgets the links that nobody used in time, agents' tokens whose time is over, and the sessions that ended longer
-    /// ago than this.
+    /// Forgets the links that nobody used in time, agents' tokens whose time is over, the tokens that servers made for
+    /// their own machine and ended, and what of those is older than this, and the sessions that ended longer ago.
     pub fn token_prune(&self, kept: Duration) -> BoxFuture<'_, Result<(), StoreError>> {
         let sql = format!(
             "DELETE FROM tokens WHERE ((kind = 'link' OR role = 'agent') AND expires_at <= drydock_now())
+             OR (kind = 'machine' AND (revoked_at IS NOT NULL OR created_at <= drydock_now() - $1))
              OR (kind = 'session' AND coalesce(revoked_at, expires_at) <= drydock_now() - $1) RETURNING {COLUMNS}"
         );
         let written = self.token_written(Statement::composed(sql, vec![micros(kept).into()]));

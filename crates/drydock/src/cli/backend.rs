@@ -1,8 +1,13 @@
 //! What a command works on: a server, or the engine in this process behind the same router.
 
-use drydock_api::{BoxFuture, Problem, Remote, Transport};
+use std::sync::{Mutex, PoisonError};
 
+use drydock_api::http::{Request, Response, StatusCode};
+use drydock_api::{BoxFuture, Bytes, Flow, Problem, Remote, Transport, TransportError};
+
+use super::bearer;
 use crate::config::{Config, StorePlace};
+use crate::local_token;
 
 /// What driving a phase came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,11 +35,72 @@ pub(crate) type OpenEmbedded =
     fn(StorePlace, Config) -> BoxFuture<'static, Result<Box<dyn Backend>, Problem>>;
 
 /// A server at an address: it drives plans by itself, and there is nothing to shut down here.
-pub(crate) struct Server(pub(crate) Remote);
+pub(crate) struct Server {
+    remote: Mutex<Remote>,
+    renewal: Renewal,
+}
+
+/// Whether a token that a server refuses can be looked for again. Only that of its own machine can: a server makes it
+/// anew when it starts, and a command that follows what happens outlives that.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Renewal {
+    /// It can, where the server at this address keeps it.
+    Own(String),
+    /// It cannot.
+    Never,
+}
+
+impl Server {
+    /// Returns the server behind this remote, which bears its token.
+    pub(crate) fn new(remote: Remote, renewal: Renewal) -> Self {
+        Self { remote: Mutex::new(remote), renewal }
+    }
+
+    fn remote(&self) -> Remote {
+        self.remote.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Returns the server with another token, when this one was refused and another is kept by now. A request that was
+    /// refused for its token did nothing, so it may be sent again.
+    fn renewed(&self, asked: &Remote, status: StatusCode) -> Option<Remote> {
+        let Renewal::Own(url) = &self.renewal else { return None };
+        if status != StatusCode::UNAUTHORIZED {
+            return None;
+        }
+        let token = bearer::kept(&local_token::find(url)?).ok()?;
+        let remote = asked.clone().bearing(&token).filter(|remote| remote != asked)?;
+        *self.remote.lock().unwrap_or_else(PoisonError::into_inner) = remote.clone();
+        Some(remote)
+    }
+}
+
+impl Transport for Server {
+    fn send(&self, request: Request<Bytes>) -> BoxFuture<'_, Result<Response<Bytes>, TransportError>> {
+        Box::pin(async move {
+            let remote = self.remote();
+            let answer = remote.send(request.clone()).await?;
+            match self.renewed(&remote, answer.status()) {
+                Some(remote) => remote.send(request).await,
+                None => Ok(answer),
+            }
+        })
+    }
+
+    fn open(&self, request: Request<Bytes>) -> BoxFuture<'_, Result<Response<Flow>, TransportError>> {
+        Box::pin(async move {
+            let remote = self.remote();
+            let answer = remote.open(request.clone()).await?;
+            match self.renewed(&remote, answer.status()) {
+                Some(remote) => remote.open(request).await,
+                None => Ok(answer),
+            }
+        })
+    }
+}
 
 impl Backend for Server {
     fn transport(&self) -> &dyn Transport {
-        &self.0
+        self
     }
 
     fn drive(&self, _plan: &str) -> Option<BoxFuture<'static, Result<Driven, Problem>>> {

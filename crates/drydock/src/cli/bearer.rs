@@ -16,15 +16,22 @@ const BYTES_MAX: u64 = 4096;
 /// Returns the token to send: that of the file that is named, else that of the environment, else the one that is kept.
 pub(crate) fn find(named: Option<&Path>, kept: Option<&Path>) -> Result<Option<String>, Box<Problem>> {
     if let Some(path) = named {
-        return read(path).and_then(|text| token(&text, &path.display().to_string())).map(Some);
+        return self::kept(path).map(Some);
     }
     if let Some(text) = std::env::var_os(VARIABLE).filter(|text| !text.is_empty()) {
         return token(&text.to_string_lossy(), VARIABLE).map(Some);
     }
-    match kept.filter(|path| path.exists()) {
-        Some(path) => read(path).and_then(|text| token(&text, &path.display().to_string())).map(Some),
-        None => Ok(None),
-    }
+    kept.filter(|path| path.exists()).map(self::kept).transpose()
+}
+
+/// Returns the token in a file.
+pub(super) fn kept(path: &Path) -> Result<String, Box<Problem>> {
+    read(path).and_then(|text| token(&text, &path.display().to_string()))
+}
+
+/// Says whether the environment holds a token.
+pub(super) fn is_in_environment() -> bool {
+    std::env::var_os(VARIABLE).is_some_and(|text| !text.is_empty())
 }
 
 /// Reads a file that only its owner may read. A pipe has nobody else who could.

@@ -6,7 +6,7 @@ use drydock_api::{Client, Code, Problem, Remote};
 use jiff::Timestamp;
 
 use super::args::Global;
-use super::backend::{Backend, OpenEmbedded, Server};
+use super::backend::{Backend, OpenEmbedded, Renewal, Server};
 use super::bearer;
 use super::interrupt::Interrupt;
 use super::screen::Screen;
@@ -55,13 +55,19 @@ impl Session {
                     Problem::new(Code::Usage, error.to_string()).hint("write it as http://HOST:PORT")
                 })?;
                 let own = local_token::find(url);
+                let renewal = match &own {
+                    Some(_) if global.token_file.is_none() && !bearer::is_in_environment() => {
+                        Renewal::Own(url.clone())
+                    }
+                    Some(_) | None => Renewal::Never,
+                };
                 let kept = own.or_else(config::token_path);
                 let token = bearer::find(global.token_file.as_deref(), kept.as_deref())?;
                 let remote = match token {
                     Some(token) => remote.bearing(&token).expect("a token that was found is plain text"),
                     None => remote,
                 };
-                (Box::new(Server(remote)), Driver::Server)
+                (Box::new(Server::new(remote, renewal)), Driver::Server)
             }
             None => {
                 let place = config::store_place(global.store.as_deref())?;

@@ -2,7 +2,7 @@
 
 use std::fs::{self, Permissions};
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 
 use drydock_testkit::{proc, wait};
@@ -420,6 +420,47 @@ fn the_command_line_finds_its_token() {
     let plan = world.plan(&[]);
     wait::until("the stream to tell of the plan", LIMIT, || follower.stdout().contains(&plan).then_some(()));
     follower.kill();
+}
+
+on_both! {
+    /// Breaks when the token that a server makes for its own machine counts after the server, is the same for the next, has no
+    /// end, or piles up in the list; and when a command line that was refused with the old one does not find the new one.
+    fn a_servers_own_token_ends_with_the_server(kind: Kind) {
+        let world = World::new(kind);
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let listen = format!("127.0.0.1:{port}");
+        let serve = || Server::start(&world, &["--workers", "0", "--listen", &listen]);
+        let file = world.path(&format!(".local/state/drydock/servers/{listen}"));
+        let own = || {
+            let mut tokens = list(&world.ok(&["token", "list"])["tokens"]);
+            tokens.retain(|token| token["kind"] == "machine");
+            tokens
+        };
+        let counts = |server: &Server, bearer: &str| {
+            let headers = format!("Host: {}\r\n{bearer}", server.address());
+            ask_with(server, &headers, "GET /plans", &Value::Null).status == 200
+        };
+        let server = serve();
+        let first = server.bearer();
+        assert!(counts(&server, &first));
+        let listed = own();
+        assert!(listed.len() == 1 && listed[0]["expires_at"].is_string(), "{listed:#?}");
+        server.stop().expect(0);
+        assert!(!file.exists(), "the file outlives the server");
+        assert_eq!(own()[0]["state"], "revoked");
+        let server = serve();
+        let second = server.bearer();
+        assert!(counts(&server, &second) && !counts(&server, &first));
+        // One that crashed leaves its token to the next, which ends it.
+        server.kill();
+        assert!(file.exists());
+        let server = serve();
+        assert!(!counts(&server, &second));
+        server.drydock(&world, &["plan", "list"]).expect(0);
+        let states: Vec<_> = own().iter().map(|token| text(&token["state"])).collect();
+        assert_eq!(states, ["valid"], "the ended ones are forgotten");
+        server.stop().expect(0);
+    }
 }
 
 /// Breaks when an agent can answer a decision through the program itself: with the mark of its run in its environment
