@@ -3,15 +3,15 @@
 use axum::Router;
 use axum::extract::{Query, State};
 use axum::http::StatusCode;
-use axum::http::header::{LOCATION, SET_COOKIE};
+use axum::http::header::{ALLOW, LOCATION, SET_COOKIE};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use drydock_api as api;
+use drydock_api::{self as api, Code};
 use drydock_engine::Engine;
 use serde::Deserialize;
 
 use super::cookie::Cookie;
-use super::extract::Refused;
+use super::extract::{Refused, refused};
 use crate::page::sign_in;
 
 /// What a link has.
@@ -22,7 +22,7 @@ struct Arrival {
 
 /// Returns the route that links lead to.
 pub(super) fn routes(engine: Engine, cookie: Cookie) -> Router {
-    Router::new().route(api::WELCOME, get(welcome)).with_state((engine, cookie))
+    Router::new().route(api::WELCOME, get(welcome).head(glance)).with_state((engine, cookie))
 }
 
 async fn welcome(
@@ -38,4 +38,10 @@ async fn welcome(
         }
         None => sign_in("This link was used before, or is older than ten minutes."),
     })
+}
+
+/// Answers programs that look at a link before a person opens it, and uses nothing up.
+async fn glance() -> Response {
+    let problem = refused(Code::MethodNotAllowed, "a link is opened with GET", "open it in a browser");
+    ([(ALLOW, "GET")], problem).into_response()
 }

@@ -40,6 +40,9 @@ on_both! {
         let world = World::new(kind);
         let server = Server::start(&world, &["--workers", "0"]);
         let link = server.link();
+        // A program that looks at links before people open them uses none up.
+        let glance = knock(&server, &host(&server), &format!("HEAD {link}"), &Value::Null);
+        assert!(glance.status == 405 && !glance.head.contains("set-cookie"), "{}", glance.head);
         let cookie = open(&server, &link).expect("the link signs in");
         assert!(open(&server, &link).is_none(), "a link is for one browser");
         let with = format!("{}{cookie}", host(&server));
