@@ -16,6 +16,10 @@ use tempfile::TempDir;
 /// Long enough for everything on a busy machine.
 const LIMIT: Duration = Duration::from_secs(90);
 
+/// How often a driver is started, and how long it may take to say where it listens.
+const DRIVERS_MAX: usize = 3;
+const DRIVER_LIMIT: Duration = Duration::from_secs(45);
+
 /// What a page that moves by itself does to those who reach for it: it was not there any more, or not yet, or something
 /// lay above it for a moment. Nothing was done then, so it may be tried again.
 const MISSED: [&str; 5] = [
@@ -50,16 +54,24 @@ pub(crate) struct Browser {
     _profile: TempDir,
 }
 
+/// Starts a driver on a port of its own. One that takes the same port of the other family from somebody ends at once.
+fn driver() -> Option<(Running, u16)> {
+    let mut driver = proc::spawn(Command::new("chromedriver").args(["--port=0", "--log-level=SEVERE"]));
+    let port = wait::poll(DRIVER_LIMIT, || {
+        let said = driver.stdout();
+        match said.split_once("successfully on port ") {
+            Some((_, rest)) => rest.split('.').next()?.parse().ok().map(Some),
+            None => (!driver.is_alive()).then_some(None),
+        }
+    });
+    port.flatten().map(|port| (driver, port))
+}
+
 impl Browser {
     /// Starts a browser.
     #[track_caller]
     pub(crate) fn open() -> Self {
-        let driver = proc::spawn(Command::new("chromedriver").args(["--port=0", "--log-level=SEVERE"]));
-        let port = wait::until("chromedriver's port", LIMIT, || {
-            let said = driver.stdout();
-            let (_, rest) = said.split_once("successfully on port ")?;
-            rest.split('.').next()?.parse().ok()
-        });
+        let (driver, port) = (0..DRIVERS_MAX).find_map(|_| driver()).expect("no chromedriver named its port");
         let profile = TempDir::with_prefix("drydock-browser-").unwrap();
         let mut args = vec![
             "--headless=new".to_owned(),
