@@ -65,19 +65,42 @@ impl Budget {
         self.with(part, |whole, part| Some(whole?.saturating_sub(part.unwrap_or(0))))
     }
 
+    /// Returns of what was used by others that which counts here: what is limited, or was when it was handed on.
+    #[must_use]
+    pub fn counts(self, handed: Spent, used: Spent) -> Spent {
+        let part = |limit: Option<u64>, handed: u64, used: u64| match limit {
+            None if handed == 0 => 0,
+            None | Some(_) => used,
+        };
+        Spent {
+            tokens: part(self.tokens, handed.tokens, used.tokens),
+            cost_micros: part(self.cost_micros, handed.cost_micros, used.cost_micros),
+            wall_ms: part(self.wall_ms, handed.wall_ms, used.wall_ms),
+            tool_calls: part(self.tool_calls, handed.tool_calls, used.tool_calls),
+        }
+    }
+
+    /// Says whether there is enough of everything for so many parts, none of which is nothing.
+    pub fn suffices_for(self, parts: u64) -> bool {
+        let enough = |limit: Option<u64>| limit.is_none_or(|limit| limit >= parts);
+        [self.tokens, self.cost_micros, self.wall_ms, self.tool_calls].into_iter().all(enough)
+    }
+
     /// Returns one of so many equal parts, to hand on.
     #[must_use]
     pub fn share(self, parts: NonZeroU32) -> Budget {
         self.with(Budget::UNLIMITED, |whole, _| Some(whole? / u64::from(parts.get())))
     }
 
-    /// Returns the budget after it was raised by as much again as `by`, where it is used up: at least that much is left.
+    /// Returns the budget after it was raised by as much again as `by`, where less than `least` of it is left: at least
+    /// that much is left then.
     #[must_use]
-    pub fn raised(self, by: Budget, spent: Spent) -> Budget {
+    pub fn raised(self, by: Budget, spent: Spent, least: u64) -> Budget {
         let spent = Budget::from(spent);
         let more = |limit: Option<u64>, used: Option<u64>, by: Option<u64>| {
             let (limit, used) = (limit?, used.unwrap_or(0));
-            Some(if used < limit { limit } else { used.saturating_add(by.unwrap_or(limit).max(1)) })
+            let suffices = limit.saturating_sub(used) >= least.max(1);
+            Some(if suffices { limit } else { used.saturating_add(by.unwrap_or(limit).max(least).max(1)) })
         };
         Budget {
             tokens: more(self.tokens, spent.tokens, by.tokens),
@@ -366,7 +389,7 @@ mod tests {
             first.used_up(Spent { tool_calls: 5, ..Spent::default() }),
             ["5 tool calls of 5 tool calls"]
         );
-        let raised = first.raised(first, spent);
+        let raised = first.raised(first, spent, 1);
         assert_eq!(raised, budget("tokens=350,tool_calls=5"));
         assert_eq!(raised.left(spent).tokens, Some(100));
         assert!(Budget::UNLIMITED.used_up(spent).is_empty());
@@ -426,7 +449,7 @@ mod tests {
         fn a_raised_budget_has_something_left(limit in budgets(), used in any::<[u32; 4]>()) {
             let [tokens, cost_micros, wall_ms, tool_calls] = used.map(u64::from);
             let spent = Spent { tokens, cost_micros, wall_ms, tool_calls };
-            prop_assert!(limit.raised(limit, spent).used_up(spent).is_empty());
+            prop_assert!(limit.raised(limit, spent, 1).used_up(spent).is_empty());
         }
     }
 }

@@ -355,17 +355,23 @@ impl Question {
         }
     }
 
-    /// Returns the question to ask when a plan has used up its budget. `work` is the work so far.
+    /// Returns the question to ask when a plan has used up its budget, or has too little left for its pieces. `work` is
+    /// the work so far.
     pub fn budget(plan: &Plan, work: Option<String>) -> Question {
         let (spent, used_up) = (plan.used(), plan.budget.used_up(plan.used()));
-        let raised = plan.budget.raised(plan.spec.budget, spent);
+        let raised = plan.budget.raised(plan.spec.budget, spent, plan.parts());
+        let why = if used_up.is_empty() {
+            let (left, pieces) = (plan.left(), plan.parts() - 1);
+            format!(
+                "What is left of the plan's budget, {left}, is too little for itself and {pieces} subplans"
+            )
+        } else {
+            format!("The plan has used up its budget: {}", used_up.join(", "))
+        };
         let set = |budget| OptionEffect::SetBudget { budget, work: work.clone() };
         Question {
             kind: DecisionKind::Budget,
-            text: format!(
-                "The plan has used up its budget: {}. Its work is kept. How shall it go on?",
-                used_up.join(", ")
-            ),
+            text: format!("{why}. Its work is kept. How shall it go on?"),
             options: vec![
                 option("raise", format!("raise it by as much again, to {raised}, and go on"), set(raised)),
                 option("unlimited", "go on without a limit".to_owned(), set(Budget::UNLIMITED)),

@@ -63,7 +63,8 @@ pub struct Plan {
     /// What the latest run used, as far as it is recorded.
     #[serde(default)]
     pub run_spent: Spent,
-    /// What the run that goes on has reserved: all that was left when it began.
+    /// What the run that goes on has reserved: all that was left when it began. It says to people what is spoken for; a
+    /// plan has one run at a time and hands nothing on meanwhile, so no transition depends on it.
     #[serde(default)]
     pub reserved: Option<Budget>,
     /// What was handed on to subplans that are not over; it counts as used until they are.
@@ -171,6 +172,12 @@ impl Plan {
     /// Returns what is left of its budget and not reserved by the run that goes on: what can be handed on.
     pub fn left(&self) -> Budget {
         self.budget.left(self.used()).without(self.reserved.unwrap_or(Budget::UNLIMITED))
+    }
+
+    /// Returns in how many parts its budget is cut: one for each piece that is not born yet, and one of its own, to judge
+    /// and mend the whole.
+    pub fn parts(&self) -> u64 {
+        self.fanout.as_ref().map_or(0, |fanout| fanout.unborn().count() as u64) + 1
     }
 
     /// Says whether Execute is the work of subplans that are not all settled.

@@ -23,6 +23,8 @@ pub struct Captured {
     pub commit: CommitId,
     /// Its tree.
     pub tree: TreeId,
+    /// Its parent.
+    pub parent: CommitId,
     empty: bool,
 }
 
@@ -63,7 +65,7 @@ impl Checkout {
             path_text(&change.path)?;
         }
         let commit = commit_tree(&self.place, &tree, std::slice::from_ref(parent), message, author)?;
-        Ok(Captured { commit, tree, empty: changes.is_empty() })
+        Ok(Captured { commit, tree, parent: parent.clone(), empty: changes.is_empty() })
     }
 
     /// Returns the paths in the directory that differ from a commit, those in `.drydock/` included.

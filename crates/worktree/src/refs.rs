@@ -80,15 +80,17 @@ impl Repository {
         text.lines().map(|line| read(line).ok_or_else(|| GitError::unexpected(&attempt, line))).collect()
     }
 
-    /// Lists refs below a prefix with the trees of their commits.
-    pub fn ref_trees(&self, prefix: &str) -> Result<Vec<(String, TreeId)>, GitError> {
+    /// Lists refs below a prefix with the trees of their commits, and their parents where they have one.
+    pub fn ref_trees(&self, prefix: &str) -> Result<Vec<(String, TreeId, Option<CommitId>)>, GitError> {
         let attempt = format!("list the trees of {prefix}");
         name::full_ref(prefix.strip_suffix('/').unwrap_or(prefix))?;
-        let call = self.call(attempt.as_str()).args(["for-each-ref", "--format=%(tree) %(refname)"]);
+        let format = "--format=%(tree)%09%(parent)%09%(refname)";
+        let call = self.call(attempt.as_str()).args(["for-each-ref", format]);
         let text = call.arg(prefix).run()?.text(&attempt)?;
         let read = |line: &str| {
-            let (id, name) = line.split_once(' ')?;
-            Some((name.to_owned(), id.parse().ok()?))
+            let (id, rest) = line.split_once('\t')?;
+            let (parent, name) = rest.split_once('\t')?;
+            Some((name.to_owned(), id.parse().ok()?, parent.parse().ok()))
         };
         text.lines().map(|line| read(line).ok_or_else(|| GitError::unexpected(&attempt, line))).collect()
     }

@@ -99,6 +99,8 @@ pub(super) fn roll_back(snapshot: &Snapshot, commit: String, context: &Context) 
     }
     let mut draft =
         Draft::after(snapshot, context).withdraw(snapshot.pending.as_ref(), "the plan was rolled back");
+    // What Execute completed was sent to the remote; it is replaced, and not joined again.
+    draft.plan.replaces = plan.head_commit.clone().or_else(|| plan.replaces.clone());
     draft.plan.head_commit = None;
     draft.plan.head_run = None;
     draft.plan.work_from = Some(commit.clone());

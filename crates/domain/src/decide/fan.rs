@@ -26,7 +26,7 @@ pub(super) fn spawn(snapshot: &Snapshot, births: Vec<Birth>, context: &Context) 
         let details = json!({ "name": piece.name, "plan": child.id, "after": piece.after });
         let child = born(&snapshot.plan, &piece, child, context);
         let handed = handed_on(snapshot.plan.budget, &child.0);
-        if handed != Spent::default() {
+        if !snapshot.plan.budget.is_unlimited() {
             draft.plan.spent = draft.plan.spent.plus(handed);
             draft.plan.handed.insert(child.0.id.clone(), handed);
         }
@@ -80,10 +80,12 @@ pub(super) fn wound_up(
     Ok(verdict(draft, context).done())
 }
 
-/// What a subplan that is over did not use of what it was handed is its parent's again; given back once.
+/// What a subplan that is over was handed is its parent's again, and what it used counts instead, be it less or more;
+/// once, and where the parent has a limit.
 fn give_back<'a>(mut draft: Draft<'a>, child: &PlanId, used: Spent) -> Draft<'a> {
     if let Some(handed) = draft.plan.handed.remove(child) {
-        draft.plan.spent = draft.plan.spent.minus(handed.minus(used));
+        let counted = draft.plan.budget.counts(handed, used);
+        draft.plan.spent = draft.plan.spent.minus(handed).plus(counted);
     }
     draft
 }

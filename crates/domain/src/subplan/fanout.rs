@@ -262,6 +262,11 @@ impl Fanout {
         self.pieces.iter().any(|piece| piece.fate == Fate::Ready)
     }
 
+    /// Returns the pieces that are to have a plan and have none.
+    pub fn unborn(&self) -> impl Iterator<Item = &Piece> {
+        self.pieces.iter().filter(|piece| piece.fate == Fate::Open && piece.child.is_none())
+    }
+
     /// Returns where a piece of this name is.
     pub fn position(&self, name: &Name) -> Option<usize> {
         self.pieces.iter().position(|piece| piece.name == *name)

@@ -93,7 +93,7 @@ fn of_agent(what: &str, data: &Value) -> String {
         ("usage", _) => {
             let (tokens, calls) = (text(data, "tokens"), text(data, "tool_calls"));
             let cost = dollars(data["cost_micros"].as_u64().unwrap_or(0));
-            format!("{who} has used {tokens} tokens, {cost} USD and {calls} tool calls in this run")
+            format!("the run has used {tokens} tokens, {cost} USD and {calls} tool calls")
         }
         ("rate_limited", _) => {
             format!("{who} met its rate limit; it is over at {}", moment(&text(data, "until")))
@@ -259,7 +259,7 @@ mod tests {
             (
                 "agent.usage",
                 json!({"agent": "w", "tokens": 1200, "cost_micros": 45_000, "tool_calls": 3}),
-                "w has used 1200 tokens, 0.045 USD and 3 tool calls in this run",
+                "the run has used 1200 tokens, 0.045 USD and 3 tool calls",
             ),
             ("agent.session", json!({"agent": "w", "loaded": true}), "w goes on in the session it had"),
             (

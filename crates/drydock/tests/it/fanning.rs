@@ -71,6 +71,28 @@ on_both! {
 }
 
 on_both! {
+    /// Breaks when a budget that is too small to be shared makes pieces that have nothing, each of which asks, or when
+    /// raising it does not suffice.
+    fn a_budget_too_small_to_share_is_asked_about_once(kind: Kind) {
+        let pieces = [piece("a", "echo a > a.txt", &[]), piece("b", "echo b > b.txt", &[])];
+        let world = world(kind, &json!({ "subplans": pieces }));
+        let id = world.plan(&["--budget", "tokens=2"]);
+        world.ok(&["plan", "strategize", &id]);
+        world.drydock(&["plan", "execute", &id]).expect(6);
+        let asked = decision(&world, &id);
+        assert_eq!((asked["kind"].as_str(), world.count(&id, "subplan.spawned")), (Some("budget"), 0));
+        assert!(text(&asked["question"]).contains("too little for itself and 2 subplans"), "{asked}");
+        answer(&world, &id, "raise");
+        world.drydock(&["plan", "execute", &id]).expect(0);
+        for name in ["a", "b"] {
+            let child = text(&subplan(&world, &id, name)["plan"]);
+            assert_eq!(world.show(&child)["budget"]["tokens"], 1, "{name}");
+        }
+        world.assert_sound(&id);
+    }
+}
+
+on_both! {
     /// Breaks when a piece runs twice or too early, when results join in another order than the strategy's, when the
     /// whole lands in parts, or when a lock or a worktree is left behind.
     fn five_pieces_run_side_by_side_and_land_as_one(kind: Kind) {

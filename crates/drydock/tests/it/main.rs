@@ -4,6 +4,7 @@
 #[macro_use]
 mod world;
 
+mod abandoning;
 mod alerting;
 mod attacks;
 mod calling;

@@ -112,6 +112,25 @@ on_both! {
     }
 }
 
+on_both! {
+    /// Breaks when a plan that used up its budget goes on because it was an advisory reviewer that used it.
+    fn an_advisory_reviewer_that_uses_up_the_budget_is_asked_about(kind: Kind) {
+        let world = World::with_writer(kind, "echo hi > hello.txt");
+        world.agent("adviser", r#"echo '{"drydock":"usage","tokens":150}'; sleep 300"#);
+        world.action("advised", "reviewers = [{ agent = \"adviser\" }]\n[agents]\nexecute = \"writer\"");
+        let made = world.ok(&["plan", "use", "advised", "--project", "app", "--budget", "tokens=100"]);
+        let id = text(&made["plan"]["id"]);
+        world.ok(&["plan", "strategize", &id]);
+        world.drydock(&["plan", "execute", &id]).expect(6);
+        let asked = decision(&world, &id);
+        assert_eq!((asked["kind"].as_str(), world.count(&id, "review.silent")), (Some("budget"), 0), "{asked}");
+        world.agent("adviser", "true");
+        world.ok(&["decision", "resolve", &text(&asked["id"]), "--option", "raise"]);
+        world.drydock(&["plan", "execute", &id]).expect(0);
+        world.assert_sound(&id);
+    }
+}
+
 /// Breaks when what the protocol tells of tools, tokens and money is not counted.
 #[test]
 fn what_the_protocol_tells_is_counted() {

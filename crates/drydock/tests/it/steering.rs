@@ -56,6 +56,33 @@ on_both! {
 }
 
 on_both! {
+    /// Breaks when a question, a limit or a used up budget is lost because the worktree cannot be captured, or nobody is
+    /// told that the next run begins without the work.
+    fn why_a_run_ended_is_not_lost_with_work_that_cannot_be_kept(kind: Kind) {
+        let nested = "git init -q sub; echo x > sub/x; git -C sub add x; \
+                      git -C sub -c user.name=a -c user.email=a@example.org commit -q -m x";
+        for (says, decision, option) in [
+            (r#"{"drydock":"ask","question":"Which colour?"}"#, "agent", "answered"),
+            (r#"{"drydock":"usage","tokens":150}"#, "budget", "raise"),
+            (r#"{"drydock":"rate_limited","retry_after":"90h"}"#, "rate_limit", "retry"),
+        ] {
+            let world = World::with_writer(kind, &format!("{nested}; echo '{says}'; sleep 300"));
+            let id = world.plan(&["--budget", "tokens=100"]);
+            world.ok(&["plan", "strategize", &id]);
+            world.drydock(&["plan", "execute", &id]).expect(6);
+            let asked = open_decision(&world, &id);
+            assert_eq!((asked["kind"].as_str(), world.count(&id, "alert")), (Some(decision), 1));
+            let run = text(&world.show(&id)["run"]);
+            world.agent("writer", "test ! -e sub && echo hi > hello.txt");
+            world.ok(&["decision", "resolve", &text(&asked["id"]), "--option", option, "--note", "red"]);
+            world.drydock(&["plan", "execute", &id]).expect(0);
+            let kept = world.worktrees().join("kept").join(&id).join(run).join("tree/sub/x");
+            assert!(kept.exists(), "{decision}: {} is gone", kept.display());
+        }
+    }
+}
+
+on_both! {
     /// S4.8. Breaks when an answer that was not offered, or a second one, has any effect.
     fn only_an_answer_that_was_offered_counts_and_only_the_first(kind: Kind) {
         let world = World::with_writer(kind, "echo hi > hello.txt");

@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 use tracing::Instrument;
 
 use super::listen::{Heard, Listener};
-use super::scope::{End, Scope, signature, snapshot};
+use super::scope::{End, Scope, kept_as, signature, snapshot};
 use crate::error::EngineError;
 use crate::rule::effective_for;
 use crate::tree::SubplanDraft;
@@ -258,11 +258,16 @@ impl Scope<'_> {
     /// Keeps the work so far, and returns the end of a run whose agent asks. The next run goes on with it; a strategist
     /// begins anew.
     async fn asked(&self, errand: &Errand<'_>, question: Question) -> Result<End, EngineError> {
-        let question = match self.work_so_far(errand, BEFORE_QUESTION).await? {
+        let question = match self.work_or_alert(errand, BEFORE_QUESTION).await? {
             Some(work) => question.going_on_with(&work, &self.plan),
             None => question,
         };
-        self.keep(errand.checkout, BEFORE_QUESTION).await?;
+        // What others than a writer wrote is nothing to go on with, and is kept all the same.
+        if errand.role != Role::Writer
+            && let Err(error) = self.keep(errand.checkout, BEFORE_QUESTION).await
+        {
+            self.unkept(error).await?;
+        }
         Ok(End::Report(Box::new(Command::Ask(self.run.clone(), question))))
     }
 
@@ -274,7 +279,7 @@ impl Scope<'_> {
         seen: &mut Option<TreeId>,
     ) -> Result<Option<String>, EngineError> {
         let (checkout, from, plan) = (checkout.clone(), self.from()?, self.plan.id.clone());
-        let (repository, label) = (self.repository.clone(), label.to_owned());
+        let (repository, label) = (self.repository.clone(), kept_as(label, self.plan.id.as_str()));
         let before = seen.clone();
         let (tree, kept) = task::blocking(move || -> Result<_, EngineError> {
             let before = before.map_or_else(|| repository.tree_of(&from), Ok)?;
@@ -293,7 +298,7 @@ impl Scope<'_> {
     /// Keeps what is in the worktree now as a snapshot, and returns its ref.
     pub(super) async fn keep(&self, checkout: &Checkout, label: &str) -> Result<String, EngineError> {
         let (checkout, from, plan) = (checkout.clone(), self.from()?, self.plan.id.clone());
-        let (repository, label) = (self.repository.clone(), label.to_owned());
+        let (repository, label) = (self.repository.clone(), kept_as(label, self.plan.id.as_str()));
         task::blocking(move || {
             let captured = checkout.capture(&from, &label, &signature(&repository))?;
             snapshot(&repository, plan.as_str(), &captured)

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use drydock_domain::{Event, Fence, Plan, PlanId};
 use drydock_worktree::{Checkout, CommitId, GitError, PinOrder, Repository};
 
-use super::scope::{commit_id, signature, snapshot};
+use super::scope::{commit_id, kept_as, signature, snapshot};
 use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::hold::Hold;
@@ -207,11 +207,17 @@ fn capture(
     base: &CommitId,
     leftover: &Leftover,
 ) -> Result<Work, String> {
-    let message = format!("work of {} of {plan}", leftover.run);
+    let message = kept_as(&format!("work of {} of {plan}", leftover.run), plan.as_str());
     let captured =
         checkout.capture(base, &message, &signature(repository)).map_err(|error| error.to_string())?;
     if captured.tree == repository.tree_of(base).map_err(|error| error.to_string())? {
         return Ok(Work::Nothing);
+    }
+    // Nobody goes on with it unasked, so any snapshot of the same files will do.
+    let prefix = format!("refs/drydock/snap/{plan}/");
+    let kept = repository.ref_trees(&prefix).map_err(|error| error.to_string())?;
+    if let Some((name, ..)) = kept.into_iter().find(|(_, tree, _)| *tree == captured.tree) {
+        return Ok(Work::Snapshot(name));
     }
     snapshot(repository, plan.as_str(), &captured).map(Work::Snapshot).map_err(|error| error.to_string())
 }

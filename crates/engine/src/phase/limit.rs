@@ -1,11 +1,11 @@
 //! A run that an agent's rate limit cuts short: its work is kept, and the phase waits for the limit to be over.
 
 use drydock_agent::Resets;
-use drydock_domain::{Command, RateLimit, Timestamp};
+use drydock_domain::{Command, Event, RateLimit, Timestamp};
 use drydock_worktree::{Checkout, CommitId, Repository};
 
 use super::agents::{Errand, Role};
-use super::scope::{End, Scope, signature, snapshot};
+use super::scope::{End, Scope, kept_as, signature, snapshot};
 use crate::error::EngineError;
 use crate::{clock, task};
 
@@ -15,14 +15,38 @@ pub(super) const SO_FAR: &str = "Work so far";
 impl Scope<'_> {
     /// Keeps the work so far, and returns the end of the run.
     pub(super) async fn postponed(&self, errand: &Errand<'_>, resets: Resets) -> Result<End, EngineError> {
-        let work = self.work_so_far(errand, SO_FAR).await?;
+        let work = self.work_or_alert(errand, SO_FAR).await?;
         let limit = RateLimit { agent: errand.name.to_owned(), resets: over_at(resets), work };
         Ok(End::Report(Box::new(Command::Postpone(self.run.clone(), limit))))
     }
 
+    /// Keeps the work so far, as `work_so_far` does. Work that cannot be kept is told and stays in its directory: that is
+    /// no reason to lose why the run ended.
+    pub(super) async fn work_or_alert(
+        &self,
+        errand: &Errand<'_>,
+        label: &'static str,
+    ) -> Result<Option<String>, EngineError> {
+        match self.work_so_far(errand, label).await {
+            Ok(work) => Ok(work),
+            Err(error) => self.unkept(error).await.map(|()| None),
+        }
+    }
+
+    /// Tells that git could not keep the work; any other error is one.
+    pub(super) async fn unkept(&self, error: EngineError) -> Result<(), EngineError> {
+        let EngineError::Git(error) = error else { return Err(error) };
+        let (run, plan) = (&self.run, &self.plan.id);
+        let text = format!(
+            "the work of {run} of {plan} could not be kept as a snapshot, so the next run begins without it; its \
+             directory is kept: {error}"
+        );
+        self.note(Event::Alert { priority: "high", text }).await
+    }
+
     /// Keeps what is in the worktree, and returns the commit that the next run can go on with. A strategist leaves
     /// nothing to go on with, and what a reviewer has before it is kept already.
-    pub(super) async fn work_so_far(
+    async fn work_so_far(
         &self,
         errand: &Errand<'_>,
         label: &'static str,
@@ -47,7 +71,7 @@ fn kept_work(
     plan: &str,
     label: &str,
 ) -> Result<Option<String>, EngineError> {
-    let captured = checkout.capture(from, label, &signature(repository))?;
+    let captured = checkout.capture(from, &kept_as(label, plan), &signature(repository))?;
     let kept = snapshot(repository, plan, &captured)?;
     if repository.tree_of(from)? == captured.tree {
         return Ok(None);

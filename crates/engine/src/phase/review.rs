@@ -72,7 +72,10 @@ impl Scope<'_> {
         Ok(match ended {
             AgentEnd::Finished { verdict, .. } => Asked::Said(opinion(verdict, number, commit.as_str())),
             // An advisory reviewer that fails or asks must not hold the plan up.
-            AgentEnd::Ended(End::Report(report)) if !reviewer.critical => {
+            // That the budget is used up holds for the plan, whoever noticed.
+            AgentEnd::Ended(End::Report(report))
+                if !reviewer.critical && !matches!(*report, Command::Exhaust { .. }) =>
+            {
                 Asked::Said(ReviewOpinion::Silent { reason: self.unheard(reviewer, &report).await? })
             }
             AgentEnd::Ended(end) => Asked::Ended(end),

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use drydock_domain::{Command, ErrorClass, Event, Failure, Plan, Project, RunId, Timestamp};
-use drydock_worktree::{Captured, CommitId, GitError, RefCreated, Repository, Signature};
+use drydock_worktree::{Captured, CommitId, GitError, RefCreated, Repository, Signature, TreeId};
 use tokio_util::sync::CancellationToken;
 
 use super::leftovers::{Alive, occupy_under};
@@ -111,8 +111,14 @@ fn seconds(at: Timestamp) -> i64 {
     at.as_micros() / 1_000_000
 }
 
+/// Returns the message of a commit that keeps work of a plan: a name for people, and the line by which the plan's own
+/// commits are known from those of others.
+pub(crate) fn kept_as(label: &str, plan: &str) -> String {
+    format!("{}\n\nDrydock-Plan: {plan}\n", label.trim())
+}
+
 /// Keeps a captured tree under the next free snapshot ref of a plan, and returns the ref. A tree that is kept already
-/// is not kept twice.
+/// upon the same parent is not kept twice: upon another one, other work would be gone on with.
 pub(crate) fn snapshot(
     repository: &Repository,
     plan: &str,
@@ -121,11 +127,14 @@ pub(crate) fn snapshot(
     let prefix = format!("refs/drydock/snap/{plan}/");
     for _ in 0..SNAPSHOT_ATTEMPTS_MAX {
         let taken = repository.ref_trees(&prefix)?;
-        if let Some((name, _)) = taken.iter().find(|(_, tree)| *tree == captured.tree) {
+        let same = |tree: &TreeId, parent: &Option<CommitId>| {
+            *tree == captured.tree && parent.as_ref() == Some(&captured.parent)
+        };
+        if let Some((name, ..)) = taken.iter().find(|(_, tree, parent)| same(tree, parent)) {
             return Ok(name.clone());
         }
         let number = |name: &str| name.strip_prefix(&prefix).and_then(|rest| rest.parse::<u64>().ok());
-        let next = taken.iter().filter_map(|(name, _)| number(name)).max().unwrap_or(0) + 1;
+        let next = taken.iter().filter_map(|(name, ..)| number(name)).max().unwrap_or(0) + 1;
         let name = format!("{prefix}{next}");
         match repository.ref_create(&name, &captured.commit)? {
             RefCreated::Created => return Ok(name),

@@ -72,7 +72,7 @@ impl Scope<'_> {
 
     /// Keeps the work so far, and returns the end of a run that used up the budget.
     pub(super) async fn exhausted(&self, errand: &Errand<'_>) -> Result<End, EngineError> {
-        let work = self.work_so_far(errand, SO_FAR).await?;
+        let work = self.work_or_alert(errand, SO_FAR).await?;
         Ok(self.exhausted_with(work))
     }
 

@@ -12,13 +12,18 @@ use crate::make::Asked;
 use crate::rule::effective_for;
 
 impl Engine {
-    /// Makes the plans of all pieces that have none; says whether there were any.
+    /// Makes the plans of all pieces that have none; says whether there were any. Where what is left is too little for
+    /// all of them, a person is asked once, instead of each of them asking with nothing in hand.
     pub(super) async fn bear(&self, hold: &Hold, plan: &Plan, fanout: &Fanout) -> Result<bool, EngineError> {
         let unborn = |piece: &&Piece| piece.fate == Fate::Open && piece.child.is_none();
         if !fanout.pieces.iter().any(|piece| unborn(&piece)) {
             return Ok(false);
         }
-        let count = fanout.pieces.iter().filter(unborn).count();
+        if !plan.left().suffices_for(plan.parts()) {
+            self.issue(hold, Command::Exhaust { run: None, work: None }, WORKER).await?;
+            return Ok(true);
+        }
+        let count = fanout.unborn().count();
         let inherited = Inherited::of(plan, effective_for(self, plan).await?, count);
         let (mut births, mut stillborn) = (Vec::new(), Vec::new());
         for (index, piece) in fanout.pieces.iter().enumerate().filter(|(_, piece)| unborn(piece)) {

@@ -131,8 +131,9 @@ impl Repository {
             return Ok((RemoteSight::Tip(Relation::Same), Some(tip), Sides::default()));
         }
         let sides = Sides::walk(self.place(), local, &tip)?;
+        let replaced = self.is_replaced(order, &tip)?;
         let relation = match (sides.local.is_empty(), sides.remote.is_empty()) {
-            (_, false) if order.replaces == Some(&tip) => Relation::Replaced,
+            (_, false) if replaced => Relation::Replaced,
             (true, false) => Relation::Behind,
             (false, true) => Relation::Ahead,
             (false, false) => Relation::Diverged,
@@ -141,6 +142,14 @@ impl Repository {
             }
         };
         Ok((RemoteSight::Tip(relation), Some(tip), sides))
+    }
+
+    /// Says whether the remote's tip is what the branch replaces, or has its content on top of it: what was sent to
+    /// replace an earlier tip itself is such a commit.
+    fn is_replaced(&self, order: &SyncOrder<'_>, tip: &CommitId) -> Result<bool, GitError> {
+        let Some(replaces) = order.replaces else { return Ok(false) };
+        Ok(replaces == tip
+            || self.is_ancestor(replaces, tip)? && self.tree_of(replaces)? == self.tree_of(tip)?)
     }
 
     fn step(

@@ -113,6 +113,19 @@ fn a_plan_with_nothing_left_starts_no_run_and_every_answer_works() {
     assert_eq!(world.give(start), Seen::BudgetSpent, "nothing is left to reserve");
 }
 
+/// Breaks when a plan is rolled back and its result, which others may have by now, is joined with what comes next.
+#[test]
+fn a_rollback_replaces_what_was_completed() {
+    let mut world = executing("tokens=1000");
+    give(&mut world, &[Say::Executed]);
+    let head = world.plan().head_commit.clone();
+    assert!(head.is_some());
+    assert_eq!(world.give(Command::RollBack { commit: "earlier".into() }), QUEUED);
+    assert_eq!((&world.plan().replaces, &world.plan().head_commit), (&head, &None));
+    assert_eq!(world.give(Command::RollBack { commit: "earliest".into() }), QUEUED);
+    assert_eq!(world.plan().replaces, head, "it stays so");
+}
+
 /// Breaks when a plan that changed nothing is held up by a question that has no way on.
 #[test]
 fn a_plan_that_changed_nothing_can_run_again_or_end() {

@@ -208,7 +208,7 @@ fn a_rollback_goes_on_from_its_checkpoint_and_not_from_what_has_joined() {
     assert_eq!(due(&world.parent.plan), Some(Effect::DrivePhase(Phase::Execute)));
 }
 
-/// Breaks when what pieces did not use is lost to their parent, or what they used is given back.
+/// Breaks when what pieces did not use is lost to their parent, or what they used, beyond their share too, is not counted.
 #[test]
 fn what_pieces_did_not_use_is_their_parents_again() {
     let mut world = three(OnFailure::Continue);
@@ -222,16 +222,35 @@ fn what_pieces_did_not_use_is_their_parents_again() {
     world.settle(|name| if name == "a" { End::FailsForGood } else { End::Done });
     assert_eq!(
         world.parent.plan.used().tokens,
-        100 + 100 + 20,
+        100 + 130 + 20,
         "what failed may be tried anew and keeps its share"
     );
     world.answer("go_on");
     while world.tend() {}
-    assert_eq!((world.parent.plan.used().tokens, world.parent.plan.handed.len()), (100 + 20, 0));
+    assert_eq!((world.parent.plan.used().tokens, world.parent.plan.handed.len()), (130 + 20, 0));
     let mut whole = three(OnFailure::Continue);
     whole.parent.plan.budget.tokens = Some(400);
     whole.settle(|_| End::Done);
     assert_eq!(whole.parent.plan.used().tokens, 0);
+}
+
+/// Breaks when what a piece used is not counted because it was handed nothing, or a part without a limit is counted.
+#[test]
+fn what_a_piece_used_beyond_a_share_of_nothing_counts() {
+    let mut world = three(OnFailure::Continue);
+    world.parent.plan.budget.tokens = Some(3);
+    assert!(world.tend());
+    assert_eq!((world.parent.plan.used().tokens, world.parent.plan.handed.len()), (0, 3));
+    let child = world.child("b").id.clone();
+    let plan = &mut world.children.get_mut(&child).unwrap().plan;
+    (plan.spent.tokens, plan.spent.tool_calls) = (50, 7);
+    for child in world.children.values_mut() {
+        child.plan.budget.tokens = None;
+    }
+    world.settle(|_| End::Done);
+    let used = world.parent.plan.used();
+    assert_eq!((used.tokens, used.tool_calls, world.parent.plan.handed.len()), (50, 0, 0));
+    assert_eq!(world.parent.plan.budget.used_up(used), ["50 tokens of 3 tokens"]);
 }
 
 #[test]
