@@ -65,16 +65,7 @@ mod tests {
     /// Breaks when a state is shown without a shape.
     #[test]
     fn every_state_has_a_shape_of_its_own() {
-        for state in [
-            State::Queued,
-            State::Processing,
-            State::Waiting,
-            State::Complete,
-            State::Errored,
-            State::Cancelled,
-            State::Applied,
-            State::Constrained,
-        ] {
+        for state in State::ALL {
             assert!(SPRITE.contains(&format!("id=\"i-{}\"", state.name())), "{state}");
         }
     }

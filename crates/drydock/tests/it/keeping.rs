@@ -2,18 +2,8 @@
 
 use drydock_testkit::program::acp_agent;
 
+use crate::speaking::world;
 use crate::world::{Kind, World, list, text};
-
-fn world(kind: Kind, behaviour: &str) -> World {
-    let world = World::new(kind);
-    let script = format!("exec {} $(cat {})", acp_agent(), world.place("behaviour"));
-    world.write("behaviour", behaviour);
-    world.settings(&format!(
-        "[agents.writer]\nprotocol = \"acp\"\ncommand = [\"sh\", \"-c\", \"{script}\"]\n"
-    ));
-    world.action("fix", "[agents]\nexecute = \"writer\"");
-    world
-}
 
 /// Returns the snapshots as what they are called and the files in them that the base has not.
 fn kept(world: &World, plan: &str) -> Vec<(String, String)> {
@@ -33,7 +23,7 @@ fn kept(world: &World, plan: &str) -> Vec<(String, String)> {
 on_both! {
     /// Breaks when a state around a tool is not kept, is kept with something else in it, or cannot be gone back to.
     fn every_state_around_a_tool_is_kept_and_can_be_gone_back_to(kind: Kind) {
-        let world = world(kind, "steps");
+        let world = world(kind, "steps", "");
         let id = world.plan_after("execute");
         let seen = kept(&world, &id);
         let wanted = [
@@ -68,7 +58,7 @@ fn a_run_gets_a_hundred_snapshots_around_its_tools() {
     if std::env::var_os("DRYDOCK_SOAK").is_none() {
         return;
     }
-    let world = world(Kind::Sqlite, "many");
+    let world = world(Kind::Sqlite, "many", "");
     let id = world.plan_after("execute");
     assert_eq!((world.count(&id, "agent.checkpoint"), world.count(&id, "agent.checkpoint_failed")), (100, 1));
     assert!(kept(&world, &id).len() <= 101, "and the result");
@@ -77,7 +67,7 @@ fn a_run_gets_a_hundred_snapshots_around_its_tools() {
 /// Breaks when a snapshot that cannot be made ends the run, or is not told.
 #[test]
 fn a_snapshot_that_fails_is_told_and_stops_nothing() {
-    let world = world(Kind::Sqlite, "nested");
+    let world = world(Kind::Sqlite, "nested", "");
     let id = world.plan_after("execute");
     let events = world.events(&id);
     let failed: Vec<_> = events.iter().filter(|event| event["kind"] == "agent.checkpoint_failed").collect();
@@ -88,7 +78,7 @@ fn a_snapshot_that_fails_is_told_and_stops_nothing() {
 on_both! {
     /// Breaks when the tool confirms a checkpoint before it is made: what is written after that is then in it.
     fn a_checkpoint_is_made_when_it_is_confirmed(kind: Kind) {
-        let world = world(kind, "checkpoint");
+        let world = world(kind, "checkpoint", "");
         let id = world.plan_after("execute");
         assert_eq!(kept(&world, &id)[0], ("early".to_owned(), "early.txt".to_owned()));
         assert!(world.repo.git(&["ls-tree", "--name-only", &text(&world.show(&id)["head_commit"])]).contains("late.txt"));
@@ -99,7 +89,7 @@ on_both! {
     /// Breaks when a reviewer's tool does not reach the review, or a verdict on another version counts.
     fn a_reviewer_gives_its_verdict_with_a_tool(kind: Kind) {
         for (version, ends, kinds) in [(1, 0, ("review.acknowledged", 1)), (7, 6, ("review.silent", 5))] {
-            let world = world(kind, "write");
+            let world = world(kind, "write", "");
             let critic = format!("exec {} tool give_verdict '{{\\\"verdict\\\":\\\"ack\\\",\\\"version\\\":{version}}}'", acp_agent());
             world.settings(&format!("[agents.critic]\nprotocol = \"acp\"\ncommand = [\"sh\", \"-c\", \"{critic}\"]\n"));
             world.action("reviewed", "reviewers = [{ agent = \"critic\", critical = true }]\n[agents]\nexecute = \"writer\"");

@@ -7,7 +7,7 @@ use drydock_testkit::wait;
 use crate::world::{Answer, Kind, LIMIT, World, alive, list, text};
 
 /// Makes a machine whose writer is the test agent; what it does is read from a file, so that it can change its mind.
-fn world(kind: Kind, behaviour: &str, keys: &str) -> World {
+pub(crate) fn world(kind: Kind, behaviour: &str, keys: &str) -> World {
     let world = World::new(kind);
     let script = format!("exec {} $(cat {})", acp_agent(), world.place("behaviour"));
     world.write("behaviour", behaviour);

@@ -20,10 +20,7 @@ impl Engine {
     ) -> Result<Tended, EngineError> {
         let children = self.children(&plan.id).await?;
         let seen = children.seen(fanout);
-        let mut news = fanout.news(&seen);
-        if !news.is_empty() {
-            news.extend(children.ends(plan));
-            self.issue(hold, Command::Tend(news), WORKER).await?;
+        if self.record_news(hold, plan, &children, fanout.news(&seen)).await? {
             return Ok(Tended::Moved);
         }
         let mut moved = false;

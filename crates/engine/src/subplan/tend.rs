@@ -96,10 +96,7 @@ impl Engine {
         }
         let children = self.children_followed(&plan.id).await?;
         let seen = children.seen(fanout);
-        let mut news = fanout.news(&seen);
-        if !news.is_empty() {
-            news.extend(children.ends(plan));
-            self.issue(hold, Command::Tend(news), WORKER).await?;
+        if self.record_news(hold, plan, &children, fanout.news(&seen)).await? {
             return Ok(Tended::Moved);
         }
         let acts = fanout.acts(&seen, clock::now());
@@ -117,6 +114,22 @@ impl Engine {
             moved = true;
         }
         Ok(if moved { Tended::Moved } else { Tended::Rests(acts.wake_at) })
+    }
+
+    /// Records what was seen of the pieces and not recorded yet, if there is anything; says whether there was.
+    pub(super) async fn record_news(
+        &self,
+        hold: &Hold,
+        plan: &Plan,
+        children: &Children,
+        mut news: Vec<News>,
+    ) -> Result<bool, EngineError> {
+        if news.is_empty() {
+            return Ok(false);
+        }
+        news.extend(children.ends(plan));
+        self.issue(hold, Command::Tend(news), WORKER).await?;
+        Ok(true)
     }
 
     /// Calls a subplan to work; says whether it was. One whose beginning cannot be told yet waits.
