@@ -63,7 +63,9 @@ impl Repository {
     pub fn branch_is_kept_elsewhere(&self, branch: &str) -> Result<bool, GitError> {
         let full = name::branch_ref(branch)?;
         let attempt = format!("look what else keeps {branch}");
-        let call = self.call(attempt.as_str()).args(["rev-list", "--max-count=1", &full, "--not"]);
+        // Where the other worktrees are keeps nothing for long, and looking there meets records that are half made.
+        let call = self.call(attempt.as_str()).args(["rev-list", "--single-worktree", "--max-count=1"]);
+        let call = call.args([&full, "--not"]);
         let call = call.arg(format!("--exclude={full}"));
         let call = call.args(["--exclude=refs/drydock/gone/*", "--all"]);
         Ok(call.run()?.stdout.is_empty())

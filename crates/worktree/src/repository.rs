@@ -12,6 +12,7 @@ use crate::id::{CommitId, TreeId};
 use crate::lock::{self, RepositoryLock};
 use crate::name;
 use crate::run::{Call, Place, path_text};
+use crate::worktrees::past_half_made;
 
 /// An open repository; clones share it.
 #[derive(Clone)]
@@ -252,8 +253,9 @@ fn find_root(git: &Git, folder: &Path, seen: &Seen) -> Result<Place, GitError> {
     };
     let here = seen.in_work_tree && seen.git_dir == seen.common_dir;
     if !here {
-        let call = Call::new(git, folder, attempt).args(["worktree", "list", "--porcelain", "-z"]);
-        let output = call.run()?;
+        let output = past_half_made(&seen.common_dir, || {
+            Call::new(git, folder, attempt).args(["worktree", "list", "--porcelain", "-z"]).run()
+        })?;
         let mut main = output.fields().take_while(|field| !field.is_empty());
         let path = main.next().and_then(|field| field.strip_prefix(b"worktree "));
         let path = path.ok_or_else(|| GitError::unexpected(attempt, "an empty list"))?;

@@ -2,15 +2,25 @@
 //!
 //! A worktree's git directory is found from the repository's side (`worktrees/<id>/gitdir`), never
 //! from the `.git` file in the worktree, which an agent can rewrite.
+//!
+//! Git writes such a record file by file. Whichever git looks at all worktrees while one is made, or
+//! after a crash in between, dies of a `commondir` that is still empty: also a `fetch`, which cannot
+//! wait for the repository's lock. `past_half_made` completes the record and asks again.
 
 use std::ffi::OsStr;
 use std::fs;
+use std::io::Write as _;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use crate::error::GitError;
 use crate::repository::Repository;
 use crate::run::Place;
+
+/// How often a call is made that may meet a record which is being written.
+const ATTEMPTS: usize = 5;
+/// What git writes into `commondir` of every linked worktree.
+const COMMON_DIR: &str = "../..\n";
 
 /// One worktree, the main one included.
 #[derive(Debug, Clone)]
@@ -24,9 +34,10 @@ pub(crate) struct Worktree {
 
 impl Repository {
     pub(crate) fn worktrees(&self) -> Result<Vec<Worktree>, GitError> {
-        let attempt = "list the worktrees";
-        let call = self.place().call_without_files(attempt).args(["worktree", "list", "--porcelain", "-z"]);
-        let output = call.run()?;
+        let output = past_half_made(self.common_dir(), || {
+            let call = self.place().call_without_files("list the worktrees");
+            call.args(["worktree", "list", "--porcelain", "-z"]).run()
+        })?;
         let linked = linked(self.common_dir());
         let mut found: Vec<Worktree> = Vec::new();
         for field in output.fields() {
@@ -69,6 +80,39 @@ impl Repository {
     pub(crate) fn place_of(&self, worktree: &Worktree) -> Place {
         let Place { git, common_dir, .. } = self.place().clone();
         Place { git, common_dir, git_dir: worktree.git_dir.clone(), work_tree: worktree.path.clone() }
+    }
+}
+
+/// Makes a call that looks at the records of all worktrees, again when one of them was half made.
+pub(crate) fn past_half_made<T>(
+    common_dir: &Path,
+    call: impl Fn() -> Result<T, GitError>,
+) -> Result<T, GitError> {
+    for _ in 1..ATTEMPTS {
+        match call() {
+            Err(GitError::Failed { detail, .. }) if names_record(&detail) => complete_records(common_dir),
+            answer => return answer,
+        }
+    }
+    call()
+}
+
+/// Recognises the words in which git dies of a record that is being written or removed.
+fn names_record(detail: &str) -> bool {
+    detail.lines().any(|line| {
+        line.contains("/worktrees") && (line.contains("failed to read ") || line.contains("Invalid path "))
+    })
+}
+
+/// Writes what git is about to write, or did not come to write. One that is gone meanwhile is not made again.
+fn complete_records(common_dir: &Path) {
+    for record in fs::read_dir(common_dir.join("worktrees")).into_iter().flatten().flatten() {
+        let path = record.path().join("commondir");
+        if fs::metadata(&path).is_ok_and(|found| found.len() == 0) {
+            let written = fs::File::options().write(true).open(&path);
+            let written = written.and_then(|mut file| file.write_all(COMMON_DIR.as_bytes()));
+            tracing::debug!(path = %path.display(), ?written, "completed the record of a worktree");
+        }
     }
 }
 

@@ -14,6 +14,7 @@ use crate::guard::Replacements;
 use crate::id::CommitId;
 use crate::run::{Call, Place};
 use crate::sync::order::Names;
+use crate::worktrees::past_half_made;
 
 const LIMIT: Duration = Duration::from_secs(60);
 
@@ -38,7 +39,8 @@ pub(crate) fn fetch_at_once(place: &Place, remote: &str, names: &Names) -> Optio
 /// Fetches the branch; whatever goes wrong is an answer too.
 pub(crate) fn fetch(place: &Place, guard: &Replacements, remote: &str, names: &Names) -> Fetched {
     let attempt = format!("fetch {} from {remote}", names.branch);
-    match try_fetch(ask(place, guard, &attempt), remote, names, &attempt) {
+    let fetch = || try_fetch(ask(place, guard, &attempt), remote, names, &attempt);
+    match past_half_made(&place.common_dir, fetch) {
         Ok(tip) => Fetched::At(tip),
         // A remote that did not answer in a minute is not asked a second time, nor by a git that lacks the words.
         Err(error @ (GitError::TimedOut { .. } | GitError::UnknownOption { .. })) => {

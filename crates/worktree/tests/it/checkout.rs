@@ -3,7 +3,7 @@
 use std::fs;
 use std::thread;
 
-use drydock_worktree::{GitError, Verified};
+use drydock_worktree::{GitError, Repository, Verified};
 
 use crate::fixture::{Fixture, read, write};
 
@@ -48,6 +48,7 @@ fn whatever_a_crash_left_at_the_path_is_replaced() {
         ("the directory lost its link", &|| fs::remove_file(path.join(".git")).unwrap()),
         ("git's record is gone", &|| fs::remove_dir_all(&admin).unwrap()),
         ("git's record is incomplete", &|| fs::remove_file(admin.join("HEAD")).unwrap()),
+        ("git's record was being written", &|| fs::write(admin.join("commondir"), "").unwrap()),
         ("it was being made", &|| fs::write(admin.join("locked"), "initializing\n").unwrap()),
         ("gone and locked", &|| {
             fs::write(admin.join("locked"), "initializing\n").unwrap();
@@ -68,6 +69,31 @@ fn whatever_a_crash_left_at_the_path_is_replaced() {
         assert_eq!(checkout.verify(&base).unwrap(), Verified::Sound { head: base.clone() }, "{name}");
         assert_eq!(fixture.status(&path), "", "{name}");
     }
+}
+
+/// Breaks when one worktree whose making is under way, or was cut short, stops the work in all others: git dies of the
+/// empty file wherever it looks at all worktrees.
+#[test]
+fn the_half_made_worktree_of_another_stops_nobody() {
+    let fixture = Fixture::new();
+    let (repository, base) = (fixture.open(), fixture.tip("main"));
+    repository.checkout_detached(&fixture.tree("q"), &base).unwrap();
+    let own = repository.checkout_add(&fixture.tree("p"), BRANCH, &base).unwrap();
+    fixture.user(&["branch", "free"], &fixture.repo());
+    let half = fixture.repo().join(".git/worktrees/1/commondir");
+    assert!(half.exists(), "the record of the other worktree");
+    let break_off = || fs::write(&half, "").unwrap();
+
+    break_off();
+    assert!(repository.branch_is_kept_elsewhere(BRANCH).unwrap());
+    assert_eq!(read(&half), "", "what looks at no other worktree has no part in it");
+    repository.branch_put("free", &base, &base).unwrap();
+    assert_eq!(read(&half), "../..\n");
+    break_off();
+    assert_eq!(Repository::open(&fixture.git, own.path()).unwrap().root(), repository.root());
+    break_off();
+    repository.checkout_add(&fixture.tree("r"), "drydock/r/work", &base).unwrap();
+    assert_eq!(fixture.status(&fixture.tree("q")), "");
 }
 
 /// INV-KEEP: an agent may be at work in it right now, and a process that lost its lock must not sweep it away.

@@ -3,6 +3,7 @@
 use std::fs;
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
@@ -35,6 +36,19 @@ fn goes_the_whole_way(scene: &Scene) {
     for _ in 0..2 {
         assert_eq!(scene.sync().name(), "no_remote_branch", "a branch that was deleted is not sent again");
     }
+}
+
+/// Breaks when a branch cannot be fetched because another worktree of the repository is being made.
+#[test]
+fn the_half_made_worktree_of_another_is_no_obstacle() {
+    let scene = Scene::pushed();
+    scene.remote_commit("a.txt", "theirs\n", "theirs");
+    let other = scene.fixture.tree("other");
+    scene.repository().checkout_detached(&other, &scene.local()).unwrap();
+    let record = scene.fixture.user(&["rev-parse", "--absolute-git-dir"], &other);
+    fs::write(Path::new(&record).join("commondir"), "").unwrap();
+    assert_eq!(scene.sync().name(), "fast_forwarded");
+    assert_eq!(scene.fixture.status(&other), "");
 }
 
 /// S4.14: would break if anything depended on the remote being a directory.
