@@ -2,6 +2,7 @@
 
 use std::env;
 use std::ffi::OsString;
+use std::io;
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -13,6 +14,7 @@ use crate::api::{self, Program};
 use crate::browser;
 use crate::machine;
 use crate::say::{self, Failure};
+use crate::suite::{self, Verdict};
 
 /// What is looked at in a program that is built with traces.
 const TRACES: [&[&str]; 2] = [
@@ -35,16 +37,19 @@ pub(crate) fn run(root: &Path, args: &[String]) -> Result<(), Failure> {
     let mut variables = asked.variables.clone();
     variables.extend(server.as_ref().map(|server| (SERVER_VARIABLE, server.admin_url().into())));
 
-    // Everything but examples in documentation, of which there are none.
-    let mut test = vec!["test", "--workspace", "--lib", "--bins", "--tests"];
-    test.extend(asked.extra.iter().map(String::as_str));
-    let steps: [&[&str]; 3] = [
-        &["fmt", "--all", "--check"],
-        &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"],
-        &test,
-    ];
+    let steps: [&[&str]; 2] =
+        [&["fmt", "--all", "--check"], &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]];
     let mut outcomes: Vec<Outcome> =
         steps.iter().map(|step| cargo(root, started, step, &variables)).collect();
+    // Everything but examples in documentation, of which there are none.
+    let mut test = vec!["test", "--workspace", "--lib", "--bins", "--tests"];
+    if asked.extra.is_empty() {
+        test.push("--no-fail-fast");
+        outcomes.push(tests(root, started, &test, &[], &variables));
+    } else {
+        test.extend(asked.extra.iter().map(String::as_str));
+        outcomes.push(cargo(root, started, &test, &variables));
+    }
     if asked.wants(asked.browser) {
         outcomes.push(in_browser(root, started, &variables));
     }
@@ -82,8 +87,8 @@ fn in_browser(root: &Path, started: Instant, variables: &[(&'static str, OsStrin
             let mut variables = variables.to_vec();
             variables.push(axe);
             // Each test has a browser of its own, or two.
-            let args = ["test", "--package", "drydock", "--test", "browser", "--", "--test-threads", "2"];
-            cargo(root, started, &args, &variables)
+            let args = ["test", "--package", "drydock", "--test", "browser"];
+            tests(root, started, &args, &["--test-threads", "2"], &variables)
         }
         Err(failure) => Outcome {
             shown: "a browser".to_owned(),
@@ -184,6 +189,45 @@ fn cargo(root: &Path, started: Instant, args: &[&str], variables: &[(&'static st
     let shown = format!("cargo {}", args.join(" "));
     heading(started, &shown);
     let began = Instant::now();
+    let trouble = match command(root, args, variables).status() {
+        Ok(status) if status.success() => None,
+        Ok(status) => Some(status.to_string()),
+        Err(error) => Some(format!("could not be started: {error}")),
+    };
+    Outcome { shown, took: began.elapsed(), trouble }
+}
+
+/// Runs tests, and once more the few that fail. `words` go to the programs of tests.
+fn tests(
+    root: &Path,
+    started: Instant,
+    args: &[&str],
+    words: &[&str],
+    variables: &[(&'static str, OsString)],
+) -> Outcome {
+    let shown = format!("cargo {}", args.join(" "));
+    heading(started, &shown);
+    let began = Instant::now();
+    let command = |again: &[&str]| {
+        let words = if again.is_empty() { words } else { again };
+        let mut command = command(root, args, variables);
+        command.arg("--").args(words);
+        command
+    };
+    let trouble = match suite::run(command, &mut io::stdout()) {
+        Verdict::Passed => None,
+        Verdict::Flaky(names) => {
+            for name in names {
+                say::note(&format!("FLAKY: {name} failed beside the others and passed alone: find out why"));
+            }
+            None
+        }
+        Verdict::Failed(trouble) => Some(trouble),
+    };
+    Outcome { shown, took: began.elapsed(), trouble }
+}
+
+fn command(root: &Path, args: &[&str], variables: &[(&'static str, OsString)]) -> Command {
     let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(root).args(args).envs(variables.iter().map(|(name, value)| (name, value)));
     // `cargo run` describes xtask to us in these; left in place they would have build scripts run again.
@@ -195,12 +239,7 @@ fn cargo(root: &Path, started: Instant, args: &[&str], variables: &[(&'static st
             command.env_remove(name);
         }
     }
-    let trouble = match command.status() {
-        Ok(status) if status.success() => None,
-        Ok(status) => Some(status.to_string()),
-        Err(error) => Some(format!("could not be started: {error}")),
-    };
-    Outcome { shown, took: began.elapsed(), trouble }
+    command
 }
 
 fn heading(started: Instant, what: &str) {

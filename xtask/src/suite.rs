@@ -1,0 +1,141 @@
+//! One run of `cargo test`, and a second look at the few tests that failed in it.
+//!
+//! Most tests run real programs against each other, all of them on however few cores there are. What fails there and passes
+//! alone is told apart from what is broken, by name and with its output above; it is a race to be found
+//! (docs/decisions/0020).
+
+use std::collections::BTreeSet;
+use std::io::{self, BufRead, BufReader, Write};
+use std::process::{Command, Stdio};
+
+/// More than this many failures are no accident.
+const FEW: usize = 3;
+
+/// What a run of tests said.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Heard {
+    failed: BTreeSet<String>,
+    passed: BTreeSet<String>,
+    begun: usize,
+    ended: usize,
+}
+
+impl Heard {
+    fn line(&mut self, line: &str) {
+        if line.starts_with("running ") && (line.ends_with(" tests") || line.ends_with(" test")) {
+            self.begun += 1;
+        } else if line.starts_with("test result: ") {
+            self.ended += 1;
+        } else if let Some((name, verdict)) =
+            line.strip_prefix("test ").and_then(|rest| rest.split_once(" ... "))
+        {
+            match verdict {
+                "FAILED" => drop(self.failed.insert(name.to_owned())),
+                "ok" => drop(self.passed.insert(name.to_owned())),
+                _ => {}
+            }
+        }
+    }
+
+    /// Returns the tests to look at again. None when too many failed, or when a program of tests did not come to its end,
+    /// so that nobody knows what else would have failed.
+    fn to_look_at(&self) -> Option<Vec<&str>> {
+        let few = (1..=FEW).contains(&self.failed.len()) && self.begun == self.ended;
+        few.then(|| self.failed.iter().map(String::as_str).collect())
+    }
+}
+
+/// How a run of tests ended.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    Passed,
+    /// These failed beside the others and passed alone.
+    Flaky(Vec<String>),
+    Failed(String),
+}
+
+/// Runs tests and passes on what they print. `command` makes cargo's command from words that come behind `--`.
+pub(crate) fn run(command: impl Fn(&[&str]) -> Command, out: &mut impl Write) -> Verdict {
+    let (first, heard) = match listen(command(&[]), out) {
+        Ok((None, _)) => return Verdict::Passed,
+        Ok((Some(trouble), heard)) => (trouble, heard),
+        Err(error) => return Verdict::Failed(format!("could not be started: {error}")),
+    };
+    let Some(names) = heard.to_look_at() else { return Verdict::Failed(first) };
+    // A reader that went away is no failure of the tests.
+    writeln!(out, "\na second look, without the others: {}", names.join(", ")).ok();
+    let again = listen(command(&[&["--exact", "--test-threads", "1"], names.as_slice()].concat()), out);
+    match again {
+        Ok((None, heard)) if names.iter().all(|name| heard.passed.contains(*name)) => {
+            Verdict::Flaky(names.into_iter().map(str::to_owned).collect())
+        }
+        Ok(_) | Err(_) => Verdict::Failed(first),
+    }
+}
+
+/// Returns how a command failed, if it did, with what it said.
+fn listen(mut command: Command, out: &mut impl Write) -> io::Result<(Option<String>, Heard)> {
+    let mut child = command.stdout(Stdio::piped()).spawn()?;
+    let mut heard = Heard::default();
+    if let Some(printed) = child.stdout.take() {
+        let mut printed = BufReader::new(printed);
+        let mut line = Vec::new();
+        while printed.read_until(b'\n', &mut line)? > 0 {
+            out.write_all(&line).ok();
+            heard.line(String::from_utf8_lossy(&line).trim_end());
+            line.clear();
+        }
+    }
+    let status = child.wait()?;
+    Ok(((!status.success()).then(|| status.to_string()), heard))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A program of tests whose test fails until it has been called as often as it says.
+    fn program(folder: &std::path::Path, fails: usize) -> impl Fn(&[&str]) -> Command {
+        let calls = folder.join("calls");
+        move |words: &[&str]| {
+            let script = format!(
+                "echo called >> {calls}; echo 'running 1 test'; \
+                 if [ $(wc -l < {calls}) -gt {fails} ]; then echo 'test a ... ok'; echo 'test result: ok.'; \
+                 else echo 'test a ... FAILED'; echo 'test result: FAILED.'; exit 101; fi",
+                calls = calls.display()
+            );
+            let mut command = Command::new("sh");
+            command.args(["-c", &script, "sh"]).args(words);
+            command
+        }
+    }
+
+    /// Breaks when a test that fails twice passes, or one that fails once holds everything up.
+    #[test]
+    fn what_fails_twice_has_failed() {
+        let flaky = Verdict::Flaky(vec!["a".to_owned()]);
+        let failed = Verdict::Failed("exit status: 101".to_owned());
+        for (fails, verdict) in [(0, Verdict::Passed), (1, flaky), (2, failed)] {
+            let folder = tempfile::tempdir().unwrap();
+            assert_eq!(run(program(folder.path(), fails), &mut Vec::new()), verdict);
+        }
+    }
+
+    #[test]
+    fn a_second_look_is_for_few_tests_of_programs_that_came_to_their_end() {
+        let heard = |lines: &[&str]| {
+            let mut heard = Heard::default();
+            lines.iter().for_each(|line| heard.line(line));
+            heard
+        };
+        let one =
+            ["running 2 tests", "test a ... ok", "test b::c ... FAILED", "test result: FAILED. 1 passed"];
+        assert_eq!(heard(&one).to_look_at(), Some(vec!["b::c"]));
+        assert_eq!(heard(&one[..3]).to_look_at(), None, "cut short");
+        assert_eq!(heard(&["running 1 test", "test a ... ok", "test result: ok."]).to_look_at(), None);
+        let many = ["running 4 tests", "test a ... FAILED", "test b ... FAILED", "test c ... FAILED"];
+        let rest = ["test d ... FAILED", "test result: FAILED."];
+        assert_eq!(heard(&[&many[..], &rest].concat()).to_look_at(), None, "more than a few");
+        assert_eq!(heard(&[]).to_look_at(), None, "what did not build");
+    }
+}
