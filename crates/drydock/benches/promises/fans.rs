@@ -14,13 +14,15 @@ use crate::measure::{Promise, Table};
 
 const CHILDREN: usize = 1_000;
 const PARALLEL: usize = 8;
+/// Linux counts the time of processes in hundredths of a second, whatever its clock runs at.
+const MS_PER_TICK: u64 = 10;
 const LOOK: Duration = Duration::from_millis(50);
 const DRYDOCK: &str = env!("CARGO_BIN_EXE_drydock");
 
 pub(crate) async fn run(table: &mut Table) {
     let (world, repo) = (tempfile::tempdir().unwrap(), Repo::new());
     let commit_s = 1.0 / commits::one_writer_on_sqlite(world.path()).await;
-    let (took, peak) = fan_out(world.path(), &repo);
+    let Fan { took, peak, own, git } = fan_out(world.path(), &repo);
     let each = took.as_secs_f64() / CHILDREN as f64;
     let what = format!(
         "a subplan that does nothing, {PARALLEL} at a time, its worktree and joins included ÷ a transition"
@@ -30,11 +32,26 @@ pub(crate) async fn run(table: &mut Table) {
         "a subplan that does nothing / a transition",
         format!("{:.1} ms / {:.2} ms", each * 1e3, commit_s * 1e3),
     );
+    let per_child = |used: Duration| used.as_secs_f64() * 1e3 / CHILDREN as f64;
+    table.plain(
+        "processor time of a subplan that does nothing: drydock / the gits it asks",
+        format!("{:.1} ms / {:.1} ms", per_child(own), per_child(git)),
+    );
     table.megabytes(&format!("peak memory while {CHILDREN} subplans run, {PARALLEL} at a time"), 150.0, peak);
 }
 
-/// Runs a plan of many pieces; returns how long Execute took, and the driving process's peak memory in megabytes.
-fn fan_out(home: &Path, repo: &Repo) -> (Duration, f64) {
+/// What the Execute of a plan of many pieces took.
+struct Fan {
+    took: Duration,
+    /// The driving process's peak memory in megabytes.
+    peak: f64,
+    /// The processor time of the driving process.
+    own: Duration,
+    /// The processor time of all that it started and waited for.
+    git: Duration,
+}
+
+fn fan_out(home: &Path, repo: &Repo) -> Fan {
     let pieces: Vec<Value> =
         (0..CHILDREN).map(|n| json!({ "name": format!("p{n}"), "task": "nothing" })).collect();
     fs::write(
@@ -74,20 +91,26 @@ fn fan_out(home: &Path, repo: &Repo) -> (Duration, f64) {
     let began = Instant::now();
     let mut driving =
         drydock(&["plan", "execute", &id]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    let status = format!("/proc/{}/status", driving.id());
-    let mut peak: f64 = 0.0;
+    let process = format!("/proc/{}", driving.id());
+    let (mut peak, mut used) = (0.0_f64, (Duration::ZERO, Duration::ZERO));
     let ended = loop {
         if let Some(ended) = driving.try_wait().unwrap() {
             break ended;
         }
-        peak = fs::read_to_string(&status)
-            .ok()
-            .and_then(|text| crate::start::peak_kb(&text))
-            .unwrap_or(peak)
-            .max(peak);
+        let read = |name: &str| fs::read_to_string(format!("{process}/{name}")).ok();
+        peak = read("status").and_then(|text| crate::start::peak_kb(&text)).unwrap_or(peak).max(peak);
+        used = read("stat").and_then(|text| processor_time(&text)).unwrap_or(used);
         std::thread::sleep(LOOK);
     };
     let took = began.elapsed();
     assert!(ended.success(), "the plan did not come to its end");
-    (took, peak / 1024.0)
+    Fan { took, peak: peak / 1024.0, own: used.0, git: used.1 }
+}
+
+/// Returns the processor time of a process, and of its ended children, from its `stat` in `/proc`.
+fn processor_time(stat: &str) -> Option<(Duration, Duration)> {
+    // The name, which may hold anything, is in parentheses and the second field; the times are from the fourteenth on.
+    let mut ticks = stat.rsplit_once(')')?.1.split_whitespace().skip(11).map(|word| word.parse::<u64>().ok());
+    let mut both = || Some(Duration::from_millis((ticks.next()?? + ticks.next()??) * MS_PER_TICK));
+    Some((both()?, both()?))
 }
