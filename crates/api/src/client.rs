@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::word::words;
-use crate::{Code, Problem, Transport, TransportError};
+use crate::{Code, Phase, Problem, Transport, TransportError};
 
 const JSON: &str = "application/json";
 const EVENT_STREAM: &str = "text/event-stream";
@@ -48,6 +48,26 @@ words! {
         Execute = "execute",
         /// Go to Apply.
         Apply = "apply",
+    }
+}
+
+impl PlanMove {
+    /// Returns the phase it moves a plan to.
+    pub fn phase(self) -> Phase {
+        match self {
+            PlanMove::Strategize => Phase::Strategize,
+            PlanMove::Execute => Phase::Execute,
+            PlanMove::Apply => Phase::Apply,
+        }
+    }
+
+    /// Returns the move to a phase.
+    pub fn to(phase: Phase) -> Self {
+        match phase {
+            Phase::Strategize => PlanMove::Strategize,
+            Phase::Execute => PlanMove::Execute,
+            Phase::Apply => PlanMove::Apply,
+        }
     }
 }
 

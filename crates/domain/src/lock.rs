@@ -41,6 +41,23 @@ pub struct Holder {
     pub purpose: String,
 }
 
+/// What the purpose of a worker's lock ends with.
+const AS_A_WORKER: &str = ", as a worker";
+
+impl Holder {
+    /// Says that the holder is a worker: it drives whatever is due, and nobody waits at it.
+    #[must_use]
+    pub fn as_worker(mut self) -> Self {
+        self.purpose.push_str(AS_A_WORKER);
+        self
+    }
+
+    /// Says whether the holder is a worker.
+    pub fn is_worker(&self) -> bool {
+        self.purpose.ends_with(AS_A_WORKER)
+    }
+}
+
 /// A held lock as anybody can see it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lock {

@@ -155,7 +155,7 @@ async fn go(backend: &Embedded, client: &Client<'_>, id: &str, to: PlanMove) -> 
         return Err(Box::new(crate::http::problem(&EngineError::Interrupted)));
     }
     client.plan_move(id, to, &Terms::default()).await?;
-    if let Some(driving) = backend.drive(id) {
+    if let Some(driving) = backend.drive(id, to.phase()) {
         driving.await?;
     }
     Ok(client.plan(id).await?)

@@ -5,14 +5,14 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use drydock_api::{BoxFuture, Code, Problem, Transport};
+use drydock_api::{BoxFuture, Code, Phase, Problem, Transport};
 use drydock_engine::{Engine, EngineError, Hooks, Settings};
 use drydock_store::{CrashPoint, Options, Store, StoreError, StoreUrl};
 use tokio_util::sync::CancellationToken;
 
 use crate::cli::{Backend, Driven};
 use crate::config::{Config, StorePlace};
-use crate::http::{Local, event_shape, problem, router};
+use crate::http::{Local, event_shape, phase_asked, problem, router};
 
 /// The word that makes this program the keeper of a child.
 pub(crate) const KEEP: &str = "__keep";
@@ -168,12 +168,12 @@ impl Backend for Embedded {
         &self.local
     }
 
-    fn drive(&self, plan: &str) -> Option<BoxFuture<'static, Result<Driven, Problem>>> {
+    fn drive(&self, plan: &str, phase: Phase) -> Option<BoxFuture<'static, Result<Driven, Problem>>> {
         let (engine, given) = (self.engine.clone(), plan.to_owned());
         Some(Box::pin(async move {
             let driven = async {
                 let plan = engine.plan(&given).await?;
-                engine.drive(plan.id).await
+                engine.drive(plan.id, phase_asked(&phase)).await
             };
             // A person who waits for an alert should have it while the plan is driven, not when it has ended.
             let over = CancellationToken::new();
@@ -188,6 +188,10 @@ impl Backend for Embedded {
             match driven {
                 Ok(plan) if plan.waits().is_some() => Ok(Driven::Postponed),
                 Ok(_) => Ok(Driven::Over),
+                // Its own lock, not that of the project that a landing waits for.
+                Err(EngineError::LockHeld { lock }) if lock.key == given && lock.holder.is_worker() => {
+                    Ok(Driven::ByWorker)
+                }
                 Err(error) => Err(problem(&error)),
             }
         }))

@@ -1,7 +1,7 @@
 //! Who this process is to others: the owner strings of its locks, and the name behind a person's commands.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
 use drydock_domain::Holder;
 
@@ -15,6 +15,7 @@ pub(crate) struct Identity {
     prefix: String,
     next: AtomicU64,
     held: AtomicI64,
+    works: AtomicBool,
 }
 
 impl Identity {
@@ -23,19 +24,26 @@ impl Identity {
         let pid = std::process::id();
         // The random part tells this process from an earlier one with the same pid.
         let prefix = format!("{host}/{pid}/{:08x}/", clock::random() as u32);
-        Self { host, pid, prefix, next: AtomicU64::new(1), held: AtomicI64::new(0) }
+        let (next, held, works) = (AtomicU64::new(1), AtomicI64::new(0), AtomicBool::new(false));
+        Self { host, pid, prefix, next, held, works }
     }
 
     /// Returns a holder that no other acquisition shares.
     pub(crate) fn holder(&self, purpose: &str) -> Holder {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
-        Holder {
+        let holder = Holder {
             // Ends with a mark, so that no owner is the beginning of another.
             owner: format!("{}{number}.", self.prefix),
             host: self.host.clone(),
             pid: self.pid,
             purpose: purpose.to_owned(),
-        }
+        };
+        if self.works.load(Ordering::Relaxed) { holder.as_worker() } else { holder }
+    }
+
+    /// Notes that this process is a worker, before it takes its first lock as one.
+    pub(crate) fn works(&self) {
+        self.works.store(true, Ordering::Relaxed);
     }
 
     /// Says whether this process took a lock that it has not let go of.

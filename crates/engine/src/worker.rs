@@ -25,6 +25,9 @@ const ATTEMPTS_MAX: i64 = 5;
 impl Engine {
     /// Works with `count` workers until [`Engine::stopping`] is cancelled; then each ends its plan resumable.
     pub async fn work(&self, count: usize) {
+        if count > 0 {
+            self.identity().works();
+        }
         let workers: Vec<_> = (0..count)
             .map(|_| {
                 let engine = self.clone();
@@ -76,7 +79,7 @@ impl Engine {
     /// Does what was claimed. What could not be done now is due again later; what will not pass by itself is asked.
     pub(crate) async fn perform(&self, claim: Claim) {
         let done = match claim.effect {
-            Effect::DrivePhase(_) => self.drive(claim.plan.clone()).await.map(drop),
+            Effect::DrivePhase(phase) => self.drive(claim.plan.clone(), phase).await.map(drop),
             Effect::Tend => return self.perform_tending(&claim).await,
             Effect::AdvanceToExecute => self.advance_unasked(&claim, Next::Execute).await,
             Effect::AdvanceToApply => self.advance_unasked(&claim, Next::Apply).await,

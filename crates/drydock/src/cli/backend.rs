@@ -3,7 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use drydock_api::http::{Request, Response, StatusCode};
-use drydock_api::{BoxFuture, Bytes, Flow, Problem, Remote, Transport, TransportError};
+use drydock_api::{BoxFuture, Bytes, Flow, Phase, Problem, Remote, Transport, TransportError};
 
 use super::bearer;
 use crate::config::{Config, StorePlace};
@@ -16,6 +16,8 @@ pub(crate) enum Driven {
     Over,
     /// It was cut short by a limit, and is to be driven again when it is due.
     Postponed,
+    /// A worker has the plan, and drives it.
+    ByWorker,
 }
 
 /// Carries requests, and moves plans when nobody else does.
@@ -23,8 +25,8 @@ pub(crate) trait Backend: Send + Sync {
     /// Returns what carries the requests.
     fn transport(&self) -> &dyn Transport;
 
-    /// Drives the plan's queued phase in this process until it settles; none when a server does that.
-    fn drive(&self, plan: &str) -> Option<BoxFuture<'static, Result<Driven, Problem>>>;
+    /// Drives this phase of the plan in this process until it settles; none when a server does that.
+    fn drive(&self, plan: &str, phase: Phase) -> Option<BoxFuture<'static, Result<Driven, Problem>>>;
 
     /// Stops agents, leaves their plans resumable, and lets go of every lock.
     fn shutdown(&self) -> BoxFuture<'_, ()>;
@@ -103,7 +105,7 @@ impl Backend for Server {
         self
     }
 
-    fn drive(&self, _plan: &str) -> Option<BoxFuture<'static, Result<Driven, Problem>>> {
+    fn drive(&self, _plan: &str, _phase: Phase) -> Option<BoxFuture<'static, Result<Driven, Problem>>> {
         None
     }
 

@@ -2,14 +2,18 @@
 //! never stands in the way of the work: when the feed cannot be read, the work goes on untold.
 
 use std::pin::pin;
+use std::time::Duration;
 
-use drydock_api::{Code, Event, EventQuery, Plan, Problem, State, Waits};
+use drydock_api::{
+    ClientError, Code, Event, EventQuery, Phase, Plan, PlanMove, Problem, State, Terms, Waits,
+};
 use jiff::Timestamp;
 
 use super::backend::Driven;
 use super::events;
+use super::outcome;
 use super::progress::Progress;
-use super::session::{Driving, Session};
+use super::session::{Driver, Driving, Session};
 use crate::render;
 use crate::render::event::sentence;
 
@@ -17,12 +21,15 @@ const PAGE: u32 = 200;
 /// How long one look at the feed waits: short beside our own work, long over a network.
 const WAIT_HERE_MS: u64 = 1_000;
 const WAIT_SERVER_MS: u64 = 10_000;
+/// How often a move is asked for again while a worker has the plan and has not begun. Each time is waited for.
+const ASKS_MAX: u32 = 100;
+const ASK_AGAIN: Duration = Duration::from_millis(100);
 
-/// When to stop following a plan that a server moves.
+/// When to stop following a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Until {
-    /// The phase has reached an end.
-    Settled,
+    /// This phase has reached an end, or a later one has begun.
+    Settled(Phase),
     /// Nothing goes on by itself: an end that the profile lets pass does not count.
     Resting,
 }
@@ -45,6 +52,36 @@ impl<'s> Feed<'s> {
         Self { session, after: 0 }
     }
 
+    /// Asks for a phase of a plan. What a worker has begun, or done before we looked, is no conflict for whoever wanted it
+    /// done: the answer is the plan as it is then. Another process that somebody waits at is one (S1.6).
+    pub(crate) async fn ask(&mut self, id: &str, to: PlanMove) -> Result<Plan, Box<Problem>> {
+        let client = self.session.client();
+        let mut asked = 1;
+        loop {
+            let refused = match client.plan_move(id, to, &Terms::default()).await {
+                Ok(plan) => return Ok(plan),
+                Err(ClientError::Problem(refused)) => refused,
+                Err(error) => return Err(error.into()),
+            };
+            let by_worker = match refused.code {
+                Code::WrongState => false,
+                Code::LockHeld => refused.details.get("worker").is_some_and(|worker| worker == true),
+                _ => return Err(refused),
+            };
+            let plan = client.plan(id).await?;
+            let begun = plan.phase == to.phase() && plan.state != State::Queued;
+            if outcome::is_reached(&plan, to.phase()) || by_worker && begun {
+                return Ok(plan);
+            }
+            if !by_worker || asked >= ASKS_MAX {
+                return Err(refused);
+            }
+            // It is about to begin, or to let go.
+            asked += 1;
+            tokio::time::sleep(ASK_AGAIN).await;
+        }
+    }
+
     /// Follows a plan to where it settles; `resume` is the command to go on with after an interruption.
     pub(crate) async fn follow(
         &mut self,
@@ -52,7 +89,7 @@ impl<'s> Feed<'s> {
         until: Until,
         resume: &str,
     ) -> Result<Plan, Box<Problem>> {
-        if plan.is_settled() && until == Until::Settled {
+        if until != Until::Resting && is_over(&plan, until) {
             return Ok(plan);
         }
         let session = self.session;
@@ -60,15 +97,17 @@ impl<'s> Feed<'s> {
         let by = session.driver();
         session.set_driving(Some(Driving { by, resume: resume.to_owned() }));
         let followed = loop {
-            let Some(drive) = session.backend().drive(&plan.id) else {
+            session.driven_by(by);
+            let Some(drive) = session.backend().drive(&plan.id, plan.phase) else {
                 break self.while_served(&plan.id, until, &progress).await;
             };
-            let postponed = match self.while_driving(&plan.id, drive, &progress).await {
-                Ok((plan, Driven::Postponed)) => plan,
+            let due = match self.while_driving(&plan.id, drive, &progress).await {
+                Ok((plan, Driven::Postponed)) => self.until_due(plan, until, &progress).await,
+                Ok((plan, Driven::ByWorker)) => self.until_free(plan, until, &progress).await,
                 Ok((plan, Driven::Over)) => break Ok(plan),
                 Err(problem) => break Err(problem),
             };
-            match self.until_due(postponed, until, &progress).await {
+            match due {
                 Ok(Due::Now) => {}
                 Ok(Due::Elsewhere(plan)) => break Ok(*plan),
                 Err(problem) => break Err(problem),
@@ -124,10 +163,37 @@ impl<'s> Feed<'s> {
             }
             plan = session.client().plan(&plan.id).await?;
         }
-        if !is_over(&plan, until) {
-            plan = self.while_served(&plan.id, until, progress).await?;
+        self.until_free(plan, until, progress).await
+    }
+
+    /// Tells what another process does with a plan, until it is over, or could be driven here: it was handed back, or
+    /// nothing is heard and its owner may be gone. Whether it is, the lock says.
+    async fn until_free(
+        &mut self,
+        mut plan: Plan,
+        until: Until,
+        progress: &Progress<'_>,
+    ) -> Result<Due, Box<Problem>> {
+        let session = self.session;
+        session.driven_by(Driver::Worker);
+        loop {
+            if is_over(&plan, until) {
+                self.rest(&plan.id, progress).await;
+                return Ok(Due::Elsewhere(Box::new(plan)));
+            }
+            progress.wait("another process works on it; Ctrl-C leaves it at work");
+            let page = self.next_page(&plan.id, WAIT_HERE_MS).await?;
+            let quiet = page.is_empty();
+            let blocked = self.tell(page, progress);
+            if let Some(interrupt) = session.interrupted() {
+                return Err(interrupt.problem(Some(format!("drydock plan {} {}", plan.phase, plan.id))));
+            }
+            plan = session.client().plan(&plan.id).await?;
+            refuse_blocked(&plan, blocked)?;
+            if !is_over(&plan, until) && (quiet || plan.state == State::Queued) {
+                return Ok(Due::Now);
+            }
         }
-        Ok(Due::Elsewhere(Box::new(plan)))
     }
 
     async fn while_served(
@@ -144,11 +210,7 @@ impl<'s> Feed<'s> {
                 self.rest(id, progress).await;
                 return Ok(plan);
             }
-            // The server tries again now and then; a person at the prompt wants to know now.
-            if let Some(reason) = blocked.filter(|_| plan.state != State::Processing) {
-                let problem = Problem::new(Code::InvariantBlocked, reason).with("plan", id);
-                return Err(Box::new(problem.hint(format!("`drydock plan why {id}` says what can be done"))));
-            }
+            refuse_blocked(&plan, blocked)?;
         }
     }
 
@@ -209,10 +271,17 @@ fn left_ms(due: &Waits) -> Option<u64> {
         .filter(|left_ms| *left_ms > 0)
 }
 
+/// Ends with what blocked the plan: whoever works on it tries again now and then, and a person at the prompt wants to know now.
+fn refuse_blocked(plan: &Plan, blocked: Option<String>) -> Result<(), Box<Problem>> {
+    let Some(reason) = blocked.filter(|_| plan.state != State::Processing) else { return Ok(()) };
+    let problem = Problem::new(Code::InvariantBlocked, reason).with("plan", plan.id.clone());
+    Err(Box::new(problem.hint(format!("`drydock plan why {}` says what can be done", plan.id))))
+}
+
 fn is_over(plan: &Plan, until: Until) -> bool {
     let goes_on = plan.state == State::Complete && plan.gate.is_none();
     match until {
-        Until::Settled => plan.is_settled(),
+        Until::Settled(asked) => plan.is_settled() || outcome::is_later(plan, asked),
         Until::Resting => plan.is_settled() && !goes_on,
     }
 }
@@ -226,11 +295,12 @@ mod tests {
     #[test]
     fn an_end_that_the_profile_lets_pass_is_no_resting_place() {
         let mut complete = plan(Phase::Strategize, State::Complete);
-        assert!(is_over(&complete, Until::Settled));
+        assert!(is_over(&complete, Until::Settled(Phase::Strategize)));
         assert!(!is_over(&complete, Until::Resting));
         complete.gate = Some("dec-1".into());
         assert!(is_over(&complete, Until::Resting));
-        assert!(!is_over(&plan(Phase::Execute, State::Processing), Until::Settled));
+        assert!(!is_over(&plan(Phase::Execute, State::Processing), Until::Settled(Phase::Execute)));
+        assert!(is_over(&plan(Phase::Execute, State::Processing), Until::Settled(Phase::Strategize)));
         assert!(is_over(&plan(Phase::Execute, State::Errored), Until::Resting));
     }
 }

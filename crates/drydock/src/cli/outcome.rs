@@ -48,7 +48,7 @@ pub(crate) fn is_reached(plan: &Plan, asked: Phase) -> bool {
 }
 
 /// A later phase means that the one asked for was completed before.
-fn is_later(plan: &Plan, asked: Phase) -> bool {
+pub(crate) fn is_later(plan: &Plan, asked: Phase) -> bool {
     let place = |phase| Phase::ALL.iter().position(|one| *one == phase);
     place(plan.phase) > place(asked)
 }

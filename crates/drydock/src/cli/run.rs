@@ -107,6 +107,8 @@ async fn drive(
             (Phase::Strategize, State::Queued) => PlanMove::Strategize,
             (Phase::Strategize, State::Complete) => PlanMove::Execute,
             (Phase::Execute, State::Complete) => PlanMove::Apply,
+            // A worker went on with it.
+            (phase, State::Queued | State::Processing) if plan.gate.is_none() => PlanMove::to(phase),
             _ => return Ok(outcome::of_move(plan, asked)),
         };
         let asks = asks(&plan, to, gates);
@@ -135,7 +137,8 @@ async fn drive(
     }
 }
 
-/// Makes one move and follows it. A plan that was not settled by that is not moved again.
+/// Makes one move and follows it. A plan that was not settled by that is not moved again, unless a worker has taken it
+/// to another phase.
 async fn moved(
     session: &Session,
     feed: &mut Feed<'_>,
@@ -146,15 +149,13 @@ async fn moved(
     let (plan, until) = match (session.driver(), &plan.gate) {
         // The server goes on by itself where the profile does not ask; a move of ours would only race with it.
         (Driver::Server, None) => (plan, Until::Resting),
-        (Driver::Server, Some(_)) => (pass(session, &plan, to).await?, Until::Resting),
-        (Driver::ThisProcess | Driver::Person, _) => (pass(session, &plan, to).await?, Until::Settled),
+        (Driver::Server, Some(_)) => (feed.ask(&plan.id, to).await?, Until::Resting),
+        (Driver::ThisProcess | Driver::Worker | Driver::Person, _) => {
+            (feed.ask(&plan.id, to).await?, Until::Settled(to.phase()))
+        }
     };
     let plan = feed.follow(plan, until, &resume).await?;
-    if plan.is_settled() { Ok(plan) } else { Err(outcome::stopped(&plan)) }
-}
-
-async fn pass(session: &Session, plan: &Plan, to: PlanMove) -> Result<Plan, Box<Problem>> {
-    Ok(session.client().plan_move(&plan.id, to, &Terms::default()).await?)
+    if plan.is_settled() || plan.phase != to.phase() { Ok(plan) } else { Err(outcome::stopped(&plan)) }
 }
 
 fn asks(plan: &Plan, to: PlanMove, gates: Gates) -> Asks {

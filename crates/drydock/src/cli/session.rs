@@ -37,6 +37,8 @@ pub(crate) struct Driving {
 pub(crate) enum Driver {
     ThisProcess,
     Server,
+    /// A worker on the same store.
+    Worker,
     /// Nobody works; a person is being asked.
     Person,
 }
@@ -114,6 +116,13 @@ impl Session {
     /// Remembers what is being followed; none when it is over.
     pub(crate) fn set_driving(&self, driving: Option<Driving>) {
         *self.driving.lock().expect("nothing panics while it holds this lock") = driving;
+    }
+
+    /// Remembers that what is being followed is worked on by somebody else now.
+    pub(crate) fn driven_by(&self, by: Driver) {
+        if let Some(driving) = &mut *self.driving.lock().expect("nothing panics while it holds this lock") {
+            driving.by = by;
+        }
     }
 
     /// Notes that a signal came; what is still polled after that winds up and begins nothing.

@@ -106,6 +106,7 @@ async fn under_interrupts(cli: Cli, screen: &Screen, clock: &Clock, embedded: Op
     match driving.as_ref().map(|driving| driving.by) {
         Some(Driver::ThisProcess) => screen.tell("stopping the agent, leaving the plan resumable"),
         Some(Driver::Server) => screen.tell("the server goes on with the plan"),
+        Some(Driver::Worker) => screen.tell("a worker goes on with the plan"),
         Some(Driver::Person) => screen.tell(""),
         None => {}
     }

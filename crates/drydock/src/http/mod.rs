@@ -42,4 +42,4 @@ pub(crate) use router::router;
 pub(crate) use served::{Reach, Served, Terms};
 pub(crate) use tls::Tls;
 pub(crate) use tokens::link_path;
-pub(crate) use view::event_shape;
+pub(crate) use view::{event_shape, phase_asked};

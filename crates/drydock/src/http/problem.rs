@@ -144,6 +144,7 @@ fn held(lock: &Lock, text: String) -> Problem {
         .with("host", lock.holder.host.clone())
         .with("pid", lock.holder.pid)
         .with("purpose", lock.holder.purpose.clone())
+        .with("worker", lock.holder.is_worker())
         .with("expires_at", time(lock.expires_at))
 }
 

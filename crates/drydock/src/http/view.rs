@@ -21,7 +21,7 @@ pub(super) fn phase(phase: domain::Phase) -> api::Phase {
     }
 }
 
-pub(super) fn phase_asked(phase: &api::Phase) -> domain::Phase {
+pub(crate) fn phase_asked(phase: &api::Phase) -> domain::Phase {
     match phase {
         api::Phase::Strategize => domain::Phase::Strategize,
         api::Phase::Execute => domain::Phase::Execute,

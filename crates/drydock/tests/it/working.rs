@@ -202,3 +202,119 @@ on_both! {
         assert_eq!(world.locks().len(), 0);
     }
 }
+
+/// How often a command and a worker begin at the same time.
+const ROUNDS: usize = 8;
+
+/// Requires that a command which asked for a phase beside a worker ended as if it had driven it.
+fn assert_followed(answer: &Answer, plan: &str, phase: &str, code: i32) {
+    assert_eq!(answer.code, Some(code), "{phase}: {:#}\n{}", answer.json, answer.stderr);
+    assert_eq!(answer.plan()["id"], plan, "{:#}", answer.json);
+}
+
+on_both! {
+    /// Breaks when a worker that is faster than the command is a conflict for whoever typed it, or when both do the work.
+    fn a_command_beside_a_worker_ends_as_if_it_had_been_alone(kind: Kind) {
+        let world = World::with_writer(kind, "");
+        world.agent("writer", &format!("echo run >> {}; echo $$ > hello.txt", world.place("runs")));
+        let workers = [world.spawn(&["worker"]), world.spawn(&["worker"])];
+        for round in 0..ROUNDS {
+            let profile = ["supervised", "auto"][round % 2];
+            let id = world.plan(&["--profile", profile]);
+            for phase in ["strategize", "execute", "apply"] {
+                let answer = world.drydock(&["plan", phase, &id]);
+                // An automatic plan can be far ahead of what is typed, and a plan that landed takes no earlier phase.
+                let landed = profile == "auto" && phase != "apply" && world.stage(&id) == "apply/applied";
+                if !(landed && answer.error_code() == "wrong_state") {
+                    assert_followed(&answer, &id, phase, 0);
+                }
+            }
+            let ran = world.drydock(&["run", "x", "--project", "app", "--agent", "writer", "--profile", profile, "--yes"]);
+            let other = crate::world::text(&ran.expect(0).plan()["id"]);
+            for id in [id, other] {
+                world.assert_landed_once(&id);
+                world.assert_sound(&id);
+            }
+        }
+        assert_eq!(world.lines("runs").len(), 2 * ROUNDS, "agents run");
+        for worker in workers {
+            worker.terminate();
+            Answer::of(worker.wait(LIMIT)).expect(0);
+        }
+        assert_eq!(world.locks().len(), 0);
+    }
+}
+
+on_both! {
+    /// Breaks when a command that comes while a worker runs the phase is refused, does not wait for the end, or ends otherwise
+    /// than its own run would have.
+    fn a_command_that_comes_late_follows_the_worker_to_the_end(kind: Kind) {
+        for (end, code, stage) in [("echo hi > hello.txt", 0, "execute/complete"), ("exit 3", 1, "execute/errored")] {
+            let world = World::with_writer(kind, "");
+            let (began, go) = (world.place("began"), world.place("go"));
+            world.agent("writer", &format!("touch {began}; while [ ! -e {go} ]; do sleep 0.05; done; {end}"));
+            let id = world.plan_after("strategize");
+            world.ok(&["plan", "execute", &id, "--detach"]);
+            let worker = world.spawn(&["worker"]);
+            world.wait_file("began");
+            let late = world.spawn(&["plan", "execute", &id]);
+            let follows = "another process works on it";
+            wait::until(follows, LIMIT, || late.stderr().contains(follows).then_some(()));
+            world.write("go", "");
+            let answer = Answer::of(late.wait(LIMIT));
+            assert_followed(&answer, &id, "execute", code);
+            assert_eq!(crate::world::stage(answer.plan()), stage);
+            assert_eq!((world.stage(&id), world.count(&id, "plan.taken_over")), (stage.into(), 0));
+            worker.terminate();
+            Answer::of(worker.wait(LIMIT)).expect(0);
+        }
+    }
+}
+
+on_both! {
+    /// Breaks when interrupting a command that follows a worker stops the worker's run, or when it does not say that it goes on.
+    fn an_interrupted_follower_leaves_the_workers_run_alone(kind: Kind) {
+        let world = World::with_writer(kind, "");
+        let (began, go) = (world.place("began"), world.place("go"));
+        world.agent("writer", &format!("touch {began}; while [ ! -e {go} ]; do sleep 0.05; done; echo hi > hello.txt"));
+        let id = world.plan_after("strategize");
+        world.ok(&["plan", "execute", &id, "--detach"]);
+        let worker = world.spawn(&["worker"]);
+        world.wait_file("began");
+        let follower = world.spawn(&["plan", "execute", &id]);
+        let follows = "another process works on it";
+        wait::until(follows, LIMIT, || follower.stderr().contains(follows).then_some(()));
+        let run = world.show(&id)["run"].clone();
+        follower.interrupt();
+        let ended = Answer::of(follower.wait(LIMIT)).expect(130);
+        assert!(ended.stderr.contains("a worker goes on with the plan"), "{}", ended.stderr);
+        world.write("go", "");
+        wait_stage(&world, &id, "execute/complete");
+        assert_eq!((&world.show(&id)["run"], world.count(&id, "plan.taken_over")), (&run, 0));
+        worker.terminate();
+        Answer::of(worker.wait(LIMIT)).expect(0);
+    }
+}
+
+on_both! {
+    /// Breaks when a command that follows a worker is left waiting by one that dies.
+    fn a_follower_goes_on_with_what_a_dead_worker_left(kind: Kind) {
+        let world = World::with_writer(kind, "");
+        let began = world.place("began");
+        world.agent("writer", &format!("touch {began}; sleep 300 & wait"));
+        let id = world.plan_after("strategize");
+        world.ok(&["plan", "execute", &id, "--detach"]);
+        let worker = world.spawn(&["worker"]);
+        world.wait_file("began");
+        world.agent("writer", "echo hi > hello.txt");
+        let follower = world.spawn(&["plan", "execute", &id]);
+        let follows = "another process works on it";
+        wait::until(follows, LIMIT, || follower.stderr().contains(follows).then_some(()));
+        worker.kill();
+        worker.wait(LIMIT);
+        let answer = Answer::of(follower.wait(LIMIT)).expect(0);
+        assert_eq!(crate::world::stage(answer.plan()), "execute/complete");
+        assert_eq!(world.count(&id, "plan.taken_over"), 1);
+        world.assert_sound(&id);
+    }
+}

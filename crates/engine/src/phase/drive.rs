@@ -30,13 +30,17 @@ enum Cause {
 }
 
 impl Engine {
-    /// Brings the queued phase of a plan to its end in this process. A plan that is not queued is left as it is; one
-    /// that another process holds is a conflict.
-    pub fn drive(&self, plan: PlanId) -> Pin<Box<dyn Future<Output = Result<Plan, EngineError>> + Send>> {
+    /// Brings this phase of a plan to its end in this process, if it is queued. A plan that is not, or that is at another
+    /// phase by now, is left as it is; one that another process holds is a conflict.
+    pub fn drive(
+        &self,
+        plan: PlanId,
+        phase: Phase,
+    ) -> Pin<Box<dyn Future<Output = Result<Plan, EngineError>> + Send>> {
         let engine = self.clone();
         Box::pin(async move {
             let stored = engine.plan_stored(&plan).await?;
-            if is_tended(&stored) {
+            if stored.stage.phase() == phase && is_tended(&stored) {
                 let stored = engine.drive_tree(&stored).await?;
                 if is_tended(&stored) {
                     return Ok(stored);
@@ -45,15 +49,18 @@ impl Engine {
             let mut hold = engine.hold(&plan, "drive a phase").await?;
             hold.listen();
             let span = trace::run(&plan);
-            let driven = engine.drive_held(&hold, &plan).instrument(span.clone()).await;
+            let driven = engine.drive_held(&hold, &plan, phase).instrument(span.clone()).await;
             trace::ended(&span, &driven);
             hold.release().await;
             driven
         })
     }
 
-    async fn drive_held(&self, hold: &Hold, id: &PlanId) -> Result<Plan, EngineError> {
+    async fn drive_held(&self, hold: &Hold, id: &PlanId, phase: Phase) -> Result<Plan, EngineError> {
         let plan = self.plan_stored(id).await?;
+        if plan.stage.phase() != phase {
+            return Ok(plan);
+        }
         let plan = match plan.stage.state() {
             State::Queued => plan,
             // We hold its lock, so whoever ran it is gone.

@@ -2,7 +2,7 @@
 //! is there already is shown as it is.
 
 use clap::Args;
-use drydock_api::{ClientError, Code, Phase, PlanMove, Terms};
+use drydock_api::PlanMove;
 
 use crate::cli::follow::{Feed, Until};
 use crate::cli::outcome;
@@ -20,33 +20,12 @@ pub(crate) struct Move {
 }
 
 pub(crate) async fn run(session: &Session, args: Move, to: PlanMove) -> Outcome {
-    let client = session.client();
     let mut feed = Feed::from_here(session, &args.id).await?;
-    let plan = match client.plan_move(&args.id, to, &Terms::default()).await {
-        Ok(plan) => plan,
-        // A move that is behind the plan is no conflict for whoever wanted it made.
-        Err(ClientError::Problem(problem)) if problem.code == Code::WrongState => {
-            let plan = client.plan(&args.id).await?;
-            return if outcome::is_reached(&plan, phase(to)) {
-                Ok(outcome::of_move(plan, phase(to)))
-            } else {
-                Err(problem)
-            };
-        }
-        Err(error) => return Err(error.into()),
-    };
+    let plan = feed.ask(&args.id, to).await?;
     if args.detach {
         return Ok(outcome::of_steering(plan));
     }
     let resume = format!("drydock plan {to} {}", plan.id);
-    let plan = feed.follow(plan, Until::Settled, &resume).await?;
-    Ok(outcome::of_move(plan, phase(to)))
-}
-
-fn phase(to: PlanMove) -> Phase {
-    match to {
-        PlanMove::Strategize => Phase::Strategize,
-        PlanMove::Execute => Phase::Execute,
-        PlanMove::Apply => Phase::Apply,
-    }
+    let plan = feed.follow(plan, Until::Settled(to.phase()), &resume).await?;
+    Ok(outcome::of_move(plan, to.phase()))
 }
