@@ -102,8 +102,8 @@ impl Streams {
     }
 
     fn end(&self, token: &TokenId) {
-        // Taken out at once, so that a stream that somehow comes later is not cut off by an old word.
-        if let Some(open) = self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(token) {
+        // Left in its place until its streams have gone: one that was let in a moment before ends at once, too.
+        if let Some(open) = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(token) {
             open.over.cancel();
         }
     }
