@@ -63,7 +63,7 @@ pub use sight::{CanAct, Choice, Diff, OneDiff, OneTree, OneWhy, Tree, Why};
 pub use stream::EventStream;
 pub use sync::{Sync, Synced};
 pub use token::{
-    MadeLink, MadeToken, NewLink, NewToken, OneToken, Role, Token, TokenKind, TokenState, Tokens, WELCOME,
+    MadeLink, MadeToken, NewLink, NewToken, RevokedToken, Role, Token, TokenKind, TokenState, Tokens, WELCOME,
 };
 pub use transport::{BoxFuture, Flow, Transport, TransportError};
 pub use word::UnknownWord;

@@ -10,9 +10,9 @@ use crate::{
     Events, ExplainQuery, Explanation, Gc, GcRequest, Invariant, InvariantQuery, Invariants, LastEvent,
     LastEventQuery, Lock, Locks, MadeLink, MadeToken, NewAction, NewInvariant, NewLink, NewPlan, NewProject,
     NewToken, OneAction, OneAgentCheck, OneBackup, OneChangeset, OneDecision, OneDiff, OneDoctor,
-    OneExplanation, OneGc, OneInvariant, OneLock, OnePlan, OneProject, OneToken, OneTree, OneWhy, Plan,
-    PlanQuery, Plans, Project, Projects, Prompt, PruneBackups, PrunedBackups, Reason, Resolve, Resolved,
-    RestoreBackup, RestoredBackup, RollBack, ScopeQuery, Synced, Token, Tokens, Tree, Why,
+    OneExplanation, OneGc, OneInvariant, OneLock, OnePlan, OneProject, OneTree, OneWhy, Plan, PlanQuery,
+    Plans, Project, Projects, Prompt, PruneBackups, PrunedBackups, Reason, Resolve, Resolved, RestoreBackup,
+    RestoredBackup, RevokedToken, RollBack, ScopeQuery, Synced, Tokens, Tree, Why,
 };
 
 type Answer<T> = Result<T, ClientError>;
@@ -271,10 +271,9 @@ impl Client<'_> {
     }
 
     /// Takes a token back.
-    pub async fn token_revoke(&self, id: &str) -> Answer<Token> {
+    pub async fn token_revoke(&self, id: &str) -> Answer<RevokedToken> {
         let path = format!("/tokens/{}/revoke", segment(id));
-        let one: OneToken = self.post(path, &Nothing {}, &Terms::default()).await?;
-        Ok(one.token)
+        self.post(path, &Nothing {}, &Terms::default()).await
     }
 
     /// Reads events; with `wait_ms`, waits for one when there is none.

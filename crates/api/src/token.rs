@@ -80,6 +80,9 @@ pub struct Token {
     /// When it was revoked.
     #[serde(default)]
     pub revoked_at: Option<String>,
+    /// Of a link, and of the session that it began: the token that the link was made with. It ends with that one.
+    #[serde(default)]
+    pub made_by: Option<String>,
 }
 
 /// Servers that had no other kind did not say it.
@@ -128,11 +131,14 @@ pub struct Tokens {
     pub next: Option<String>,
 }
 
-/// One token.
+/// A token that was taken back.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct OneToken {
+pub struct RevokedToken {
     /// The token.
     pub token: Token,
+    /// How many sessions ended with it.
+    #[serde(default)]
+    pub sessions_ended: u64,
 }
 
 /// Makes a link that signs a browser in.

@@ -51,6 +51,8 @@ pub struct Token {
     pub last_used_at: Option<Timestamp>,
     /// When it was revoked.
     pub revoked_at: Option<Timestamp>,
+    /// The token that made the link which this is or began as; it ends with it.
+    pub made_by: Option<TokenId>,
     /// Whether it still counts, by the store's clock.
     pub state: TokenState,
 }

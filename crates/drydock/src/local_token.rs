@@ -52,7 +52,7 @@ impl LocalToken {
             if let Recognised::Bearer(token) = left
                 && token.kind == TokenKind::Machine
             {
-                engine.token_revoke(token.id.as_str()).await.map_err(refused)?;
+                engine.token_end(&token.id).await.map_err(refused)?;
             }
         }
         let (token, secret) = made(engine, &folder, &file).await?;
@@ -100,10 +100,10 @@ impl LocalToken {
         }
     }
 
-    /// Ends all that were made.
+    /// Ends all that were made. Whoever was signed in by a link of one stays so: a restart is no reason to end that.
     pub(crate) async fn end(self, engine: &Engine) {
         for token in &self.made {
-            match engine.token_revoke(token.as_str()).await {
+            match engine.token_end(token).await {
                 // Somebody else may have tidied it away when its time was over.
                 Ok(_) | Err(EngineError::Absent(_)) => {}
                 Err(error) => tracing::warn!(%error, %token, "could not end the token of this server"),

@@ -183,7 +183,7 @@ async fn begin(
             let own = LocalToken::keep(engine, at).await?;
             match link {
                 Link::Wanted => {
-                    let (_, secret) = engine.link_create(&embedded::person()).await.map_err(refused)?;
+                    let (_, secret) = engine.link_create(&embedded::person(), None).await.map_err(refused)?;
                     (own, Some(format!("{bare}{}", link_path(&secret))))
                 }
                 Link::Unasked => (own, None),

@@ -44,6 +44,7 @@ pub use make::{Asked, NewInvariant, Request};
 pub use meter::Metered;
 pub use registry::{Lockable, NewProject};
 pub use settings::{Settings, SubplanLimits};
+pub use sign_in::Session;
 pub use steer::{Authority, Caller};
 pub use subplan::{Branch, PlanTree};
 pub use sync::{Backup, Restored, Synced};

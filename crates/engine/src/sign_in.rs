@@ -1,14 +1,16 @@
 //! Signing a browser in: a link is traded for a session, once and within minutes, so that no address that somebody
-//! finds later is worth anything. Both are tokens of a person, under a name of their own.
+//! finds later is worth anything. Both are tokens of a person, under a name of their own. A session has two secrets, and
+//! is known by both together: one is the cookie, which a browser sends to every port of the host, and the other is kept
+//! by our own pages alone.
 
 use std::time::Duration;
 
-use drydock_domain::{Name, Role, Token, TokenKind};
-use drydock_store::NewToken as Kept;
+use drydock_domain::{Name, Role, Token, TokenId, TokenKind};
+use drydock_store::{NewSession, NewToken as Kept};
 
 use crate::engine::Engine;
 use crate::error::EngineError;
-use crate::token::{Secret, digest_of, fresh, hex, id_of};
+use crate::token::{Recognised, Secret, digest_of, fresh, hex, id_of};
 
 /// How long a link can be opened.
 const LINK_LIFE: Duration = Duration::from_secs(10 * 60);
@@ -20,38 +22,59 @@ const MACHINE_LIFE: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 const LABEL_MAX: usize = 60;
 const MARK: usize = 6;
 
+/// What a browser has that is signed in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Session {
+    /// What it shows by itself.
+    pub cookie: Secret,
+    /// What the scripts of our own pages send.
+    pub page: Secret,
+}
+
 impl Engine {
     /// How long a browser stays signed in.
     pub const SESSION_LIFE: Duration = SESSION_LIFE;
     /// How long the token of a server's own machine counts.
     pub const MACHINE_LIFE: Duration = MACHINE_LIFE;
 
-    /// Makes a link that signs a browser in once, for a person who is called like this.
-    pub async fn link_create(&self, label: &str) -> Result<(Token, Secret), EngineError> {
+    /// Makes a link that signs a browser in once, for a person who is called like this. What comes of it ends with the
+    /// token that it was asked for with.
+    pub async fn link_create(
+        &self,
+        label: &str,
+        made_by: Option<&TokenId>,
+    ) -> Result<(Token, Secret), EngineError> {
         self.store().token_prune(SESSION_LIFE).await?;
-        self.mint(TokenKind::Link, Some(LINK_LIFE), |mark| named(label, mark)).await
+        self.mint(TokenKind::Link, LINK_LIFE, label, made_by).await
     }
 
     /// Trades a link for a session; nothing when it is none, or was used, or came too late.
-    pub async fn link_redeem(&self, text: &str) -> Result<Option<(Token, Secret)>, EngineError> {
+    pub async fn link_redeem(&self, text: &str) -> Result<Option<(Token, Session)>, EngineError> {
         let Some(kept) = self.token_of(text, TokenKind::Link).await? else { return Ok(None) };
-        let Some(link) = self.store().token_redeem(&kept.token.id).await? else { return Ok(None) };
-        let name = link.name;
-        self.mint(TokenKind::Session, Some(SESSION_LIFE), |_| name.clone()).await.map(Some)
+        let session = Session { cookie: fresh(TokenKind::Session.name()), page: fresh("page") };
+        let digest = digest_of(&both(session.cookie.reveal(), session.page.reveal()));
+        let new = NewSession { id: id_of(&digest), digest: hex(&digest), life: SESSION_LIFE };
+        Ok(self.store().token_redeem(&kept.token.id, new).await?.map(|token| (token, session)))
+    }
+
+    /// Says whose secrets these are; neither is worth anything without the other.
+    pub async fn session_recognise(&self, cookie: &str, page: &str) -> Result<Recognised, EngineError> {
+        self.token_recognise(&both(cookie, page), TokenKind::Session).await
     }
 
     /// Makes a token for the command line of whoever serves, who is called like this.
     pub async fn token_mint(&self, label: &str) -> Result<(Token, Secret), EngineError> {
         self.store().token_prune(SESSION_LIFE).await?;
-        self.mint(TokenKind::Machine, Some(MACHINE_LIFE), |mark| named(label, mark)).await
+        self.mint(TokenKind::Machine, MACHINE_LIFE, label, None).await
     }
 
     /// Makes a person's token under a name that is made with the beginning of its id.
     async fn mint(
         &self,
         kind: TokenKind,
-        life: Option<Duration>,
-        name: impl Fn(&str) -> Name,
+        life: Duration,
+        label: &str,
+        made_by: Option<&TokenId>,
     ) -> Result<(Token, Secret), EngineError> {
         let secret = fresh(match kind {
             TokenKind::Bearer | TokenKind::Machine => Role::Human.name(),
@@ -60,14 +83,15 @@ impl Engine {
         let digest = digest_of(secret.reveal());
         let id = id_of(&digest);
         let mark: String = id.as_str().chars().skip_while(|c| *c != '-').skip(1).take(MARK).collect();
-        let name = name(&mark);
-        let told = name.to_string();
-        let kept = Kept { id, digest: hex(&digest), name, role: Role::Human, kind, life };
-        match self.store().token_add(kept).await? {
-            Some(token) => Ok((token, secret)),
-            None => Err(EngineError::Exists { kind: "token", name: told }),
-        }
+        let (name, life, made_by) = (named(label, &mark), Some(life), made_by.cloned());
+        let kept = Kept { id, digest: hex(&digest), name, role: Role::Human, kind, life, made_by };
+        Ok((self.token_keep(kept).await?, secret))
     }
+}
+
+/// Returns what is digested of two secrets. Neither has a space, so no other two make the same.
+fn both(cookie: &str, page: &str) -> String {
+    format!("{cookie} {page}")
 }
 
 /// Makes a name of whatever people are called; it is shown beside what they did.

@@ -5,7 +5,7 @@ use std::fmt;
 use std::time::Duration;
 
 use drydock_domain::{Name, PlanId, Role, RunId, State, Token, TokenId, TokenKind, TokenState};
-use drydock_store::{KeptToken, NewToken as Kept, PlanFilter};
+use drydock_store::{KeptToken, NewToken as Kept, PlanFilter, RevokedToken, TokenAdded};
 use ring::{digest, hmac};
 
 use crate::clock;
@@ -102,11 +102,8 @@ impl Engine {
         let secret = fresh(role.name());
         let digest = digest_of(secret.reveal());
         let (id, digest, kind) = (id_of(&digest), hex(&digest), TokenKind::Bearer);
-        let told = name.to_string();
-        match self.store().token_add(Kept { id, digest, name, role, kind, life: new.life }).await? {
-            Some(token) => Ok((token, secret)),
-            None => Err(EngineError::Exists { kind: "token", name: told }),
-        }
+        let kept = Kept { id, digest, name, role, kind, life: new.life, made_by: None };
+        Ok((self.token_keep(kept).await?, secret))
     }
 
     /// Returns all tokens, the expired and revoked ones too.
@@ -114,11 +111,27 @@ impl Engine {
         Ok(self.store().token_list().await?)
     }
 
-    /// Takes a token back for good.
-    pub async fn token_revoke(&self, given: &str) -> Result<Token, EngineError> {
+    /// Takes a token back for good, with the links that it made and the sessions that those began.
+    pub async fn token_revoke(&self, given: &str) -> Result<RevokedToken, EngineError> {
         let found = self.store().token_find(&prefix(given, TokenId::PREFIX, "token")?).await?;
         let token = one(found, "token", given)?;
         self.store().token_revoke(&token.id).await?.ok_or_else(|| EngineError::absent("token", given))
+    }
+
+    /// Takes a token back for good, and nothing else: whoever it signed in stays.
+    pub async fn token_end(&self, id: &TokenId) -> Result<Token, EngineError> {
+        self.store().token_end(id).await?.ok_or_else(|| EngineError::absent("token", id))
+    }
+
+    pub(crate) async fn token_keep(&self, new: Kept) -> Result<Token, EngineError> {
+        let (name, maker) = (new.name.to_string(), new.made_by.clone());
+        match (self.store().token_add(new).await?, maker) {
+            (TokenAdded::Kept(token), _) => Ok(token),
+            (TokenAdded::MakerEnded, Some(maker)) => Err(EngineError::absent("token", maker)),
+            (TokenAdded::NameTaken | TokenAdded::MakerEnded, _) => {
+                Err(EngineError::Exists { kind: "token", name })
+            }
+        }
     }
 
     /// Says whose secret a text is that was shown in this way: one that is made for another way is unknown.
@@ -183,11 +196,9 @@ impl Engine {
         let digest = digest_of(secret.reveal());
         let name: Name = run.as_str().parse().expect("letters, digits and a dash are a name");
         let (id, kind, life) = (id_of(&digest), TokenKind::Bearer, Some(RUN_LIFE));
-        let kept = Kept { id: id.clone(), digest: hex(&digest), name, role, kind, life };
-        match self.store().token_add(kept).await? {
-            Some(_) => Ok((id, secret)),
-            None => Err(EngineError::Exists { kind: "token", name: run.to_string() }),
-        }
+        let kept = Kept { id: id.clone(), digest: hex(&digest), name, role, kind, life, made_by: None };
+        self.token_keep(kept).await?;
+        Ok((id, secret))
     }
 
     /// Finds the plan whose run begins like this: a run that is over needs no token.

@@ -43,7 +43,7 @@ pub use outbox::{Claim, ClaimOrder, Limits};
 pub use plan::{Change, Committed, Decide, Parent, PlanFilter};
 pub use request::{Request, RequestKind};
 pub use store::{Options, Store};
-pub use token::{KeptToken, NewToken};
+pub use token::{KeptToken, NewSession, NewToken, RevokedToken, TokenAdded};
 pub use tx::BoxFuture;
 pub use url::{StoreUrl, UnknownScheme};
 pub use wake::Watch;

@@ -29,6 +29,39 @@ pub struct NewToken {
     pub kind: TokenKind,
     /// How long it counts; for ever when nothing is said.
     pub life: Option<Duration>,
+    /// The token that it ends with.
+    pub made_by: Option<TokenId>,
+}
+
+/// What a link becomes when it is opened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewSession {
+    /// Its id.
+    pub id: TokenId,
+    /// The digest of its secrets, as hexadecimal text.
+    pub digest: String,
+    /// How long it counts.
+    pub life: Duration,
+}
+
+/// What came of keeping a token.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TokenAdded {
+    /// It is kept.
+    Kept(Token),
+    /// Another that is not revoked has its name.
+    NameTaken,
+    /// The token that it would end with has ended.
+    MakerEnded,
+}
+
+/// A token that was taken back, and what ended with it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RevokedToken {
+    /// The token.
+    pub token: Token,
+    /// How many sessions that counted ended with it.
+    pub sessions_ended: u64,
 }
 
 /// A token with the digest of its secret.
@@ -43,31 +76,28 @@ pub struct KeptToken {
 }
 
 const COLUMNS: &str = "id, digest, name, role, plan, run, created_at, expires_at, last_used_at, revoked_at,
-    CAST(CASE WHEN expires_at <= drydock_now() THEN 1 ELSE 0 END AS BIGINT), kind";
+    CAST(CASE WHEN expires_at <= drydock_now() THEN 1 ELSE 0 END AS BIGINT), kind, made_by";
 
 impl Store {
-    /// Keeps a new token; nothing when another that is not revoked has its name.
-    pub fn token_add(&self, new: NewToken) -> BoxFuture<'_, Result<Option<Token>, StoreError>> {
-        let sql = format!(
-            "INSERT INTO tokens (id, digest, name, role, plan, run, kind, created_at, expires_at)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, drydock_now(), drydock_now() + $8)
-             ON CONFLICT (name) WHERE revoked_at IS NULL DO NOTHING RETURNING {COLUMNS}"
-        );
-        let (plan, run) = match &new.role {
-            Role::Agent { plan, run } => (Some(plan.as_str()), Some(run.as_str())),
-            Role::Human | Role::Operator | Role::Reader => (None, None),
-        };
-        let params: Vec<Value> = vec![
-            new.id.as_str().into(),
-            new.digest.into(),
-            new.name.as_str().into(),
-            new.role.name().into(),
-            plan.into(),
-            run.into(),
-            new.kind.name().into(),
-            new.life.map(micros).into(),
-        ];
-        self.token_written(Statement::composed(sql, params))
+    /// Keeps a new token. One that ends with another is kept only while that one counts: the row of its maker is held, so
+    /// that taking the maker back comes either before, and is seen here, or after, and finds the new one.
+    pub fn token_add(&self, new: NewToken) -> BoxFuture<'_, Result<TokenAdded, StoreError>> {
+        Box::pin(self.write(move |tx| {
+            Box::pin(async move {
+                tx.quiet();
+                if let Some(maker) = &new.made_by {
+                    let sql =
+                        "UPDATE tokens SET name = name WHERE id = $1 AND revoked_at IS NULL RETURNING id";
+                    let held = tx.query(Statement::new(sql, [maker.as_str().into()])).await?;
+                    if held.is_empty() {
+                        return Ok(Verdict::Undo(TokenAdded::MakerEnded));
+                    }
+                }
+                let rows = tx.last(insertion(new)).await?;
+                let added = rows.first().map(token_from).transpose()?;
+                Ok(Verdict::Keep(added.map_or(TokenAdded::NameTaken, TokenAdded::Kept)))
+            })
+        }))
     }
 
     /// Returns every token that was ever made, by the time it was.
@@ -99,29 +129,58 @@ impl Store {
                 let rows = tx.last(Statement::composed(sql, params)).await?;
                 let kept = |row: &Row| {
                     let (token, digest) = (token_from(row)?, row.text(1)?.to_owned());
-                    Ok(KeptToken { token, digest, use_due: row.int(12)? != 0 })
+                    Ok(KeptToken { token, digest, use_due: row.int(13)? != 0 })
                 };
                 rows.first().map(kept).transpose()
             })
         }))
     }
 
-    /// Takes a token back for good, unless that was done before; nothing when there is none.
-    pub fn token_revoke(&self, id: &TokenId) -> BoxFuture<'_, Result<Option<Token>, StoreError>> {
-        let sql = format!(
-            "UPDATE tokens SET revoked_at = coalesce(revoked_at, drydock_now()) WHERE id = $1 RETURNING {COLUMNS}"
-        );
-        self.token_written(Statement::composed(sql, vec![id.as_str().into()]))
+    /// Takes a token back for good, unless that was done before, and with it the links that it made and the sessions
+    /// that those began, and theirs in turn; nothing when there is none.
+    pub fn token_revoke(&self, id: &TokenId) -> BoxFuture<'_, Result<Option<RevokedToken>, StoreError>> {
+        let (revoke, id) = (revocation(id), id.clone());
+        Box::pin(self.write(move |tx| {
+            Box::pin(async move {
+                tx.quiet();
+                let rows = tx.query(revoke).await?;
+                let Some(token) = rows.first().map(token_from).transpose()? else {
+                    return Ok(Verdict::Undo(None));
+                };
+                let ended = tx.last(Statement::new(REVOKE_BELOW, [id.as_str().into()])).await?;
+                let mut sessions_ended = 0;
+                for row in &ended {
+                    sessions_ended += u64::from(row.text(0)? == TokenKind::Session.name());
+                }
+                Ok(Verdict::Keep(Some(RevokedToken { token, sessions_ended })))
+            })
+        }))
     }
 
-    /// Takes a link out of the store and returns it; nothing when it is not there any more, or its time is over. Of
-    /// several who ask at once one gets it.
-    pub fn token_redeem(&self, id: &TokenId) -> BoxFuture<'_, Result<Option<Token>, StoreError>> {
+    /// Takes a token back and nothing else; nothing when there is none.
+    pub fn token_end(&self, id: &TokenId) -> BoxFuture<'_, Result<Option<Token>, StoreError>> {
+        self.token_written(revocation(id))
+    }
+
+    /// Makes a link the session that it is good for; nothing when it is not there any more, or its time is over. Of
+    /// several who ask at once one gets it. It stays one row, which whoever takes its maker back finds as either.
+    pub fn token_redeem(
+        &self,
+        link: &TokenId,
+        session: NewSession,
+    ) -> BoxFuture<'_, Result<Option<Token>, StoreError>> {
         let sql = format!(
-            "DELETE FROM tokens WHERE id = $1 AND kind = 'link' AND revoked_at IS NULL AND expires_at > drydock_now()
-             RETURNING {COLUMNS}"
+            "UPDATE tokens SET id = $2, digest = $3, kind = 'session', created_at = drydock_now(),
+                 expires_at = drydock_now() + $4, last_used_at = NULL
+             WHERE id = $1 AND kind = 'link' AND revoked_at IS NULL AND expires_at > drydock_now() RETURNING {COLUMNS}"
         );
-        self.token_written(Statement::composed(sql, vec![id.as_str().into()]))
+        let params = vec![
+            link.as_str().into(),
+            session.id.as_str().into(),
+            session.digest.into(),
+            micros(session.life).into(),
+        ];
+        self.token_written(Statement::composed(sql, params))
     }
 
     /// Forgets a token of an agent, whose run is over.
@@ -161,9 +220,48 @@ impl Store {
     }
 }
 
+/// By their maker and not by their own id, which a link that is being opened is about to change.
+const REVOKE_BELOW: &str = "WITH RECURSIVE makers (id) AS (
+        SELECT id FROM tokens WHERE id = $1 UNION SELECT tokens.id FROM tokens JOIN makers ON tokens.made_by = makers.id
+    )
+    UPDATE tokens SET revoked_at = drydock_now()
+    WHERE revoked_at IS NULL AND made_by IN (SELECT id FROM makers)
+    RETURNING kind";
+
+fn revocation(id: &TokenId) -> Statement {
+    let sql = format!(
+        "UPDATE tokens SET revoked_at = coalesce(revoked_at, drydock_now()) WHERE id = $1 RETURNING {COLUMNS}"
+    );
+    Statement::composed(sql, vec![id.as_str().into()])
+}
+
+fn insertion(new: NewToken) -> Statement {
+    let sql = format!(
+        "INSERT INTO tokens (id, digest, name, role, plan, run, kind, created_at, expires_at, made_by)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, drydock_now(), drydock_now() + $8, $9)
+         ON CONFLICT (name) WHERE revoked_at IS NULL DO NOTHING RETURNING {COLUMNS}"
+    );
+    let (plan, run) = match &new.role {
+        Role::Agent { plan, run } => (Some(plan.as_str()), Some(run.as_str())),
+        Role::Human | Role::Operator | Role::Reader => (None, None),
+    };
+    let params: Vec<Value> = vec![
+        new.id.as_str().into(),
+        new.digest.into(),
+        new.name.as_str().into(),
+        new.role.name().into(),
+        plan.into(),
+        run.into(),
+        new.kind.name().into(),
+        new.life.map(micros).into(),
+        new.made_by.as_ref().map(TokenId::as_str).into(),
+    ];
+    Statement::composed(sql, params)
+}
+
 const FIND: &str =
     "SELECT id, digest, name, role, plan, run, created_at, expires_at, last_used_at, revoked_at,
-    CAST(CASE WHEN expires_at <= drydock_now() THEN 1 ELSE 0 END AS BIGINT), kind
+    CAST(CASE WHEN expires_at <= drydock_now() THEN 1 ELSE 0 END AS BIGINT), kind, made_by
     FROM tokens WHERE id >= $1 AND id < $2 ORDER BY id LIMIT 6";
 
 fn token_from(row: &Row) -> Result<Token, StoreError> {
@@ -204,6 +302,11 @@ fn token_from(row: &Row) -> Result<Token, StoreError> {
         last_used_at: time(8)?,
         revoked_at,
         state,
+        made_by: row
+            .text_or_null(12)?
+            .map(str::parse)
+            .transpose()
+            .map_err(|error| damaged(format!("{error}")))?,
         id: id.parse().map_err(|error| damaged(format!("{error}")))?,
     })
 }

@@ -1,7 +1,7 @@
 //! `drydock token`: create, link, list, revoke.
 
 use clap::Subcommand;
-use drydock_api::{NewLink, NewToken, OneToken, Role};
+use drydock_api::{NewLink, NewToken, Role};
 use jiff::{Span, SpanRelativeTo};
 use serde_json::json;
 
@@ -37,7 +37,7 @@ pub(crate) enum Token {
     },
     /// List them, without their secrets
     List,
-    /// Take one back for good
+    /// Take one back for good, with the links that it made and the sessions that those began
     Revoke {
         /// Its id, or the beginning of it
         id: String,
@@ -80,10 +80,20 @@ pub(crate) async fn run(session: &Session, command: Token) -> Outcome {
             Ok(Report::new(tokens, text).or_say("no tokens"))
         }
         Token::Revoke { id } => {
-            let token = client.token_revoke(&id).await?;
+            let revoked = client.token_revoke(&id).await?;
+            let token = &revoked.token;
             let said = format!("whoever has {} ({}) can ask nothing more", token.name, token.id);
-            let text = render::token::list(std::slice::from_ref(&token), session.now());
-            Ok(Report::new(OneToken { token }, text).note(Level::Info, said))
+            let text = render::token::list(std::slice::from_ref(token), session.now());
+            let ended = match revoked.sessions_ended {
+                0 => None,
+                1 => Some("1 session that a link of it began has ended".to_owned()),
+                many => Some(format!("{many} sessions that links of it began have ended")),
+            };
+            let report = Report::new(revoked, text).note(Level::Info, said);
+            Ok(match ended {
+                Some(ended) => report.note(Level::Info, ended),
+                None => report,
+            })
         }
     }
 }

@@ -1,8 +1,8 @@
-//! Who asks over TCP: a bearer token says it, or the cookie of a browser that was signed in, and the table of rights says
+//! Who asks over TCP: a bearer token says it, or the session of a browser that was signed in, and the table of rights says
 //! what they may. Without a token a request counts as that of the person at this machine, where that is allowed; a token
 //! that does not count never does. The secret is looked at here and goes no further: not into a log, an error or an
-//! answer. A browser shows its cookie to us whichever page asks it to, so what changes something must come from a page
-//! of ours: its `Origin` says so, and a header that other pages cannot send.
+//! answer. A browser shows its cookie to us whichever page asks it to, and to whoever listens on another port of our
+//! host. So the cookie is half of a session: the other half is in a header, and only pages of our own origin have it.
 
 use axum::RequestExt;
 use axum::Router;
@@ -21,10 +21,10 @@ use super::rights::{Right, may, refusal, right};
 use super::served::Reach;
 use super::streams::{Readers, Streams};
 use crate::config::Tokens;
-use crate::page::sign_in;
+use crate::page::Unopened;
 
-/// What a page of ours sends with what changes something, beside its cookie.
-const PAGE: HeaderName = HeaderName::from_static("x-drydock-page");
+/// What a page of ours sends with every request, beside its cookie: the half of its session that no other page has.
+pub(crate) const PAGE: HeaderName = HeaderName::from_static("x-drydock-page");
 
 /// The door that requests over TCP come through.
 #[derive(Clone)]
@@ -43,7 +43,7 @@ pub(super) fn authenticated(router: Router, door: Door) -> Router {
 }
 
 async fn enter(State(door): State<Door>, request: Request, next: Next) -> Response {
-    let looks_for_a_page = is_for_people(&request);
+    let unopened = is_for_people(&request).then(|| Unopened::of(request.headers(), &door.cookie));
     match door.admitted(request).await {
         Ok(request) => {
             let token =
@@ -62,11 +62,9 @@ async fn enter(State(door): State<Door>, request: Request, next: Next) -> Respon
         Err(refused) => {
             // Without the address, in which somebody may have put what belongs in a header.
             tracing::info!(code = %refused.0.code, reason = %refused.0, "refused at the door");
-            match refused.0.code {
-                Code::Unauthorized if looks_for_a_page => {
-                    sign_in("You are not signed in here, or your sign-in has run out.")
-                }
-                _ => refused.into_response(),
+            match (&refused.0.code, unopened) {
+                (Code::Unauthorized, Some(unopened)) => unopened.into_response(),
+                (_, _) => refused.into_response(),
             }
         }
     }
@@ -99,7 +97,7 @@ impl Door {
             );
             return Err(refused(Code::Forbidden, text, "ask a person, or use a token of another role"));
         }
-        for secret in [AUTHORIZATION, COOKIE] {
+        for secret in [AUTHORIZATION, COOKIE, PAGE] {
             request.headers_mut().remove(secret);
         }
         request.extensions_mut().insert(token);
@@ -109,11 +107,14 @@ impl Door {
     /// Finds out whose request it is; nobody's where that is allowed.
     async fn token(&self, method: &Method, headers: &HeaderMap) -> Result<Option<Token>, Refused> {
         if let Some(text) = bearer(headers)? {
-            return self.recognised(text, TokenKind::Bearer).await.map(Some);
+            return known(self.engine.token_recognise(text, TokenKind::Bearer).await?).map(Some);
         }
-        let session = match self.cookie.shown(headers) {
-            Some(text) => Some(self.recognised(text, TokenKind::Session).await),
-            None => None,
+        let session = match (self.cookie.shown(headers), page(headers)) {
+            (Some(cookie), Some(page)) => Some(known(self.engine.session_recognise(cookie, page).await?)),
+            (Some(_), None) => {
+                Some(Err(unauthorized("the cookie came without what only a page of this server has")))
+            }
+            (None, _) => None,
         };
         match (session, self.tokens) {
             (Some(Ok(token)), _) => from_our_page(method, headers).map(|()| Some(token)),
@@ -123,25 +124,31 @@ impl Door {
             (None, Tokens::Required) => Err(unauthorized("no token came with the request")),
         }
     }
+}
 
-    async fn recognised(&self, text: &str, shown: TokenKind) -> Result<Token, Refused> {
-        match self.engine.token_recognise(text, shown).await? {
-            Recognised::Bearer(token) => Ok(token),
-            Recognised::Expired => Err(unauthorized("the token has expired")),
-            Recognised::Revoked => Err(unauthorized("the token was revoked")),
-            Recognised::RunOver => Err(unauthorized("the token is of a run that is over")),
-            Recognised::Unknown => Err(unauthorized("the token is not known here")),
-        }
+fn known(recognised: Recognised) -> Result<Token, Refused> {
+    match recognised {
+        Recognised::Bearer(token) => Ok(token),
+        Recognised::Expired => Err(unauthorized("the token has expired")),
+        Recognised::Revoked => Err(unauthorized("the token was revoked")),
+        Recognised::RunOver => Err(unauthorized("the token is of a run that is over")),
+        Recognised::Unknown => Err(unauthorized("the token is not known here")),
     }
 }
 
-/// Refuses to change anything for a browser unless a page of ours asks. The guard has compared the `Origin` with us.
+/// Returns the half of a session that a page of ours sends.
+fn page(headers: &HeaderMap) -> Option<&str> {
+    headers.get(PAGE).and_then(|page| page.to_str().ok())
+}
+
+/// Refuses to change anything for a browser that does not say which page asks. The guard has compared the `Origin` with
+/// us.
 fn from_our_page(method: &Method, headers: &HeaderMap) -> Result<(), Refused> {
     let looks = matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS);
-    if looks || (headers.contains_key(ORIGIN) && headers.contains_key(PAGE)) {
+    if looks || headers.contains_key(ORIGIN) {
         return Ok(());
     }
-    let hint = "send the page's Origin and X-Drydock-Page: 1 with the cookie, or a bearer token";
+    let hint = "send the page's Origin with its session, or a bearer token";
     Err(refused(Code::Forbidden, "the request does not come from a page of this server", hint))
 }
 

@@ -31,7 +31,7 @@ impl Cookie {
     }
 
     /// Reads the secret that a browser shows.
-    pub(super) fn shown<'a>(&self, headers: &'a HeaderMap) -> Option<&'a str> {
+    pub(crate) fn shown<'a>(&self, headers: &'a HeaderMap) -> Option<&'a str> {
         let lines = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
         let mut pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
         pairs.find(|(name, _)| *name == &*self.name).map(|(_, value)| value)

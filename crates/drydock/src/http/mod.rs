@@ -31,6 +31,7 @@ mod view;
 mod vitals;
 mod welcome;
 
+pub(crate) use auth::PAGE;
 pub(crate) use cookie::{Cookie, Wire};
 pub(crate) use guard::Hosts;
 pub(crate) use listen::{Bounds, listen};

@@ -87,6 +87,7 @@ const TABLE: &[(Method, &str, Right)] = &[
 #[rustfmt::skip]
 const OUTSIDE: &[(Method, &str, Right)] = &[
     (Method::GET, "/welcome", Right::Enter),
+    (Method::POST, "/welcome", Right::Enter),
     (Method::GET, "/healthz", Right::Enter),
     (Method::GET, "/readyz", Right::Enter),
     (Method::GET, "/metrics", Right::Measure),

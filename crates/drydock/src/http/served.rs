@@ -15,7 +15,7 @@ use super::strict::strict;
 use super::vitals::{self, Vitals};
 use super::{openapi, welcome};
 use crate::config::Tokens;
-use crate::page::page;
+use crate::page::{Gate, page};
 
 /// What a server asks of those who ask it.
 #[derive(Debug, Clone)]
@@ -62,11 +62,12 @@ impl Served {
         };
         let vitals = Vitals { engine: engine.clone(), requests: requests.clone(), readers };
         let routes = router(engine.clone(), "http", "http")
-            .merge(welcome::routes(engine.clone(), terms.cookie))
+            .merge(welcome::routes(engine.clone(), terms.cookie.clone()))
             .merge(vitals::routes(vitals))
             .merge(openapi::reference())
             .layer(DefaultBodyLimit::max(BODY_MAX));
-        let routes = page(metered(authenticated(routes, door), requests.clone()), requests);
+        let gate = Gate { tokens: terms.tokens, cookie: terms.cookie };
+        let routes = page(metered(authenticated(routes, door), requests.clone()), requests, gate);
         let router = strict(guarded(routes, terms.hosts));
         Self { router, engine: engine.clone(), streams }
     }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use axum::Extension;
 use axum::extract::State;
 use axum::http::HeaderValue;
 use axum::http::header::CACHE_CONTROL;
@@ -47,10 +48,12 @@ pub(super) async fn create(
 pub(super) async fn link(
     State(shared): State<Shared>,
     By(caller): By,
+    asked_with: Option<Extension<Token>>,
     Body(new): Body<api::NewLink>,
 ) -> Result<Response, Refused> {
     let label = new.name.unwrap_or(caller.by);
-    let (made, secret) = shared.engine.link_create(&label).await?;
+    let maker = asked_with.map(|Extension(token)| token.id);
+    let (made, secret) = shared.engine.link_create(&label, maker.as_ref()).await?;
     let path = link_path(&secret);
     Ok(([(CACHE_CONTROL, NOT_KEPT)], Sent(api::MadeLink { token: token(made), path })).into_response())
 }
@@ -60,8 +63,10 @@ pub(crate) fn link_path(secret: &Secret) -> String {
     format!("{}?once={}", api::WELCOME, secret.reveal())
 }
 
-pub(super) async fn revoke(State(shared): State<Shared>, Path(id): Path) -> Answer<api::OneToken> {
-    Ok(Sent(api::OneToken { token: token(shared.engine.token_revoke(&id).await?) }))
+pub(super) async fn revoke(State(shared): State<Shared>, Path(id): Path) -> Answer<api::RevokedToken> {
+    let revoked = shared.engine.token_revoke(&id).await?;
+    let sessions_ended = revoked.sessions_ended;
+    Ok(Sent(api::RevokedToken { token: token(revoked.token), sessions_ended }))
 }
 
 fn token(token: Token) -> api::Token {
@@ -92,5 +97,6 @@ fn token(token: Token) -> api::Token {
         expires_at: token.expires_at.map(time),
         last_used_at: token.last_used_at.map(time),
         revoked_at: token.revoked_at.map(time),
+        made_by: token.made_by.map(|maker| maker.to_string()),
     }
 }

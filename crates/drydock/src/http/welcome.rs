@@ -1,47 +1,55 @@
-//! Signing in: the one link is traded for a cookie, and the browser sent on to an address without a secret.
+//! Signing in: the page that a link leads to trades it for a session, once. Whoever only looks at a link, as programs do
+//! that show what is behind it, uses nothing up. The half of the session that is no cookie is in the answer to the page's
+//! own script and in no address.
 
 use axum::Router;
-use axum::extract::{Query, State};
-use axum::http::StatusCode;
-use axum::http::header::{ALLOW, LOCATION, SET_COOKIE};
+use axum::extract::State;
+use axum::http::header::{ALLOW, SET_COOKIE};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use drydock_api::{self as api, Code};
 use drydock_engine::Engine;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::cookie::Cookie;
-use super::extract::{Refused, refused};
-use crate::page::sign_in;
+use super::extract::{Body, Refused, Sent, refused};
+use crate::page::{sign_in, welcome};
 
 /// What a link has.
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Arrival {
-    once: Option<String>,
+    once: String,
+}
+
+/// What a page of ours keeps.
+#[derive(Serialize)]
+struct Entry<'a> {
+    page: &'a str,
 }
 
 /// Returns the route that links lead to.
 pub(super) fn routes(engine: Engine, cookie: Cookie) -> Router {
-    Router::new().route(api::WELCOME, get(welcome).head(glance)).with_state((engine, cookie))
+    let route = get(async || welcome()).head(glance).post(enter);
+    Router::new().route(api::WELCOME, route).with_state((engine, cookie))
 }
 
-async fn welcome(
+async fn enter(
     State((engine, cookie)): State<(Engine, Cookie)>,
-    Query(arrival): Query<Arrival>,
+    Body(arrival): Body<Arrival>,
 ) -> Result<Response, Refused> {
-    let Some(once) = arrival.once else { return Ok(sign_in("No link brought you here.")) };
-    Ok(match engine.link_redeem(&once).await? {
-        Some((_, secret)) => {
-            let set = cookie.set(secret.reveal(), Engine::SESSION_LIFE);
-            (StatusCode::SEE_OTHER, [(SET_COOKIE, set), (LOCATION, "/".parse().expect("a plain path"))])
-                .into_response()
+    Ok(match engine.link_redeem(&arrival.once).await? {
+        Some((_, session)) => {
+            let set = cookie.set(session.cookie.reveal(), Engine::SESSION_LIFE);
+            ([(SET_COOKIE, set)], Sent(Entry { page: session.page.reveal() })).into_response()
         }
+        None if arrival.once.is_empty() => sign_in("No link brought you here."),
         None => sign_in("This link was used before, or is older than ten minutes."),
     })
 }
 
-/// Answers programs that look at a link before a person opens it, and uses nothing up.
+/// Answers programs that look at a link before a person opens it.
 async fn glance() -> Response {
     let problem = refused(Code::MethodNotAllowed, "a link is opened with GET", "open it in a browser");
-    ([(ALLOW, "GET")], problem).into_response()
+    ([(ALLOW, "GET,POST")], problem).into_response()
 }

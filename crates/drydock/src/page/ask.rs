@@ -14,7 +14,7 @@ use drydock_domain::Role;
 use serde::de::DeserializeOwned;
 
 use super::trouble::Trouble;
-use crate::http::{Local, Offer, offer};
+use crate::http::{Local, Offer, PAGE, offer};
 
 /// What every view works with.
 #[derive(Clone)]
@@ -77,7 +77,7 @@ impl FromRequestParts<Page> for Ask {
 
     async fn from_request_parts(parts: &mut Parts, page: &Page) -> Result<Self, Self::Rejection> {
         let mut credentials = HeaderMap::new();
-        for name in [AUTHORIZATION, COOKIE] {
+        for name in [AUTHORIZATION, COOKIE, PAGE] {
             for value in parts.headers.get_all(&name) {
                 credentials.append(name.clone(), value.clone());
             }

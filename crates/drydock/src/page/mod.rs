@@ -18,6 +18,7 @@ mod locks;
 mod log;
 mod mark;
 mod new;
+mod opening;
 mod patch;
 mod plan;
 mod question;
@@ -28,5 +29,6 @@ mod timeline;
 mod trouble;
 mod words;
 
+pub(crate) use opening::{Gate, Unopened, welcome};
 pub(crate) use router::page;
 pub(crate) use trouble::sign_in;

@@ -3,17 +3,19 @@
 use axum::Router;
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
+use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use tower::ServiceExt;
 
 use super::ask::Page;
+use super::opening::{Gate, opened};
 use super::trouble::Trouble;
 use super::{asset, backups, board, diff, health, list, locks, log, new, plan, questions};
 use crate::http::{Requests, measured};
 
 /// Returns the page in front of the API, behind which its door is.
-pub(crate) fn page(api: Router, requests: Requests) -> Router {
+pub(crate) fn page(api: Router, requests: Requests, gate: Gate) -> Router {
     let views = Router::new()
         .route("/", get(board::show))
         .route("/plans", get(list::show))
@@ -26,6 +28,7 @@ pub(crate) fn page(api: Router, requests: Requests) -> Router {
         .route("/backups", get(backups::show))
         .route("/health", get(health::show))
         .route("/new", get(new::show))
+        .route_layer(from_fn_with_state(gate, opened))
         .route("/assets/{name}", get(asset::serve));
     measured(views, requests).fallback(elsewhere).with_state(Page { api })
 }
@@ -46,8 +49,8 @@ async fn elsewhere(State(page): State<Page>, request: Request) -> Response {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{Config, StorePlace};
-    use crate::http::router;
+    use crate::config::{Config, StorePlace, Tokens};
+    use crate::http::{Cookie, Wire, router};
     use axum::body::Body;
     use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
     use http_body_util::BodyExt;
@@ -56,7 +59,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let place = StorePlace::Default(folder.path().join("drydock.db"));
         let engine = crate::embedded::engine(&place, Config::default()).await.unwrap();
-        (folder, page(router(engine, "test", "test"), Requests::default()))
+        let gate = Gate { tokens: Tokens::Optional, cookie: Cookie::of(1, Wire::Plain) };
+        (folder, page(router(engine, "test", "test"), Requests::default(), gate))
     }
 
     async fn get(router: &Router, path: &str) -> (StatusCode, axum::http::HeaderMap, String) {

@@ -123,6 +123,40 @@ pub(super) fn bare(title: &str, body: Markup) -> Html {
     })
 }
 
+/// What an empty page opens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Opens {
+    /// The view at its own address.
+    View,
+    /// The link in its address.
+    Link,
+}
+
+/// Returns a page with nothing on it, for the script to fill.
+pub(super) fn opening(opens: Opens) -> Html {
+    let opens = match opens {
+        Opens::View => "view",
+        Opens::Link => "link",
+    };
+    Html(html! {
+        (DOCTYPE)
+        html lang="en" {
+            (head("Drydock"))
+            body.bare data-opens=(opens) {
+                main id="main" tabindex="-1" {
+                    h1.opening { "Opening…" }
+                    p.hint id="waits" role="status" {}
+                    noscript {
+                        p { "This page needs JavaScript where people sign in. Without, use the command line; if you have not signed in, type" }
+                        pre.command { code { "drydock token link" } }
+                        p.hint { "on the machine that serves, and open the link that it prints in a browser with JavaScript." }
+                    }
+                }
+            }
+        }
+    })
+}
+
 /// Returns a part of a page, for the script to put in its place.
 pub(super) fn part(body: Markup) -> Html {
     Html(body)

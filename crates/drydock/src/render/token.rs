@@ -26,9 +26,10 @@ pub(crate) fn list(tokens: &[Token], now: Timestamp) -> String {
             Cell::new(ago(&token.created_at, now)),
             Cell::new(told(&token.last_used_at)),
             Cell::new(told(&token.expires_at)),
+            Cell::new(token.made_by.as_deref().unwrap_or("-")),
         ]
     });
-    table(["ID", "STATE", "NAME", "ROLE", "KIND", "MADE", "USED", "EXPIRES"], rows.collect())
+    table(["ID", "STATE", "NAME", "ROLE", "KIND", "MADE", "USED", "EXPIRES", "MADE BY"], rows.collect())
 }
 
 #[cfg(test)]
@@ -51,10 +52,11 @@ mod tests {
             expires_at: Some("2026-03-10T11:59:30Z".into()),
             last_used_at: None,
             revoked_at: None,
+            made_by: Some("tok-0".into()),
         };
         let text = bare(&list(&[token], "2026-03-10T12:00:00Z".parse().unwrap()));
         assert!(
-            text.contains("tok-1  expired  ci    agent of run-1  bearer  1 h ago  never  30 s ago"),
+            text.contains("tok-1  expired  ci    agent of run-1  bearer  1 h ago  never  30 s ago  tok-0"),
             "{text}"
         );
     }

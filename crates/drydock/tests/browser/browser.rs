@@ -142,6 +142,13 @@ impl Browser {
         self.ask("POST", "/url", Some(&json!({ "url": address })));
     }
 
+    /// Opens another tab of the same browser and goes on there.
+    #[track_caller]
+    pub(crate) fn tab(&self) {
+        let made = self.ask("POST", "/window/new", Some(&json!({ "type": "tab" })));
+        self.ask("POST", "/window", Some(&json!({ "handle": made["handle"] })));
+    }
+
     /// Waits until the page follows the feed, which is the last thing that its script begins with.
     #[track_caller]
     pub(crate) fn settled(&self) {

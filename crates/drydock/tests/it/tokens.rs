@@ -363,7 +363,9 @@ on_both! {
         refused(&world);
         // What a server on loopback makes for its own machine is no sign of a person who was given one.
         let near = Server::start(&world, &["--workers", "0"]);
-        knock(&near, &format!("Host: {}\r\n", near.address()), &format!("GET {}", near.link()), &Value::Null);
+        let link = near.link();
+        let once = link.split_once("once=").unwrap().1;
+        knock(&near, &format!("Host: {}\r\n", near.address()), "POST /welcome", &json!({ "once": once }));
         world.ok(&["token", "link"]);
         let kinds: Vec<_> = list(&world.ok(&["token", "list"])["tokens"]).iter().map(|one| text(&one["kind"])).collect();
         assert_eq!(kinds, ["bearer", "machine", "session", "link"]);

@@ -98,8 +98,8 @@ on_both! {
         assert_eq!((rest.items.len(), rest.items[0].id.clone(), rest.next), (1, ids[0].clone(), None));
         drop(store);
         let undo = match &world {
-            World::Sqlite(_) => "DROP TRIGGER plans_words; DROP TABLE plan_words; DROP INDEX plans_top_by_state; PRAGMA user_version = 6",
-            World::Postgres(_) => "DROP TABLE plan_words; DROP TRIGGER plans_words ON plans; DROP FUNCTION drydock_words, drydock_plan_words; DROP INDEX plans_top_by_state; DELETE FROM drydock_schema WHERE version > 6; INSERT INTO drydock_schema VALUES (6)",
+            World::Sqlite(_) => "DROP TRIGGER plans_words; DROP TABLE plan_words; DROP INDEX plans_top_by_state; DROP INDEX tokens_by_maker; ALTER TABLE tokens DROP COLUMN made_by; PRAGMA user_version = 6",
+            World::Postgres(_) => "DROP TABLE plan_words; DROP TRIGGER plans_words ON plans; DROP FUNCTION drydock_words, drydock_plan_words; DROP INDEX plans_top_by_state; ALTER TABLE tokens DROP COLUMN made_by; DELETE FROM drydock_schema WHERE version > 6; INSERT INTO drydock_schema VALUES (6)",
         };
         undo.split("; ").for_each(|statement| world.meddle(statement));
         all(&world.open().await).await;

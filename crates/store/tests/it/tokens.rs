@@ -1,13 +1,37 @@
 //! Tokens as they are kept: one that counts for each name, known by its digest alone, and over when it is said to be.
 
-use drydock_domain::{IdPrefix, Role, TokenId, TokenKind, TokenState};
-use drydock_store::{Found, NewToken, Store};
+use drydock_domain::{IdPrefix, Role, Token, TokenId, TokenKind, TokenState};
+use drydock_store::{Found, NewSession, NewToken, Store, TokenAdded};
 
-use crate::world::{BRIEF, LONG, plan_id, random, run_id};
+use crate::world::{BRIEF, LONG, World, plan_id, random, run_id};
 
 fn new(name: &str, role: Role) -> NewToken {
     let (id, digest) = (TokenId::from_random(random()), "ab".repeat(32));
-    NewToken { id, digest, name: name.parse().unwrap(), role, kind: TokenKind::Bearer, life: None }
+    NewToken {
+        id,
+        digest,
+        name: name.parse().unwrap(),
+        role,
+        kind: TokenKind::Bearer,
+        life: None,
+        made_by: None,
+    }
+}
+
+fn link(name: &str, made_by: Option<&TokenId>) -> NewToken {
+    let made_by = made_by.cloned();
+    NewToken { kind: TokenKind::Link, life: Some(LONG), made_by, ..new(name, Role::Human) }
+}
+
+fn session() -> NewSession {
+    NewSession { id: TokenId::from_random(random()), digest: "cd".repeat(32), life: LONG }
+}
+
+async fn add(store: &Store, new: NewToken) -> Token {
+    match store.token_add(new).await.unwrap() {
+        TokenAdded::Kept(token) => token,
+        refused => panic!("{refused:?}"),
+    }
 }
 
 async fn state(store: &Store, id: &TokenId) -> TokenState {
@@ -21,7 +45,7 @@ on_both! {
         let agent = Role::Agent { plan: plan_id(), run: run_id() };
         for (name, role) in [("a", Role::Human), ("b", Role::Operator), ("c", agent), ("d", Role::Reader)] {
             let new = new(name, role.clone());
-            let made = store.token_add(new.clone()).await.unwrap().unwrap();
+            let made = add(&store, new.clone()).await;
             assert_eq!((&made.id, made.name.as_str(), &made.role, made.state), (&new.id, name, &role, TokenState::Valid));
             let kept = other.token_fetch(&new.id).await.unwrap().unwrap();
             assert_eq!((&kept.token, &kept.digest), (&made, &new.digest));
@@ -38,13 +62,13 @@ on_both! {
     /// Breaks when two tokens that count are recorded under one name, or a name is never free again.
     async fn a_name_has_one_token_that_is_not_revoked(world: World) {
         let store = world.open().await;
-        let first = store.token_add(new("laptop", Role::Human)).await.unwrap().unwrap();
-        assert_eq!(store.token_add(new("laptop", Role::Reader)).await.unwrap(), None);
-        let revoked = store.token_revoke(&first.id).await.unwrap().unwrap();
+        let first = add(&store, new("laptop", Role::Human)).await;
+        assert_eq!(store.token_add(new("laptop", Role::Reader)).await.unwrap(), TokenAdded::NameTaken);
+        let revoked = store.token_revoke(&first.id).await.unwrap().unwrap().token;
         assert_eq!((revoked.state, revoked.revoked_at.is_some()), (TokenState::Revoked, true));
         // Again it is as it was, the time included.
-        assert_eq!(store.token_revoke(&first.id).await.unwrap(), Some(revoked));
-        assert!(store.token_add(new("laptop", Role::Reader)).await.unwrap().is_some());
+        assert_eq!(store.token_revoke(&first.id).await.unwrap().unwrap().token, revoked);
+        add(&store, new("laptop", Role::Reader)).await;
         assert_eq!(store.token_revoke(&TokenId::from_random(random())).await.unwrap(), None);
         let prefix = IdPrefix::parse(first.id.as_str(), TokenId::PREFIX, "token").unwrap();
         assert!(matches!(store.token_find(&prefix).await.unwrap(), Found::One(token) if token.id == first.id));
@@ -57,7 +81,7 @@ on_both! {
         let store = world.open().await;
         let (brief, long) = (new("brief", Role::Human), new("long", Role::Human));
         store.token_add(NewToken { life: Some(BRIEF), ..brief.clone() }).await.unwrap();
-        let made = store.token_add(NewToken { life: Some(LONG), ..long.clone() }).await.unwrap().unwrap();
+        let made = add(&store, NewToken { life: Some(LONG), ..long.clone() }).await;
         assert!(made.expires_at > Some(made.created_at));
         while state(&store, &brief.id).await == TokenState::Valid {
             tokio::task::yield_now().await;
@@ -71,7 +95,7 @@ on_both! {
     /// Breaks when nobody can see that a token is in use, or each use is a write.
     async fn a_use_is_noted_and_then_not_for_a_while(world: World) {
         let store = world.open().await;
-        let made = store.token_add(new("laptop", Role::Human)).await.unwrap().unwrap();
+        let made = add(&store, new("laptop", Role::Human)).await;
         assert!(store.token_fetch(&made.id).await.unwrap().unwrap().use_due);
         store.token_used(&made.id).await.unwrap();
         let kept = store.token_fetch(&made.id).await.unwrap().unwrap();
@@ -85,24 +109,104 @@ on_both! {
     /// Breaks when a link signs two browsers in, or one that came too late, or when another token is taken for a link.
     async fn a_link_is_used_once_and_in_time(world: World) {
         let (store, other) = (world.open().await, world.open().await);
-        let link = |name: &str, life| NewToken { kind: TokenKind::Link, life: Some(life), ..new(name, Role::Human) };
-        let (good, brief) = (link("good", LONG), link("brief", BRIEF));
+        let (good, brief) = (link("good", None), NewToken { life: Some(BRIEF), ..link("brief", None) });
         for one in [&good, &brief] {
-            store.token_add(one.clone()).await.unwrap();
+            add(&store, one.clone()).await;
         }
-        let both = tokio::join!(store.token_redeem(&good.id), other.token_redeem(&good.id));
+        let (one, two) = (session(), session());
+        let both = tokio::join!(store.token_redeem(&good.id, one.clone()), other.token_redeem(&good.id, two.clone()));
         let got: Vec<_> = [both.0.unwrap(), both.1.unwrap()].into_iter().flatten().collect();
         assert_eq!(got.len(), 1, "{got:?}");
-        assert_eq!((&got[0].id, got[0].kind), (&good.id, TokenKind::Link));
+        assert!([&one.id, &two.id].contains(&&got[0].id));
+        assert_eq!((got[0].kind, got[0].name.as_str()), (TokenKind::Session, "good"));
+        assert_eq!(store.token_fetch(&good.id).await.unwrap(), None, "the link is gone");
         while state(&store, &brief.id).await == TokenState::Valid {
             tokio::time::sleep(BRIEF / 4).await;
         }
-        assert_eq!(store.token_redeem(&brief.id).await.unwrap(), None);
-        let bearer = new("bearer", Role::Human);
-        store.token_add(bearer.clone()).await.unwrap();
-        assert_eq!(store.token_redeem(&bearer.id).await.unwrap(), None);
+        assert_eq!(store.token_redeem(&brief.id, session()).await.unwrap(), None);
+        let bearer = add(&store, new("bearer", Role::Human)).await;
+        assert_eq!(store.token_redeem(&bearer.id, session()).await.unwrap(), None);
         store.token_prune(LONG).await.unwrap();
         let left: Vec<_> = other.token_list().await.unwrap().into_iter().map(|token| token.name.to_string()).collect();
-        assert_eq!(left, ["bearer"]);
+        assert_eq!(left, ["good", "bearer"]);
+    }
+}
+
+on_both! {
+    /// Breaks when whoever lost their token stays signed in by a link that they had made with it, or signs in by one that
+    /// they had not opened yet; or when somebody else is signed out.
+    async fn sessions_and_links_end_with_the_token_that_made_them(world: World) {
+        let (store, other) = (world.open().await, world.open().await);
+        let (lost, kept) = (add(&store, new("lost", Role::Human)).await, add(&store, new("kept", Role::Human)).await);
+        let mut sessions = Vec::new();
+        let mut maker = lost.id.clone();
+        // A session makes a link, too, and that begins another.
+        for name in ["first", "second", "third"] {
+            let made = add(&store, link(name, Some(&maker))).await;
+            let began = store.token_redeem(&made.id, session()).await.unwrap().unwrap();
+            assert_eq!(began.made_by, Some(maker));
+            maker = began.id.clone();
+            sessions.push(began.id);
+        }
+        let unopened = add(&store, link("unopened", Some(&lost.id))).await;
+        let others = [add(&store, link("theirs", Some(&kept.id))).await, add(&store, link("nobodys", None)).await];
+        let revoked = other.token_revoke(&lost.id).await.unwrap().unwrap();
+        assert_eq!((revoked.token.state, revoked.sessions_ended), (TokenState::Revoked, 3));
+        for ended in sessions.iter().chain([&unopened.id]) {
+            assert_eq!(state(&store, ended).await, TokenState::Revoked);
+        }
+        assert_eq!(store.token_redeem(&unopened.id, session()).await.unwrap(), None);
+        let late = store.token_add(link("late", Some(&lost.id))).await.unwrap();
+        assert_eq!(late, TokenAdded::MakerEnded);
+        assert_eq!(other.token_revoke(&lost.id).await.unwrap().unwrap().sessions_ended, 0, "they ended before");
+        for one in others {
+            assert!(store.token_redeem(&one.id, session()).await.unwrap().is_some());
+        }
+        // A server that ends its own token signs nobody out.
+        store.token_end(&kept.id).await.unwrap().unwrap();
+        let valid = store.token_list().await.unwrap().into_iter().filter(|token| token.state == TokenState::Valid);
+        assert_eq!(valid.map(|token| token.name.to_string()).collect::<Vec<_>>(), ["theirs", "nobodys"]);
+    }
+}
+
+on_both! {
+    /// Breaks when a link that is made or opened in the moment in which its maker is taken back leaves a session that counts.
+    async fn no_session_slips_through_while_its_maker_is_taken_back(world: World) {
+        let (store, other) = (world.open().await, world.open().await);
+        for round in 0..40 {
+            let maker = add(&store, new(&format!("maker-{round}"), Role::Human)).await.id;
+            let made = add(&store, link(&format!("made-{round}"), Some(&maker))).await.id;
+            let (opened, late) = (session(), link(&format!("late-{round}"), Some(&maker)));
+            let slipping = async {
+                if let TokenAdded::Kept(link) = store.token_add(late).await.unwrap() {
+                    store.token_redeem(&link.id, session()).await.unwrap();
+                }
+            };
+            let (_, redeemed, revoked) =
+                tokio::join!(slipping, store.token_redeem(&made, opened), other.token_revoke(&maker));
+            assert!(revoked.unwrap().is_some());
+            redeemed.unwrap();
+            let left = store.token_list().await.unwrap().into_iter().filter(|token| token.state == TokenState::Valid);
+            assert_eq!(left.map(|token| token.name.to_string()).collect::<Vec<_>>(), [""; 0], "round {round}");
+        }
+    }
+}
+
+on_both! {
+    /// Breaks when a session of an earlier version, whose cookie alone opened everything, still counts after the upgrade.
+    async fn sessions_of_an_older_store_end_with_the_upgrade(world: World) {
+        let store = world.open().await;
+        let link = add(&store, link("me", None)).await;
+        let session = store.token_redeem(&link.id, session()).await.unwrap().unwrap();
+        let bearer = add(&store, new("bearer", Role::Human)).await;
+        drop(store);
+        let undo = match &world {
+            World::Sqlite(_) => "DROP INDEX tokens_by_maker; ALTER TABLE tokens DROP COLUMN made_by; PRAGMA user_version = 7",
+            World::Postgres(_) => "ALTER TABLE tokens DROP COLUMN made_by; DELETE FROM drydock_schema WHERE version > 7; INSERT INTO drydock_schema VALUES (7)",
+        };
+        undo.split("; ").for_each(|statement| world.meddle(statement));
+        let store = world.open().await;
+        assert_eq!(state(&store, &session.id).await, TokenState::Revoked);
+        assert_eq!(state(&store, &bearer.id).await, TokenState::Valid);
     }
 }

@@ -49,14 +49,16 @@ pub(super) fn document() -> Value {
             "license": { "name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0" },
         },
         "servers": [{ "url": ROOT }],
-        "security": [{ "bearer": [] }, { "cookie": [] }],
+        "security": [{ "bearer": [] }, { "cookie": [], "page": [] }],
         "paths": paths,
         "components": {
             "securitySchemes": {
                 "bearer": { "type": "http", "scheme": "bearer", "description": "A secret that `drydock token create` printed." },
                 "cookie": { "type": "apiKey", "in": "cookie", "name": "drydock-7717",
                     "description": "Left by the link that `drydock serve` or `drydock token link` prints; its name has the port of the server. \
-                        What changes something also needs the page's own Origin and `X-Drydock-Page: 1`." },
+                        Alone it opens nothing; what changes something also needs the page's own Origin." },
+                "page": { "type": "apiKey", "in": "header", "name": "X-Drydock-Page",
+                    "description": "The other half of the session, which the page that the link opens keeps for pages of its own origin." },
             },
             "schemas": schemas,
             "responses": refusals(&problem),

@@ -155,7 +155,10 @@ fn upkeep() -> Vec<Operation> {
             .takes::<api::NewToken>(),
         post::<api::MadeLink>("/tokens/link", "Makes a link that signs a browser in, once.")
             .takes::<api::NewLink>(),
-        post::<api::OneToken>("/tokens/{id}/revoke", "Takes a token back for good."),
+        post::<api::RevokedToken>(
+            "/tokens/{id}/revoke",
+            "Takes a token back for good, and ends the sessions that its links began.",
+        ),
         get::<api::OneDoctor>("/doctor", "Checks everything that plans need."),
         post::<api::OneGc>("/gc", "Removes what is proven to be safe to remove.").takes::<api::GcRequest>(),
     ]

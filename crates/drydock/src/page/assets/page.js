@@ -8,6 +8,65 @@ const all = (selector, within = document) => [...within.querySelectorAll(selecto
 const pause = (ms) => new Promise((done) => setTimeout(done, ms));
 root.classList.add('js');
 
+// --- Asking the server. Beside the cookie, which a browser sends to every port of the host, each request has what only
+// pages of this origin can read. It is read anew each time: another tab may have signed in again.
+
+function kept() {
+  try { return localStorage.getItem('page') || '0'; } catch { return '0'; }
+}
+
+const call = (address, { headers, ...how } = {}) => fetch(address, { cache: 'no-store', ...how, headers: { 'X-Drydock-Page': kept(), ...headers } });
+
+// --- Opening: what came is an empty page, and what belongs on it is fetched.
+
+// Trades the link in the address for what signs a browser in.
+async function enter() {
+  // A link can be used once, so it is left alone where nothing can be kept.
+  try { localStorage.setItem('page-kept', '1'); localStorage.removeItem('page-kept'); } catch {
+    tellWaiting('This browser keeps nothing for this page (localStorage), and it has to. Allow it and open the link again.');
+    return new Promise(() => {});
+  }
+  const once = new URLSearchParams(location.search).get('once') ?? '';
+  const answer = await call('/welcome', { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify({ once }) });
+  if (!answer.ok) return answer;
+  localStorage.setItem('page', (await answer.json()).page);
+  location.replace('/');
+  return new Promise(() => {});
+}
+
+function tellWaiting(text) {
+  at('#waits').textContent = text;
+}
+
+function fill(page) {
+  document.title = page.title;
+  for (const { name } of [...body.attributes]) body.removeAttribute(name);
+  for (const { name, value } of page.body.attributes) body.setAttribute(name, value);
+  body.replaceChildren(...page.body.childNodes);
+  // A browser returns to where somebody was on a page that it fetched whole; on this one there was nothing yet.
+  const before = history.state?.top;
+  if (before) scrollTo(0, before);
+  else if (location.hash) document.getElementById(decodeURIComponent(location.hash.slice(1)))?.scrollIntoView();
+}
+
+async function open() {
+  for (let wait = 500; ; wait = Math.min(wait * 2, 8000)) {
+    try {
+      const answer = body.dataset.opens === 'link' ? await enter() : await call(location.href, { headers: { Accept: 'text/html' } });
+      const text = await answer.text();
+      if (answer.headers.get('Content-Type')?.startsWith('text/html')) { fill(new DOMParser().parseFromString(text, 'text/html')); return; }
+      if (answer.ok) { at('main').replaceChildren(Object.assign(document.createElement('pre'), { textContent: text })); return; }
+      tellWaiting(`${problemIn(text).detail || `The server answered ${answer.status}.`} Trying again…`);
+    } catch { tellWaiting('The server could not be reached. Trying again…'); }
+    await pause(wait);
+  }
+}
+
+if (body.dataset.opens) {
+  addEventListener('pagehide', () => history.replaceState({ top: scrollY }, ''));
+  await open();
+}
+
 // --- Putting a new page in the place of the old one, keeping what is the same.
 
 const keyOf = (node) => (node.nodeType === 1 ? node.dataset?.id || node.id || '' : '');
@@ -87,7 +146,7 @@ async function refresh() {
   lastAsked = Date.now();
   try {
     const address = location.href;
-    const answer = await fetch(address, { headers: { Accept: 'text/html' }, cache: 'no-store' });
+    const answer = await call(address, { headers: { Accept: 'text/html' } });
     if (answer.status === 401 || answer.status === 404) { if (!isWriting()) location.reload(); return; }
     if (!answer.ok) throw new Error(answer.status);
     const page = new DOMParser().parseFromString(await answer.text(), 'text/html');
@@ -155,7 +214,7 @@ async function listen() {
   cut = new AbortController();
   let alive = setTimeout(() => cut.abort(), 20000);
   try {
-    const answer = await fetch(`/api/v1/events?after=${last}`, { headers: { Accept: 'text/event-stream' }, cache: 'no-store', signal: cut.signal });
+    const answer = await call(`/api/v1/events?after=${last}`, { headers: { Accept: 'text/event-stream' }, signal: cut.signal });
     // Who is signed out is told how to come in, and loses nothing that is typed: another window can sign in again.
     if (answer.status === 401 && !isWriting()) { location.reload(); return; }
     if (answer.status === 401) { tellLine('out', 'signed out'); return; }
@@ -239,13 +298,12 @@ async function send(form, button) {
   // Sent again, it is the same request in all that it says, or the server would take it for another under this key.
   if (keys.get(form)?.text !== text) keys.set(form, { text, seen, key: random() });
   const sent = keys.get(form);
-  // The server takes a change from a browser only with this header, which no page of another server can send.
-  const headers = { 'X-Drydock-Page': '1', 'Content-Type': 'application/json', Accept: 'application/json', 'Idempotency-Key': sent.key };
+  const headers = { 'Content-Type': 'application/json', Accept: 'application/json', 'Idempotency-Key': sent.key };
   if (sent.seen) headers['If-Match'] = sent.seen;
   button?.setAttribute('aria-busy', 'true');
   problem.textContent = '';
   try {
-    const answer = await fetch(form.dataset.post, { method: 'POST', headers, body: text });
+    const answer = await call(form.dataset.post, { method: 'POST', headers, body: text });
     const whole = await answer.text();
     if (!answer.ok) {
       const said = problemIn(whole);
@@ -325,7 +383,7 @@ async function bring(place) {
   if (place.dataset.going) return;
   place.dataset.going = '1';
   try {
-    const answer = await fetch(place.dataset.fetch, { cache: 'no-store' });
+    const answer = await call(place.dataset.fetch);
     if (!answer.ok) throw new Error(answer.status);
     const page = new DOMParser().parseFromString(await answer.text(), 'text/html');
     place.replaceWith(...page.body.childNodes);
