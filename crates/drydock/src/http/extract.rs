@@ -24,7 +24,7 @@ use super::router::{BODY_MAX, Shared};
 const BODY_TIME: Duration = Duration::from_secs(30);
 
 /// A request that was not carried out.
-pub(super) struct Refused(pub(super) Box<Problem>);
+pub(crate) struct Refused(pub(super) Box<Problem>);
 
 /// What a handler answers with.
 pub(super) type Answer<T> = Result<Sent<T>, Refused>;

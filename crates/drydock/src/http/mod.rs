@@ -39,7 +39,7 @@ pub(crate) use local::Local;
 pub(crate) use meter::{Requests, measured};
 pub(crate) use problem::problem;
 pub(crate) use rights::{Offer, offer};
-pub(crate) use router::router;
+pub(crate) use router::{other_method, router};
 pub(crate) use served::{Reach, Served, Terms};
 pub(crate) use tls::Tls;
 pub(crate) use tokens::link_path;

@@ -106,7 +106,8 @@ async fn unknown() -> Refused {
     refused(Code::NotFound, "there is no such route", "routes begin with /api/v1")
 }
 
-async fn other_method(method: Method) -> Refused {
+/// Answers a route that is there, for other methods.
+pub(crate) async fn other_method(method: Method) -> Refused {
     let text = format!("this route does not take {method}");
     refused(Code::MethodNotAllowed, text, "the answer's Allow header lists what it takes")
 }

@@ -9,7 +9,7 @@ use super::auth::{Door, authenticated};
 use super::cookie::Cookie;
 use super::guard::{Hosts, guarded};
 use super::meter::{Requests, metered};
-use super::router::{BODY_MAX, router};
+use super::router::{BODY_MAX, other_method, router};
 use super::streams::{Readers, Streams};
 use super::strict::strict;
 use super::vitals::{self, Vitals};
@@ -65,6 +65,7 @@ impl Served {
             .merge(welcome::routes(engine.clone(), terms.cookie.clone()))
             .merge(vitals::routes(vitals))
             .merge(openapi::reference())
+            .method_not_allowed_fallback(other_method)
             .layer(DefaultBodyLimit::max(BODY_MAX));
         let gate = Gate { tokens: terms.tokens, cookie: terms.cookie };
         let routes = page(metered(authenticated(routes, door), requests.clone()), requests, gate);

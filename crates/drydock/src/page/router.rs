@@ -12,7 +12,7 @@ use super::ask::Page;
 use super::opening::{Gate, opened};
 use super::trouble::Trouble;
 use super::{asset, backups, board, diff, health, list, locks, log, new, plan, questions};
-use crate::http::{Requests, measured};
+use crate::http::{Requests, measured, other_method};
 
 /// Returns the page in front of the API, behind which its door is.
 pub(crate) fn page(api: Router, requests: Requests, gate: Gate) -> Router {
@@ -29,7 +29,8 @@ pub(crate) fn page(api: Router, requests: Requests, gate: Gate) -> Router {
         .route("/health", get(health::show))
         .route("/new", get(new::show))
         .route_layer(from_fn_with_state(gate, opened))
-        .route("/assets/{name}", get(asset::serve));
+        .route("/assets/{name}", get(asset::serve))
+        .method_not_allowed_fallback(other_method);
     measured(views, requests).fallback(elsewhere).with_state(Page { api })
 }
 

@@ -256,6 +256,33 @@ fn a_session_outlives_the_server_that_it_began_on() {
     assert_eq!(ask_with(&server, &format!("{}{own}", host(&server)), "GET /plans", &Value::Null).status, 401);
 }
 
+/// Breaks when a route that is there answers another method with nothing, or a link that is written wrong in bare text.
+#[test]
+fn what_a_route_does_not_take_is_a_problem_with_a_next_step() {
+    let world = World::new(Kind::Sqlite);
+    let server = Server::start(&world, &["--workers", "0"]);
+    let with = format!("{}{}", host(&server), server.bearer());
+    for (line, status, code) in [
+        ("POST /", 405, "method_not_allowed"),
+        ("DELETE /plans", 405, "method_not_allowed"),
+        ("PUT /assets/page.css", 405, "method_not_allowed"),
+        ("POST /metrics", 405, "method_not_allowed"),
+        ("DELETE /healthz", 405, "method_not_allowed"),
+        ("DELETE /welcome", 405, "method_not_allowed"),
+        ("POST /reference", 405, "method_not_allowed"),
+        ("POST /welcome", 422, "invalid"),
+    ] {
+        let reply = knock(&server, &with, line, &Value::Null);
+        assert_eq!(reply.seen(), (status, code), "{line}: {reply:?}");
+        assert!(reply.head.contains("content-type: application/problem+json"), "{line}: {}", reply.head);
+        assert!(status != 405 || reply.head.contains("\nallow: "), "{line}: {}", reply.head);
+        assert!(reply.head.contains("content-security-policy: default-src 'none'"), "{line}: {}", reply.head);
+        assert!(!reply.body["hint"].is_null(), "{line}");
+    }
+    let twice = knock(&server, &host(&server), "GET /welcome?once=a&once=b", &Value::Null);
+    assert!(twice.status == 200 && twice.head.contains("content-type: text/html"), "{twice:?}");
+}
+
 /// Breaks when an answer of any kind lets a browser run, frame, guess, tell or keep what it should not.
 #[test]
 fn every_answer_has_strict_headers() {
