@@ -23,6 +23,7 @@ mod refusal;
 mod stage;
 mod subplan;
 mod sync;
+mod take_up;
 mod time;
 mod token;
 
@@ -61,5 +62,6 @@ pub use sync::{
     Clash, ClashStep, CommitLine, Divergence, Footing, PinLine, Publish, Publishing, Relation, RemoteSight,
     Sight, Standing, Step, SyncOutcome, Uncommitted, Unsent,
 };
+pub use take_up::TakeUp;
 pub use time::Timestamp;
 pub use token::{Role, Token, TokenKind, TokenState};

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     AgentRoles, Budget, Choice, Decision, DecisionId, Fanout, Invariant, Name, Place, PlanId, Postponed,
-    Profile, RunId, Spent, Stage, State, Timestamp, Validation,
+    Profile, RunId, Spent, Stage, State, TakeUp, Timestamp, Validation,
 };
 
 /// One use of an action on a project.
@@ -45,9 +45,12 @@ pub struct Plan {
     /// person brought back.
     #[serde(default)]
     pub work_from: Option<String>,
-    /// Where the branch is to be put before the next run, because a person said so; done once.
+    /// Where the branch is to be put before the next run; done once.
     #[serde(default)]
     pub take_up: Option<String>,
+    /// Why it is put there.
+    #[serde(default)]
+    pub take_up_why: TakeUp,
     /// Where the remote's branch was when it was decided that the plan's branch replaces it.
     #[serde(default)]
     pub replaces: Option<String>,
@@ -157,6 +160,13 @@ impl Plan {
     /// Returns the decision that a person must answer before the plan goes on.
     pub fn pending_decision(&self) -> Option<&DecisionId> {
         self.stage.decision().or(self.gate.as_ref())
+    }
+
+    /// Lets the next run begin at a commit, and the branch be put there before.
+    pub(crate) fn take_up(&mut self, commit: String, why: TakeUp) {
+        self.work_from = Some(commit.clone());
+        self.take_up = Some(commit);
+        self.take_up_why = why;
     }
 
     /// Returns what its queued phase waits for, when it is not due before a time.

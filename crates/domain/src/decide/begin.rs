@@ -8,7 +8,7 @@ use crate::outcome::{Decided, Draft, Transition};
 use crate::stage::Common;
 use crate::{
     Advance, Approval, Changes, Choice, Complete, Context, DecisionKind, Event, Fanout, Lands, Met, NewPlan,
-    Next, Phase, Plan, Progress, Question, Refusal, Snapshot, Spent, Stage, Start, State, Turn,
+    Next, Phase, Plan, Progress, Question, Refusal, Snapshot, Spent, Stage, Start, State, TakeUp, Turn,
 };
 
 /// Returns the transition that makes a plan: `strategize/queued`, with a gate when the profile asks before it.
@@ -40,6 +40,7 @@ pub(crate) fn fresh(new: NewPlan, context: &Context) -> Plan {
         base_commit: new.base_commit,
         work_from: None,
         take_up: None,
+        take_up_why: TakeUp::default(),
         replaces: None,
         postponed: None,
         budget: new.spec.budget,

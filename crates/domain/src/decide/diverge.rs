@@ -7,7 +7,9 @@ use super::finish::{asks, errored, waiting};
 use super::route::wrong_stage;
 use crate::outcome::{Decided, Draft};
 use crate::stage::Common;
-use crate::{Context, DecisionKind, Divergence, Event, OnDivergence, Phase, Refusal, Snapshot, State};
+use crate::{
+    Context, DecisionKind, Divergence, Event, OnDivergence, Phase, Refusal, Snapshot, State, TakeUp,
+};
 
 /// Any stage that is not terminal → `*/errored` or `*/waiting`, as the policy says.
 pub(super) fn diverge(
@@ -103,8 +105,7 @@ pub(super) fn roll_back(snapshot: &Snapshot, commit: String, context: &Context) 
     draft.plan.replaces = plan.head_commit.clone().or_else(|| plan.replaces.clone());
     draft.plan.head_commit = None;
     draft.plan.head_run = None;
-    draft.plan.work_from = Some(commit.clone());
-    draft.plan.take_up = Some(commit.clone());
+    draft.plan.take_up(commit.clone(), TakeUp::RollBack);
     let mut draft = wind_up(draft, "the plan above it was rolled back");
     // What the pieces came to is no longer what the work begins with.
     draft.plan.fanout = None;
@@ -116,7 +117,7 @@ pub(super) fn roll_back(snapshot: &Snapshot, commit: String, context: &Context) 
 pub(super) fn start_from(
     snapshot: &Snapshot,
     mut draft: Draft<'_>,
-    commit: String,
+    (commit, why): (String, TakeUp),
     replaces: Option<String>,
 ) -> Decided {
     let judged = snapshot.plan.head_commit.as_ref() == Some(&commit);
@@ -124,8 +125,7 @@ pub(super) fn start_from(
         Some(_) => Event::Retried,
         None => Event::Resumed,
     };
-    draft.plan.work_from = Some(commit.clone());
-    draft.plan.take_up = Some(commit);
+    draft.plan.take_up(commit, why);
     draft.plan.replaces = replaces;
     let draft = match snapshot.plan.stage.phase() {
         Phase::Apply if !judged => {

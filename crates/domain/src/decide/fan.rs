@@ -9,7 +9,8 @@ use crate::outcome::{Decided, Draft};
 use crate::subplan::{born, handed_on};
 use crate::{
     Birth, Call, Complete, Context, ErrorClass, Event, Failure, FailureRecord, Fanout, Fate, JoinHow, News,
-    OnFailure, Phase, PlanId, Progress, Question, Refusal, Settled, Snapshot, Spent, Stage, State, Turn,
+    OnFailure, Phase, PlanId, Progress, Question, Refusal, Settled, Snapshot, Spent, Stage, State, TakeUp,
+    Turn,
 };
 
 /// Makes the plans of pieces that have none; all of them with one commit.
@@ -103,8 +104,11 @@ pub(super) fn call(snapshot: &Snapshot, call: Call, context: &Context) -> Result
     let mut draft = Draft::after(snapshot, context);
     if plan.stage.phase() == Phase::Strategize && plan.phase_started_at.is_none() {
         draft.plan.base_commit = call.base;
-        draft.plan.work_from.clone_from(&call.from);
-        draft.plan.take_up = call.from;
+        draft.plan.work_from = None;
+        draft.plan.take_up = None;
+        if let Some(marked) = call.from {
+            draft.plan.take_up(marked, TakeUp::Conflict);
+        }
     }
     let details = json!({ "base": draft.plan.base_commit });
     if let Some(place) = &mut draft.plan.place {
@@ -347,8 +351,11 @@ fn verdict<'a>(mut draft: Draft<'a>, context: &Context) -> Draft<'a> {
     }
     if draft.plan.stage.phase() == Phase::Execute {
         let head = fanout.head.clone();
-        draft.plan.work_from.clone_from(&head);
-        draft.plan.take_up = head;
+        draft.plan.work_from = None;
+        draft.plan.take_up = None;
+        if let Some(head) = head {
+            draft.plan.take_up(head, TakeUp::Subplans);
+        }
     }
     draft
 }

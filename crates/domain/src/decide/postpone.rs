@@ -8,7 +8,7 @@ use crate::outcome::{Decided, Draft};
 use crate::stage::Common;
 use crate::{
     Context, Event, POSTPONED_MAX, POSTPONED_MS_MAX, Phase, Postponed, Question, RateLimit, Refusal, RunId,
-    Snapshot, State,
+    Snapshot, State, TakeUp,
 };
 
 /// `strategize/processing` and `execute/processing` → `*/queued`, due when the limit is over; `*/waiting` when that is
@@ -38,8 +38,7 @@ pub(super) fn postpone(
     let mut draft = Draft::after(snapshot, context).event(Event::RateLimited(postponed.clone()));
     // The next run goes on with the work so far: the limit is no fault of it.
     if let Some(work) = limit.work {
-        draft.plan.work_from = Some(work.clone());
-        draft.plan.take_up = Some(work);
+        draft.plan.take_up(work, TakeUp::RateLimit);
     }
     if times > POSTPONED_MAX || until > context.now.plus_ms(POSTPONED_MS_MAX) {
         return Ok(waiting(draft, Question::rate_limit(&postponed), context).done());

@@ -9,6 +9,7 @@ use crate::outcome::{Decided, Draft};
 use crate::stage::Common;
 use crate::{
     Answer, Context, Decision, DecisionKind, Event, OptionEffect, Phase, Question, Refusal, Snapshot, State,
+    TakeUp,
 };
 
 /// How often a plan may go back to Strategize.
@@ -56,14 +57,17 @@ pub(super) fn resolve(snapshot: &Snapshot, answer: Answer, context: &Context) ->
             let mut draft = draft;
             draft.plan.budget = *budget;
             match work {
-                Some(work) => Ok(start_from(snapshot, draft, work.clone(), snapshot.plan.replaces.clone())),
+                Some(work) => {
+                    let replaces = snapshot.plan.replaces.clone();
+                    Ok(start_from(snapshot, draft, (work.clone(), TakeUp::Budget), replaces))
+                }
                 None => Ok(draft.stage(Common::Queued).event(Event::Resumed).done()),
             }
         }
         OptionEffect::StartFrom { commit, replaces } => {
             let mut draft = draft;
             draft.plan.feedback.push(answer_text(decision, &answer));
-            Ok(start_from(snapshot, draft, commit.clone(), replaces.clone()))
+            Ok(start_from(snapshot, draft, (commit.clone(), TakeUp::Answer), replaces.clone()))
         }
         OptionEffect::Join(how) => {
             let draft = draft.stage(Common::Queued).event(Event::Resumed);

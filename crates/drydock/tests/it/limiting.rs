@@ -3,18 +3,23 @@
 use drydock_testkit::program::acp_agent;
 use drydock_testkit::wait;
 
+use crate::shared::Shared;
 use crate::world::{Answer, Kind, LIMIT, World, list, text};
 
 /// Makes a machine whose writer meets a limit on its first `times` runs, then does its work. Each run leaves a line.
 fn world(kind: Kind, times: usize, message: &str) -> World {
     let world = World::with_writer(kind, "");
+    limit_writer(&world, times, message);
+    world
+}
+
+fn limit_writer(world: &World, times: usize, message: &str) {
     let starts = world.place("starts");
     let script = format!(
         "echo x >> {starts}\nif [ $(wc -l < {starts}) -le {times} ]; then echo half > half.txt\n\
          echo '{{\"drydock\":\"rate_limited\",{message}}}'; sleep 60; fi\necho hi > hello.txt"
     );
     world.agent("writer", &script);
-    world
 }
 
 fn waits(world: &World, plan: &str) -> serde_json::Value {
@@ -35,6 +40,23 @@ on_both! {
         let landed = world.repo.git(&["diff", "--name-only", "main~1", "main"]);
         assert_eq!(landed.lines().collect::<Vec<_>>(), ["half.txt", "hello.txt"], "the work so far is kept");
         world.assert_sound(&id);
+    }
+}
+
+on_both! {
+    /// Breaks when a pin says that a person chose other commits where a run went on after a limit.
+    fn a_pin_after_a_rate_limit_says_what_happened(kind: Kind) {
+        let shared = Shared::new(kind, "");
+        let world = &shared.world;
+        limit_writer(world, 1, "\"retry_after\":1");
+        let id = shared.plan("fix");
+        for phase in ["strategize", "execute"] {
+            world.drydock(&["plan", phase, &id]).expect(0);
+        }
+        let pins = list(&world.ok(&["backup", "list", "--plan", &id])["backups"]);
+        let reasons: Vec<_> = pins.iter().map(|pin| text(&pin["reason"])).collect();
+        assert_eq!(reasons.len(), 1, "{pins:#?}");
+        assert!(reasons[0].starts_with("a rate limit cut the run short"), "{reasons:?}");
     }
 }
 

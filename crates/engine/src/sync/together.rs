@@ -308,7 +308,7 @@ impl Together<'_> {
         Ok(())
     }
 
-    /// Moves the branch to where a person's answer said that the next run begins, if that was not done yet.
+    /// Moves the branch to where it was said that the next run begins, if that was not done yet.
     pub(crate) async fn take_up_answer(&self) -> Result<(), EngineError> {
         let Some(commit) = &self.plan.take_up else { return Ok(()) };
         let (commit, branch, repository) = (commit_id(commit)?, self.plan.branch(), self.repository.clone());
@@ -321,10 +321,10 @@ impl Together<'_> {
         let Some(tip) = tip else { return Ok(()) };
         set_aside(self.engine, self.hold, self.plan, self.repository).await?;
         let (repository, plan, run) = (self.repository.clone(), self.plan.id.clone(), self.plan.run.clone());
+        let reason = self.plan.take_up_why.reason();
         task::blocking(move || {
             let author = signature(&repository);
             let run = run.as_ref().map(RunId::as_str);
-            let reason = "a person chose other commits";
             let pin = PinOrder { plan: plan.as_str(), run, reason, signature: &author };
             repository.pin_branch(&pin, &tip)?;
             repository.branch_put(&branch, &tip, &commit)

@@ -1,0 +1,38 @@
+//! Why a plan's branch is put elsewhere before the next run. The pin that keeps what was there says it.
+
+use serde::{Deserialize, Serialize};
+
+/// What had the branch put where the next run begins.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TakeUp {
+    /// A person's answer.
+    #[default]
+    Answer,
+    /// A person's rollback.
+    RollBack,
+    /// A rate limit cut a run short, and its work is gone on with.
+    RateLimit,
+    /// The budget was used up, and the work so far is gone on with.
+    Budget,
+    /// The results of subplans joined.
+    Subplans,
+    /// The conflict of a sibling is to be resolved.
+    Conflict,
+}
+
+impl TakeUp {
+    /// Returns the reason, for a person to read.
+    pub fn reason(self) -> &'static str {
+        match self {
+            TakeUp::Answer => "a person chose other commits",
+            TakeUp::RollBack => "a person rolled the plan back",
+            TakeUp::RateLimit => {
+                "a rate limit cut the run short, and the next one goes on with its kept work"
+            }
+            TakeUp::Budget => "the budget was used up, and the next run goes on with the kept work",
+            TakeUp::Subplans => "the results of the subplans joined, and the next run judges them",
+            TakeUp::Conflict => "the run resolves the conflict of a sibling",
+        }
+    }
+}
