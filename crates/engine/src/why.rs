@@ -115,7 +115,8 @@ fn explain(plan: &Plan, decision: Option<&Decision>, lock: Option<&Lock>) -> Exp
         | Stage::Apply(Progress::Queued) => {
             let runs = act("anyone", phase.name(), "runs the phase here and now");
             can_act.extend((!is_in_line(plan)).then_some(runs));
-            can_act.extend(plan.waits().map(|_| act("a person", "retry", "lets a worker run it now")));
+            let hurries = act("a person", "retry", "lets it go on before the limit is over");
+            can_act.extend(plan.waits().map(|_| hurries));
             queued(plan)
         }
         Stage::Strategize(Progress::Processing)
@@ -219,6 +220,8 @@ fn among_others(plan: &Plan) -> Option<String> {
                 fanout.pieces.len()
             ))
         }
+        // What it waits for first is the limit.
+        (_, Some(_)) if plan.waits().is_some() => None,
         (_, Some(place)) if place.turn == Turn::InLine => {
             Some(format!("{phase} is queued until its parent calls it"))
         }

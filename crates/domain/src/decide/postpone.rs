@@ -8,7 +8,7 @@ use crate::outcome::{Decided, Draft};
 use crate::stage::Common;
 use crate::{
     Context, Event, POSTPONED_MAX, POSTPONED_MS_MAX, Phase, Postponed, Question, RateLimit, Refusal, RunId,
-    Snapshot, State, TakeUp,
+    Snapshot, State, TakeUp, Turn,
 };
 
 /// `strategize/processing` and `execute/processing` → `*/queued`, due when the limit is over; `*/waiting` when that is
@@ -44,6 +44,10 @@ pub(super) fn postpone(
         return Ok(waiting(draft, Question::rate_limit(&postponed), context).done());
     }
     draft.plan.postponed = Some(postponed);
+    // A subplan gives its place to others while it waits, and is called again when the limit is over.
+    if let Some(place) = &mut draft.plan.place {
+        place.turn = Turn::InLine;
+    }
     Ok(draft.stage(Common::Queued).done())
 }
 

@@ -19,6 +19,13 @@ pub enum Seen {
     Unborn,
     /// It is queued and not called.
     InLine,
+    /// It is queued, not called, and not due before a time: an agent met its rate limit.
+    Postponed {
+        /// When it is due.
+        until: Timestamp,
+        /// Whose limit it is.
+        agent: String,
+    },
     /// It was called, and is queued or at work.
     Busy,
     /// It waits for a person.
@@ -74,8 +81,29 @@ impl Seen {
                 let in_line = plan.place.as_ref().is_some_and(|place| place.turn == Turn::InLine);
                 let before_apply = plan.stage.phase() != Phase::Apply;
                 let queued = plan.stage.state() == State::Queued;
-                if in_line && before_apply && queued { Seen::InLine } else { Seen::Busy }
+                match plan.waits() {
+                    _ if !(in_line && before_apply && queued) => Seen::Busy,
+                    Some(limit) => Seen::Postponed { until: limit.until, agent: limit.agent.clone() },
+                    None => Seen::InLine,
+                }
             }
+        }
+    }
+}
+
+impl Seen {
+    /// Says whether it waits for nothing but its turn.
+    pub fn stands_in_line(&self, now: Timestamp) -> bool {
+        match self {
+            Seen::InLine => true,
+            Seen::Postponed { until, .. } => *until <= now,
+            Seen::Unborn
+            | Seen::Busy
+            | Seen::Asking
+            | Seen::Failed { .. }
+            | Seen::Finished { .. }
+            | Seen::Landed { .. }
+            | Seen::Cancelled { .. } => false,
         }
     }
 }
@@ -140,6 +168,13 @@ pub struct Acts {
     pub wake_at: Option<Timestamp>,
 }
 
+impl Acts {
+    /// Lets somebody look again at this time at the latest.
+    fn wake(&mut self, at: Timestamp) {
+        self.wake_at = Some(self.wake_at.map_or(at, |other| other.min(at)));
+    }
+}
+
 impl News {
     /// Returns that a subplan is over, where it is: it will use no more of what it was handed.
     pub fn of_end(child: &Plan) -> Option<News> {
@@ -185,11 +220,14 @@ impl Fanout {
                     if at <= now {
                         acts.retry.push(index);
                     } else {
-                        acts.wake_at = Some(acts.wake_at.map_or(at, |other| other.min(at)));
+                        acts.wake(at);
                     }
                 }
+                // It has given its place to others meanwhile, and stands in line when its time has come.
+                Seen::Postponed { until, .. } if *until > now => acts.wake(*until),
                 Seen::Unborn
                 | Seen::InLine
+                | Seen::Postponed { .. }
                 | Seen::Asking
                 | Seen::Finished { .. }
                 | Seen::Landed { .. }
@@ -198,7 +236,7 @@ impl Fanout {
         }
         for (index, piece) in self.open() {
             let free = busy.len() < self.max_parallel as usize;
-            let may = free && seen[index] == Seen::InLine && self.may_follow(piece, seen);
+            let may = free && seen[index].stands_in_line(now) && self.may_follow(piece, seen);
             let alone = busy.iter().all(|other| !overlap(&piece.paths, &self.pieces[*other].paths));
             if may && alone {
                 acts.call.push(index);

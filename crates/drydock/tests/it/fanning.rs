@@ -343,3 +343,36 @@ fn a_draft_that_is_no_file_of_the_worktree_is_refused() {
         assert_eq!(list(&world.ok(&["plan", "tree", &id])["tree"]["choices"]).len(), 0);
     }
 }
+
+on_both! {
+    /// Breaks when a piece that waits for a rate limit keeps its place, when it is not seen what it waits for and until when,
+    /// or when nobody calls it again.
+    fn a_piece_that_waits_for_a_rate_limit_lets_the_next_one_work(kind: Kind) {
+        let world = world(kind, &json!({}));
+        world.write("limit", "{\"drydock\":\"rate_limited\",\"retry_after\":\"20h\"}\n");
+        let (met, limit) = (world.place("met"), world.place("limit"));
+        let limited = format!("test -e {met} || {{ touch {met}; cat {limit}; sleep 60; }}; echo a > a.txt");
+        let pieces = [piece("a", &limited, &[]), piece("b", "echo b > b.txt", &[])];
+        draft(&world, &json!({ "subplans": pieces, "max_parallel": 1 }));
+        let id = world.plan_after("strategize");
+        world.ok(&["plan", "execute", &id, "--detach"]);
+        let worker = world.spawn(&["worker"]);
+        wait::until("the second piece to be done", LIMIT, || (subplan(&world, &id, "b")["state"] == "complete").then_some(()));
+        let waiting = subplan(&world, &id, "a");
+        let child = text(&waiting["plan"]);
+        let until = text(&world.show(&child)["waits"]["until"]);
+        let what = text(&waiting["waits_for"]);
+        assert!(what.contains("the rate limit of writer") && what.contains(&until[..16]), "{what}");
+        let holds = world.ok(&["plan", "why", &id])["why"]["holds"].to_string();
+        assert!(holds.contains("subplan a") && holds.contains("the rate limit of writer"), "{holds}");
+        let summary = text(&world.ok(&["plan", "why", &child])["why"]["summary"]);
+        assert!(summary.contains("waits until") && summary.contains("rate limit"), "{summary}");
+        world.ok(&["plan", "retry", &child]);
+        wait::until("the whole", LIMIT, || (world.stage(&id) == "execute/complete").then_some(()));
+        world.ok(&["plan", "apply", &id]);
+        world.assert_landed_once(&id);
+        assert_eq!(world.repo.git(&["show", "main:a.txt"]), "a");
+        worker.terminate();
+        crate::world::Answer::of(worker.wait(LIMIT)).expect(0);
+    }
+}

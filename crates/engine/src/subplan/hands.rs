@@ -127,6 +127,7 @@ impl Engine {
                     (
                         Seen::Busy
                         | Seen::InLine
+                        | Seen::Postponed { .. }
                         | Seen::Asking
                         | Seen::Failed { .. }
                         | Seen::Finished { .. },

@@ -5,6 +5,7 @@ use drydock_domain::{Fanout, Fate, Piece, Plan, Seen, State};
 use drydock_store::BoxFuture;
 
 use super::tend::{Children, is_tended};
+use crate::clock;
 use crate::engine::Engine;
 use crate::error::EngineError;
 
@@ -146,7 +147,10 @@ fn waits_for(fanout: &Fanout, index: usize, seen: &[Seen], child: Option<&Plan>)
     let piece = &fanout.pieces[index];
     match (&piece.fate, &seen[index]) {
         (Fate::Open, Seen::Unborn) => Some("its parent to begin".to_owned()),
-        (Fate::Open, Seen::InLine) => Some(in_line(fanout, piece, seen)),
+        (Fate::Open, Seen::Postponed { until, agent }) if *until > clock::now() => {
+            Some(format!("the rate limit of {agent} to be over at {until}"))
+        }
+        (Fate::Open, Seen::InLine | Seen::Postponed { .. }) => Some(in_line(fanout, piece, seen)),
         (Fate::Open, Seen::Asking) => {
             let decision = child.and_then(Plan::pending_decision);
             Some(decision.map_or_else(|| "a person".to_owned(), |id| format!("a person to answer {id}")))

@@ -37,6 +37,23 @@ fn a_plan_with_unsettled_pieces_cannot_be_started_and_a_piece_in_line_cannot_eit
     assert_eq!(world.parent(start(crate::RunId::from_random(6))), Err(crate::Refusal::SubplansOpen));
 }
 
+/// Breaks when a piece keeps its place while it waits for a rate limit, or is not called again when that is over.
+#[test]
+fn a_piece_that_waits_for_a_rate_limit_gives_its_place_to_the_next() {
+    let mut world = World::of(fanout(vec![piece("a", &[]), piece("b", &[])], OnFailure::Continue, 1));
+    while world.tend() {}
+    let a = world.child("a").id.clone();
+    while world.child("a").waits().is_none() {
+        world.work(&a, End::MeetsLimit);
+    }
+    assert!(matches!(&world.seen()[0], Seen::Postponed { agent, .. } if agent == "writer"));
+    assert_eq!((due(world.child("a")), &world.seen()[1]), (None, &Seen::InLine));
+    assert!(world.tend());
+    assert_eq!(world.seen()[1], Seen::Busy);
+    world.settle(|_| End::Done);
+    assert_eq!(world.fanout().head.as_deref(), Some("base+a+b"));
+}
+
 #[test]
 fn what_waits_for_a_failed_piece_is_cancelled_with_its_name_and_the_rest_goes_on() {
     let mut world = three(OnFailure::Continue);

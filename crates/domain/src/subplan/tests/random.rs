@@ -40,6 +40,7 @@ fn end(chance: u8) -> End {
     match chance % 10 {
         0 | 1 => End::Fails,
         2 => End::FailsForGood,
+        3 => End::MeetsLimit,
         _ => End::Done,
     }
 }

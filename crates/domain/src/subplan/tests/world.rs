@@ -93,11 +93,17 @@ impl World {
     pub(super) fn give(&mut self, child: &PlanId, command: Command) -> Result<(), Refusal> {
         self.ticks += 1;
         let snapshot = self.children.get_mut(child).expect("there is such a child");
-        let begins = matches!(command, Command::Start(_)) && snapshot.plan.stage.phase() == Phase::Execute;
+        let executes = snapshot.plan.stage.phase() == Phase::Execute;
+        let begins = matches!(command, Command::Start(_)) && executes;
+        // A run that a limit cut short is no attempt.
+        let cut_short = matches!(command, Command::Postpone(..)) && executes;
         if let Decided::Change(transition) = decide(snapshot, command, &context(self.ticks))? {
             commit(snapshot, &transition);
             if begins {
                 *self.starts.entry(child.clone()).or_default() += 1;
+            }
+            if cut_short {
+                *self.starts.get_mut(child).expect("it was started") -= 1;
             }
         }
         Ok(())
@@ -244,6 +250,7 @@ pub(super) enum End {
     Fails,
     FailsForGood,
     Asks,
+    MeetsLimit,
 }
 
 impl End {
@@ -256,6 +263,9 @@ impl End {
             ),
             End::Fails => Command::Fail(run, failure(ErrorClass::AgentFailed), None),
             End::FailsForGood => Command::Fail(run, failure(ErrorClass::AgentMissing), None),
+            End::MeetsLimit => {
+                Command::Postpone(run, crate::RateLimit { agent: "writer".into(), resets: None, work: None })
+            }
             End::Asks => Command::Ask(run, crate::Question::from_agent("Tabs?".into(), Vec::new())),
         }
     }
