@@ -64,4 +64,21 @@ pub struct Events {
     /// The place to read on after, when there is more now.
     #[serde(default)]
     pub next: Option<i64>,
+    /// The place of the newest event, when `after` is beyond it, as after a restored backup: read on after this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ends_at: Option<i64>,
+}
+
+/// What a stream says first when it was asked for events behind one that is not there. It goes on from the end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct FeedEnd {
+    /// The place that was asked about.
+    pub after: i64,
+    /// The place of the newest event.
+    pub ends_at: i64,
+}
+
+impl FeedEnd {
+    /// What such a message is called in a stream; it has no id.
+    pub const EVENT: &'static str = "feed.end";
 }

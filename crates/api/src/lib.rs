@@ -45,7 +45,7 @@ pub use decision::{
     Resolved,
 };
 pub use doctor::{Check, CheckStatus, Doctor, OneDoctor};
-pub use event::{Event, EventQuery, Events, LastEvent, LastEventQuery};
+pub use event::{Event, EventQuery, Events, FeedEnd, LastEvent, LastEventQuery};
 pub use explain::{Answered, ExplainQuery, Explanation, OneExplanation, Refused, Said};
 pub use gc::{Gc, GcRequest, Kept, OneGc, Removed};
 pub use hyper::body::Bytes;
@@ -60,7 +60,7 @@ pub use problem::Problem;
 pub use project::{NewProject, NewValidation, OnDivergence, OneProject, Project, Projects, Validation};
 pub use remote::{Remote, RemoteError};
 pub use sight::{CanAct, Choice, Diff, OneDiff, OneTree, OneWhy, Tree, Why};
-pub use stream::EventStream;
+pub use stream::{EventStream, Heard};
 pub use sync::{Sync, Synced};
 pub use token::{
     MadeLink, MadeToken, NewLink, NewToken, RevokedToken, Role, Token, TokenKind, TokenState, Tokens, WELCOME,

@@ -8,12 +8,21 @@ use hyper::Response;
 use tokio::time::timeout;
 
 use crate::client::{read, request_flow};
-use crate::{Client, ClientError, Event, Flow, TransportError};
+use crate::{Client, ClientError, Event, FeedEnd, Flow, TransportError};
 
 /// How long the other side may say nothing: it says something every 15 seconds, news or not.
 const SILENCE_MAX: Duration = Duration::from_secs(45);
 /// The longest event that is read.
 const EVENT_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// What a stream said.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Heard {
+    /// Something happened.
+    Event(Event),
+    /// The place that was asked about is beyond the end of the feed; what follows is what comes from now on.
+    End(FeedEnd),
+}
 
 /// Events as they come.
 pub struct EventStream {
@@ -38,15 +47,19 @@ impl EventStream {
         }
     }
 
-    /// Returns the next event, or none when the other side ended the feed. Dropping the call loses nothing.
-    pub async fn next(&mut self) -> Result<Option<Event>, ClientError> {
+    /// Returns what is heard next, or none when the other side ended the feed. Dropping the call loses nothing.
+    pub async fn next(&mut self) -> Result<Option<Heard>, ClientError> {
         let unreadable =
             |asked: &str, reason: String| ClientError::Unreadable { request: asked.to_owned(), reason };
         loop {
             while let Some(block) = cut(&mut self.unread) {
                 if let Some(text) = told(&block) {
-                    let event = serde_json::from_str(&text);
-                    return event.map(Some).map_err(|error| unreadable(&self.asked, error.to_string()));
+                    let heard = if is_end(&block) {
+                        serde_json::from_str(&text).map(Heard::End)
+                    } else {
+                        serde_json::from_str(&text).map(Heard::Event)
+                    };
+                    return heard.map(Some).map_err(|error| unreadable(&self.asked, error.to_string()));
                 }
             }
             if self.unread.len() > EVENT_BYTES_MAX {
@@ -75,6 +88,11 @@ fn cut(unread: &mut Vec<u8>) -> Option<String> {
     let block = String::from_utf8_lossy(&unread[..end]).into_owned();
     unread.drain(..end + 2);
     Some(block)
+}
+
+/// Says whether a block tells where the feed ends.
+fn is_end(block: &str) -> bool {
+    block.lines().filter_map(|line| line.strip_prefix("event:")).any(|kind| kind.trim() == FeedEnd::EVENT)
 }
 
 /// Returns what a block tells; none when it is only a sign of life.

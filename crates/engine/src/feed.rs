@@ -27,6 +27,8 @@ const BATCH_BYTES_MAX: usize = 256 * 1024;
 /// How long to wait for news that nobody told of, and after a failure.
 const IDLE_MAX: Duration = Duration::from_secs(5);
 const RETRY_AFTER: Duration = Duration::from_secs(1);
+/// How long a reader of a page waits whose place is beyond the end: long enough that one who does not heed it asks seldom.
+const BEYOND_WAIT: Duration = Duration::from_secs(1);
 
 /// An event, and how it is shown to others.
 #[derive(Debug)]
@@ -53,6 +55,8 @@ pub struct EventPage {
     pub events: Vec<Recorded>,
     /// The place to read on after, when there may be more now.
     pub next: Option<i64>,
+    /// Where the feed ends, when the place that was asked about is beyond that.
+    pub ends_at: Option<i64>,
 }
 
 /// The newest events of the feed, for all who follow it in this process.
@@ -104,6 +108,17 @@ impl Engine {
         Follower { engine: self.clone(), interest, after, newest: self.feed().newest.subscribe() }
     }
 
+    /// Returns where the feed ends, when a place is beyond that: whoever comes with it read another feed, such as the one before
+    /// a backup was restored, and would miss all that comes.
+    pub async fn feed_end_before(&self, after: i64) -> Result<Option<i64>, EngineError> {
+        // The first place is in every feed.
+        if after <= 0 {
+            return Ok(None);
+        }
+        let newest = self.store().event_newest().await?;
+        Ok((after > newest).then_some(newest))
+    }
+
     /// Returns events behind a place in the feed, at most `limit`. Waits for one up to `wait`.
     pub async fn events_page(
         &self,
@@ -112,12 +127,19 @@ impl Engine {
         limit: i64,
         wait: Duration,
     ) -> Result<EventPage, EngineError> {
-        let deadline = Instant::now() + wait;
+        let began = Instant::now();
+        let mut deadline = began + wait;
         // Watching before looking: what is committed in between wakes us.
         let mut watch = self.store().watch();
         let mut from = after;
         loop {
-            let page = self.scan(from, interest, limit).await?;
+            let mut page = self.scan(from, interest, limit).await?;
+            if page.events.is_empty() && page.next.is_none() {
+                page.ends_at = self.feed_end_before(after).await?;
+            }
+            if page.ends_at.is_some() {
+                deadline = deadline.min(began + BEYOND_WAIT);
+            }
             let left = deadline.saturating_duration_since(Instant::now());
             let stopping = self.stopping().is_cancelled();
             if !page.events.is_empty() || page.next.is_some() || left.is_zero() || stopping {
@@ -143,16 +165,16 @@ impl Engine {
             for event in page.into_iter().filter(|event| interest.includes(event)) {
                 if events.len() as i64 == limit {
                     let next = events.last().map(|event: &Recorded| event.seq);
-                    return Ok(EventPage { events, next });
+                    return Ok(EventPage { events, next, ends_at: None });
                 }
                 events.push(event);
             }
             if length < size {
-                return Ok(EventPage { events, next: None });
+                return Ok(EventPage { events, next: None, ends_at: None });
             }
             from = last;
             if from.saturating_sub(after) >= SCAN_MAX {
-                return Ok(EventPage { events, next: Some(from) });
+                return Ok(EventPage { events, next: Some(from), ends_at: None });
             }
             // A look on SQLite waits for nothing, and others want this thread too.
             tokio::task::yield_now().await;

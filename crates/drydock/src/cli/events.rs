@@ -4,10 +4,10 @@
 use std::time::Duration;
 
 use clap::{Args, value_parser};
-use drydock_api::{ClientError, Event, EventQuery, EventStream, Problem};
+use drydock_api::{ClientError, Event, EventQuery, EventStream, Events, FeedEnd, Heard, Problem};
 use serde_json::json;
 
-use super::report::{Outcome, Report};
+use super::report::{Level, Outcome, Report};
 use super::screen::Reader;
 use super::session::Session;
 use crate::render;
@@ -47,8 +47,25 @@ pub(crate) async fn of(session: &Session, plan: Option<String>, args: EventsArgs
     let query = EventQuery { after, limit, plan, kind, ..EventQuery::default() };
     let events = session.client().events(&query).await?;
     let text: String = events.events.iter().map(render::event::line).collect();
-    let next = events.next;
-    Ok(Report::new(events, text).or_say("no events").or_more(next))
+    let (next, beyond) = (events.next, end_of(&events, args.after));
+    let report = Report::new(events, text).or_say("no events").or_more(next);
+    Ok(match beyond {
+        Some(end) => {
+            report.note(Level::Warn, format!("{}; --after {} reads on from its end", ended(end), end.ends_at))
+        }
+        None => report,
+    })
+}
+
+/// Returns where the feed ends, when the place that was asked about is beyond that.
+pub(crate) fn end_of(page: &Events, after: i64) -> Option<FeedEnd> {
+    page.ends_at.map(|ends_at| FeedEnd { after, ends_at })
+}
+
+/// Says that a place is beyond the end of the feed.
+pub(crate) fn ended(end: FeedEnd) -> String {
+    let FeedEnd { after, ends_at } = end;
+    format!("the feed ends at event {ends_at}, before {after}, as that of a restored backup does")
 }
 
 async fn stream(session: &Session, plan: Option<String>, args: EventsArgs) -> Outcome {
@@ -57,7 +74,11 @@ async fn stream(session: &Session, plan: Option<String>, args: EventsArgs) -> Ou
     loop {
         let after = query.after;
         match stream.next().await {
-            Ok(Some(event)) => {
+            Ok(Some(Heard::End(end))) => {
+                session.screen().tell(&format!("{}; going on from its end", ended(end)));
+                query.after = Some(end.ends_at);
+            }
+            Ok(Some(Heard::Event(event))) => {
                 query.after = Some(event.seq);
                 if print(session, &[event])? == Reader::Gone {
                     return Ok(Report::new(json!({ "after": query.after }), ""));

@@ -33,7 +33,7 @@ pub(super) async fn list(
             return Err(invalid(text, "leave them out, or ask for application/json"));
         }
         let after = stream::last_seen(&headers)?.unwrap_or(after).max(0);
-        return Ok(stream::answer(&shared, after, interest));
+        return stream::answer(&shared, after, interest).await;
     }
     if let Some(newest) = query.newest {
         return newest_of(&shared, &query, &interest, newest).await.map(IntoResponse::into_response);
@@ -42,7 +42,7 @@ pub(super) async fn list(
     let wait = Duration::from_millis(query.wait_ms.unwrap_or(0).min(WAIT_MAX_MS));
     let page = shared.engine.events_page(after, &interest, i64::from(limit), wait).await?;
     let events = page.events.into_iter().map(view::event).collect();
-    Ok(Sent(api::Events { events, next: page.next }).into_response())
+    Ok(Sent(api::Events { events, next: page.next, ends_at: page.ends_at }).into_response())
 }
 
 /// Answers with the newest events of a plan, oldest first.
@@ -60,7 +60,8 @@ async fn newest_of(
     let count = limit(Some(newest), LIMIT_DEFAULT, LIMIT_MAX)?;
     let mut events = shared.engine.store().event_recent(plan, i64::from(count)).await?;
     events.reverse();
-    Ok(Sent(api::Events { events: events.into_iter().map(view::event).collect(), next: None }))
+    let events = events.into_iter().map(view::event).collect();
+    Ok(Sent(api::Events { events, next: None, ends_at: None }))
 }
 
 /// Reads which events are meant.

@@ -9,7 +9,7 @@ use axum::body::{Body, Bytes};
 use axum::http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE};
 use axum::http::{HeaderMap, HeaderName};
 use axum::response::{IntoResponse, Response};
-use drydock_api::Code;
+use drydock_api::{Code, FeedEnd};
 use drydock_engine::{EngineError, Follower, Interest, News};
 use futures_util::stream;
 
@@ -43,14 +43,18 @@ pub(super) fn last_seen(headers: &HeaderMap) -> Result<Option<i64>, Refused> {
     })
 }
 
-/// Answers with the events behind a place, and then with each as it comes.
-pub(super) fn answer(shared: &Shared, after: i64, interest: Interest) -> Response {
-    let follower = shared.engine.follow(after, interest);
-    let flow = stream::unfold(Stage::Opening(follower), |stage| async {
+/// Answers with the events behind a place, and then with each as it comes. Whoever asks for those behind one that is not
+/// there is told so, and hears what comes from now on.
+pub(super) async fn answer(shared: &Shared, after: i64, interest: Interest) -> Result<Response, Refused> {
+    let end = shared.engine.feed_end_before(after).await?;
+    let follower = shared.engine.follow(end.unwrap_or(after), interest);
+    let opening = match end {
+        Some(ends_at) => format!("{OPENING}{}", beyond(FeedEnd { after, ends_at })),
+        None => OPENING.to_owned(),
+    };
+    let flow = stream::unfold(Stage::Opening(opening, follower), |stage| async {
         match stage {
-            Stage::Opening(follower) => {
-                Some((Ok(Bytes::from_static(OPENING.as_bytes())), Stage::Going(follower)))
-            }
+            Stage::Opening(opening, follower) => Some((Ok(Bytes::from(opening)), Stage::Going(follower))),
             Stage::Going(follower) => go(follower).await,
             Stage::Ended => None,
         }
@@ -61,11 +65,17 @@ pub(super) fn answer(shared: &Shared, after: i64, interest: Interest) -> Respons
         (CACHE_CONTROL, "no-store"),
         (HeaderName::from_static("x-accel-buffering"), "no"),
     ];
-    (headers, Body::from_stream(flow)).into_response()
+    Ok((headers, Body::from_stream(flow)).into_response())
+}
+
+/// Says that a place is beyond the end of the feed. It is no stored event, so it has no id.
+fn beyond(end: FeedEnd) -> String {
+    let data = serde_json::to_string(&end).expect("two numbers are JSON");
+    format!("event: {}\ndata: {data}\n\n", FeedEnd::EVENT)
 }
 
 enum Stage {
-    Opening(Follower),
+    Opening(String, Follower),
     Going(Follower),
     Ended,
 }

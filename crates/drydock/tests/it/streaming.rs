@@ -146,6 +146,33 @@ on_both! {
 }
 
 on_both! {
+    /// Breaks when somebody who comes with a place beyond the end, as after a restored backup, waits in silence, is not told where
+    /// the feed ends, or misses what comes.
+    fn a_reader_from_beyond_the_end_is_told_and_hears_what_comes(kind: Kind) {
+        let (world, _, gate) = desk(kind);
+        let server = Server::start(&world, &["--workers", "0"]);
+        let last = all(&world).last().unwrap()["seq"].as_i64().unwrap();
+        let beyond = (last + 1000).to_string();
+        let page = world.drydock(&["events", "--after", &beyond]).expect(0);
+        assert_eq!((&page.json["data"]["ends_at"], list(&page.json["data"]["events"]).len()), (&last.into(), 0));
+        let said = page.json["messages"].to_string();
+        assert!(said.contains(&format!("the feed ends at event {last}")), "{said}");
+        let mut reader = Reader::connect(&server, &format!("?after={beyond}"), "").listening();
+        let end = reader.read(|block| block.contains("data:").then(|| block.to_owned())).unwrap();
+        assert_eq!(end, format!("event: feed.end\ndata: {{\"after\":{beyond},\"ends_at\":{last}}}\n\n"));
+        let follower = world.spawn(&["events", "--follow", "--after", &beyond]);
+        let told = format!("the feed ends at event {last}, before {beyond}");
+        wait::until(&told, LIMIT, || follower.stderr().contains(&told).then_some(()));
+        raise(&world, &gate);
+        assert_eq!(reader.next().unwrap().id, last + 1);
+        let seq = format!("\"seq\":{}", last + 1);
+        wait::until("the event that came", LIMIT, || follower.stdout().contains(&seq).then_some(()));
+        follower.interrupt();
+        follower.wait(LIMIT);
+    }
+}
+
+on_both! {
     /// Breaks when a page of one kind loses an event of it, or does not say how far it looked.
     fn a_page_of_one_kind_has_all_of_it(kind: Kind) {
         let (world, _, gate) = desk(kind);

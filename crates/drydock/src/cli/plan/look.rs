@@ -137,7 +137,12 @@ pub(crate) async fn watch(session: &Session, plan: Which) -> Outcome {
             wait_ms: Some(if plan.is_settled() { 0 } else { WATCH_WAIT_MS }),
             ..EventQuery::default()
         };
-        let events = client.events(&query).await?.events;
+        let page = client.events(&query).await?;
+        if let Some(end) = events::end_of(&page, after) {
+            session.screen().tell(&format!("{}; going on from its end", events::ended(end)));
+            after = end.ends_at;
+        }
+        let events = page.events;
         after = events.last().map_or(after, |event| event.seq);
         let reader = events::print(session, &events)?;
         if events.iter().any(|event| event.kind.starts_with("subplan.")) {
