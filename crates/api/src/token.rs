@@ -39,7 +39,7 @@ words! {
         Bearer = "bearer",
         /// By the command line of whoever serves on this machine; made by the server for itself.
         Machine = "machine",
-        /// By a browser, as a cookie.
+        /// By a browser: half of it as a cookie, and half by its pages.
         Session = "session",
         /// In an address that is opened once, to sign a browser in.
         Link = "link",

@@ -64,7 +64,7 @@ pub enum TokenKind {
     Bearer,
     /// By the command line of whoever serves on this machine, who finds it there; made by the server for itself.
     Machine,
-    /// By a browser, as a cookie.
+    /// By a browser: half of it as a cookie, and half by its pages.
     Session,
     /// In an address that is opened once, to sign a browser in.
     Link,

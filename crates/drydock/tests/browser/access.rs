@@ -94,7 +94,7 @@ fn no_view_shuts_anybody_out() {
         ("new", "/new?action=mend".to_owned()),
         ("missing", "/nowhere".to_owned()),
     ];
-    let browser = Browser::open();
+    let browser = site.browser();
     let mut complaints = Vec::new();
     for (size, scheme) in
         [(Size::Desktop, Scheme::Light), (Size::Desktop, Scheme::Dark), (Size::Phone, Scheme::Light)]
@@ -102,7 +102,7 @@ fn no_view_shuts_anybody_out() {
         browser.look(size, scheme);
         for (name, path) in &views {
             browser.go(&site.address(path));
-            browser.until("document.readyState === 'complete' && (!document.querySelector('#line') || document.querySelector('#line').dataset.line === 'live')");
+            browser.until("document.readyState === 'complete' && !document.body.dataset.opens && (!document.querySelector('#line') || document.querySelector('#line').dataset.line === 'live')");
             if let Some(directory) = &pictures {
                 keep(&browser, directory, name, size, scheme);
             }

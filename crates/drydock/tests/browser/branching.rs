@@ -2,7 +2,6 @@
 
 use serde_json::{Value, json};
 
-use crate::browser::Browser;
 use crate::scene::Site;
 use crate::world::{Kind, World, text};
 
@@ -42,7 +41,7 @@ fn pieces_are_seen_at_work_and_their_conflict_is_settled_on_the_page() {
     let site = Site::of(world);
     let made = site.world.ok(&["plan", "use", "cut", "--project", "app", "--profile", "auto"]);
     let id = text(&made["plan"]["id"]);
-    let browser = Browser::open();
+    let browser = site.browser();
     browser.go(&site.address(&format!("/plans/{id}")));
     // What happens to a piece is an event of the piece, not of this plan.
     let piece = |name: &str, word: &str| {

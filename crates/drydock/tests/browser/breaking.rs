@@ -10,7 +10,7 @@ use crate::world::list;
 fn a_page_survives_a_restart_of_its_server_with_what_is_typed() {
     let mut site = Site::new();
     let id = site.gated();
-    let browser = Browser::open();
+    let browser = site.browser();
     browser.go(&site.address(&format!("/plans/{id}")));
     browser.settled();
     browser.js("window.stays = true", &[]);
@@ -37,7 +37,7 @@ fn a_page_survives_a_restart_of_its_server_with_what_is_typed() {
 #[test]
 fn a_plan_whose_answer_is_lost_is_made_once_and_its_task_is_kept() {
     let site = Site::new();
-    let browser = Browser::open();
+    let browser = site.browser();
     browser.go(&site.address("/new"));
     browser.settled();
     browser.write("#task", "Once");
@@ -72,6 +72,9 @@ fn what_happens_while_the_network_is_cut_is_shown_when_it_is_back() {
     let id = site.gated();
     let line = Proxy::to(site.listens());
     let (plan, board) = (Browser::open(), Browser::open());
+    for browser in [&plan, &board] {
+        site.admit(browser, &line.address(""));
+    }
     plan.go(&line.address(&format!("/plans/{id}")));
     board.go(&line.address("/"));
     for browser in [&plan, &board] {

@@ -23,7 +23,7 @@ fn tab_to(browser: &Browser, selector: &str) {
 #[test]
 fn the_whole_way_can_be_gone_with_keys_alone() {
     let site = Site::new();
-    let browser = Browser::open();
+    let browser = site.browser();
     browser.go(&site.address("/"));
     browser.settled();
     browser.keys("?");

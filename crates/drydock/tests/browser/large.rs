@@ -1,6 +1,5 @@
 //! Much of everything.
 
-use crate::browser::Browser;
 use crate::scene::Site;
 use crate::world::{Kind, World, text};
 
@@ -19,7 +18,7 @@ fn a_plan_is_found_by_its_words_however_many_are_newer() {
          replace(body, id, 'pln-' || substr('0000000000000000' || i, -16)) FROM counted, (SELECT * FROM plans ORDER BY n DESC LIMIT 1)",
     );
     let site = Site::of(world);
-    let browser = Browser::open();
+    let browser = site.browser();
     browser.go(&site.address("/"));
     browser.settled();
     browser.write("[data-key='/']", "BRASS pol");
@@ -46,7 +45,7 @@ fn a_change_of_20_000_lines_comes_as_it_is_read() {
     let id = site.gated();
     site.approve(&id);
     site.wait_stage(&id, "execute/complete");
-    let browser = Browser::open();
+    let browser = site.browser();
     browser.go(&site.address(&format!("/plans/{id}/diff")));
     browser.until_text(".code .new", "let line_0");
     let rows = "document.querySelectorAll('.code tr').length";

@@ -6,6 +6,7 @@ use std::time::Instant;
 use drydock_testkit::proc::{Running, spawn};
 use drydock_testkit::wait;
 
+use crate::browser::Browser;
 use crate::world::{Kind, LIMIT, World, text};
 
 /// What the writer of these tests does: changes a file, adds one, and says so.
@@ -27,21 +28,25 @@ impl Site {
     /// Serves a machine on which `fix` is done by the writer.
     #[track_caller]
     pub(crate) fn new() -> Self {
-        let world = World::with_writer(Kind::Sqlite, WRITER);
-        world.settings("[defaults]\nagent = \"writer\"\n");
-        Self::of(world)
+        Self::of(Self::shop())
     }
 
     /// Serves a machine.
     #[track_caller]
     pub(crate) fn of(world: World) -> Self {
-        Self::serving(world, "optional")
+        Self::serving(world, "required")
     }
 
-    /// Serves a machine to those with a token alone.
+    /// Serves a machine on which `fix` is done by the writer to whoever asks.
     #[track_caller]
-    pub(crate) fn locked(world: World) -> Self {
-        Self::serving(world, "required")
+    pub(crate) fn open_to_all() -> Self {
+        Self::serving(Self::shop(), "optional")
+    }
+
+    fn shop() -> World {
+        let world = World::with_writer(Kind::Sqlite, WRITER);
+        world.settings("[defaults]\nagent = \"writer\"\n");
+        world
     }
 
     #[track_caller]
@@ -59,6 +64,22 @@ impl Site {
             let said = server.stderr();
             said.split_whitespace().find(|word| word.contains("/welcome?once=")).map(str::to_owned)
         })
+    }
+
+    /// Opens a browser that is signed in.
+    #[track_caller]
+    pub(crate) fn browser(&self) -> Browser {
+        let browser = Browser::open();
+        self.admit(&browser, &self.address(""));
+        browser
+    }
+
+    /// Signs a browser in that knows the server by this address.
+    #[track_caller]
+    pub(crate) fn admit(&self, browser: &Browser, at: &str) {
+        browser.go(&text(&self.world.ok(&["token", "link", "--at", at])["link"]));
+        browser.until("location.pathname === '/'");
+        browser.settled();
     }
 
     /// Starts the server where it was.

@@ -62,7 +62,7 @@ fn ask(site: &Site, line: &str, headers: &str, body: &str) -> String {
 /// that opens it, can see or answer anything: by the page's script, or by themselves.
 #[test]
 fn a_preview_on_another_port_gets_the_cookie_and_can_do_nothing_with_it() {
-    let site = Site::locked(World::with_writer(Kind::Sqlite, WRITER));
+    let site = Site::of(World::with_writer(Kind::Sqlite, WRITER));
     let id = site.gated();
     let gate = text(&site.world.show(&id)["pending_decision"]);
     let browser = Browser::open();
@@ -122,7 +122,7 @@ fn a_preview_on_another_port_gets_the_cookie_and_can_do_nothing_with_it() {
 /// its half of it shows nothing instead of how to come in again.
 #[test]
 fn a_browser_stays_signed_in_until_it_forgets() {
-    let mut site = Site::locked(World::with_writer(Kind::Sqlite, WRITER));
+    let mut site = Site::of(World::with_writer(Kind::Sqlite, WRITER));
     let id = site.gated();
     let browser = Browser::open();
     browser.look(Size::Phone, Scheme::Light);
@@ -167,7 +167,7 @@ fn a_browser_stays_signed_in_until_it_forgets() {
 fn one_link_signs_a_browser_in_and_who_has_none_is_told_how_to_get_one() {
     let world = World::with_writer(Kind::Sqlite, WRITER);
     world.settings("[defaults]\nagent = \"writer\"\n");
-    let site = Site::locked(world);
+    let site = Site::of(world);
     let id = site.gated();
     let (stranger, guest) = (Browser::open(), Browser::open());
     stranger.go(&site.address(&format!("/plans/{id}")));
@@ -205,7 +205,7 @@ fn one_link_signs_a_browser_in_and_who_has_none_is_told_how_to_get_one() {
 /// Breaks when somebody is shown a button that their role may not press.
 #[test]
 fn a_role_is_offered_what_it_may_do() {
-    let site = Site::locked(World::with_writer(Kind::Sqlite, WRITER));
+    let site = Site::of(World::with_writer(Kind::Sqlite, WRITER));
     let id = site.gated();
     let browser = Browser::open();
     let shown = "return [...document.querySelectorAll('main .button, .side .new')].filter((one) => one.offsetParent).map((one) => one.innerText.trim())";

@@ -29,7 +29,7 @@ fn a_draft_is_adopted_a_branch_synced_and_work_taken_back_on_the_page() {
     fs::create_dir_all(&folder).unwrap();
     fs::write(folder.join("strategy.json"), r#"{"choices":[{"question":"how","chosen":"by hand"}]}"#)
         .unwrap();
-    let browser = Browser::open();
+    let browser = site.browser();
     browser.go(&site.address(&format!("/plans/{id}")));
     consent(&browser, "adopt");
     browser.until_text(".tree", "by hand");
@@ -61,7 +61,7 @@ fn a_phase_that_failed_is_tried_again_with_one_button() {
     let site = Site::of(world);
     let id = site.world.plan(&["--profile", "trusted"]);
     site.wait_stage(&id, "execute/errored");
-    let browser = Browser::open();
+    let browser = site.browser();
     browser.go(&site.address(&format!("/plans/{id}")));
     browser.until_text(".standing", "exit code 3");
     site.world.write("gate", "");
@@ -78,7 +78,7 @@ fn a_run_under_way_can_be_ended_and_nothing_else_is_offered() {
     let site = Site::of(world);
     let id = site.world.plan(&["--profile", "auto"]);
     site.wait_stage(&id, "execute/processing");
-    let browser = Browser::open();
+    let browser = site.browser();
     browser.go(&site.address(&format!("/plans/{id}")));
     browser.until_text(".plan-line .mark", "Processing");
     browser.settled();

@@ -7,7 +7,7 @@ use crate::scene::Site;
 #[test]
 fn a_task_becomes_a_commit_with_nothing_but_the_page() {
     let site = Site::new();
-    let browser = Browser::open();
+    let browser = site.browser();
     browser.go(&site.address("/"));
     browser.until_text(".empty", "No plan yet");
     browser.press(".side .new");
@@ -15,6 +15,7 @@ fn a_task_becomes_a_commit_with_nothing_but_the_page() {
     browser.press(".sheet .button.primary");
     browser.until("location.pathname.startsWith('/plans/pln-')");
     let id = browser.address().rsplit('/').next().unwrap().to_owned();
+    browser.until_text("h1", "Say hello in");
     assert_eq!(browser.text("h1"), "Say hello in <b>Rust</b>", "a task is text, not markup");
     // It waits for a person, and says so without being asked.
     browser.until_text(".question", "May execute start?");
@@ -53,7 +54,7 @@ fn a_task_becomes_a_commit_with_nothing_but_the_page() {
 fn what_cannot_be_undone_is_asked_twice_and_a_refusal_is_told_in_place() {
     let site = Site::new();
     let id = site.gated();
-    let browser = Browser::open();
+    let browser = site.browser();
     browser.go(&site.address(&format!("/plans/{id}")));
     browser.press(".question .button.danger");
     browser.until_text(".question .problem", "Press again");
@@ -83,7 +84,7 @@ fn what_cannot_be_undone_is_asked_twice_and_a_refusal_is_told_in_place() {
 fn an_answer_counts_for_the_plan_that_was_seen() {
     let site = Site::new();
     let id = site.gated();
-    let browser = Browser::open();
+    let browser = site.browser();
     browser.go(&site.address(&format!("/plans/{id}")));
     browser.settled();
     // The page hears nothing more, as on a line that is slow.
@@ -106,10 +107,10 @@ fn an_answer_counts_for_the_plan_that_was_seen() {
     assert_eq!(site.world.stage(&id), "execute/complete");
 }
 
-/// Breaks when the page needs its script to show what there is.
+/// Breaks when the page needs its script to show what there is, where nobody signs in.
 #[test]
 fn without_its_script_the_page_shows_everything_and_names_the_commands() {
-    let site = Site::new();
+    let site = Site::open_to_all();
     let id = site.gated();
     let browser = Browser::open();
     browser.without_script();

@@ -2,7 +2,6 @@
 
 use drydock_testkit::wait;
 
-use crate::browser::Browser;
 use crate::scene::Site;
 use crate::world::LIMIT;
 
@@ -14,7 +13,7 @@ const TRIES: usize = 5;
 fn what_one_person_does_another_sees_within_a_second() {
     let site = Site::new();
     let id = site.gated();
-    let (one, other) = (Browser::open(), Browser::open());
+    let (one, other) = (site.browser(), site.browser());
     let address = site.address(&format!("/plans/{id}"));
     one.go(&address);
     other.go(&address);
