@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Failure, Name, PlanId, RunId, Timestamp};
+use crate::{ErrorClass, Failure, Name, PlanId, RunId, Timestamp};
 
 /// The pieces of a plan, in the order in which they join.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -317,6 +317,13 @@ impl Piece {
             | Fate::Cancelled { .. }
             | Fate::Dropped => true,
         }
+    }
+
+    /// Says whether its conflict is asked about though the strategy lets it fail: a person has seen it fail by one, and let it
+    /// be tried again.
+    pub fn asks_about_conflict(&self) -> bool {
+        let seen = &self.failures[..self.forgiven.min(self.failures.len())];
+        seen.iter().any(|record| record.failure.class == ErrorClass::SubplanConflict)
     }
 
     /// Returns how often it has failed since a person last let it be tried.

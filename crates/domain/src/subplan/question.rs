@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 use crate::decide::REVERSIONS_MAX;
 use crate::decision::option;
 use crate::{
-    DecisionKind, Fanout, Fate, JoinHow, Mends, Name, OptionEffect, Phase, Piece, PieceTask, Plan, Question,
-    Side,
+    DecisionKind, ErrorClass, Fanout, Fate, JoinHow, Mends, Name, OptionEffect, Phase, Piece, PieceTask,
+    Plan, Question, Side,
 };
 
 /// What a conflict between a piece's result and what has joined looks like.
@@ -39,7 +39,12 @@ impl Question {
         // While landing, only what failed to land can be tried again; what was ended is not run anew.
         let failed = lost.iter().any(|piece| piece.fate == Fate::Failed);
         if plan.stage.phase() == Phase::Execute || failed {
-            let label = "try the lost subplans again".to_owned();
+            let label = if lost.iter().any(|piece| conflicts(piece)) {
+                "try the lost subplans again, and ask how to settle the conflict"
+            } else {
+                "try the lost subplans again"
+            };
+            let label = label.to_owned();
             options.push(option("retry", label, OptionEffect::RetryLost));
         }
         if kept > 0 {
@@ -140,6 +145,12 @@ fn resolver_name(fanout: &Fanout, name: &Name) -> Name {
     };
     let free = |name: &Name| fanout.position(name).is_none();
     (1..).filter_map(|number| numbered(number).parse().ok()).find(free).unwrap_or_else(|| name.clone())
+}
+
+/// Says whether a piece failed because its result conflicts.
+fn conflicts(piece: &Piece) -> bool {
+    let last = piece.failures.last().filter(|_| piece.fate == Fate::Failed);
+    last.is_some_and(|record| record.failure.class == ErrorClass::SubplanConflict)
 }
 
 fn sentence(piece: &Piece) -> String {

@@ -376,3 +376,26 @@ on_both! {
         crate::world::Answer::of(worker.wait(LIMIT)).expect(0);
     }
 }
+
+on_both! {
+    /// Breaks when a piece that failed by its conflict is only merged again, so that whoever tries it again gets nowhere.
+    fn a_conflict_that_failed_is_asked_about_when_it_is_tried_again(kind: Kind) {
+        let pieces = [piece("one", "echo one > same.txt", &[]), piece("two", "echo two > same.txt", &[])];
+        let world = world(kind, &json!({ "subplans": pieces, "merge": "fail_on_conflict" }));
+        let id = world.plan_after("strategize");
+        world.drydock(&["plan", "execute", &id]).expect(1);
+        let asked = decision(&world, &id);
+        let again = list(&asked["options"]).into_iter().find(|option| option["id"] == "retry").unwrap();
+        assert!(text(&again["label"]).contains("ask how to settle the conflict"), "{again:#}");
+        world.ok(&["plan", "retry", &id]);
+        world.drydock(&["plan", "execute", &id]).expect(6);
+        let asked = decision(&world, &id);
+        let options: Vec<_> = list(&asked["options"]).iter().map(|option| text(&option["id"])).collect();
+        assert_eq!((asked["kind"].as_str(), options), (Some("conflict"), ["agent", "take_parent", "take_child", "drop", "abort"].map(str::to_owned).to_vec()));
+        answer(&world, &id, "take_child");
+        world.drydock(&["plan", "execute", &id]).expect(0);
+        world.ok(&["plan", "apply", &id]);
+        world.assert_landed_once(&id);
+        assert_eq!(world.repo.git(&["show", "main:same.txt"]), "two");
+    }
+}

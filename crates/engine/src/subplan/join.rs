@@ -88,7 +88,9 @@ impl Engine {
                 }
                 News::Joined { piece: index, commit: commit.to_string() }
             }
-            Ok(Put::Conflict { files, .. }) if fanout.merge == MergeStrategy::FailOnConflict => {
+            Ok(Put::Conflict { files, .. })
+                if fanout.merge == MergeStrategy::FailOnConflict && !piece.asks_about_conflict() =>
+            {
                 conflicting(index, child, &files)
             }
             Ok(Put::Conflict { tree, files }) => {
