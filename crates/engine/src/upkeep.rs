@@ -107,7 +107,8 @@ impl Engine {
         Ok((vec![git, store, locks, worktrees, agents, hooks, sandbox], counts.stale_locks))
     }
 
-    /// Removes the directories of runs that are over. The work in each is kept as a snapshot first.
+    /// Removes the directories of runs that are over, whose work is kept as a snapshot first, and what was kept for joining
+    /// subplans of plans that are over.
     pub async fn collect(&self, sweep: Sweep) -> Result<Collected, EngineError> {
         let worktrees = self.settings().worktrees.clone();
         let plans = task::blocking(move || plan_directories(worktrees))
@@ -128,6 +129,7 @@ impl Engine {
         for id in plans {
             self.collect_plan(&id, sweep, &mut collected).await?;
         }
+        self.collect_joins(sweep, &mut collected).await?;
         Ok(collected)
     }
 

@@ -399,3 +399,38 @@ on_both! {
         assert_eq!(world.repo.git(&["show", "main:same.txt"]), "two");
     }
 }
+
+on_both! {
+    /// Breaks when `gc` takes what a plan still needs, leaves what a cancelled one kept for joining, removes it without naming
+    /// what keeps the work, or names something that does not.
+    fn what_a_cancelled_plan_kept_for_joining_is_removed_with_proof(kind: Kind) {
+        let world = world(kind, &json!({}));
+        let mark = world.place("began");
+        let pieces = [piece("quick", "echo quick > quick.txt", &[]), piece("slow", &format!("touch {mark}; sleep 600"), &["quick"])];
+        draft(&world, &json!({ "subplans": pieces }));
+        let id = world.plan_after("strategize");
+        let running = world.spawn(&["plan", "execute", &id]);
+        world.wait_file("began");
+        let below = format!("refs/drydock/join/{id}/");
+        let joins = || world.repo.git(&["for-each-ref", "--format=%(refname)", &below]);
+        let quick = text(&subplan(&world, &id, "quick")["plan"]);
+        wait::until("the first result to join", LIMIT, || (joins() == format!("{below}{quick}")).then_some(()));
+        let gc = |args: &[&str]| world.ok(&[&["gc"], args].concat())["gc"].clone();
+        let about = |gc: &Value, list_of: &str| -> Vec<Value> {
+            list(&gc[list_of]).into_iter().filter(|one| text(&one["what"]).starts_with(&below)).collect()
+        };
+        let live = gc(&[]);
+        assert_eq!((about(&live, "removed").len(), about(&live, "kept").len()), (0, 1), "{live:#}");
+        assert_eq!(joins(), format!("{below}{quick}"));
+        world.ok(&["plan", "cancel", &id, "--reason", "enough"]);
+        running.wait(LIMIT);
+        let told = wait::until("the tree to be over", LIMIT, || Some(about(&gc(&["--dry-run"]), "removed")).filter(|removed| !removed.is_empty()));
+        assert_eq!(joins(), format!("{below}{quick}"), "telling removes nothing");
+        let removed = about(&gc(&[]), "removed");
+        assert_eq!((&removed, joins().as_str()), (&told, ""));
+        let proof = text(&removed[0]["proof"]);
+        let by = proof.split_whitespace().find(|word| word.starts_with("refs/")).unwrap_or_else(|| panic!("{proof}"));
+        assert_eq!(world.repo.git(&["show", &format!("{by}:quick.txt")]), "quick", "{proof}");
+        assert!(about(&gc(&[]), "removed").is_empty());
+    }
+}

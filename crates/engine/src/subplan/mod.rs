@@ -5,6 +5,7 @@
 //! here, and nothing that holds a child's lock knows how to take its parent's.
 
 mod birth;
+mod discard;
 mod draft;
 mod family;
 mod hands;

@@ -1,0 +1,186 @@
+//! Removing what joining kept and nothing joins any more. A landed plan lets go of it by itself; what is left is that of
+//! cancelled plans. Each ref goes with the proof that the subplan's own refs keep what it did.
+
+use std::collections::BTreeMap;
+
+use drydock_domain::{Plan, PlanId, Project, State};
+use drydock_worktree::{CommitId, GitError, RefDeleted, Repository};
+
+use crate::engine::Engine;
+use crate::error::EngineError;
+use crate::phase::commit_id;
+use crate::task;
+use crate::upkeep::{Collected, Kept, Removed, Sweep};
+
+const JOINS: &str = "refs/drydock/join/";
+
+/// The ref that keeps what joining a subplan came to.
+#[derive(Debug, Clone)]
+struct Joined {
+    name: String,
+    commit: CommitId,
+    child: String,
+}
+
+/// Whether the work of a subplan is kept elsewhere.
+enum Elsewhere {
+    /// It has none.
+    Nothing,
+    /// By this ref.
+    Kept(String),
+    /// It is not.
+    Nowhere,
+}
+
+impl Engine {
+    /// Removes the refs that were kept for joining, of all plans that are over.
+    pub(crate) async fn collect_joins(
+        &self,
+        sweep: Sweep,
+        collected: &mut Collected,
+    ) -> Result<(), EngineError> {
+        for project in self.store().project_list().await? {
+            let repository = match self.repository(&project).await {
+                Ok(repository) => repository,
+                Err(error) => {
+                    let what = format!("{JOINS} of project {}", project.name);
+                    collected.kept.push(Kept { what, reason: error.to_string() });
+                    continue;
+                }
+            };
+            let looked = repository.clone();
+            let mut plans: BTreeMap<PlanId, Vec<Joined>> = BTreeMap::new();
+            for (name, commit) in task::blocking(move || looked.refs(JOINS)).await? {
+                if let Some((plan, child)) = named(&name) {
+                    plans.entry(plan).or_default().push(Joined { name, commit, child });
+                }
+            }
+            for (id, joins) in plans {
+                self.collect_joins_of(&id, &project, &repository, joins, sweep, collected).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn collect_joins_of(
+        &self,
+        id: &PlanId,
+        project: &Project,
+        repository: &Repository,
+        joins: Vec<Joined>,
+        sweep: Sweep,
+        collected: &mut Collected,
+    ) -> Result<(), EngineError> {
+        let kept = |reason: String| Kept { what: format!("{JOINS}{id}/"), reason };
+        // Another store may work in the same repository.
+        let Some(plan) = self.store().plan_fetch(id).await? else {
+            collected.kept.push(kept("its plan is not in this store".to_owned()));
+            return Ok(());
+        };
+        if plan.spec.project != project.name {
+            return Ok(());
+        }
+        if !is_over(&plan) {
+            let (phase, state) = (plan.stage.phase(), plan.stage.state());
+            collected.kept.push(kept(format!("the plan is {phase}/{state}")));
+            return Ok(());
+        }
+        let hold = match self.hold(id, "gc").await {
+            Ok(hold) => hold,
+            Err(EngineError::LockHeld { lock }) => {
+                let reason = format!("process {} on {} holds it", lock.holder.pid, lock.holder.host);
+                collected.kept.push(kept(reason));
+                return Ok(());
+            }
+            Err(error) => return Err(error),
+        };
+        let mut swept = Ok(());
+        for join in joins {
+            swept = self.collect_join(&plan, repository, join, sweep, collected).await;
+            if swept.is_err() {
+                break;
+            }
+        }
+        hold.release().await;
+        swept
+    }
+
+    async fn collect_join(
+        &self,
+        plan: &Plan,
+        repository: &Repository,
+        join: Joined,
+        sweep: Sweep,
+        collected: &mut Collected,
+    ) -> Result<(), EngineError> {
+        let Joined { name, commit, child } = join;
+        let stored = match child.parse() {
+            Ok(id) => self.store().plan_fetch(&id).await?,
+            Err(_) => None,
+        };
+        let Some(stored) = stored else {
+            collected.kept.push(Kept { what: name, reason: format!("{child} is no subplan of this store") });
+            return Ok(());
+        };
+        let (repository, ref_name) = (repository.clone(), name.clone());
+        let done = task::blocking(move || {
+            let elsewhere = elsewhere(&repository, &stored)?;
+            let moved = match (&elsewhere, sweep) {
+                (Elsewhere::Nowhere, _) | (_, Sweep::Tell) => false,
+                (Elsewhere::Nothing | Elsewhere::Kept(_), Sweep::Remove) => {
+                    matches!(repository.ref_delete(&ref_name, &commit)?, RefDeleted::Moved { .. })
+                }
+            };
+            Ok::<_, EngineError>((elsewhere, moved))
+        });
+        let (elsewhere, moved) = done.await?;
+        let over = format!("the plan is {} and nothing joins it any more", plan.stage.state());
+        match elsewhere {
+            _ if moved => {
+                collected.kept.push(Kept { what: name, reason: "it moved meanwhile".to_owned() });
+            }
+            Elsewhere::Nowhere => {
+                let reason = format!("nothing else keeps the work of {child}");
+                collected.kept.push(Kept { what: name, reason });
+            }
+            Elsewhere::Nothing => {
+                collected.removed.push(Removed { what: name, proof: format!("{over}; {child} did nothing") });
+            }
+            Elsewhere::Kept(by) => {
+                let proof = format!("{over}; the work of {child} is kept as {by}");
+                collected.removed.push(Removed { what: name, proof });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Returns the plan and the subplan that such a ref is named after.
+fn named(name: &str) -> Option<(PlanId, String)> {
+    let (plan, child) = name.strip_prefix(JOINS)?.split_once('/')?;
+    Some((plan.parse().ok()?, child.to_owned()))
+}
+
+/// Says whether nothing can join a plan any more.
+fn is_over(plan: &Plan) -> bool {
+    matches!(plan.stage.state(), State::Applied | State::Cancelled) && plan.winding.is_empty()
+}
+
+/// Finds a ref of a subplan's own that keeps what it did: its commit, or the same files.
+fn elsewhere(repository: &Repository, child: &Plan) -> Result<Elsewhere, EngineError> {
+    let Some(head) = &child.head_commit else { return Ok(Elsewhere::Nothing) };
+    let head = commit_id(head)?;
+    let own = [format!("refs/drydock/snap/{}/", child.id), format!("refs/heads/{}", child.branch())];
+    for prefix in own {
+        for (name, commit) in repository.refs(&prefix)? {
+            if keeps(repository, &commit, &head)? {
+                return Ok(Elsewhere::Kept(name));
+            }
+        }
+    }
+    Ok(Elsewhere::Nowhere)
+}
+
+fn keeps(repository: &Repository, commit: &CommitId, head: &CommitId) -> Result<bool, GitError> {
+    Ok(repository.is_ancestor(head, commit)? || repository.tree_of(commit)? == repository.tree_of(head)?)
+}
