@@ -24,8 +24,8 @@ use tokio_util::sync::CancellationToken;
 use crate::environment::{Environment, KEEPER};
 use crate::error::StartError;
 use crate::keeper::SWEEP_PATIENCE;
-use crate::keeper::processes;
 use crate::keeper::wire::{self, Exit, Report, Terms};
+use crate::keeper::{orphans, processes};
 use crate::sandbox::Resource;
 
 /// How long a run that is told to stop may take to end by itself.
@@ -37,9 +37,9 @@ const START_PATIENCE: Duration = Duration::from_secs(30);
 /// How long a keeper may take to kill everything before it is taken for dead: longer than it gives itself.
 const KEEPER_PATIENCE: Duration = SWEEP_PATIENCE.saturating_add(Duration::from_secs(5));
 
-/// How often the marked processes of a dead keeper are looked for; each look kills all it sees.
-const MARKED_SWEEPS_MAX: usize = 50;
-const MARKED_PAUSE: Duration = Duration::from_millis(20);
+/// How often what a dead keeper left is looked for; each look kills all it sees.
+const REST_SWEEPS_MAX: usize = 50;
+const REST_PAUSE: Duration = Duration::from_millis(20);
 
 /// What is to be started.
 pub(crate) struct Launch {
@@ -109,7 +109,7 @@ pub(crate) async fn start(
         Input::Pipe(pipe) => Some(pipe.as_fd()),
     };
     let mut kept = wire::send_input(&own, pipe)
-        .and_then(|()| spawn(launcher, &launch, keepers, stdout, stderr))
+        .and_then(|()| orphans::enrolled(|| spawn(launcher, &launch, keepers, stdout, stderr)))
         .and_then(|keeper| Kept::over(own, keeper))
         .map_err(|error| no_keeper(launcher, error))?;
     match timeout(START_PATIENCE, kept.open(&launch)).await {
@@ -246,7 +246,11 @@ impl Kept {
         if let Err(error) = self.keeper.start_kill() {
             tracing::warn!(%error, keeper = self.pid, "could not kill a keeper");
         }
-        self.sweep_marked().await;
+        // What it kept comes to us only when it is gone.
+        if timeout(KEEPER_PATIENCE, self.reaped()).await.is_err() {
+            tracing::error!(keeper = self.pid, "a keeper that was killed is still there");
+        }
+        self.sweep_rest().await;
     }
 
     /// Waits for the agent's own end as the keeper reports it, and for the keeper's. Safe to cancel.
@@ -270,10 +274,10 @@ impl Kept {
                 exit
             }
             other => {
-                // Killed by the agent, by a person or for memory: what it kept is nobody's child of ours any more.
+                // Killed by an agent that is not confined, by a person or for memory: what it kept is nobody's now, or ours.
                 tracing::warn!(?other, keeper = self.pid, "a keeper ended without a report");
                 let status = self.reaped().await;
-                self.sweep_marked().await;
+                self.sweep_rest().await;
                 exit_of(status)
             }
         }
@@ -281,7 +285,10 @@ impl Kept {
 
     async fn reaped(&mut self) -> Option<ExitStatus> {
         match self.keeper.wait().await {
-            Ok(status) => Some(status),
+            Ok(status) => {
+                self.pid.into_iter().for_each(orphans::strike);
+                Some(status)
+            }
             Err(error) => {
                 tracing::warn!(%error, keeper = self.pid, "could not wait for a keeper");
                 None
@@ -289,15 +296,16 @@ impl Kept {
         }
     }
 
-    /// Kills whatever carries the mark of this keeper, until nothing does.
-    async fn sweep_marked(&self) {
+    /// Kills whatever carries the mark of this keeper or has come to us as an orphan, until nothing is left.
+    async fn sweep_rest(&self) {
         let Some(pid) = self.pid else { return };
         let mark = format!("{KEEPER}={pid}");
-        for _ in 0..MARKED_SWEEPS_MAX {
+        for _ in 0..REST_SWEEPS_MAX {
             let mark = mark.clone();
-            match tokio::task::spawn_blocking(move || processes::kill_marked(&mark)).await {
+            let kill = move || Ok::<_, io::Error>(processes::kill_marked(&mark)? + orphans::kill_orphans()?);
+            match tokio::task::spawn_blocking(kill).await {
                 Ok(Ok(0)) => return,
-                Ok(Ok(_)) => tokio::time::sleep(MARKED_PAUSE).await,
+                Ok(Ok(_)) => tokio::time::sleep(REST_PAUSE).await,
                 failed => {
                     tracing::error!(?failed, keeper = pid, "could not look for what a keeper left behind");
                     return;

@@ -20,5 +20,9 @@ fn main() -> ExitCode {
     if argv.get(1).is_some_and(|word| word == embedded::KEEP) {
         return drydock_agent::keep(argv.into_iter().skip(2).skip_while(|word| word == "--").collect());
     }
+    if let Err(error) = drydock_agent::adopt_orphans() {
+        // Then what a killed keeper leaves is found by its mark alone.
+        tracing::debug!(%error, "orphans are not adopted");
+    }
     cli::main(argv, embedded::open)
 }

@@ -289,7 +289,7 @@ fn sandbox(mode: SandboxMode, kernel: &Landlock) -> Checkup {
         (SandboxMode::Required, Landlock::Partial { abi, lacks }) => bad(
             "sandbox",
             format!("it is required in full, and Landlock {abi} {lacks}"),
-            "no agent can run; use Linux 6.2 or newer",
+            "no agent can run; use Linux 6.2 or newer, with seccomp",
         ),
         (SandboxMode::Off, Landlock::Absent { reason }) => doubtful(format!("off, and {reason}"), free),
         (SandboxMode::Off, _) => doubtful(
@@ -301,7 +301,7 @@ fn sandbox(mode: SandboxMode, kernel: &Landlock) -> Checkup {
             bad("sandbox", reason.clone(), "no agent can run")
         }
         (SandboxMode::BestEffort, Landlock::Partial { abi, lacks }) => {
-            doubtful(format!("Landlock {abi}, which {lacks}"), "use Linux 6.2 or newer")
+            doubtful(format!("Landlock {abi}, which {lacks}"), "use Linux 6.2 or newer, with seccomp")
         }
         (SandboxMode::BestEffort, Landlock::Full { abi }) => good("sandbox", format!("Landlock {abi}")),
         (SandboxMode::Required, Landlock::Full { abi }) => {

@@ -5,8 +5,8 @@
 //! orphan below it, so "no children" from `wait` means no descendants, whatever they did to detach themselves.
 //!
 //! What it cannot hold: processes that the agent asked somebody else to start (a container daemon, systemd), and
-//! processes of another user (sudo). And the agent has our user id: it can kill its keeper, on which drydock kills
-//! whatever carries the keeper's mark (see `supervise`).
+//! processes of another user (sudo). An agent that is not confined has our user id and can kill its keeper, on which
+//! drydock kills whatever carries the keeper's mark or has become an orphan (`orphans`).
 
 use std::ffi::OsString;
 use std::io::{self, Read, Write};

@@ -10,7 +10,6 @@ use std::fs;
 use std::io;
 use std::time::Duration;
 
-use rustix::param::page_size;
 use rustix::process::{Resource as Limited, Rlimit, geteuid, getrlimit, setpriority_process, setrlimit};
 
 use super::processes;
@@ -66,14 +65,28 @@ pub(super) fn exceeded(resources: &Resources) -> Option<Resource> {
         return Some(Resource::Processes);
     }
     let max = resources.memory_max?;
-    let used: u64 = alive.iter().filter_map(|pid| private_bytes(*pid)).sum();
-    (used > max).then_some(Resource::Memory)
+    let sum = |of: fn(i32) -> Option<u64>| alive.iter().filter_map(|pid| of(*pid)).sum::<u64>();
+    // The first look is cheap and counts what processes share once for each; the second is made when that is too much.
+    (sum(held_bytes) > max && sum(shared_out_bytes) > max).then_some(Resource::Memory)
 }
 
-/// The memory that a process shares with no file: pages of programs and libraries would be counted once per process.
-fn private_bytes(pid: i32) -> Option<u64> {
-    let pages = fs::read_to_string(format!("/proc/{pid}/statm")).ok()?;
-    let mut fields = pages.split_ascii_whitespace().skip(1).map(|field| field.parse::<u64>().ok());
-    let (resident, shared) = (fields.next()??, fields.next()??);
-    Some(resident.saturating_sub(shared) * page_size() as u64)
+/// The memory of a process that no file backs: pages of programs and libraries would be counted once per process.
+fn held_bytes(pid: i32) -> Option<u64> {
+    fields_bytes(&format!("/proc/{pid}/status"), ["RssAnon:", "RssShmem:"])
+}
+
+/// The same with what it shares with others divided among them.
+fn shared_out_bytes(pid: i32) -> Option<u64> {
+    fields_bytes(&format!("/proc/{pid}/smaps_rollup"), ["Pss_Anon:", "Pss_Shmem:"])
+        .or_else(|| held_bytes(pid))
+}
+
+/// Adds up fields that the kernel gives in units of 1024 bytes.
+fn fields_bytes(file: &str, names: [&str; 2]) -> Option<u64> {
+    let text = fs::read_to_string(file).ok()?;
+    let field = |name: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+        line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok()
+    };
+    Some((field(names[0])? + field(names[1])?) * 1024)
 }

@@ -2,8 +2,10 @@
 
 mod keep;
 mod limits;
+pub(crate) mod orphans;
 pub(crate) mod processes;
 pub(crate) mod wire;
 
 pub(crate) use keep::SWEEP_PATIENCE;
 pub use keep::keep;
+pub use orphans::adopt_orphans;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use rustix::io::Errno;
 use rustix::param::clock_ticks_per_second;
-use rustix::process::{Pid, Signal, getpgrp, kill_process, kill_process_group};
+use rustix::process::{Pid, Signal, WaitOptions, getpgrp, getsid, kill_process, kill_process_group, waitpid};
 
 /// One process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,6 +15,7 @@ struct Process {
     pid: i32,
     parent: i32,
     group: i32,
+    session: i32,
     /// Dead and only waiting to be reaped.
     zombie: bool,
 }
@@ -26,11 +27,33 @@ struct Process {
 /// leads a session of its own and groups do not cross sessions. A number read here could in theory be reused before
 /// the signal is sent, but only if all process numbers were used up once in those microseconds.
 pub(crate) fn kill_descendants() -> io::Result<Vec<i32>> {
+    kill_alive(descendants(&all()?, std::process::id().cast_signed()))
+}
+
+/// Sends SIGKILL to every child of this process in another session that is none of `known`, and to all below, and returns how
+/// many were alive. Those that have ended are waited for, since nobody else will.
+pub(crate) fn kill_strange_children(known: &BTreeSet<i32>) -> io::Result<usize> {
+    let (own, own_session) = (std::process::id().cast_signed(), getsid(None)?.as_raw_nonzero().get());
+    let processes = all()?;
+    let strange = processes.iter().filter(|process| {
+        process.parent == own && process.session != own_session && !known.contains(&process.pid)
+    });
+    let mut killed = 0;
+    for child in strange {
+        let mut tree = descendants(&processes, child.pid);
+        tree.push(*child);
+        killed += kill_alive(tree)?.len();
+        match waitpid(Pid::from_raw(child.pid), WaitOptions::NOHANG) {
+            // One that is being killed is waited for by the next look.
+            Ok(_) | Err(_) => {}
+        }
+    }
+    Ok(killed)
+}
+
+fn kill_alive(found: Vec<Process>) -> io::Result<Vec<i32>> {
     let own_group = getpgrp().as_raw_nonzero().get();
-    let alive: Vec<Process> = descendants(&all()?, std::process::id().cast_signed())
-        .into_iter()
-        .filter(|found| !found.zombie)
-        .collect();
+    let alive: Vec<Process> = found.into_iter().filter(|found| !found.zombie).collect();
     let groups: BTreeSet<i32> =
         alive.iter().map(|process| process.group).filter(|group| *group != own_group).collect();
     for group in groups {
@@ -156,7 +179,7 @@ fn all() -> io::Result<Vec<Process>> {
     Ok(processes)
 }
 
-/// Reads `pid (name) state parent group …`; the name may itself hold spaces and parentheses.
+/// Reads `pid (name) state parent group session …`; the name may itself hold spaces and parentheses.
 fn parse_stat(stat: &str) -> Option<Process> {
     let (pid, rest) = stat.split_once(" (")?;
     let (_, rest) = rest.rsplit_once(") ")?;
@@ -164,7 +187,8 @@ fn parse_stat(stat: &str) -> Option<Process> {
     let state = fields.next()?;
     let parent = fields.next()?.parse().ok()?;
     let group = fields.next()?.parse().ok()?;
-    Some(Process { pid: pid.parse().ok()?, parent, group, zombie: matches!(state, "Z" | "X" | "x") })
+    let session = fields.next()?.parse().ok()?;
+    Some(Process { pid: pid.parse().ok()?, parent, group, session, zombie: matches!(state, "Z" | "X" | "x") })
 }
 
 fn descendants(processes: &[Process], root: i32) -> Vec<Process> {
@@ -189,13 +213,13 @@ mod tests {
     use super::{Process, descendants, parse_stat, parse_ticks};
 
     fn process(pid: i32, parent: i32) -> Process {
-        Process { pid, parent, group: pid, zombie: false }
+        Process { pid, parent, group: pid, session: pid, zombie: false }
     }
 
     #[test]
     fn a_name_full_of_parentheses_does_not_hide_a_process() {
         let seen = parse_stat("42 (a) S 1 1 ) (b) Z 7 9 9 0 -1");
-        assert_eq!(seen, Some(Process { pid: 42, parent: 7, group: 9, zombie: true }));
+        assert_eq!(seen, Some(Process { pid: 42, parent: 7, group: 9, session: 9, zombie: true }));
         assert_eq!(parse_stat("nonsense"), None);
     }
 

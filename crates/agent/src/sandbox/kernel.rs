@@ -1,4 +1,5 @@
-//! Landlock: what this kernel has of it, and locking the calling thread in for good.
+//! The sandbox of the kernel: what there is of Landlock and of the filter beside it (`calls`), and locking the calling thread
+//! in for good.
 //!
 //! Rights in Landlock only add up: what lies below a path that may be written cannot be taken out again. So the
 //! repository's own `.git` is protected by never lying below one, and a run is granted its worktree and its temporary
@@ -21,6 +22,7 @@ use landlock::{
 };
 use serde::{Deserialize, Serialize};
 
+use super::calls::{self, Filtered};
 use super::powers;
 
 /// The rights of files that we know: all that existed when ioctl on devices became one.
@@ -29,6 +31,9 @@ const FILES: ABI = ABI::V5;
 const SCOPES: ABI = ABI::V6;
 /// The first version under which nothing outside can be changed: before it, a file could be cut short.
 const WRITES_HELD: i32 = 3;
+
+/// What an agent can do where there is no filter.
+const UNFILTERED: &str = "has no seccomp beside it: an agent can end drydock by setting its limits";
 
 /// Devices that are no way out and that every program expects to write.
 const DEVICES: [&str; 5] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
@@ -73,15 +78,16 @@ pub fn landlock() -> &'static Landlock {
     SEEN.get_or_init(|| {
         let everything = Cage { writes: vec!["/".into()], reads: None };
         let broken = |reason: String| Landlock::Broken { reason };
-        match thread::spawn(move || restrict(&everything)).join() {
-            Ok(Ok(status)) => judge(status.landlock),
+        let look = move || Ok::<_, io::Error>((restrict(&everything)?, calls::filter()?));
+        match thread::spawn(look).join() {
+            Ok(Ok((status, filtered))) => judge(status.landlock, filtered),
             Ok(Err(error)) => broken(format!("Landlock could not be used: {error}")),
             Err(_) => broken("Landlock could not be used: looking for it failed".to_owned()),
         }
     })
 }
 
-fn judge(status: LandlockStatus) -> Landlock {
+fn judge(status: LandlockStatus, filtered: Filtered) -> Landlock {
     let absent = |reason: &str| Landlock::Absent { reason: reason.to_owned() };
     match status {
         LandlockStatus::NotEnabled => absent("Landlock is switched off in this kernel"),
@@ -91,7 +97,10 @@ fn judge(status: LandlockStatus) -> Landlock {
                 abi if abi < WRITES_HELD => {
                     Landlock::Partial { abi, lacks: "cannot stop a file from being cut short" }
                 }
-                abi => Landlock::Full { abi },
+                abi => match filtered {
+                    Filtered::Yes => Landlock::Full { abi },
+                    Filtered::Unknown => Landlock::Partial { abi, lacks: UNFILTERED },
+                },
             }
         }
     }
@@ -102,6 +111,10 @@ fn judge(status: LandlockStatus) -> Landlock {
 pub(crate) fn confine(cage: &Cage) -> io::Result<()> {
     powers::give_up()?;
     let status = restrict(cage)?;
+    match calls::filter()? {
+        // Whoever asked for a cage has been told what there is of it.
+        Filtered::Yes | Filtered::Unknown => {}
+    }
     match status.ruleset {
         RulesetStatus::FullyEnforced | RulesetStatus::PartiallyEnforced if status.no_new_privs => Ok(()),
         _ => Err(io::Error::other("the kernel enforced nothing")),

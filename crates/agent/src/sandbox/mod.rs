@@ -1,5 +1,6 @@
 //! Where a run may write and read, and how much it may use: what is configured, and what the kernel makes of it.
 
+mod calls;
 mod kernel;
 mod policy;
 mod powers;

@@ -142,7 +142,8 @@ pub(crate) fn describe(mode: SandboxMode, kernel: &Landlock) -> String {
     match (mode, kernel) {
         (SandboxMode::Off, _) => "none: it is off in the configuration".to_owned(),
         (_, Landlock::Absent { reason } | Landlock::Broken { reason }) => format!("none: {reason}"),
-        (_, Landlock::Partial { abi, .. } | Landlock::Full { abi }) => format!("landlock {abi}"),
+        (_, Landlock::Partial { abi, lacks }) => format!("landlock {abi}, which {lacks}"),
+        (_, Landlock::Full { abi }) => format!("landlock {abi}"),
     }
 }
 
@@ -245,6 +246,8 @@ mod tests {
         assert!(free.is_none());
         assert_eq!(describe(SandboxMode::BestEffort, &absent()), "none: this kernel has no Landlock");
         assert_eq!(describe(SandboxMode::Required, &Landlock::Full { abi: 7 }), "landlock 7");
+        let partial = Landlock::Partial { abi: 7, lacks: "has no seccomp" };
+        assert_eq!(describe(SandboxMode::BestEffort, &partial), "landlock 7, which has no seccomp");
         assert!(describe(SandboxMode::Off, &Landlock::Full { abi: 7 }).starts_with("none: "));
     }
 

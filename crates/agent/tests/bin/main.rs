@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use drydock_agent::{RunDirs, Runner, keep, serve_mcp};
+use drydock_agent::{RunDirs, Runner, Sandbox, SandboxMode, adopt_orphans, keep, serve_mcp};
 use tokio_util::sync::CancellationToken;
 
 fn main() -> ExitCode {
@@ -14,7 +14,8 @@ fn main() -> ExitCode {
     match arguments.next().as_ref().and_then(|word| word.to_str()) {
         Some("__keep") => keep(arguments.skip(1).collect()),
         Some("mcp") => mcp(),
-        Some("run") => run(arguments.collect()),
+        Some("run") => run(arguments.collect(), Sandbox::default()),
+        Some("run-free") => run(arguments.collect(), Sandbox::default().with_mode(SandboxMode::Off)),
         _ => ExitCode::from(2),
     }
 }
@@ -34,11 +35,13 @@ fn mcp() -> ExitCode {
     }
 }
 
-/// `run COMMAND DIRECTORY`: runs a shell command as drydock would.
-fn run(arguments: Vec<OsString>) -> ExitCode {
+/// `run COMMAND DIRECTORY`: runs a shell command as drydock would; `run-free` does so without a sandbox.
+fn run(arguments: Vec<OsString>, sandbox: Sandbox) -> ExitCode {
+    adopt_orphans().expect("orphans are adopted");
     let command = arguments[0].to_string_lossy().into_owned();
     let directory = PathBuf::from(&arguments[1]);
-    let runner = Runner::new(vec!["/proc/self/exe".into(), "__keep".into(), "--".into()]);
+    let runner =
+        Runner::new(vec!["/proc/self/exe".into(), "__keep".into(), "--".into()]).with_sandbox(sandbox);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let dirs = RunDirs { temp: directory.join("temp"), worktree: directory, reads: Vec::new() };
     let shell =

@@ -158,6 +158,25 @@ async fn no_way_out_changes_anything_outside() {
     assert_eq!(ship.world.file("stolen"), "");
 }
 
+/// Breaks when a run can set the limits of its keeper, and so of drydock: the kernel ends who has used up its time. The limits
+/// that are tried would end nobody.
+#[tokio::test]
+async fn no_limit_of_another_process_can_be_set() {
+    let world = World::new();
+    let script = r#"
+        out() { if eval "$1" 2>/dev/null; then echo "OUT: $1"; fi; }
+        out 'prlimit --pid $PPID --cpu=900000:900000'
+        out 'prlimit --pid $DRYDOCK_KEEPER --core=0:0'
+        out 'prlimit --pid 1 --core=0:0'
+        prlimit --pid $PPID --cpu --noheadings --output SOFT
+        ulimit -n 100 && sh -c 'ulimit -n'
+        prlimit --nofile=90:90 sh -c 'ulimit -n'
+    "#;
+    let (ending, signals) = world.sh(script).await;
+    let said = lines(&signals, Stream::Stdout);
+    assert_eq!((ending, said), (Ending::Finished, vec!["unlimited", "100", "90"]));
+}
+
 /// Breaks when the repository that the worktree belongs to can be written: its settings, hooks, refs or objects.
 #[tokio::test]
 async fn the_repository_of_the_worktree_cannot_be_written() {
@@ -330,6 +349,27 @@ async fn a_run_that_takes_too_much_memory_is_ended() {
         matches!(ending, Ending::LimitExceeded { what: Resource::Memory, max: 104_857_600, .. }),
         "{ending:?}"
     );
+}
+
+/// Breaks when memory that processes share is not counted, or is counted once for each of them.
+#[tokio::test]
+async fn shared_memory_counts_and_counts_once() {
+    let world = World::new();
+    // Memory that is shared with children and has no file; each of two processes touches all of it.
+    world.put(
+        "share.py",
+        "import mmap, os, sys, time\nsize = int(sys.argv[1]) << 20\nshared = mmap.mmap(-1, size)\nos.fork()\n\
+         for page in range(0, size, 4096): shared[page] = 1\ntime.sleep(float(sys.argv[2]))\n",
+    );
+    let limited = |words: &str| -> AgentSpec {
+        let command = format!("['python3', 'share.py', {words}]");
+        toml::from_str(&format!("protocol = 'command'\ncommand = {command}\nmemory_max = '100MiB'\n"))
+            .unwrap()
+    };
+    let ending = world.run(&limited("'150', '1000'")).await.0.unwrap();
+    assert!(matches!(ending, Ending::LimitExceeded { what: Resource::Memory, .. }), "{ending:?}");
+    // Long enough for the keeper to look many times; one that is slower could only let more pass.
+    assert_eq!(world.run(&limited("'60', '1'")).await.0.unwrap(), Ending::Finished);
 }
 
 /// Breaks when one process can take more than the run may have before anybody looks.

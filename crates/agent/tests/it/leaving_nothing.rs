@@ -122,6 +122,25 @@ async fn an_agent_that_kills_its_keeper_does_not_escape() {
     assert!(!alive(&world.file("stay1")) && !alive(&world.file("stay2")));
 }
 
+/// Breaks when a process of a killed keeper is found only by its environment: this one has none. Nor has it the keeper's session
+/// or group, and its parent is gone.
+#[tokio::test]
+async fn a_daemon_without_an_environment_does_not_outlive_its_keeper() {
+    let world = World::new();
+    let script = "
+        (setsid env -i /bin/sh -c 'echo $$ > daemon; /bin/sleep 1000 & echo $! > child; wait' &)
+        while [ ! -s child ]; do sleep 0.01; done
+        kill -9 $DRYDOCK_KEEPER; sleep 1000";
+    let status = Command::new(env!("CARGO_BIN_EXE_drydock-agent-tests"))
+        .args(["run-free", script])
+        .arg(world.worktree())
+        .stdin(Stdio::null())
+        .status()
+        .unwrap();
+    assert!(status.success(), "{status}");
+    assert!(!alive(&world.file("daemon")) && !alive(&world.file("child")));
+}
+
 /// Breaks when one look at `/proc` is trusted: each of these processes lives shorter than the look takes.
 #[tokio::test]
 async fn a_process_that_is_always_another_one_is_caught() {
