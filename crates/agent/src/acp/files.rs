@@ -48,9 +48,14 @@ impl Worktree {
         Ok(text.split_inclusive('\n').skip(skipped).take(taken).collect())
     }
 
-    /// Writes a file, making the directories above it.
+    /// Writes a file, making the directories above it. What is called `.git` is drydock's or would hide work from it.
     pub(super) fn write(&self, path: &Path, content: &str) -> io::Result<()> {
         let (below, root) = (self.below(path)?, self.directory()?);
+        if below.components().any(|part| part.as_os_str() == ".git") {
+            return Err(io::Error::other(
+                "git's own files cannot be written; change those that are to be captured",
+            ));
+        }
         let mut made = PathBuf::new();
         for part in below.parent().into_iter().flat_map(Path::components) {
             let above = self.open(&root, &made, OFlags::PATH | OFlags::DIRECTORY)?;
@@ -154,6 +159,20 @@ mod tests {
         }
         assert_eq!(fs::read_to_string(secret).unwrap(), "mine");
         assert!(!dock.path().join("new").exists() && !dock.path().join("deep").exists());
+    }
+
+    /// Breaks when a protocol agent can cut its worktree off from the repository.
+    #[test]
+    fn what_belongs_to_git_is_not_written() {
+        let dock = tempfile::tempdir().unwrap();
+        fs::write(dock.path().join(".git"), "gitdir: elsewhere").unwrap();
+        let tree = Worktree::at(dock.path());
+        for path in [".git", "a/.git/config", "a/../.git"] {
+            assert!(tree.write(Path::new(path), "x").is_err(), "{path}");
+        }
+        assert_eq!(fs::read_to_string(dock.path().join(".git")).unwrap(), "gitdir: elsewhere");
+        assert!(!dock.path().join("a").exists());
+        tree.write(Path::new(".gitignore"), "x").unwrap();
     }
 
     #[test]

@@ -138,13 +138,16 @@ impl Host {
                 return RequestPermissionResponse::new(RequestPermissionOutcome::Cancelled);
             }
         };
+        let chosen = kinds.iter().find_map(|kind| request.options.iter().find(|option| option.kind == *kind));
+        let allowed = rule == Rule::Allow && chosen.is_some();
+        // One that offers no way to say yes is told no.
+        let answer = if rule == Rule::Allow && !allowed { "cancelled" } else { answer };
         let before = label("before", asked.kind, &asked.title);
         let activity = Activity::Permission { title: asked.title, kind: asked.kind, answer };
         self.output.tell(Signal::Activity(activity)).await;
-        if rule == Rule::Allow && writes(asked.kind) {
+        if allowed && writes(asked.kind) {
             self.keep(before).await;
         }
-        let chosen = kinds.iter().find_map(|kind| request.options.iter().find(|option| option.kind == *kind));
         RequestPermissionResponse::new(match chosen {
             Some(option) => {
                 RequestPermissionOutcome::Selected(SelectedPermissionOutcome::new(option.option_id.clone()))

@@ -104,6 +104,17 @@ async fn permissions_are_given_and_refused_by_rule() {
     }
 }
 
+/// Breaks when people are told that something was allowed to an agent that was told no.
+#[tokio::test]
+async fn a_permission_that_could_not_be_given_is_not_told_as_given() {
+    let world = World::new();
+    let (ending, signals) = run(&world, &["ask_without_yes"], "").await;
+    assert_eq!(ending, Ending::Finished, "{signals:?}");
+    let told = Activity::Permission { title: "make it".into(), kind: "execute", answer: "cancelled" };
+    assert_eq!(activities(&signals), [&told]);
+    assert!(!signals.iter().any(|signal| matches!(signal, Signal::Keep { .. })), "{signals:?}");
+}
+
 /// Breaks when a question is not put, or an answer to it is not found by the next run.
 #[tokio::test]
 async fn a_permission_that_is_asked_for_becomes_a_question_and_its_answer_holds() {

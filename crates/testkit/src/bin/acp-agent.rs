@@ -109,7 +109,8 @@ impl Agent {
             "write" => self.write_itself(prompt),
             "fs" => self.write_through_drydock(),
             "out" => self.try_out(),
-            "ask" => self.ask(),
+            "ask" => self.ask(&["allow_once", "reject_once"]),
+            "ask_without_yes" => self.ask(&["reject_once"]),
             "steps" => self.steps(),
             "many" => (0..105).for_each(|number| self.write_by_request(&format!("{number}.txt"))),
             "remember" => reason = self.remember(prompt),
@@ -228,11 +229,13 @@ impl Agent {
         update(&json!({"sessionUpdate": "agent_message_chunk", "content": text("held\n")}));
     }
 
-    /// Writes a file if it may.
-    fn ask(&mut self) {
-        let options = json!([
-            {"optionId": "yes", "name": "Yes", "kind": "allow_once"},
-            {"optionId": "no", "name": "No", "kind": "reject_once"}]);
+    /// Writes a file if it may, where these kinds of answers can be given.
+    fn ask(&mut self, kinds: &[&str]) {
+        let option = |kind: &&str| {
+            let id = if kind.starts_with("allow") { "yes" } else { "no" };
+            json!({"optionId": id, "name": id, "kind": kind})
+        };
+        let options: Vec<Value> = kinds.iter().map(option).collect();
         let call = json!({"toolCallId": "t1", "title": "make it", "kind": "execute", "rawInput": {"command": "make"}});
         let asked = json!({"sessionId": "s1", "toolCall": call, "options": options});
         let answered = self.request("session/request_permission", asked);
