@@ -1,10 +1,7 @@
 //! Connections to a server, private where its address says `https`. Certificates are always checked, against those of
 //! the system or of `SSL_CERT_FILE`.
 
-use std::sync::{Arc, OnceLock};
-
 use rustls::pki_types::ServerName;
-use rustls::{ClientConfig, RootCertStore};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
@@ -41,24 +38,10 @@ pub(crate) async fn connect(
             let failed = || format!("could not speak to {at} in private");
             let name = ServerName::try_from(host.to_owned())
                 .map_err(|error| TransportError::caused(failed(), error))?;
-            let config = trusting().map_err(|error| TransportError::caused(failed(), error))?;
+            let config =
+                drydock_trust::by_system().map_err(|error| TransportError::caused(failed(), error))?;
             let private = TlsConnector::from(config).connect(name, stream).await;
             Ok(Box::new(private.map_err(|error| TransportError::caused(failed(), error))?))
         }
     }
-}
-
-/// Returns what TLS needs, read once.
-fn trusting() -> Result<Arc<ClientConfig>, String> {
-    static CONFIG: OnceLock<Result<Arc<ClientConfig>, String>> = OnceLock::new();
-    let made = || {
-        let mut trusted = RootCertStore::empty();
-        // A certificate of the system that cannot be read is skipped, as every other program does.
-        trusted.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
-        let config = config.map_err(|error| error.to_string())?;
-        Ok(Arc::new(config.with_root_certificates(trusted).with_no_client_auth()))
-    };
-    CONFIG.get_or_init(made).clone()
 }

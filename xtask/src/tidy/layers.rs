@@ -1,4 +1,4 @@
-//! The rule about which crate may know which: `domain` below, `store`, `worktree` and `agent` beside each other on it,
+//! The rule about which crate may know which: `domain` and `trust` below, `store`, `worktree` and `agent` beside each other on it,
 //! `engine` on those, the binary on top. The kit for tests is for tests only.
 
 use super::rules::Finding;
@@ -7,11 +7,12 @@ use super::tree::{Tree, crate_of};
 /// A crate's folder, and what it may depend on. A crate that is not here has no place yet, which is refused too.
 const LAYERS: &[(&str, &[&str])] = &[
     ("domain", &[]),
-    ("store", &["domain"]),
+    ("trust", &[]),
+    ("store", &["domain", "trust"]),
     ("worktree", &["domain"]),
     ("agent", &["domain"]),
-    ("engine", &["domain", "store", "worktree", "agent"]),
-    ("api", &["domain"]),
+    ("engine", &["domain", "store", "worktree", "agent", "trust"]),
+    ("api", &["domain", "trust"]),
     ("drydock", &["domain", "store", "worktree", "agent", "engine", "api"]),
     ("testkit", &["domain", "store", "worktree", "agent", "engine", "api"]),
     ("xtask", &["domain", "store", "worktree", "agent", "engine", "api", "drydock", "testkit"]),

@@ -1,8 +1,6 @@
 //! Telling a web address: one POST with the event as JSON, signed when there is a secret. A status from 200 to 299 is
 //! the receipt; anything else, a redirect too, is none. Each event is a connection of its own: events are rare.
 
-use std::sync::{Arc, OnceLock};
-
 use http_body_util::Full;
 use hyper::body::Bytes;
 use hyper::client::conn::http1;
@@ -11,7 +9,6 @@ use hyper::{Request, StatusCode};
 use hyper_util::rt::TokioIo;
 use ring::hmac;
 use rustls::pki_types::ServerName;
-use rustls::{ClientConfig, RootCertStore};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
@@ -38,7 +35,7 @@ pub(super) async fn post(address: &WebAddress, secret: Option<&[u8]>, letter: Le
             let failed = |error: String| Failure(format!("could not speak TLS with {address}: {error}"));
             let name =
                 ServerName::try_from(address.host.clone()).map_err(|error| failed(error.to_string()))?;
-            let connector = TlsConnector::from(tls().map_err(failed)?);
+            let connector = TlsConnector::from(drydock_trust::by_system().map_err(failed)?);
             let stream = connector.connect(name, stream).await.map_err(|error| failed(error.to_string()))?;
             exchange(address, stream, request).await?
         }
@@ -88,25 +85,6 @@ async fn exchange(
         _ = connection => answer.await,
     };
     Ok(answer.map_err(broken)?.status())
-}
-
-/// Returns what TLS needs: the system's certificates, read once.
-fn tls() -> Result<Arc<ClientConfig>, String> {
-    static CONFIG: OnceLock<Result<Arc<ClientConfig>, String>> = OnceLock::new();
-    CONFIG
-        .get_or_init(|| {
-            let mut trusted = RootCertStore::empty();
-            // A certificate of the system that cannot be read is skipped, as every other program does.
-            trusted.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-            let provider = Arc::new(rustls::crypto::ring::default_provider());
-            let config = ClientConfig::builder_with_provider(provider)
-                .with_safe_default_protocol_versions()
-                .map_err(|error| error.to_string())?
-                .with_root_certificates(trusted)
-                .with_no_client_auth();
-            Ok(Arc::new(config))
-        })
-        .clone()
 }
 
 #[cfg(test)]

@@ -2,12 +2,8 @@
 //! `verify-full` it is TLS, and the certificate is always verified: encryption to a stranger protects nothing.
 
 use std::str::FromStr;
-use std::sync::Arc;
 use std::time::Duration;
 
-use rustls::pki_types::CertificateDer;
-use rustls::pki_types::pem::PemObject;
-use rustls::{ClientConfig, RootCertStore};
 use tokio_postgres::config::{Config, Host, SslMode};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
@@ -100,26 +96,11 @@ fn place(config: &Config) -> String {
 }
 
 fn tls(roots: Option<&str>) -> Result<MakeRustlsConnect, String> {
-    let mut trusted = RootCertStore::empty();
-    match roots {
-        Some(path) => {
-            let failed = |error| format!("could not read the certificates in {path}: {error}");
-            for certificate in CertificateDer::pem_file_iter(path).map_err(failed)? {
-                trusted.add(certificate.map_err(failed)?).map_err(|error| format!("{path}: {error}"))?;
-            }
-        }
-        None => {
-            // A certificate of the system that cannot be read is skipped, as every other program does.
-            trusted.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-        }
-    }
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(|error| error.to_string())?
-        .with_root_certificates(trusted)
-        .with_no_client_auth();
-    Ok(MakeRustlsConnect::new(config))
+    let config = match roots {
+        Some(path) => drydock_trust::by_file(path)?,
+        None => drydock_trust::by_system()?,
+    };
+    Ok(MakeRustlsConnect::new((*config).clone()))
 }
 
 #[cfg(test)]
