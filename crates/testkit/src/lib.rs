@@ -10,4 +10,6 @@ pub mod postgres;
 pub mod proc;
 pub mod program;
 pub mod repo;
+#[cfg(feature = "sqlite")]
+pub mod sqlite;
 pub mod wait;

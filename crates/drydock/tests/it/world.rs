@@ -10,7 +10,7 @@ use std::time::Duration;
 use drydock_testkit::postgres::{self, Database};
 use drydock_testkit::proc::{self, Finished, Running};
 use drydock_testkit::repo::Repo;
-use drydock_testkit::wait;
+use drydock_testkit::{sqlite, wait};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -145,22 +145,10 @@ impl World {
     /// Runs a statement on the store behind its back: columns separated by `|`, one row a line.
     #[track_caller]
     pub(crate) fn query(&self, sql: &str) -> String {
-        if let Some(database) = &self.database {
-            return database.query(sql);
+        match &self.database {
+            Some(database) => database.query(sql),
+            None => sqlite::query(Path::new(&self.store), sql),
         }
-        let connection = rusqlite::Connection::open(&self.store).unwrap();
-        connection.busy_timeout(LIMIT).unwrap();
-        let mut asked = connection.prepare(sql).unwrap();
-        let columns = asked.column_count();
-        let rows = asked.query_map([], |row| {
-            let shown = (0..columns).map(|column| match row.get_ref(column).unwrap() {
-                rusqlite::types::ValueRef::Null => String::new(),
-                rusqlite::types::ValueRef::Integer(number) => number.to_string(),
-                other => other.as_str().unwrap().to_owned(),
-            });
-            Ok(shown.collect::<Vec<_>>().join("|"))
-        });
-        rows.unwrap().collect::<Result<Vec<_>, _>>().unwrap().join("\n")
     }
 
     /// Returns the lines of a file in the home; none when there is no such file.

@@ -16,6 +16,7 @@ use drydock_store::{
     Warrant,
 };
 use drydock_testkit::postgres::Database;
+use drydock_testkit::sqlite;
 use tempfile::TempDir;
 
 /// Runs one claim against both databases.
@@ -88,21 +89,7 @@ impl World {
     pub(crate) fn query(&self, sql: &str) -> String {
         match self {
             World::Postgres(database) => database.query(sql),
-            World::Sqlite(_) => {
-                let connection = rusqlite::Connection::open(self.file()).unwrap();
-                connection.busy_timeout(LIMIT).unwrap();
-                let mut asked = connection.prepare(sql).unwrap();
-                let columns = asked.column_count();
-                let rows = asked.query_map([], |row| {
-                    let shown = (0..columns).map(|column| match row.get_ref(column).unwrap() {
-                        rusqlite::types::ValueRef::Null => String::new(),
-                        rusqlite::types::ValueRef::Integer(number) => number.to_string(),
-                        other => other.as_str().unwrap().to_owned(),
-                    });
-                    Ok(shown.collect::<Vec<_>>().join("|"))
-                });
-                rows.unwrap().collect::<Result<Vec<_>, _>>().unwrap().join("\n")
-            }
+            World::Sqlite(_) => sqlite::query(&self.file(), sql),
         }
     }
 
