@@ -56,7 +56,7 @@ impl Lookout {
     }
 
     /// Keeps others from looking until our batch is committed. The caller is past the gate, so that whatever changes
-    /// meanwhile is its own.
+    /// meanwhile is its own, or rings the bell afterwards.
     pub(crate) fn hold(&self) -> Held<'_> {
         let mut watcher = Some(lock(&self.watcher)).filter(|watcher| watcher.is_some());
         if let Some(watcher) = watcher.as_mut().and_then(|watcher| watcher.as_mut())

@@ -215,13 +215,15 @@ impl Worker {
         let held = self.lookout.hold();
         let answers = batch.run(jobs);
         held.overlook();
+        // Without a turn of our own, what was overlooked may have been somebody else's.
+        let alone = pass.is_some();
         drop(pass);
         for answer in answers.commit {
             answer(Ok(()));
         }
         match answers.noise {
-            Noise::Loud => self.lookout.ring(),
-            Noise::Quiet => {}
+            Noise::Quiet if alone => {}
+            Noise::Quiet | Noise::Loud => self.lookout.ring(),
         }
         Ok(())
     }

@@ -60,6 +60,23 @@ async fn one_failing_job_does_not_fail_its_neighbours() {
     assert_eq!(store.check().await.unwrap(), Vec::<String>::new());
 }
 
+/// Breaks when whoever can read the file of the gate can stop all writing by holding it.
+#[tokio::test]
+async fn a_gate_that_somebody_holds_stops_no_writer() {
+    let world = World::sqlite();
+    let store = world.open().await;
+    let (lease, plan) = crate::world::queued(&store, "a").await;
+    let gate = closed_gate(&world);
+    for _ in 0..3 {
+        store.plan_note(&lease, vec![drydock_domain::Event::Resumed]).await.unwrap();
+    }
+    assert_eq!(world.query("SELECT count(*) FROM events WHERE kind = 'plan.resumed'"), "3");
+    // Turns are taken again when it is free.
+    gate.unlock().unwrap();
+    command(&store, &lease, start(&run_id())).await.unwrap();
+    assert_eq!(store.plan_fetch(&plan.id).await.unwrap().unwrap().revision, 2);
+}
+
 /// Breaks when a caller that was told "busy" has its job done later after all.
 #[tokio::test]
 async fn a_job_that_was_given_up_never_runs() {
