@@ -12,6 +12,7 @@ use crate::merge::{Signature, commit_tree};
 use crate::private_index::{Copied, GITLINK, Mark, PrivateIndex};
 use crate::repository::Repository;
 use crate::run::{LIMIT_FILES, path_text};
+use crate::submodule::{self, Found};
 
 /// The directory that never enters a capture.
 const OWN_FOLDER: &str = ".drydock";
@@ -90,7 +91,7 @@ impl Checkout {
                 index
             }
         };
-        let pathspecs = self.prepare(&index, own, attempt)?;
+        let (pathspecs, filled) = self.prepare(&index, own, attempt)?;
         let sparse = [("core.sparseCheckout".to_owned(), "false".to_owned())];
         let call = self.place.call(attempt).index(&index.path()).settings(&guard).settings(&sparse);
         let call = call.args(["add", "--all", "--pathspec-from-file=-", "--pathspec-file-nul"]);
@@ -105,14 +106,22 @@ impl Checkout {
             changes = raw_changes(&self.place, parent, &tree)?;
         }
         // A link to a commit that is in no repository but the agent's would lose the agent's work.
-        match changes.iter().find(|change| change.mode_after == GITLINK && change.mode_before != GITLINK) {
-            Some(nested) => Err(GitError::NestedRepository { path: lossy(&nested.path) }),
-            None => Ok(Snapshot { index, tree, changes }),
+        let nested =
+            changes.iter().find(|change| change.mode_after == GITLINK && change.mode_before != GITLINK);
+        match (nested, filled) {
+            (Some(nested), _) => Err(GitError::NestedRepository { path: lossy(&nested.path) }),
+            (None, Some(path)) => Err(GitError::SubmoduleChanged { path: lossy(&path) }),
+            (None, None) => Ok(Snapshot { index, tree, changes }),
         }
     }
 
-    /// Clears flags that hide changes, and returns the pathspecs to add by.
-    fn prepare(&self, index: &PrivateIndex, own: OwnFolder, attempt: &str) -> Result<Vec<u8>, GitError> {
+    /// Clears flags that hide changes, and returns the pathspecs to add by, and a link with files in its place.
+    fn prepare(
+        &self,
+        index: &PrivateIndex,
+        own: OwnFolder,
+        attempt: &str,
+    ) -> Result<(Vec<u8>, Option<Vec<u8>>), GitError> {
         let entries = index.entries(&self.place, attempt)?;
         for (mark, option) in
             [(Mark::AssumeUnchanged, "--no-assume-unchanged"), (Mark::SkipWorktree, "--no-skip-worktree")]
@@ -134,11 +143,20 @@ impl Checkout {
             exclude(OWN_FOLDER.as_bytes());
         }
         // For a link that is already in the index, `add` would run `status` in the other repository,
-        // under that one's configuration. The link stays as the agent has staged it.
+        // under that one's configuration. The link stays as the agent has staged it, unless there is no directory any more.
+        let mut filled = None;
         for link in entries.iter().filter(|entry| entry.mode == GITLINK) {
-            exclude(&link.path);
+            let found = submodule::look(self.path(), link);
+            match found.map_err(|source| GitError::file(attempt, self.path(), source))? {
+                Found::Untouched => exclude(&link.path),
+                Found::Replaced => {}
+                Found::Files => {
+                    exclude(&link.path);
+                    filled = Some(link.path.clone());
+                }
+            }
         }
-        Ok(pathspecs)
+        Ok((pathspecs, filled))
     }
 }
 

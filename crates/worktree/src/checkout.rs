@@ -207,7 +207,7 @@ impl Repository {
 }
 
 /// Removes a directory even if an agent (or a package cache) took away its own right to write in it.
-fn remove_folder(path: &Path) -> std::io::Result<()> {
+pub fn remove_folder(path: &Path) -> std::io::Result<()> {
     match fs::remove_dir_all(path) {
         Err(error) if error.kind() == ErrorKind::PermissionDenied => {
             make_writable(path)?;

@@ -128,6 +128,15 @@ pub enum GitError {
         /// Where it is, below the worktree.
         path: String,
     },
+    /// Files were put where a submodule belongs, whose files a commit of this repository cannot hold.
+    #[error(
+        "{path:?} is a submodule and has files that cannot be captured: change it in its own repository, or take it out with \
+         `git rm` in yours first"
+    )]
+    SubmoduleChanged {
+        /// Where it is, below the worktree.
+        path: String,
+    },
     /// A branch is checked out where drydock must not touch it.
     #[error("branch {branch} is checked out in {}, which is not drydock's", worktree.display())]
     BranchInUse {
@@ -179,6 +188,7 @@ impl GitError {
             | Self::File { .. }
             | Self::PathNotUtf8 { .. }
             | Self::NestedRepository { .. }
+            | Self::SubmoduleChanged { .. }
             | Self::BranchInUse { .. }
             | Self::Occupied { .. }
             | Self::NotForward { .. }

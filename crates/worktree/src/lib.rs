@@ -30,11 +30,12 @@ mod push;
 mod refs;
 mod repository;
 mod run;
+mod submodule;
 mod sync;
 mod worktrees;
 
 pub use capture::Captured;
-pub use checkout::{Checkout, Verified};
+pub use checkout::{Checkout, Verified, remove_folder};
 pub use describe::CommitHead;
 pub use diff::{Change, ChangeOp, DiffStat};
 pub use error::{GitError, OpenError};

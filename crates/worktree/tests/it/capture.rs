@@ -216,6 +216,36 @@ fn a_link_that_the_parent_has_stays() {
     assert_eq!(scene.paths(&scene.capture()), [("new.txt".to_owned(), ChangeOp::Create)]);
 }
 
+/// Breaks when files in a submodule's directory are left out of a capture without a word, or what is in its place is.
+#[test]
+fn what_becomes_of_a_submodule_is_captured_or_refused() {
+    let fixture = Fixture::new();
+    let link = format!("160000,{},sub", "1".repeat(40));
+    fixture.user(&["update-index", "--add", "--cacheinfo", &link], &fixture.repo());
+    fixture.user(&["commit", "-q", "-m", "submodule"], &fixture.repo());
+    let scene = Scene::of(fixture);
+    let sub = scene.path().join("sub");
+    let refused = |when: &str| {
+        let error = scene.checkout.capture(&scene.base, "x", &ada()).unwrap_err();
+        assert!(matches!(&error, GitError::SubmoduleChanged { path } if path == "sub"), "{when}: {error:?}");
+    };
+    write(&sub.join("new.txt"), "n\n");
+    refused("a file of the agent's");
+    let elsewhere = scene.fixture.path("modules");
+    fs::create_dir(&elsewhere).unwrap();
+    fs::write(sub.join(".git"), format!("gitdir: {}\n", elsewhere.display())).unwrap();
+    fs::write(elsewhere.join("HEAD"), format!("{}\n", "2".repeat(40))).unwrap();
+    refused("a checkout of another commit");
+    fs::write(elsewhere.join("HEAD"), format!("{}\n", "1".repeat(40))).unwrap();
+    assert!(scene.capture().is_empty(), "a checkout of the commit that is recorded");
+    fs::remove_dir_all(&sub).unwrap();
+    assert_eq!(scene.paths(&scene.capture()), [("sub".to_owned(), ChangeOp::Delete)]);
+    write(&sub, "a file\n");
+    let captured = scene.capture();
+    let listed = scene.fixture.user(&["ls-tree", captured.commit.as_str(), "sub"], &scene.fixture.repo());
+    assert!(listed.starts_with("100644 blob"), "{listed}");
+}
+
 #[test]
 fn nothing_the_agent_does_to_its_index_hides_its_work() {
     let scene = Scene::new();
