@@ -16,6 +16,7 @@ use crate::error::EngineError;
 use crate::feed::Feed;
 use crate::identity::Identity;
 use crate::meter::{Meter, Metered};
+use crate::recall::Recall;
 use crate::repositories::Repositories;
 use crate::settings::Settings;
 use crate::subplan::Families;
@@ -57,6 +58,7 @@ struct Inner {
     meter: Meter,
     repositories: Repositories,
     families: Families,
+    recall: Recall,
     served_at: OnceLock<String>,
 }
 
@@ -77,6 +79,7 @@ impl Engine {
                 meter: Meter::default(),
                 repositories: Repositories::default(),
                 families: Families::default(),
+                recall: Recall::default(),
                 served_at: OnceLock::new(),
             }),
         }
@@ -118,6 +121,10 @@ impl Engine {
 
     pub(crate) fn families(&self) -> &Families {
         &self.inner.families
+    }
+
+    pub(crate) fn recall(&self) -> &Recall {
+        &self.inner.recall
     }
 
     pub(crate) fn meter(&self) -> &Meter {
@@ -182,6 +189,10 @@ impl Engine {
 
     /// Returns the plan that this beginning of an id names.
     pub async fn plan(&self, given: &str) -> Result<Plan, EngineError> {
+        // A whole id, which programs send, is no search.
+        if let Ok(id) = given.parse() {
+            return self.store().plan_fetch(&id).await?.ok_or_else(|| EngineError::absent("plan", given));
+        }
         let prefix = prefix(given, PlanId::PREFIX, "plan")?;
         one(self.store().plan_find(&prefix).await?, "plan", given)
     }

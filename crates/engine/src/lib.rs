@@ -14,6 +14,7 @@ mod look;
 mod make;
 mod meter;
 mod phase;
+mod recall;
 mod registry;
 mod repositories;
 mod rule;

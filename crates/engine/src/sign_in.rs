@@ -50,7 +50,7 @@ impl Engine {
 
     /// Trades a link for a session; nothing when it is none, or was used, or came too late.
     pub async fn link_redeem(&self, text: &str) -> Result<Option<(Token, Session)>, EngineError> {
-        let Some(kept) = self.token_of(text, TokenKind::Link).await? else { return Ok(None) };
+        let Some(kept) = self.token_of(&digest_of(text), TokenKind::Link).await? else { return Ok(None) };
         let session = Session { cookie: fresh(TokenKind::Session.name()), page: fresh("page") };
         let digest = digest_of(&both(session.cookie.reveal(), session.page.reveal()));
         let new = NewSession { id: id_of(&digest), digest: hex(&digest), life: SESSION_LIFE };
@@ -60,6 +60,11 @@ impl Engine {
     /// Says whose secrets these are; neither is worth anything without the other.
     pub async fn session_recognise(&self, cookie: &str, page: &str) -> Result<Recognised, EngineError> {
         self.token_recognise(&both(cookie, page), TokenKind::Session).await
+    }
+
+    /// Says the same as it was a moment ago, for whoever only looks.
+    pub async fn session_recall(&self, cookie: &str, page: &str) -> Result<Recognised, EngineError> {
+        self.token_recall(&both(cookie, page), TokenKind::Session).await
     }
 
     /// Makes a token for the command line of whoever serves, who is called like this.

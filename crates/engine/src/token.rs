@@ -5,12 +5,14 @@ use std::fmt;
 use std::time::Duration;
 
 use drydock_domain::{Name, PlanId, Role, RunId, State, Token, TokenId, TokenKind, TokenState};
-use drydock_store::{KeptToken, NewToken as Kept, PlanFilter, RevokedToken, TokenAdded};
+use drydock_store::{KeptToken, NewToken as Kept, PlanFilter, RevokedToken, Store, TokenAdded};
 use ring::{digest, hmac};
 
 use crate::clock;
 use crate::engine::{Engine, one, prefix};
 use crate::error::EngineError;
+use crate::recall::Digest;
+use crate::task::shield;
 
 /// The digits of a secret, the same as those of ids: none looks like another.
 const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
@@ -111,16 +113,35 @@ impl Engine {
         Ok(self.store().token_list().await?)
     }
 
-    /// Takes a token back for good, with the links that it made and the sessions that those began.
+    /// Takes a token back for good, with the links that it made and the sessions that those began. Once this has returned
+    /// none of them opens anything here any more.
     pub async fn token_revoke(&self, given: &str) -> Result<RevokedToken, EngineError> {
         let found = self.store().token_find(&prefix(given, TokenId::PREFIX, "token")?).await?;
         let token = one(found, "token", given)?;
-        self.store().token_revoke(&token.id).await?.ok_or_else(|| EngineError::absent("token", given))
+        let revoked = self.forgetting(move |store| async move { store.token_revoke(&token.id).await });
+        revoked.await?.ok_or_else(|| EngineError::absent("token", given))
     }
 
     /// Takes a token back for good, and nothing else: whoever it signed in stays.
     pub async fn token_end(&self, id: &TokenId) -> Result<Token, EngineError> {
-        self.store().token_end(id).await?.ok_or_else(|| EngineError::absent("token", id))
+        let ended = id.clone();
+        let ended = self.forgetting(move |store| async move { store.token_end(&ended).await });
+        ended.await?.ok_or_else(|| EngineError::absent("token", id))
+    }
+
+    /// Ends tokens and forgets those that are remembered; to its end, even when whoever asked goes away in between.
+    async fn forgetting<T, F>(&self, end: impl FnOnce(Store) -> F + Send + 'static) -> T
+    where
+        T: Send + 'static,
+        F: Future<Output = T> + Send,
+    {
+        let engine = self.clone();
+        shield(async move {
+            let ended = end(engine.store().clone()).await;
+            engine.recall().forget();
+            ended
+        })
+        .await
     }
 
     pub(crate) async fn token_keep(&self, new: Kept) -> Result<Token, EngineError> {
@@ -136,7 +157,21 @@ impl Engine {
 
     /// Says whose secret a text is that was shown in this way: one that is made for another way is unknown.
     pub async fn token_recognise(&self, text: &str, shown: TokenKind) -> Result<Recognised, EngineError> {
-        let Some(kept) = self.token_of(text, shown).await? else { return Ok(Recognised::Unknown) };
+        self.recognise(&digest_of(text), shown).await
+    }
+
+    /// Says the same as it was a moment ago, for whoever only looks. What changes something asks the store each time.
+    pub async fn token_recall(&self, text: &str, shown: TokenKind) -> Result<Recognised, EngineError> {
+        let digest = digest_of(text);
+        match self.recall().find(&digest).filter(|token| token.kind.shown() == shown) {
+            Some(token) => Ok(Recognised::Bearer(token)),
+            None => self.recognise(&digest, shown).await,
+        }
+    }
+
+    async fn recognise(&self, digest: &Digest, shown: TokenKind) -> Result<Recognised, EngineError> {
+        let turn = self.recall().turn();
+        let Some(kept) = self.token_of(digest, shown).await? else { return Ok(Recognised::Unknown) };
         match kept.token.state {
             TokenState::Valid => {}
             TokenState::Expired => return Ok(Recognised::Expired),
@@ -150,6 +185,7 @@ impl Engine {
         {
             tracing::warn!(%error, token = %kept.token.id, "could not note that a token is used");
         }
+        self.recall().keep(turn, *digest, &kept);
         Ok(Recognised::Bearer(kept.token))
     }
 
@@ -163,16 +199,15 @@ impl Engine {
         }
     }
 
-    /// Returns the token whose secret this is. It is found by a part of the digest, which is public; the rest is
+    /// Returns the token whose secret has this digest. It is found by a part of the digest, which is public; the rest is
     /// compared in a time that says nothing.
     pub(crate) async fn token_of(
         &self,
-        text: &str,
+        digest: &Digest,
         shown: TokenKind,
     ) -> Result<Option<KeptToken>, EngineError> {
-        let digest = digest_of(text);
-        let found = self.store().token_fetch(&id_of(&digest)).await?;
-        Ok(found.filter(|kept| is_same(&hex(&digest), &kept.digest) && kept.token.kind.shown() == shown))
+        let found = self.store().token_fetch(&id_of(digest)).await?;
+        Ok(found.filter(|kept| is_same(&hex(digest), &kept.digest) && kept.token.kind.shown() == shown))
     }
 
     async fn is_of_a_run_that_is_over(&self, role: &Role) -> Result<bool, EngineError> {
@@ -243,19 +278,20 @@ pub(crate) fn fresh(what: &str) -> Secret {
     Secret(format!("dry_{what}_{digits}"))
 }
 
-pub(crate) fn digest_of(text: &str) -> [u8; 32] {
+pub(crate) fn digest_of(text: &str) -> Digest {
     let digest = digest::digest(&digest::SHA256, text.as_bytes());
     digest.as_ref().try_into().expect("a SHA-256 has 32 bytes")
 }
 
 /// The id is made of the digest, so that a secret leads to its token without being kept.
-pub(crate) fn id_of(digest: &[u8; 32]) -> TokenId {
+pub(crate) fn id_of(digest: &Digest) -> TokenId {
     let (first, _) = digest.split_at(16);
     TokenId::from_random(u128::from_be_bytes(first.try_into().expect("half of 32 bytes are 16")))
 }
 
 pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    let digit = |four: u8| char::from(b"0123456789abcdef"[usize::from(four)]);
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }
 
 /// Compares two texts in a time that does not tell where they differ.

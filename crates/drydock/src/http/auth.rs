@@ -4,6 +4,8 @@
 //! answer. A browser shows its cookie to us whichever page asks it to, and to whoever listens on another port of our
 //! host. So the cookie is half of a session: the other half is in a header, and only pages of our own origin have it.
 
+use std::sync::Arc;
+
 use axum::RequestExt;
 use axum::Router;
 use axum::extract::{MatchedPath, RawPathParams, Request, State};
@@ -12,11 +14,12 @@ use axum::http::{HeaderMap, HeaderName, Method};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use drydock_api::Code;
-use drydock_domain::{Token, TokenKind};
+use drydock_domain::{Role, Token, TokenKind};
 use drydock_engine::{Engine, Recognised};
 
 use super::cookie::Cookie;
 use super::extract::{Refused, refused};
+use super::meter::Requests;
 use super::rights::{Right, may, refusal, right};
 use super::served::Reach;
 use super::streams::{Readers, Streams};
@@ -35,39 +38,17 @@ pub(super) struct Door {
     pub(super) streams: Streams,
     pub(super) readers: Readers,
     pub(super) reach: Reach,
+    pub(super) requests: Requests,
 }
 
-/// Returns the router behind the door.
+/// Returns the router behind the door, with its requests counted.
 pub(super) fn authenticated(router: Router, door: Door) -> Router {
-    router.layer(from_fn_with_state(door, enter))
+    router.layer(from_fn_with_state(Arc::new(door), enter))
 }
 
-async fn enter(State(door): State<Door>, request: Request, next: Next) -> Response {
-    let unopened = is_for_people(&request).then(|| Unopened::of(request.headers(), &door.cookie));
-    match door.admitted(request).await {
-        Ok(request) => {
-            let token =
-                request.extensions().get::<Token>().map(|token| (token.id.clone(), token.role.clone()));
-            let response = door.readers.counted(next.run(request).await);
-            match token {
-                Some((token, role)) => {
-                    let mut response = door.streams.bound(&token, response);
-                    // For the page, which asks in this process; it does not go over the wire.
-                    response.extensions_mut().insert(role);
-                    response
-                }
-                None => response,
-            }
-        }
-        Err(refused) => {
-            // Without the address, in which somebody may have put what belongs in a header.
-            tracing::info!(code = %refused.0.code, reason = %refused.0, "refused at the door");
-            match (&refused.0.code, unopened) {
-                (Code::Unauthorized, Some(unopened)) => unopened.into_response(),
-                (_, _) => refused.into_response(),
-            }
-        }
-    }
+async fn enter(State(door): State<Arc<Door>>, request: Request, next: Next) -> Response {
+    // One layer for both: each layer costs every request a copy of all that lies behind it.
+    door.requests.counted(request, |request| door.answered(request, next)).await
 }
 
 /// Says whether a person's browser asks for something to show.
@@ -76,7 +57,55 @@ fn is_for_people(request: &Request) -> bool {
     request.method() == Method::GET && accepted.is_some_and(|accepted| accepted.contains("text/html"))
 }
 
+/// As of when a token has to count.
+#[derive(Debug, Clone, Copy)]
+enum Trust {
+    /// A moment ago, for what only looks.
+    AMomentAgo,
+    /// Now, for whatever changes something, deals with tokens, or is in no table.
+    Now,
+}
+
+impl Trust {
+    fn of(right: Option<Right>) -> Self {
+        match right {
+            Some(Right::Look | Right::LookAtPlan) => Trust::AMomentAgo,
+            Some(Right::Enter | Right::Measure | Right::Operate | Right::Decide | Right::Vouch) | None => {
+                Trust::Now
+            }
+        }
+    }
+}
+
 impl Door {
+    async fn answered(&self, request: Request, next: Next) -> Response {
+        let unopened = is_for_people(&request).then(|| Unopened::of(request.headers(), &self.cookie));
+        match self.admitted(request).await {
+            Ok(request) => {
+                let token =
+                    request.extensions().get::<Token>().map(|token| (token.id.clone(), token.role.clone()));
+                let response = self.readers.counted(next.run(request).await);
+                match token {
+                    Some((token, role)) => {
+                        let mut response = self.streams.bound(&token, response);
+                        // For the page, which asks in this process; it does not go over the wire.
+                        response.extensions_mut().insert(role);
+                        response
+                    }
+                    None => response,
+                }
+            }
+            Err(refused) => {
+                // Without the address, in which somebody may have put what belongs in a header.
+                tracing::info!(code = %refused.0.code, reason = %refused.0, "refused at the door");
+                match (&refused.0.code, unopened) {
+                    (Code::Unauthorized, Some(unopened)) => unopened.into_response(),
+                    (_, _) => refused.into_response(),
+                }
+            }
+        }
+    }
+
     /// Lets a request pass, with its token beside it for whoever records what is done.
     async fn admitted(&self, mut request: Request) -> Result<Request, Refused> {
         let route = request.extensions().get::<MatchedPath>();
@@ -85,8 +114,15 @@ impl Door {
             (Some(Right::Enter), _) | (Some(Right::Measure), Reach::ThisMachine) => return Ok(request),
             (Some(_) | None, _) => {}
         }
-        let Some(token) = self.token(request.method(), request.headers()).await? else { return Ok(request) };
-        let named = request.extract_parts::<RawPathParams>().await.ok();
+        let trust = Trust::of(right);
+        let Some(token) = self.token(trust, request.method(), request.headers()).await? else {
+            return Ok(request);
+        };
+        // Only what an agent may see depends on which plan is named.
+        let named = match token.role {
+            Role::Agent { .. } => request.extract_parts::<RawPathParams>().await.ok(),
+            Role::Human | Role::Operator | Role::Reader => None,
+        };
         let plan = named.as_ref().and_then(|named| named.iter().find(|(name, _)| *name == "id"));
         if !may(&token.role, right, plan.map(|(_, plan)| plan)) {
             let text = format!(
@@ -105,12 +141,24 @@ impl Door {
     }
 
     /// Finds out whose request it is; nobody's where that is allowed.
-    async fn token(&self, method: &Method, headers: &HeaderMap) -> Result<Option<Token>, Refused> {
+    async fn token(
+        &self,
+        trust: Trust,
+        method: &Method,
+        headers: &HeaderMap,
+    ) -> Result<Option<Token>, Refused> {
         if let Some(text) = bearer(headers)? {
-            return known(self.engine.token_recognise(text, TokenKind::Bearer).await?).map(Some);
+            let recognised = match trust {
+                Trust::AMomentAgo => self.engine.token_recall(text, TokenKind::Bearer).await?,
+                Trust::Now => self.engine.token_recognise(text, TokenKind::Bearer).await?,
+            };
+            return known(recognised).map(Some);
         }
         let session = match (self.cookie.shown(headers), page(headers)) {
-            (Some(cookie), Some(page)) => Some(known(self.engine.session_recognise(cookie, page).await?)),
+            (Some(cookie), Some(page)) => Some(known(match trust {
+                Trust::AMomentAgo => self.engine.session_recall(cookie, page).await?,
+                Trust::Now => self.engine.session_recognise(cookie, page).await?,
+            })),
             (Some(_), None) => {
                 Some(Err(unauthorized("the cookie came without what only a page of this server has")))
             }
@@ -179,7 +227,6 @@ mod tests {
     use crate::http::router;
     use crate::http::router::ROOT;
     use axum::body::Body;
-    use drydock_domain::Role;
     use drydock_engine::{NewRole, NewToken};
     use tower::ServiceExt;
 
@@ -189,7 +236,8 @@ mod tests {
         let engine = crate::embedded::engine(&place, Config::default()).await.unwrap();
         let (cookie, streams) = (Cookie::of(1, Wire::Plain), Streams::default());
         let (readers, reach) = (Readers::default(), Reach::Others);
-        let door = Door { engine: engine.clone(), tokens, cookie, streams, readers, reach };
+        let requests = Requests::default();
+        let door = Door { engine: engine.clone(), tokens, cookie, streams, readers, reach, requests };
         (folder, engine.clone(), authenticated(router(engine, "http", "http"), door))
     }
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::extract::{MatchedPath, Request, State};
+use axum::http::Method;
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::Response;
 use drydock_engine::TRACE;
@@ -16,14 +17,16 @@ use tracing::{Instrument, Span};
 
 use crate::telemetry::continued;
 
-/// The requests of this process so far.
+/// The requests of this process so far, by route, and then by method and status.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Requests(Arc<Mutex<BTreeMap<Kind, Counted>>>);
+pub(crate) struct Requests(Arc<Mutex<BTreeMap<String, OfRoute>>>);
+
+type OfRoute = BTreeMap<(&'static str, u16), Counted>;
 
 /// A kind of request.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Kind {
-    pub(super) method: String,
+    pub(super) method: &'static str,
     pub(super) route: String,
     pub(super) status: u16,
 }
@@ -39,13 +42,16 @@ impl Requests {
     /// Returns what was counted, in order.
     pub(super) fn read(&self) -> Vec<(Kind, Counted)> {
         let counted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        counted.iter().map(|(kind, counted)| (kind.clone(), *counted)).collect()
+        let mut all: Vec<_> = counted
+            .iter()
+            .flat_map(|(route, of_route)| {
+                let kind = |method, status| Kind { method, route: route.clone(), status };
+                of_route.iter().map(move |((method, status), counted)| (kind(*method, *status), *counted))
+            })
+            .collect();
+        all.sort_by(|(one, _), (other, _)| one.cmp(other));
+        all
     }
-}
-
-/// Returns the router with its requests counted and told to the log.
-pub(super) fn metered(router: Router, requests: Requests) -> Router {
-    router.layer(from_fn_with_state(requests, count))
 }
 
 /// Returns a router whose own routes are counted, and not what it passes on.
@@ -54,27 +60,52 @@ pub(crate) fn measured<S: Clone + Send + Sync + 'static>(router: Router<S>, requ
 }
 
 async fn count(State(requests): State<Requests>, request: Request, next: Next) -> Response {
-    let route = request.extensions().get::<MatchedPath>().map_or("none", MatchedPath::as_str).to_owned();
-    // A method that no route has could be any word; they are counted as one.
-    let method = match request.method().as_str() {
-        known @ ("GET" | "HEAD" | "POST" | "PUT" | "PATCH" | "DELETE" | "OPTIONS") => known.to_owned(),
-        _ => "other".to_owned(),
-    };
-    let span = span(&method, &route);
-    continued(&span, request.headers());
-    let began = Instant::now();
-    let response = next.run(request).instrument(span.clone()).await;
-    let (spent, status) = (began.elapsed(), response.status().as_u16());
-    span.record("http.response.status_code", status);
-    if status >= 500 {
-        span.record("otel.status_code", "ERROR");
+    requests.counted(request, |request| next.run(request)).await
+}
+
+impl Requests {
+    /// Counts a request and tells it to the log, around whatever answers it.
+    pub(super) async fn counted<F>(&self, request: Request, answer: impl FnOnce(Request) -> F) -> Response
+    where
+        F: Future<Output = Response>,
+    {
+        let route = request.extensions().get::<MatchedPath>().cloned();
+        let route = route.as_ref().map_or("none", MatchedPath::as_str);
+        // A method that no route has could be any word; they are counted as one.
+        let method = match *request.method() {
+            Method::GET => "GET",
+            Method::HEAD => "HEAD",
+            Method::POST => "POST",
+            Method::PUT => "PUT",
+            Method::PATCH => "PATCH",
+            Method::DELETE => "DELETE",
+            Method::OPTIONS => "OPTIONS",
+            _ => "other",
+        };
+        let span = span(method, route);
+        continued(&span, request.headers());
+        let began = Instant::now();
+        let response = answer(request).instrument(span.clone()).await;
+        let (spent, status) = (began.elapsed(), response.status().as_u16());
+        span.record("http.response.status_code", status);
+        if status >= 500 {
+            span.record("otel.status_code", "ERROR");
+        }
+        tracing::info!(method, route, status, duration_us = spent.as_micros(), "answered");
+        self.add(method, route, status, spent);
+        response
     }
-    tracing::info!(method, route, status, duration_us = spent.as_micros(), "answered");
-    let mut counted = requests.0.lock().unwrap_or_else(PoisonError::into_inner);
-    let entry = counted.entry(Kind { method, route, status }).or_default();
-    entry.count += 1;
-    entry.spent += spent;
-    response
+
+    fn add(&self, method: &'static str, route: &str, status: u16, spent: Duration) {
+        let mut counted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let of_route = match counted.get_mut(route) {
+            Some(of_route) => of_route,
+            None => counted.entry(route.to_owned()).or_default(),
+        };
+        let entry = of_route.entry((method, status)).or_default();
+        entry.count += 1;
+        entry.spent += spent;
+    }
 }
 
 /// Returns the span of a request for a trace, named as the conventions of OpenTelemetry have it.

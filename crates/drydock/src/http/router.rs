@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::DefaultBodyLimit;
 use axum::http::Method;
 use axum::middleware::from_fn_with_state;
 use axum::routing::{delete, get, post};
@@ -18,7 +17,7 @@ use super::{backups, decisions, events, explain, openapi, plans, registry, token
 /// What every route begins with.
 pub(super) const ROOT: &str = "/api/v1";
 
-/// How large a request may be.
+/// How large a request may be; whoever reads one compares (`extract`).
 pub(super) const BODY_MAX: usize = 4 * 1024 * 1024;
 
 /// What every handler works with.
@@ -99,7 +98,7 @@ pub(crate) fn router(engine: Engine, by: &str, via: &'static str) -> Router {
         .method_not_allowed_fallback(other_method)
         .fallback(unknown)
         .layer(from_fn_with_state(shared.clone(), keyed));
-    Router::new().nest(ROOT, api).fallback(unknown).layer(DefaultBodyLimit::max(BODY_MAX)).with_state(shared)
+    Router::new().nest(ROOT, api).fallback(unknown).with_state(shared)
 }
 
 async fn unknown() -> Refused {

@@ -2,14 +2,13 @@
 //! asks, the routes. The page asks the routes through the same door as everybody.
 
 use axum::Router;
-use axum::extract::DefaultBodyLimit;
 use drydock_engine::Engine;
 
 use super::auth::{Door, authenticated};
 use super::cookie::Cookie;
 use super::guard::{Hosts, guarded};
-use super::meter::{Requests, metered};
-use super::router::{BODY_MAX, other_method, router};
+use super::meter::Requests;
+use super::router::{other_method, router};
 use super::streams::{Readers, Streams};
 use super::strict::strict;
 use super::vitals::{self, Vitals};
@@ -59,16 +58,16 @@ impl Served {
             streams: streams.clone(),
             readers: readers.clone(),
             reach: terms.reach,
+            requests: requests.clone(),
         };
         let vitals = Vitals { engine: engine.clone(), requests: requests.clone(), readers };
         let routes = router(engine.clone(), "http", "http")
             .merge(welcome::routes(engine.clone(), terms.cookie.clone()))
             .merge(vitals::routes(vitals))
             .merge(openapi::reference())
-            .method_not_allowed_fallback(other_method)
-            .layer(DefaultBodyLimit::max(BODY_MAX));
+            .method_not_allowed_fallback(other_method);
         let gate = Gate { tokens: terms.tokens, cookie: terms.cookie };
-        let routes = page(metered(authenticated(routes, door), requests.clone()), requests, gate);
+        let routes = page(authenticated(routes, door), requests, gate);
         let router = strict(guarded(routes, terms.hosts));
         Self { router, engine: engine.clone(), streams }
     }

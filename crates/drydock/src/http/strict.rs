@@ -2,13 +2,12 @@
 //! where a reader came from, guess no media types, and keep nothing that did not say it may be kept.
 
 use axum::Router;
-use axum::extract::Request;
 use axum::http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
 };
 use axum::http::{HeaderName, HeaderValue};
-use axum::middleware::{Next, from_fn};
 use axum::response::Response;
+use tower::util::MapResponseLayer;
 
 /// No script and no style inside a page, and nothing from elsewhere.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; \
@@ -25,7 +24,7 @@ const ALWAYS: [(HeaderName, &str); 6] = [
 
 /// Returns the router with strict headers on every answer, refusals too.
 pub(super) fn strict(router: Router) -> Router {
-    router.layer(from_fn(async |request: Request, next: Next| dressed(next.run(request).await)))
+    router.layer(MapResponseLayer::new(dressed))
 }
 
 fn dressed(mut response: Response) -> Response {

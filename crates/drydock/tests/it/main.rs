@@ -30,6 +30,7 @@ mod refusing;
 mod remembering;
 mod restarting;
 mod reviewing;
+mod revoking;
 mod sandboxing;
 mod shared;
 mod signals;

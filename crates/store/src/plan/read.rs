@@ -127,6 +127,7 @@ fn asked(text: &str, dialect: Dialect) -> String {
     }
 }
 
+const FETCH: &str = "SELECT id, phase, state, revision, project, action, body FROM plans WHERE id = $1";
 const FIND: &str = "SELECT id, phase, state, revision, project, action, body FROM plans
     WHERE id >= $1 AND id < $2 ORDER BY id LIMIT 6";
 
@@ -136,8 +137,7 @@ impl Store {
         let id = id.clone();
         Box::pin(self.read(move |tx| {
             Box::pin(async move {
-                let sql = format!("SELECT {PLAN_COLUMNS} FROM plans WHERE id = $1");
-                let rows = tx.last(Statement::composed(sql, vec![id.as_str().into()])).await?;
+                let rows = tx.last(Statement::new(FETCH, [id.as_str().into()])).await?;
                 rows.first().map(|row| plan_from(row, 0)).transpose()
             })
         }))
@@ -207,18 +207,15 @@ async fn changed(
     if news.is_empty() {
         return Ok(Vec::new());
     }
-    let one = format!("SELECT {PLAN_COLUMNS} FROM plans WHERE id = $1");
-    let rows = news.into_iter().map(|id| Statement::composed(one.clone(), vec![id]));
+    let rows = news.into_iter().map(|id| Statement::new(FETCH, [id]));
     let rows = tx.finish(rows.collect()).await?;
     rows.iter().flatten().map(|row| plan_from(row, 0)).collect()
 }
 
 async fn snapshot(tx: &mut Tx<'_>, id: PlanId) -> Result<Option<Snapshot>, StoreError> {
-    let plan = format!("SELECT {PLAN_COLUMNS} FROM plans WHERE id = $1");
     let decision = "SELECT id, plan, status, body FROM decisions WHERE plan = $1 AND status = 'open'";
     let id = || Value::from(id.as_str());
-    let answers =
-        tx.finish(vec![Statement::composed(plan, vec![id()]), Statement::new(decision, [id()])]).await?;
+    let answers = tx.finish(vec![Statement::new(FETCH, [id()]), Statement::new(decision, [id()])]).await?;
     match answers.as_slice() {
         [plans, decisions] => snapshot_from(plans, decisions),
         _ => Ok(None),
