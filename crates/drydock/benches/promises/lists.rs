@@ -103,7 +103,8 @@ pub(crate) fn fill_sqlite(path: &Path, plan: &Plan, count: u128) {
     connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)").unwrap();
 }
 
-fn fill_postgres(database: &postgres::Database, plan: &Plan, count: u128) {
+/// The same on PostgreSQL.
+pub(crate) fn fill_postgres(database: &postgres::Database, plan: &Plan, count: u128) {
     let file = tempfile::NamedTempFile::new().unwrap();
     {
         use std::io::Write;

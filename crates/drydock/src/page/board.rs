@@ -12,8 +12,8 @@ use super::shell::{Frame, Html, Place, Watch, document};
 use super::trouble::Trouble;
 use super::words::{escaped, first_line, sentence, title, when};
 
-/// How many plans of one state are shown.
-const STATE_MAX: u32 = 40;
+/// How many plans of one state are shown: some screens of them. Each costs the first paint a moment.
+const STATE_MAX: u32 = 20;
 /// How many of the newest plans with a text are shown.
 const FOUND_MAX: u32 = 200;
 /// In the order of how much they need a person.

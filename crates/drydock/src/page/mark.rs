@@ -1,19 +1,28 @@
-//! Marks: a shape and a word for each state, so that no meaning rests on colour. The shapes are symbols of one sprite
-//! that stands at the top of every page.
+//! Marks: a shape and a word for each state, so that no meaning rests on colour. Each icon has its shape in it: one that
+//! refers to a sprite has the browser make a copy with a style of its own, which costs a board its first moment.
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
 
 use drydock_api::{Phase, State};
 use maud::{Markup, PreEscaped, html};
 
-const SPRITE: &str = include_str!("assets/icons.svg");
+const SHAPES: &str = include_str!("assets/icons.svg");
 
-/// Returns the sprite that all icons of a page refer to.
-pub(super) fn sprite() -> Markup {
-    PreEscaped(SPRITE.trim_end().to_owned())
+/// What is drawn, by the name of its symbol.
+static DRAWN: LazyLock<HashMap<&str, &str>> = LazyLock::new(|| {
+    let symbols = SHAPES.split("<symbol id=\"i-").skip(1);
+    symbols.filter_map(|symbol| symbol.split_once("\" viewBox=\"0 0 16 16\">")).map(drawn).collect()
+});
+
+fn drawn((name, rest): (&'static str, &'static str)) -> (&'static str, &'static str) {
+    (name, rest.split_once("</symbol>").map_or("", |(drawn, _)| drawn))
 }
 
 /// Returns an icon that says nothing a word beside it does not say.
 pub(super) fn icon(name: &str) -> Markup {
-    html! { svg.icon aria-hidden="true" focusable="false" { use href={ "#i-" (name) } {} } }
+    let drawn = DRAWN.get(name).copied().unwrap_or_default();
+    html! { svg.icon viewBox="0 0 16 16" aria-hidden="true" focusable="false" { (PreEscaped(drawn)) } }
 }
 
 /// Returns the mark of a state: shape, word, and a tone on top.
@@ -61,12 +70,25 @@ pub(super) fn phase(phase: Phase) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::HashSet;
 
-    /// Breaks when a state is shown without a shape.
+    /// Breaks when a state is shown without a shape, or two look the same.
     #[test]
     fn every_state_has_a_shape_of_its_own() {
-        for state in State::ALL {
-            assert!(SPRITE.contains(&format!("id=\"i-{}\"", state.name())), "{state}");
+        let shapes: HashSet<_> = State::ALL.iter().map(|state| icon(state.name()).into_string()).collect();
+        assert_eq!(shapes.len(), State::ALL.len());
+        assert!(shapes.iter().all(|shape| shape.contains("currentColor")), "{shapes:?}");
+    }
+
+    /// Breaks when a shape is drawn of the wrong part of the file, or an icon is asked for that is not in it.
+    #[test]
+    fn every_icon_that_is_asked_for_is_drawn() {
+        assert_eq!(DRAWN.len(), SHAPES.matches("<symbol").count());
+        for (name, drawn) in DRAWN.iter() {
+            assert!(
+                drawn.starts_with('<') && drawn.ends_with("/>") && !drawn.contains("symbol"),
+                "{name}: {drawn}"
+            );
         }
     }
 }

@@ -7,7 +7,7 @@ use maud::{DOCTYPE, Markup, html};
 
 use super::ask::Ask;
 use super::asset;
-use super::mark::{icon, sprite};
+use super::mark::icon;
 use super::trouble::Trouble;
 use crate::http::Offer;
 
@@ -95,7 +95,6 @@ pub(super) fn document(frame: &Frame, title: &str, place: Place, watch: Watch<'_
         html lang="en" {
             (head(&shown))
             body data-after=(frame.after) data-may=[offered(frame.offer)] data-watch=[watched(watch)] data-plan=[plan_of(watch)] {
-                (sprite())
                 a.skip href="#main" { "Skip to the content" }
                 (sidebar(place, count.as_deref()))
                 main id="main" tabindex="-1" { (main) }
@@ -113,7 +112,6 @@ pub(super) fn bare(title: &str, body: Markup) -> Html {
         html lang="en" {
             (head(&format!("{title} · Drydock")))
             body.bare {
-                (sprite())
                 main id="main" tabindex="-1" {
                     a.brand href="/" { img src=(asset::mark()) alt="" width="28" height="28"; "Drydock" }
                     (body)
