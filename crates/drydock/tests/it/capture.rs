@@ -1,6 +1,6 @@
 //! What an agent leaves in its worktree is what lands; a strategist leaves a draft and nothing else.
 
-use crate::world::{World, list};
+use crate::world::{World, files, list};
 
 on_both! {
     /// S3.3. Breaks when a kind of change is not captured, or when something else than the record lands.
@@ -43,6 +43,34 @@ on_both! {
         let plan = world.show(&id);
         assert_eq!(plan["error"]["class"], "forbidden_change");
         assert!(plan["error"]["text"].as_str().unwrap().contains("sneaky.txt"), "{plan}");
+    }
+}
+
+on_both! {
+    /// Breaks when a login that an agent copied within its home outlives the run, whatever it did to keep it there.
+    fn the_home_of_an_agent_goes_with_its_run(kind: Kind) {
+        let world = World::with_writer(kind, "echo login > $HOME/copied-login; mkdir $HOME/held; \
+            echo login > $HOME/held/copied-login; chmod 500 $HOME/held; echo done > done.txt; test -s $HOME/copied-login");
+        world.plan_after("execute");
+        let left = files(&world.worktrees());
+        assert!(left.keys().any(|path| path.ends_with("done.txt")), "{:?}", left.keys());
+        assert!(!left.keys().any(|path| path.ends_with("copied-login")), "{:?}", left.keys());
+    }
+}
+
+on_both! {
+    /// Breaks when an agent that cuts its worktree off is told of in words that help nobody, or loses its work.
+    fn a_worktree_without_its_link_is_told_in_words_and_its_work_kept(kind: Kind) {
+        let world = World::with_writer(kind, "rm .git; mkdir .git; echo precious > new.txt");
+        let id = world.plan_after("strategize");
+        world.drydock(&["plan", "execute", &id]).expect(1);
+        let text = world.show(&id)["error"]["text"].as_str().unwrap().to_owned();
+        assert!(text.contains("replaced the file .git") && text.contains("`plan retry`"), "{text}");
+        world.ok(&["plan", "retry", &id]);
+        world.drydock(&["plan", "execute", &id]).expect(1);
+        let snapshots = world.repo.git(&["for-each-ref", "--format=%(refname)", &format!("refs/drydock/snap/{id}")]);
+        let kept = snapshots.lines().any(|name| world.repo.git(&["ls-tree", "--name-only", name]).contains("new.txt"));
+        assert!(kept, "{snapshots}");
     }
 }
 

@@ -18,7 +18,7 @@ use crate::hold::Hold;
 use crate::rule::Subject;
 use crate::subplan::{forget_joins, is_tended};
 use crate::sync::{Begin, Together};
-use crate::trace;
+use crate::{task, trace};
 
 /// Why a run was asked to stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -144,6 +144,8 @@ impl Engine {
             }
         };
         scope.forget_pass().await;
+        let directory = scope.directory();
+        task::blocking(move || leftovers::forget_home(&directory)).await;
         let id = &scope.plan.id;
         let command = match (ended, cause) {
             (_, Cause::LockLost) => return Err(EngineError::LeaseLost { key: id.to_string() }),

@@ -117,10 +117,17 @@ async fn moved(scope: &Scope<'_>, checkout: &Checkout) -> Result<Option<End>, En
     let (seen, base) = (checkout.clone(), scope.base()?);
     let text = match scope.git(move |_| seen.verify(&base)).await? {
         Verified::Sound { .. } => return Ok(None),
-        Verified::Missing => "the worktree is gone".to_owned(),
-        other => format!("the worktree is not where it began: {other:?}"),
+        Verified::Missing => "the agent removed its worktree".to_owned(),
+        Verified::Unlinked => "the agent replaced the file .git, by which git knows its worktree".to_owned(),
+        Verified::Moved { head } => {
+            format!("the agent moved its branch to {head}, which does not contain what it began at")
+        }
+        Verified::Switched { branch, .. } => format!("the agent left its branch for {branch}"),
+        Verified::Detached { head } => format!("the agent left its branch for the commit {head}"),
     };
-    Ok(Some(scope.failed(ErrorClass::Inconsistent, text)))
+    let next =
+        "tell it to change files only; `plan retry` begins anew and keeps what it wrote as a checkpoint";
+    Ok(Some(scope.failed(ErrorClass::Inconsistent, format!("{text}: {next}"))))
 }
 
 /// Captures the worktree and keeps it as a snapshot.

@@ -8,7 +8,7 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 
 use drydock_domain::{Event, Fence, Plan, PlanId};
-use drydock_worktree::{Checkout, CommitId, GitError, PinOrder, Repository};
+use drydock_worktree::{Checkout, CommitId, GitError, PinOrder, Repository, remove_folder};
 
 use super::scope::{commit_id, kept_as, signature, snapshot};
 use crate::engine::Engine;
@@ -20,6 +20,8 @@ use crate::task;
 const ALIVE: &str = "alive";
 /// The directory in which a run's reviewers look at a proposal.
 pub(super) const REVIEW: &str = "review";
+/// The directory that is an agent's home.
+pub(super) const TEMP: &str = "temp";
 /// Where directories go whose work cannot be captured.
 const KEPT: &str = "kept";
 
@@ -95,7 +97,7 @@ pub(crate) fn claim_latest(
 
 /// Makes the directory of a run and takes its lock.
 pub(crate) fn occupy(directory: &Path) -> io::Result<Alive> {
-    fs::create_dir_all(directory.join("temp"))?;
+    fs::create_dir_all(directory.join(TEMP))?;
     let file = File::create(directory.join(ALIVE))?;
     match file.try_lock() {
         Ok(()) => Ok(Alive { file }),
@@ -144,6 +146,7 @@ pub(crate) fn remove_leftover(
             return put_by(repository, plan, leftover, reason);
         }
     };
+    forget_home(&leftover.path);
     let tree = leftover.path.join("tree");
     let work = match (repository.checkout_open(&tree)?, is_empty(&tree)) {
         (Some(checkout), _) => keep_rest(repository, plan, leftover, &checkout)
@@ -160,6 +163,17 @@ pub(crate) fn remove_leftover(
             Ok(work)
         }
         Err(reason) => put_by(repository, plan, leftover, reason),
+    }
+}
+
+/// Removes the temporary directory of a run that is over: the agent's home, which may hold a copy of a login. Should this fail,
+/// the rest goes with the run's directory.
+pub(crate) fn forget_home(run: &Path) {
+    match remove_folder(&run.join(TEMP)) {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            tracing::warn!(%error, run = %run.display(), "could not remove the home of a run's agent");
+        }
+        Ok(()) | Err(_) => {}
     }
 }
 
@@ -246,7 +260,7 @@ fn is_empty(tree: &Path) -> bool {
 }
 
 fn remove_directory(path: &Path) -> Result<(), EngineError> {
-    match fs::remove_dir_all(path) {
+    match remove_folder(path) {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(failed("remove", path, error)),
         Ok(()) | Err(_) => Ok(()),
     }
