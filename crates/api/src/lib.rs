@@ -59,7 +59,7 @@ pub use plan::{
 pub use problem::Problem;
 pub use project::{NewProject, NewValidation, OnDivergence, OneProject, Project, Projects, Validation};
 pub use remote::{Remote, RemoteError};
-pub use sight::{CanAct, Choice, Diff, OneDiff, OneTree, OneWhy, Tree, Why};
+pub use sight::{CanAct, Choice, Diff, DiffKind, DiffOf, OneDiff, OneTree, OneWhy, Tree, Why};
 pub use stream::{EventStream, Heard};
 pub use sync::{Sync, Synced};
 pub use token::{

@@ -15,6 +15,35 @@ pub struct Diff {
     pub lines_added: u64,
     /// How many lines were deleted.
     pub lines_deleted: u64,
+    /// Whose changes these are; null as long as no work is kept.
+    #[serde(default)]
+    pub of: Option<DiffOf>,
+}
+
+/// Whose changes a diff shows.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct DiffOf {
+    /// What it is.
+    pub kind: DiffKind,
+    /// Its commit.
+    pub commit: String,
+    /// The ref that keeps it, where that is a snapshot.
+    #[serde(default, rename = "ref")]
+    pub reference: Option<String>,
+    /// The first line of its message.
+    pub label: String,
+}
+
+/// What the commit is whose changes a diff shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum DiffKind {
+    /// The result of Execute.
+    Result,
+    /// The work that a run goes on with; there is no result yet.
+    GoesOn,
+    /// The latest snapshot; there is no result yet.
+    Snapshot,
 }
 
 /// The diff of one plan.

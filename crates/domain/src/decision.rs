@@ -313,6 +313,35 @@ impl Question {
         Question { kind: DecisionKind::Agent, text, options, details: Value::Object(Default::default()) }
     }
 
+    /// Returns the work so far that the question is about: the commit on which its answers go on.
+    pub fn work(&self) -> Option<&str> {
+        match self.kind {
+            // The answers to a divergence go on with different commits.
+            DecisionKind::Divergence => return None,
+            DecisionKind::Gate
+            | DecisionKind::Agent
+            | DecisionKind::ApplyOutcome
+            | DecisionKind::Validation
+            | DecisionKind::Conflict
+            | DecisionKind::Subplans
+            | DecisionKind::Review
+            | DecisionKind::RateLimit
+            | DecisionKind::Budget => {}
+        }
+        self.options.iter().find_map(|option| match &option.effect {
+            OptionEffect::StartFrom { commit, .. } => Some(commit.as_str()),
+            OptionEffect::SetBudget { work, .. } => work.as_deref(),
+            OptionEffect::Approve
+            | OptionEffect::Requeue
+            | OptionEffect::WaitUntil(_)
+            | OptionEffect::Join(_)
+            | OptionEffect::RetryLost
+            | OptionEffect::DropLost
+            | OptionEffect::Revert
+            | OptionEffect::Cancel => None,
+        })
+    }
+
     /// Returns the question with answers that let the next run go on with the work so far, where it was to begin anew.
     #[must_use]
     pub fn going_on_with(mut self, work: &str, plan: &Plan) -> Question {

@@ -87,6 +87,8 @@ pub enum ErrorClass {
     AgentTimedOut,
     /// The agent changed what it may not change.
     ForbiddenChange,
+    /// The agent left what no commit can hold, such as a repository of its own.
+    Uncapturable,
     /// The strategy draft could not be read.
     StrategyInvalid,
     /// A required validation failed.
@@ -117,6 +119,7 @@ impl ErrorClass {
             ErrorClass::AgentFailed => "agent_failed",
             ErrorClass::AgentTimedOut => "agent_timed_out",
             ErrorClass::ForbiddenChange => "forbidden_change",
+            ErrorClass::Uncapturable => "uncapturable",
             ErrorClass::StrategyInvalid => "strategy_invalid",
             ErrorClass::ValidationFailed => "validation_failed",
             ErrorClass::TargetDirty => "target_dirty",
@@ -127,6 +130,25 @@ impl ErrorClass {
             ErrorClass::SubplanFailed => "subplan_failed",
             ErrorClass::SubplanConflict => "subplan_conflict",
             ErrorClass::Inconsistent => "inconsistent",
+        }
+    }
+
+    /// Says whether the next agent can do better when it knows what happened.
+    pub(crate) fn is_a_lesson(self) -> bool {
+        match self {
+            ErrorClass::ForbiddenChange | ErrorClass::Uncapturable | ErrorClass::StrategyInvalid => true,
+            ErrorClass::AgentMissing
+            | ErrorClass::AgentFailed
+            | ErrorClass::AgentTimedOut
+            | ErrorClass::ValidationFailed
+            | ErrorClass::TargetDirty
+            | ErrorClass::Git
+            | ErrorClass::Filesystem
+            | ErrorClass::Diverged
+            | ErrorClass::ResetFailed
+            | ErrorClass::SubplanFailed
+            | ErrorClass::SubplanConflict
+            | ErrorClass::Inconsistent => false,
         }
     }
 }

@@ -3,6 +3,7 @@
 
 mod action_file;
 mod clock;
+mod diff;
 mod engine;
 mod error;
 mod explain;
@@ -34,13 +35,14 @@ mod why;
 mod worker;
 
 pub use clock::now;
+pub use diff::{DiffKind, DiffOf, PlanDiff};
 pub use drydock_store::Limits;
 pub use engine::Engine;
 pub use error::{Absent, EngineError};
 pub use explain::{Answered, Explanation, Refused, Said};
 pub use feed::{EventPage, Follower, Interest, News, Shown};
 pub use hook::{Hook, Hooks, Means, Pattern, PatternError, Priority, Wants, WebAddress, WebAddressError};
-pub use look::{AgentCheckup, AgentEntry, AgentSource, Checkpoint, PlanDiff};
+pub use look::{AgentCheckup, AgentEntry, AgentSource, Checkpoint};
 pub use make::{Asked, NewInvariant, Request};
 pub use meter::Metered;
 pub use registry::{Lockable, NewProject};

@@ -1,4 +1,4 @@
-//! Looks at a plan that change nothing: its diff, its snapshots, the configured agents.
+//! Looks that change nothing: at the snapshots of a plan, and at the configured agents.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -6,10 +6,10 @@ use std::time::Duration;
 use drydock_agent::{AgentSpec, Ending, RunDirs, StartError, Task};
 use drydock_domain::{Lock, LockId, Plan, Timestamp};
 
+use crate::diff::snapshots;
 use crate::engine::{Engine, one, prefix};
 use crate::error::EngineError;
 use crate::phase::occupy;
-use crate::rule::Subject;
 use crate::task;
 use crate::upkeep::Grade;
 
@@ -17,19 +17,6 @@ use crate::upkeep::Grade;
 pub(crate) const CHECKS: &str = "checks";
 /// How long an agent that is only checked may take.
 const CHECK_MAX: Duration = Duration::from_secs(30);
-
-/// What a plan changes.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct PlanDiff {
-    /// The patch.
-    pub text: String,
-    /// How many files it touches.
-    pub files: u64,
-    /// How many lines it adds.
-    pub lines_added: u64,
-    /// How many lines it deletes.
-    pub lines_deleted: u64,
-}
 
 /// A snapshot of a plan's work.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -84,43 +71,18 @@ pub struct AgentCheckup {
 }
 
 impl Engine {
-    /// Returns what a plan changes: nothing before Execute completed.
-    pub async fn plan_diff(&self, plan: &Plan) -> Result<PlanDiff, EngineError> {
-        let Subject { from, to } = Subject::of(plan)?;
-        if from == to {
-            return Ok(PlanDiff::default());
-        }
-        let project = self.project(plan.spec.project.as_str()).await?;
-        let repository = self.repository(&project).await?;
-        task::blocking(move || {
-            let stat = repository.stat(&from, &to)?;
-            let patch = repository.patch(&from, &to)?;
-            Ok(PlanDiff {
-                text: String::from_utf8_lossy(&patch).into_owned(),
-                files: stat.files,
-                lines_added: stat.lines_added,
-                lines_deleted: stat.lines_deleted,
-            })
-        })
-        .await
-    }
-
     /// Returns the snapshots of a plan, oldest first.
     pub async fn checkpoints(&self, plan: &Plan) -> Result<Vec<Checkpoint>, EngineError> {
         let project = self.project(plan.spec.project.as_str()).await?;
         let repository = self.repository(&project).await?;
-        let prefix = format!("refs/drydock/snap/{}/", plan.id);
+        let id = plan.id.clone();
         task::blocking(move || {
-            let mut refs = repository.refs(&prefix)?;
-            refs.sort_by_key(|(name, _)| {
-                name.rsplit('/').next().and_then(|number| number.parse::<u64>().ok())
-            });
             let checkpoint = |(reference, commit): (String, _)| {
                 let head = repository.commit_head(&commit)?;
                 let created_at = Timestamp::from_micros(head.at_seconds.saturating_mul(1_000_000));
                 Ok(Checkpoint { reference, commit: commit.to_string(), label: head.subject, created_at })
             };
-            refs.into_iter().map(checkpoint).collect()
+            snapshots(&repository, &id)?.into_iter().map(checkpoint).collect()
         })
         .await
     }

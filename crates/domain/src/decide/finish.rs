@@ -130,6 +130,10 @@ pub(super) fn errored<'a>(
     context: &Context,
 ) -> Draft<'a> {
     let decision = question.is_some().then(|| context.fresh_decision.clone());
+    let mut draft = draft;
+    if failure.class.is_a_lesson() {
+        draft.plan.feedback.push(format!("The run before this one failed: {}", failure.text));
+    }
     let draft = draft
         .stage(Common::Errored { failure: failure.clone(), decision: decision.clone() })
         .event(Event::Errored(failure, decision));

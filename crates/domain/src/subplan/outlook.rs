@@ -14,9 +14,11 @@ pub enum Outlook {
 /// Returns what to expect after a failure of this class.
 pub fn outlook(class: ErrorClass) -> Outlook {
     match class {
-        ErrorClass::AgentFailed | ErrorClass::AgentTimedOut | ErrorClass::Git | ErrorClass::Filesystem => {
-            Outlook::MayPass
-        }
+        ErrorClass::AgentFailed
+        | ErrorClass::AgentTimedOut
+        | ErrorClass::Uncapturable
+        | ErrorClass::Git
+        | ErrorClass::Filesystem => Outlook::MayPass,
         ErrorClass::AgentMissing
         | ErrorClass::ForbiddenChange
         | ErrorClass::StrategyInvalid

@@ -103,13 +103,7 @@ pub(super) async fn show(State(shared): State<Shared>, Path(id): Path) -> One {
 pub(super) async fn diff(State(shared): State<Shared>, Path(id): Path) -> Answer<api::OneDiff> {
     let plan = shared.engine.plan(&id).await?;
     let diff = shared.engine.plan_diff(&plan).await?;
-    let diff = api::Diff {
-        text: diff.text,
-        files: diff.files,
-        lines_added: diff.lines_added,
-        lines_deleted: diff.lines_deleted,
-    };
-    Ok(Sent(api::OneDiff { diff }))
+    Ok(Sent(api::OneDiff { diff: view::diff(diff) }))
 }
 
 pub(super) async fn tree(State(shared): State<Shared>, Path(id): Path) -> Answer<api::OneTree> {

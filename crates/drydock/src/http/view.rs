@@ -13,6 +13,26 @@ pub(crate) fn time(at: Timestamp) -> String {
         .to_string()
 }
 
+pub(super) fn diff(diff: drydock_engine::PlanDiff) -> api::Diff {
+    let kind = |kind| match kind {
+        drydock_engine::DiffKind::Result => api::DiffKind::Result,
+        drydock_engine::DiffKind::GoesOn => api::DiffKind::GoesOn,
+        drydock_engine::DiffKind::Snapshot => api::DiffKind::Snapshot,
+    };
+    api::Diff {
+        text: diff.text,
+        files: diff.files,
+        lines_added: diff.lines_added,
+        lines_deleted: diff.lines_deleted,
+        of: diff.of.map(|of| api::DiffOf {
+            kind: kind(of.kind),
+            commit: of.commit,
+            reference: of.reference,
+            label: of.label,
+        }),
+    }
+}
+
 pub(super) fn phase(phase: domain::Phase) -> api::Phase {
     match phase {
         domain::Phase::Strategize => api::Phase::Strategize,

@@ -17,6 +17,7 @@ use super::plan::{Tab, head};
 use super::shell::{Frame, Html, Place, Watch, document, part};
 use super::trouble::Trouble;
 use super::words::title;
+use crate::render;
 
 /// How many lines are sent at a time.
 const CHUNK: usize = 300;
@@ -60,14 +61,16 @@ pub(super) async fn show(
     let plan = client.plan(&id).await?;
     let diff = client.plan_diff(&plan.id).await?;
     let files = files(&diff.text);
+    let unfinished = diff.of.is_some().then(|| render::diff::unfinished(&diff, &plan.id)).flatten();
     let main = html! {
         (head(&plan, Tab::Changes))
         @if files.is_empty() {
             div.empty {
-                h2 { "No change yet" }
-                p { "What the agents change in this plan's worktree stands here once Execute has run." }
+                h2 { @if diff.of.is_some() { "No change" } @else { "No change yet" } }
+                p { @if let Some(said) = &unfinished { (said) } @else if diff.of.is_none() { "What the agents change in this plan's worktree stands here once Execute has run." } }
             }
         } @else {
+            @if let Some(said) = &unfinished { p.note { (said) } }
             div.diff-bar {
                 p { strong { (diff.files) } @if diff.files == 1 { " file" } @else { " files" } " "
                     span.plus { "+" (diff.lines_added) } " " span.minus { "−" (diff.lines_deleted) } }

@@ -1,7 +1,7 @@
 //! Diffs with their lines coloured; the signs at their beginning say the same without colour.
 
 use anstyle::Style;
-use drydock_api::Diff;
+use drydock_api::{Diff, DiffKind};
 
 use super::style::{BAD, BUSY, GOOD, STRONG, paint};
 
@@ -22,6 +22,22 @@ pub(crate) fn shown(diff: &Diff) -> String {
         text.push('\n');
     }
     text
+}
+
+/// Says whose changes these are when they are not a result yet, or where to look when there are none to show.
+pub(crate) fn unfinished(diff: &Diff, plan: &str) -> Option<String> {
+    let Some(of) = &diff.of else {
+        let nothing = format!("Execute is not complete; see `drydock checkpoint list {plan}`");
+        return diff.text.is_empty().then_some(nothing);
+    };
+    let whose = match of.kind {
+        DiffKind::Result => return None,
+        DiffKind::GoesOn => "the work that its run goes on with",
+        DiffKind::Snapshot => "the latest snapshot",
+    };
+    let named = of.reference.as_deref().unwrap_or(&of.commit);
+    let empty = if diff.text.is_empty() { ", which changes nothing" } else { "" };
+    Some(format!("Execute is not complete; this is {whose}, {named} ({}){empty}", of.label))
 }
 
 fn style(line: &str, in_hunk: bool) -> Style {
@@ -52,7 +68,7 @@ mod tests {
     #[test]
     fn a_diff_without_its_colours_is_the_same_text() {
         let text = "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1,2 @@\n-old\n+new\n same\n".to_owned();
-        let diff = Diff { text: text.clone(), files: 1, lines_added: 1, lines_deleted: 1 };
+        let diff = Diff { text: text.clone(), files: 1, lines_added: 1, lines_deleted: 1, of: None };
         assert_eq!(bare(&shown(&diff)), text);
         assert!(shown(&diff).contains(&paint(GOOD, "+new")));
         assert!(shown(&diff).contains(&paint(STRONG, "+++ b/x")), "the file's name is no added line");

@@ -32,6 +32,7 @@ mod restarting;
 mod reviewing;
 mod revoking;
 mod sandboxing;
+mod seeing;
 mod shared;
 mod signals;
 mod signing;

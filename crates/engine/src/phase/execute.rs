@@ -40,8 +40,13 @@ pub(super) async fn run(scope: &Scope<'_>) -> Result<End, EngineError> {
     let (path, branch, from) = (scope.tree(), scope.plan.branch(), scope.from()?);
     let checkout = scope.git(move |repository| repository.checkout_add(&path, &branch, &from)).await?;
     let ended = rounds(scope, agent.as_deref(), &checkout).await?;
-    if let Some(head) = ended.head {
-        record(scope, changeset, head).await?;
+    // What an agent wrote is recorded however its run ended.
+    let written = match ended.head {
+        Some(head) => Some(head),
+        None => scope.remains(&checkout).await?,
+    };
+    if let Some(written) = written {
+        record(scope, changeset, written).await?;
     }
     Ok(ended.end)
 }
@@ -70,7 +75,10 @@ async fn rounds(scope: &Scope<'_>, agent: Option<&str>, checkout: &Checkout) -> 
                 if let Some(end) = moved(scope, checkout).await? {
                     return Ok(Ended { head: None, end });
                 }
-                capture(scope, checkout, &onto).await?
+                match capture(scope, checkout, &onto).await {
+                    Ok(commit) => commit,
+                    Err(error) => return Ok(Ended { head: None, end: scope.uncaptured(error).await? }),
+                }
             }
         };
         done_by_subplans = false;

@@ -237,7 +237,7 @@ fn capture(
 }
 
 /// Moves a directory out of the way with every byte in it, and frees the branch it had checked out.
-fn put_by(
+pub(super) fn put_by(
     repository: &Repository,
     plan: &PlanId,
     leftover: &Leftover,

@@ -5,6 +5,7 @@ use drydock_domain::{Command, Event, RateLimit, Timestamp};
 use drydock_worktree::{Checkout, CommitId, Repository};
 
 use super::agents::{Errand, Role};
+use super::remains::cannot_be_held;
 use super::scope::{End, Scope, kept_as, signature, snapshot};
 use crate::error::EngineError;
 use crate::{clock, task};
@@ -29,6 +30,9 @@ impl Scope<'_> {
     ) -> Result<Option<String>, EngineError> {
         match self.work_so_far(errand, label).await {
             Ok(work) => Ok(work),
+            Err(EngineError::Git(error)) if cannot_be_held(&error) => {
+                self.kept_apart(&error).await.map(|()| None)
+            }
             Err(error) => self.unkept(error).await.map(|()| None),
         }
     }
@@ -64,7 +68,7 @@ impl Scope<'_> {
 }
 
 /// Keeps a worktree as a snapshot, and returns its commit; nothing when it is as the run found it.
-fn kept_work(
+pub(super) fn kept_work(
     repository: &Repository,
     checkout: &Checkout,
     from: &CommitId,
@@ -72,10 +76,10 @@ fn kept_work(
     label: &str,
 ) -> Result<Option<String>, EngineError> {
     let captured = checkout.capture(from, &kept_as(label, plan), &signature(repository))?;
-    let kept = snapshot(repository, plan, &captured)?;
     if repository.tree_of(from)? == captured.tree {
         return Ok(None);
     }
+    let kept = snapshot(repository, plan, &captured)?;
     // Where the same tree was kept before, it is that snapshot which keeps it.
     let named = repository.refs(&kept)?.into_iter().find(|(name, _)| *name == kept);
     Ok(named.map(|(_, commit)| commit.to_string()))

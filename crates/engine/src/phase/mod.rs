@@ -9,6 +9,7 @@ mod leftovers;
 mod limit;
 mod listen;
 mod pass;
+mod remains;
 mod review;
 mod scope;
 mod spend;

@@ -105,7 +105,8 @@ pub(crate) async fn explain(session: &Session, args: Explain) -> Outcome {
 
 pub(crate) async fn diff(session: &Session, plan: Which) -> Outcome {
     let diff = session.client().plan_diff(&plan.id).await?;
-    let size = render::diff::size(&diff);
+    let size = (!diff.text.is_empty()).then(|| render::diff::size(&diff));
+    let unfinished = render::diff::unfinished(&diff, &plan.id);
     // In a pipe the diff must stay a patch that applies; only a person's terminal needs protection.
     let report = if session.screen().is_watched() {
         let text = render::diff::shown(&diff);
@@ -114,7 +115,9 @@ pub(crate) async fn diff(session: &Session, plan: Which) -> Outcome {
         let text = render::diff::raw(&diff).to_owned();
         Report::new(OneDiff { diff }, text).exact()
     };
-    Ok(if report.text.is_empty() { report.or_say("no changes") } else { report.note(Level::Info, size) })
+    let report =
+        size.into_iter().chain(unfinished).fold(report, |report, said| report.note(Level::Info, said));
+    Ok(if report.notes.is_empty() { report.note(Level::Info, "no changes") } else { report })
 }
 
 pub(crate) async fn why(session: &Session, plan: Which) -> Outcome {
