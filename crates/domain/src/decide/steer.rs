@@ -93,10 +93,12 @@ fn requeue(snapshot: &Snapshot, mut draft: Draft<'_>, decision: &Decision, answe
     draft.stage(Common::Queued).event(event).done()
 }
 
+/// What an agent reads as the answer. Behind the question stands one dash of this kind and no other: whoever looks for
+/// the answer knows by it that nobody put another one into the question.
 fn answer_text(decision: &Decision, answer: &Answer) -> String {
     let Question { text, .. } = &decision.question;
     match &answer.note {
-        Some(note) => format!("{text} — {}: {note}", answer.option),
+        Some(note) => format!("{text} — {}: {}", answer.option, note.replace('—', "–")),
         None => format!("{text} — {}", answer.option),
     }
 }

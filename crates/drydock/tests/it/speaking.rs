@@ -59,7 +59,9 @@ on_both! {
             assert!(alive(&id).is_empty(), "nothing waits but the plan");
             let decision = list(&world.ok(&["decision", "list", "--open", "--plan", &id])["decisions"])[0].clone();
             assert!(text(&decision["question"]).contains("make it"), "{decision}");
-            world.ok(&["decision", "resolve", &text(&decision["id"]), "--option", option]);
+            // The dash is the one that stands between a question and its answer.
+            let note = "once — and only here";
+            world.ok(&["decision", "resolve", &text(&decision["id"]), "--option", option, "--note", note]);
             world.drydock(&["plan", "execute", &id]).expect(0);
             world.drydock(&["plan", "apply", &id]).expect(0);
             world.assert_landed_once(&id);
