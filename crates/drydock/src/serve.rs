@@ -73,7 +73,8 @@ pub(crate) async fn serve(
     let (tokens, hosts) = terms(address, wish.tokens, config.server.clone());
     let tls = tls(wish.tls, &config.server)?;
     let reread = tls.clone().map(reread).transpose()?;
-    let interrupts = Interrupts::listen()?;
+    // With a certificate, a hangup asks to read it again.
+    let interrupts = if tls.is_some() { Interrupts::without_hangup()? } else { Interrupts::listen()? };
     let engine = embedded::engine(place, config).await?;
     if !address.ip().is_loopback() {
         require_person(&engine, wish.listen).await?;

@@ -153,6 +153,12 @@ impl Running {
         self.signal(Signal::TERM);
     }
 
+    /// Tells it that its terminal was closed (`SIGHUP`).
+    #[track_caller]
+    pub fn hang_up(&self) {
+        self.signal(Signal::HUP);
+    }
+
     /// Waits for its end; kills it and panics with its output after `limit`.
     #[track_caller]
     pub fn wait(mut self, limit: Duration) -> Finished {

@@ -1,14 +1,17 @@
-//! Ctrl-C and SIGTERM: the first one stops what is driven here and leaves it resumable, the second one ends at once.
+//! Ctrl-C, SIGTERM and the end of the terminal: the first one stops what is driven here and leaves it resumable, the
+//! second one ends at once.
 
 use drydock_api::{Code, Problem, exit};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::render::next::go_on;
 
-/// Listens for the two signals that ask a process to end.
+/// Listens for the signals that ask a process to end.
 pub(crate) struct Interrupts {
     keyboard: Signal,
     termination: Signal,
+    /// None where it means something else, or was to be ignored.
+    hangup: Option<Signal>,
 }
 
 /// Which signal came.
@@ -16,27 +19,41 @@ pub(crate) struct Interrupts {
 pub(crate) enum Interrupt {
     Keyboard,
     Termination,
+    Hangup,
 }
 
 impl Interrupts {
-    /// Begins to listen.
+    /// Begins to listen. A hangup that was to be ignored, as `nohup` has it, stays so.
     pub(crate) fn listen() -> Result<Self, Box<Problem>> {
-        let failed = |error: std::io::Error| {
-            let text = format!("could not listen for signals: {error}");
-            Problem::new(Code::Internal, text).hint("check the limit on open files")
-        };
+        let mut interrupts = Self::without_hangup()?;
+        if !ignores_hangup() {
+            interrupts.hangup = Some(signal(SignalKind::hangup()).map_err(failed)?);
+        }
+        Ok(interrupts)
+    }
+
+    /// Begins to listen where a hangup asks for something else.
+    pub(crate) fn without_hangup() -> Result<Self, Box<Problem>> {
         Ok(Self {
             keyboard: signal(SignalKind::interrupt()).map_err(failed)?,
             termination: signal(SignalKind::terminate()).map_err(failed)?,
+            hangup: None,
         })
     }
 
     /// Waits for the next signal.
     pub(crate) async fn next(&mut self) -> Interrupt {
-        // A stream that has ended will bring no signal; only the other one can.
+        let hangup = async {
+            match &mut self.hangup {
+                Some(hangup) => hangup.recv().await,
+                None => None,
+            }
+        };
+        // A stream that has ended will bring no signal; only the others can.
         tokio::select! {
             Some(()) = self.keyboard.recv() => Interrupt::Keyboard,
             Some(()) = self.termination.recv() => Interrupt::Termination,
+            Some(()) = hangup => Interrupt::Hangup,
             else => std::future::pending().await,
         }
     }
@@ -55,7 +72,7 @@ impl Interrupt {
     pub(crate) fn exit_code(self) -> u8 {
         match self {
             Interrupt::Keyboard => exit::INTERRUPTED,
-            Interrupt::Termination => exit::TERMINATED,
+            Interrupt::Termination | Interrupt::Hangup => exit::TERMINATED,
         }
     }
 
@@ -64,6 +81,7 @@ impl Interrupt {
         let (code, text) = match self {
             Interrupt::Keyboard => (Code::Interrupted, "interrupted"),
             Interrupt::Termination => (Code::Terminated, "told to end"),
+            Interrupt::Hangup => (Code::Terminated, "told to end: the terminal was closed"),
         };
         let problem = Problem::new(code, text);
         Box::new(match resume {
@@ -71,4 +89,18 @@ impl Interrupt {
             None => problem,
         })
     }
+}
+
+fn failed(error: std::io::Error) -> Box<Problem> {
+    let text = format!("could not listen for signals: {error}");
+    Box::new(Problem::new(Code::Internal, text).hint("check the limit on open files"))
+}
+
+/// Says whether this process was started with hangups ignored. Listening would undo that.
+fn ignores_hangup() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    // The first bit is signal 1, which is the hangup.
+    mask & 1 == 1
 }

@@ -1,13 +1,14 @@
-//! SIGINT and SIGTERM while an agent works: the plan can be resumed at once (S1.5).
+//! SIGINT, SIGTERM and SIGHUP while an agent works: the plan can be resumed at once (S1.5).
 
-use drydock_testkit::proc::Running;
+use drydock_testkit::proc::{self, Running};
 use drydock_testkit::wait;
 
+use crate::seeing::seen;
 use crate::world::{Answer, Kind, LIMIT, World};
 
 fn handed_back(kind: Kind, signal: fn(&Running), code: i32) {
     let world = World::with_writer(kind, "");
-    world.agent("writer", &format!("sleep 300 & touch {}; wait", world.place("began")));
+    world.agent("writer", &format!("echo half > half.txt; sleep 300 & touch {}; wait", world.place("began")));
     let id = world.plan_after("strategize");
     let running = world.spawn(&["plan", "execute", &id]);
     world.wait_file("began");
@@ -17,6 +18,13 @@ fn handed_back(kind: Kind, signal: fn(&Running), code: i32) {
     assert_eq!(world.stage(&id), "execute/queued");
     assert_eq!(world.locks().len(), 0);
     world.wait_dead(&id);
+    let seen = seen(&world, &id);
+    assert_eq!(
+        seen,
+        ("snapshot".to_owned(), vec!["half.txt".to_owned()]),
+        "what it wrote can be seen at once"
+    );
+    assert_eq!(world.ok(&["changeset", "list", &id])["changesets"][0]["entries"][0]["path"], "half.txt");
     world.agent("writer", "echo hi > hello.txt");
     world.drydock(&["plan", "execute", &id]).expect(0);
     world.drydock(&["plan", "apply", &id]).expect(0);
@@ -36,6 +44,35 @@ on_both! {
     fn a_terminated_plan_is_handed_back(kind: Kind) {
         handed_back(kind, Running::terminate, 143);
     }
+}
+
+on_both! {
+    /// S1.5. Breaks when closing the terminal leaves the lock, the agent, or a stuck plan.
+    fn a_plan_whose_terminal_is_closed_is_handed_back(kind: Kind) {
+        handed_back(kind, Running::hang_up, 143);
+    }
+}
+
+/// Breaks when what was started to outlive its terminal, as with `nohup`, ends with it.
+#[test]
+fn a_plan_that_was_to_outlive_its_terminal_does() {
+    let world = World::with_writer(Kind::Sqlite, "");
+    let (began, go) = (world.place("began"), world.place("go"));
+    world.agent(
+        "writer",
+        &format!("touch {began}; while [ ! -e {go} ]; do sleep 0.05; done; echo hi > hello.txt"),
+    );
+    let id = world.plan_after("strategize");
+    let plain = world.command(&["plan", "execute", &id]);
+    let mut command = std::process::Command::new("sh");
+    command.args(["-c", "trap '' HUP; exec \"$0\" \"$@\""]).arg(plain.get_program()).args(plain.get_args());
+    command.env_clear().envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let running = proc::spawn(&mut command);
+    world.wait_file("began");
+    running.hang_up();
+    world.write("go", "");
+    Answer::of(running.wait(LIMIT)).expect(0);
+    assert_eq!(world.stage(&id), "execute/complete");
 }
 
 on_both! {
