@@ -90,6 +90,8 @@ impl Engine {
         let id = request.id.clone().unwrap_or_else(|| self.fresh_plan());
         let spec = self.spec(&project, request, &id).await?;
         let base_commit = self.target_tip(&project).await?;
+        let repository = self.repository(&project).await?;
+        task::blocking(move || repository.require_room()).await?;
         let hold = self.hold(&id, "make the plan").await?;
         let new = NewPlan { id, spec, base_commit };
         let made = self.create_held(&hold, new, &project, by).await;

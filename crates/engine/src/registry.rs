@@ -38,12 +38,12 @@ impl Engine {
         let repository = self.repository_at(new.repo.clone()).await?;
         let (target, remote) = (new.target.clone(), new.remote.clone());
         let root = repository.root().to_string_lossy().into_owned();
+        let (called, place) = (name.clone(), root.clone());
         let target = task::blocking(move || -> Result<String, EngineError> {
+            repository.require_room()?;
             let target = match target {
                 Some(target) => target,
-                None => repository.head_branch()?.ok_or_else(|| {
-                    EngineError::invalid("no branch is checked out there", "name one with --target BRANCH")
-                })?,
+                None => repository.head_branch()?.ok_or_else(|| no_branch(&called, &place))?,
             };
             if repository.branch_tip(&target)?.is_none() {
                 return Err(EngineError::absent("branch", target));
@@ -179,6 +179,13 @@ impl Engine {
             Removed::Missing | Removed::InUse(_) => Err(absent()),
         }
     }
+}
+
+/// What to do where there is no branch to land on unless somebody names one.
+fn no_branch(name: &Name, root: &str) -> EngineError {
+    let hint =
+        format!("check one out, or name one: `drydock project add {name} --repo {root} --target BRANCH`");
+    EngineError::invalid(format!("no branch is checked out in {root}"), hint)
 }
 
 /// Whether narrower scopes may replace a rule.

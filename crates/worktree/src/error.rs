@@ -251,6 +251,12 @@ pub enum OpenError {
         /// The path that was given.
         path: PathBuf,
     },
+    /// A branch has the name that those of all plans begin with.
+    #[error("{} has a branch named drydock, beside which no branch drydock/… of a plan can be made", path.display())]
+    NameTaken {
+        /// The root of the repository.
+        path: PathBuf,
+    },
     /// Git could not tell.
     #[error("could not open {}", path.display())]
     Git {
@@ -271,6 +277,7 @@ impl OpenError {
             Self::Bare { .. } => "clone it and name the clone",
             Self::NoCommits { .. } => "make a first commit, e.g. git commit --allow-empty -m start",
             Self::Shallow { .. } => "run git fetch --unshallow in it",
+            Self::NameTaken { .. } => "rename that branch, e.g. git branch -m drydock drydock-work",
             Self::Git { .. } => "run git status there and see what it says",
         }
     }
@@ -283,7 +290,8 @@ impl OpenError {
             | Self::NotARepository { .. }
             | Self::Bare { .. }
             | Self::NoCommits { .. }
-            | Self::Shallow { .. } => false,
+            | Self::Shallow { .. }
+            | Self::NameTaken { .. } => false,
         }
     }
 }

@@ -83,6 +83,16 @@ impl Repository {
         self.ref_read(&name::branch_ref(branch)?)
     }
 
+    /// Refuses a repository in which a branch is in the way of those of plans: git keeps no branch below another.
+    pub fn require_room(&self) -> Result<(), OpenError> {
+        let path = || self.root().to_owned();
+        match self.branch_tip("drydock") {
+            Ok(None) => Ok(()),
+            Ok(Some(_)) => Err(OpenError::NameTaken { path: path() }),
+            Err(source) => Err(OpenError::Git { path: path(), source }),
+        }
+    }
+
     /// Tells whether a remote of this name is configured.
     pub fn remote_exists(&self, name: &str) -> Result<bool, GitError> {
         let key = format!("remote.{}.url", name::remote(name)?);

@@ -116,7 +116,23 @@ fn a_repository_that_cannot_be_used_says_why() {
     add(&plain, "not in a git repository");
     add(&shallow, "shallow");
     add(&world.place("nowhere"), "nowhere");
+    let taken = world.place("taken");
+    world.repo.git(&["clone", "-q", &origin, &taken]);
+    world.repo.git(&["-C", &taken, "branch", "drydock"]);
+    add(&taken, "branch named drydock");
     assert_eq!(world.ok(&["project", "list"])["projects"].as_array().unwrap().len(), 1);
+}
+
+/// Breaks when a branch that came to be in the way later is only met when the agent should begin.
+#[test]
+fn a_branch_in_the_way_of_those_of_plans_is_named_when_a_plan_is_made() {
+    let world = World::with_writer(Kind::Sqlite, "echo hi > hello.txt");
+    world.repo.git(&["branch", "drydock"]);
+    let make = ["plan", "use", "fix", "--project", "app"];
+    refused(&world, &make, 1, "repository_unusable", "branch named drydock");
+    assert_eq!(world.ok(&["plan", "list"])["plans"].as_array().unwrap().len(), 0);
+    world.repo.git(&["branch", "-m", "drydock", "drydock-work"]);
+    world.plan_after("apply");
 }
 
 /// Breaks when a store that cannot be used is made up, overwritten or described by its password.
