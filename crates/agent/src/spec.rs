@@ -26,7 +26,7 @@ const MESSAGE_MIN: usize = 1024;
 ///
 /// Written as `protocol = "command"` with `command = [program, arguments…]`, `protocol = "acp"` with the same and
 /// `permissions` and `message_max` (8 MiB unless said), or `protocol = "scripted"` with `script = "file.toml"`; and
-/// for all `env`, `pass_env`, `timeout` (30m unless said), `stall_after` (10m unless said), `restart`, `output_max` in bytes
+/// for all `env`, `pass_env`, `timeout` (30m unless said), `stall_after` (10m unless said), `restart`, `output_max`
 /// (16 MiB unless said, 256 MiB for acp), and in place of what `[sandbox]` says `sandbox`, `memory_max`, `processes_max` and
 /// `files_max`. `home_files` are copied from the user's home into the agent's; `check` are the arguments with which the
 /// program only says its version. With `preset` the table adapts an agent that is built in. Unknown keys are refused.
@@ -264,8 +264,8 @@ impl AgentSpec {
             None => TIMEOUT_DEFAULT,
         };
         let output_max = match written.output_max {
-            Some(0) => return refused("output_max must be at least 1"),
-            Some(bytes) => bytes,
+            Some(Size(0)) => return refused("output_max must be at least 1"),
+            Some(Size(bytes)) => bytes,
             None if matches!(protocol, Protocol::Acp { .. }) => ACP_OUTPUT_DEFAULT_MAX,
             None => OUTPUT_DEFAULT_MAX,
         };
@@ -311,7 +311,7 @@ pub(crate) struct Written {
     timeout: Option<String>,
     stall_after: Option<String>,
     restart: Option<Restart>,
-    output_max: Option<u64>,
+    output_max: Option<Size>,
     permissions: Option<Permissions>,
     message_max: Option<usize>,
     sandbox: Option<SandboxMode>,
@@ -465,11 +465,11 @@ mod tests {
     fn a_full_table_is_read() {
         let spec: AgentSpec = toml::from_str(
             "protocol = 'command'\ncommand = ['sh', '-c', 'true']\nenv = { A = 'b' }\npass_env = ['TERM']\n\
-             timeout = '20m'\noutput_max = 100\n",
+             timeout = '20m'\noutput_max = '1MiB'\n",
         )
         .unwrap();
         assert_eq!((spec.protocol(), spec.summary().as_str()), ("command", "sh -c true"));
-        assert_eq!((spec.timeout(), spec.output_max()), (Duration::from_secs(1200), 100));
+        assert_eq!((spec.timeout(), spec.output_max()), (Duration::from_secs(1200), 1 << 20));
         assert_eq!((spec.env()["A"].as_str(), spec.pass_env()), ("b", &["TERM".to_owned()][..]));
     }
 

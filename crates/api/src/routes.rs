@@ -6,13 +6,13 @@ use crate::client::{Client, ClientError, PlanMove, Terms};
 use crate::query::{query, segment};
 use crate::{
     Action, Actions, AgentCheck, Agents, Backup, BackupQuery, Backups, BreakLock, Changeset, ChangesetQuery,
-    Changesets, Checkpoints, Decision, DecisionQuery, Decisions, Diff, Doctor, EventQuery, EventStream,
+    Changesets, Checkpoints, Code, Decision, DecisionQuery, Decisions, Diff, Doctor, EventQuery, EventStream,
     Events, ExplainQuery, Explanation, Gc, GcRequest, Invariant, InvariantQuery, Invariants, LastEvent,
     LastEventQuery, Lock, Locks, MadeLink, MadeToken, NewAction, NewInvariant, NewLink, NewPlan, NewProject,
     NewToken, OneAction, OneAgentCheck, OneBackup, OneChangeset, OneDecision, OneDiff, OneDoctor,
     OneExplanation, OneGc, OneInvariant, OneLock, OnePlan, OneProject, OneTree, OneWhy, Plan, PlanQuery,
-    Plans, Project, Projects, Prompt, PruneBackups, PrunedBackups, Reason, Resolve, Resolved, RestoreBackup,
-    RestoredBackup, RevokedToken, RollBack, ScopeQuery, Synced, Tokens, Tree, Why,
+    Plans, Problem, Project, Projects, Prompt, PruneBackups, PrunedBackups, Reason, Resolve, Resolved,
+    RestoreBackup, RestoredBackup, RevokedToken, RollBack, ScopeQuery, Synced, Tokens, Tree, Why,
 };
 
 type Answer<T> = Result<T, ClientError>;
@@ -171,18 +171,18 @@ impl Client<'_> {
 
     /// Reads a backup.
     pub async fn backup(&self, name: &str) -> Answer<Backup> {
-        let one: OneBackup = self.get(backup_path(name)).await?;
+        let one: OneBackup = self.get(backup_path(name)?).await?;
         Ok(one.backup)
     }
 
     /// Brings a backup back as a new branch.
     pub async fn backup_restore(&self, name: &str, how: &RestoreBackup) -> Answer<RestoredBackup> {
-        self.post(format!("{}/restore", backup_path(name)), how, &Terms::default()).await
+        self.post(format!("{}/restore", backup_path(name)?), how, &Terms::default()).await
     }
 
     /// Removes one backup, whatever it keeps.
     pub async fn backup_delete(&self, name: &str) -> Answer<Backup> {
-        let one: OneBackup = self.delete(backup_path(name)).await?;
+        let one: OneBackup = self.delete(backup_path(name)?).await?;
         Ok(one.backup)
     }
 
@@ -318,10 +318,14 @@ impl Client<'_> {
 }
 
 /// Returns the path of a backup, which is named by its ref or by the end of it.
-fn backup_path(name: &str) -> String {
+fn backup_path(name: &str) -> Answer<String> {
     let end = name.strip_prefix("refs/drydock/pin/").unwrap_or(name);
-    let (plan, number) = end.rsplit_once('/').unwrap_or((end, "0"));
-    format!("/backups/{}/{}", segment(plan), segment(number))
+    let Some((plan, number)) = end.rsplit_once('/') else {
+        let problem = Problem::new(Code::NotFound, format!("there is no backup {name:?}"));
+        let hint = "a backup is named PLAN/NUMBER; `drydock backup list` shows all backups";
+        return Err(ClientError::Problem(Box::new(problem.hint(hint))));
+    };
+    Ok(format!("/backups/{}/{}", segment(plan), segment(number)))
 }
 
 /// Tells an answer that cannot be read without showing it.

@@ -159,9 +159,10 @@ fn explain(plan: &Plan, decision: Option<&Decision>, lock: Option<&Lock>) -> Exp
             can_act.push(act("a person", "retry", "tries the phase again"));
         }
     }
-    if !plan.stage.is_terminal() {
-        can_act.push(act("a person", "cancel", "ends the plan; its work is kept"));
-        can_act.dedup();
+    // What stops a run that goes on ends the plan too, and was said already.
+    let cancel = act("a person", "cancel", "ends the plan; its work is kept");
+    if !plan.stage.is_terminal() && can_act.iter().all(|way| way.command != cancel.command) {
+        can_act.push(cancel);
     }
     (summary, holds, can_act)
 }

@@ -18,9 +18,14 @@ pub(crate) async fn project(
     }
     let here = here()?;
     let Some(root) = root_of(&here) else {
-        let text = format!("{} is not in a git repository", here.display());
-        let problem = Problem::new(Code::RepositoryUnusable, text);
-        return Err(Box::new(problem.hint("go to one, or name a project with --project")));
+        let (what, hint) = match bare_of(&here) {
+            Some(_) => {
+                ("a bare repository", "clone it and go to the clone, or name a project with --project")
+            }
+            None => ("not in a git repository", "go to one, or name a project with --project"),
+        };
+        let text = format!("{} is {what}", here.display());
+        return Err(Box::new(Problem::new(Code::RepositoryUnusable, text).hint(hint)));
     };
     let root = main_of(&root).unwrap_or(root);
     let known = client.projects().await?.projects;
@@ -51,6 +56,16 @@ fn here() -> Result<PathBuf, Box<Problem>> {
 /// linked worktree.
 fn root_of(here: &Path) -> Option<PathBuf> {
     here.ancestors().find(|directory| directory.join(".git").exists()).map(Path::to_owned)
+}
+
+/// Returns the nearest directory upwards that is a repository without files, by what git looks for.
+fn bare_of(here: &Path) -> Option<&Path> {
+    let is_bare = |directory: &&Path| {
+        directory.join("HEAD").is_file()
+            && directory.join("objects").is_dir()
+            && directory.join("refs").is_dir()
+    };
+    here.ancestors().find(is_bare)
 }
 
 /// Returns the main worktree of a linked one, which is what a project is known by. None when this is the main one, or
@@ -123,6 +138,8 @@ mod tests {
         assert_eq!(main_of(&folder.join("linked")), Some(main.clone()));
         assert_eq!(main_of(&main), None);
         git(&folder, &["clone", "-q", "--bare", "main", "bare"]);
+        assert_eq!(bare_of(&folder.join("bare/refs")), Some(folder.join("bare").as_path()));
+        assert_eq!(bare_of(&main), None);
         git(&folder.join("bare"), &["worktree", "add", "-q", "../alone"]);
         assert_eq!(main_of(&folder.join("alone")), None, "there is no main one");
         let sub = ["-c", "protocol.file.allow=always", "submodule", "add", "-q", "../main", "sub"];

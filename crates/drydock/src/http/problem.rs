@@ -1,7 +1,7 @@
 //! How an engine's error travels: its code, the thing and the reason, the next step, and the details of that code.
 
 use drydock_api::{Code, Problem};
-use drydock_domain::{Decision, Lock, Refusal};
+use drydock_domain::{Decision, Lock, LockScope, Refusal};
 use drydock_engine::EngineError;
 use drydock_worktree::GitError;
 use serde_json::json;
@@ -138,8 +138,13 @@ fn diverged(decision: &Decision, text: String) -> Problem {
 }
 
 fn held(lock: &Lock, text: String) -> Problem {
+    let wait = format!("wait for it, or until its lock runs out at {}", time(lock.expires_at));
+    let hint = match lock.scope {
+        LockScope::Plan => format!("{wait}; `drydock plan cancel {}` stops it and ends the plan", lock.key),
+        LockScope::Project => wait,
+    };
     Problem::new(Code::LockHeld, text)
-        .hint(format!("wait for it, or until its lock runs out at {}", time(lock.expires_at)))
+        .hint(hint)
         .with("owner", lock.holder.owner.clone())
         .with("host", lock.holder.host.clone())
         .with("pid", lock.holder.pid)

@@ -3,7 +3,9 @@
 
 use std::fs;
 
-use crate::world::{Kind, World};
+use drydock_testkit::proc;
+
+use crate::world::{Answer, Kind, LIMIT, World, list};
 
 /// Asserts that a command is refused with a code, names what it is about, and says what to do next.
 fn refused(world: &World, args: &[&str], exit: i32, code: &str, names: &str) {
@@ -133,6 +135,60 @@ fn a_branch_in_the_way_of_those_of_plans_is_named_when_a_plan_is_made() {
     assert_eq!(world.ok(&["plan", "list"])["plans"].as_array().unwrap().len(), 0);
     world.repo.git(&["branch", "-m", "drydock", "drydock-work"]);
     world.plan_after("apply");
+}
+
+/// Breaks when a hint names no command that would help, or a word in place of what is known.
+#[test]
+fn a_hint_can_be_followed_as_it_stands() {
+    let world = World::with_writer(Kind::Sqlite, "echo hi > hello.txt");
+    let hint = |args: &[&str], exit: i32| {
+        let answer = world.drydock(args).expect(exit);
+        answer.json["error"]["hint"].as_str().unwrap().to_owned()
+    };
+    let id = world.plan(&[]);
+    assert!(hint(&["plan", "rollback", &id, "1"], 3).contains(&format!("checkpoint list {id}`")));
+    assert!(hint(&["plan", "revert", &id, "--reason", "no"], 4).contains(&format!("plan why {id}`")));
+    for args in [&["plan", "show", ""][..], &["project", "remove", ""], &["plan", "diff", ""]] {
+        refused(&world, args, 3, "not_found", "is empty");
+    }
+    refused(&world, &["backup", "show", "x"], 3, "not_found", "no backup \"x\"");
+    let detached = world.place("detached");
+    world.repo.git(&["clone", "-q", world.repo.path().to_str().unwrap(), &detached]);
+    world.repo.git(&["-C", &detached, "switch", "-q", "--detach"]);
+    let bare = world.place("bare");
+    world.repo.git(&["init", "-q", "--bare", &bare]);
+    for (place, hinted, named) in [
+        (
+            &detached,
+            format!("project add detached --repo {detached} --target BRANCH"),
+            "no branch is checked out",
+        ),
+        (&bare, "clone it".to_owned(), "is a bare repository"),
+    ] {
+        let run = ["run", "a task", "--agent", "writer"];
+        let answer = Answer::of(proc::run(world.command(&run).current_dir(place), LIMIT));
+        let error = &answer.json["error"];
+        assert!(error["hint"].as_str().unwrap().contains(&hinted), "{error}");
+        assert!(error["text"].as_str().unwrap().contains(named), "{error}");
+    }
+}
+
+/// Breaks when somebody who cannot reach a plan that is being run is not told how to.
+#[test]
+fn a_plan_that_is_being_run_says_how_to_stop_it_and_says_it_once() {
+    let world = World::with_writer(Kind::Sqlite, "");
+    world.agent("writer", &format!("touch {}; sleep 300", world.place("began")));
+    let id = world.plan_after("strategize");
+    let running = world.spawn(&["plan", "execute", &id]);
+    world.wait_file("began");
+    let cancel = format!("drydock plan cancel {id}");
+    let refused = world.drydock(&["plan", "prompt", &id, "more"]).expect(4);
+    assert!(refused.json["error"]["hint"].as_str().unwrap().contains(&cancel), "{:#}", refused.json);
+    let why = world.ok(&["plan", "why", &id])["why"].clone();
+    let ways = list(&why["can_act"]);
+    assert_eq!(ways.iter().filter(|way| way["command"] == cancel.as_str()).count(), 1, "{why:#}");
+    running.interrupt();
+    Answer::of(running.wait(LIMIT)).expect(130);
 }
 
 /// Breaks when a store that cannot be used is made up, overwritten or described by its password.
