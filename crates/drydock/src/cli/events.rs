@@ -125,7 +125,7 @@ pub(crate) fn print(session: &Session, events: &[Event]) -> Result<Reader, Box<P
         let reader = if screen.is_json() {
             screen.print_exact(&format!("{}\n", json!({ "event": event })))?
         } else {
-            screen.print(&render::event::line(event))?
+            screen.print(&render::event::lines(event))?
         };
         if reader == Reader::Gone {
             return Ok(Reader::Gone);

@@ -7,7 +7,7 @@ use drydock_api::{Event, Phase};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::screen::{Remarks, Screen};
-use crate::render::event::sentence;
+use crate::render::event::{sentence, told};
 use crate::render::style::{FAINT, paint, plain};
 
 const TICK: Duration = Duration::from_millis(120);
@@ -35,11 +35,12 @@ impl<'s> Progress<'s> {
         if is_noise(event) {
             return;
         }
-        let said = sentence(event);
         match &self.spinner {
-            Some(spinner) if is_chatter(&event.kind) => spinner.set_message(plain(&said).into_owned()),
-            Some(spinner) => spinner.suspend(|| self.screen.tell(&line(&said))),
-            None => self.screen.tell(&line(&said)),
+            Some(spinner) if is_chatter(&event.kind) => {
+                spinner.set_message(plain(&sentence(event)).into_owned());
+            }
+            Some(spinner) => spinner.suspend(|| self.screen.tell(&line(&sentence(event)))),
+            None => told(event).iter().for_each(|said| self.screen.tell(&line(said))),
         }
     }
 

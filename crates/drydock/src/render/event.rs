@@ -9,19 +9,44 @@ use super::style::{FAINT, paint, plain, short};
 use super::time::moment;
 
 const SENTENCE_CHARS_MAX: usize = 160;
+/// How many lines that an agent wrote at once are shown to whoever follows it.
+const OUTPUT_LINES_MAX: usize = 20;
 
 /// The keys that say what an agent event is about, most telling first.
 const TELLING: [&str; 6] = ["text", "label", "question", "message", "reason", "how"];
 
 /// Returns a line of the feed.
 pub(crate) fn line(event: &Event) -> String {
+    format!("{}  {}\n", head(event), plain(&sentence(event)))
+}
+
+/// Returns the lines of the feed for whoever follows it.
+pub(crate) fn lines(event: &Event) -> String {
+    let head = head(event);
+    told(event).iter().map(|said| format!("{head}  {}\n", plain(said))).collect()
+}
+
+fn head(event: &Event) -> String {
     let at = event
         .at
         .parse::<Timestamp>()
         .map_or_else(|_| event.at.clone(), |at| at.strftime("%Y-%m-%d %H:%M:%S").to_string());
     let plan = event.plan.as_deref().unwrap_or("-");
     let head = paint(FAINT, &format!("{:>6}  {at}  {plan}", event.seq));
-    format!("{head}  {}  {}\n", plain(&event.kind), plain(&sentence(event)))
+    format!("{head}  {}", plain(&event.kind))
+}
+
+/// Returns what happened as whoever follows it reads it: in a sentence, and each line that an agent wrote, as far as there
+/// is room.
+pub(crate) fn told(event: &Event) -> Vec<String> {
+    if event.kind != "agent.output" {
+        return vec![sentence(event)];
+    }
+    let written = texts(&event.data["lines"]);
+    let shown = written.iter().take(OUTPUT_LINES_MAX).map(|line| short(line, SENTENCE_CHARS_MAX));
+    let beyond = written.len().saturating_sub(OUTPUT_LINES_MAX) as u64;
+    let more = beyond.saturating_add(event.data["left_out"].as_u64().unwrap_or(0));
+    shown.chain((more > 0).then(|| format!("(and {more} more)"))).collect()
 }
 
 /// Returns what happened, in a sentence without its plan.
@@ -232,6 +257,19 @@ mod tests {
             revision: Some(1),
             data,
         }
+    }
+
+    /// Breaks when a line that an agent wrote is left out untold.
+    #[test]
+    fn whoever_follows_reads_every_line_or_how_many_more_there_are() {
+        let few = event("agent.output", json!({"agent": "w", "lines": ["one", "two"], "left_out": 0}));
+        assert_eq!(told(&few), ["one", "two"]);
+        let seen = lines(&few);
+        let seen: Vec<_> = seen.lines().map(|line| line.rsplit("  ").next().unwrap()).collect();
+        assert_eq!(seen, ["one", "two"]);
+        let many = json!({"agent": "w", "lines": vec!["x"; OUTPUT_LINES_MAX + 2], "left_out": 3});
+        let many = told(&event("agent.output", many));
+        assert_eq!((many.len(), many.last().unwrap().as_str()), (OUTPUT_LINES_MAX + 1, "(and 5 more)"));
     }
 
     #[test]
