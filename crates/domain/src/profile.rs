@@ -16,6 +16,9 @@ pub struct Profile {
     /// What a plan may use.
     #[serde(default)]
     pub budget: Budget,
+    /// The profiles that it was joined with: what is required of their plans is required of this one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub also: Vec<String>,
 }
 
 /// What a divergence that cannot be rebased does.
@@ -39,6 +42,7 @@ impl Profile {
             asks_before: asks_before.to_vec(),
             on_divergence: OnDivergence::Recover,
             budget: Budget::UNLIMITED,
+            also: Vec::new(),
         };
         vec![
             profile("manual", &Phase::ALL),
@@ -48,8 +52,62 @@ impl Profile {
         ]
     }
 
+    /// Returns the profile that lets no more pass than either of the two, under the name of this one.
+    #[must_use]
+    pub fn strictest(self, other: Profile) -> Profile {
+        let asks_before =
+            Phase::ALL.into_iter().filter(|phase| self.asks_before(*phase) || other.asks_before(*phase));
+        let asks_before = asks_before.collect();
+        let on_divergence = match (self.on_divergence, other.on_divergence) {
+            (OnDivergence::Recover, OnDivergence::Recover) => OnDivergence::Recover,
+            (OnDivergence::Pause, _) | (_, OnDivergence::Pause) => OnDivergence::Pause,
+        };
+        let budget = self.budget.smallest(other.budget);
+        let mut also = self.also;
+        for name in std::iter::once(other.name).chain(other.also) {
+            if name != self.name && !also.contains(&name) {
+                also.push(name);
+            }
+        }
+        Profile { name: self.name, asks_before, on_divergence, budget, also }
+    }
+
+    /// Returns its name, and those of the profiles that it was joined with.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        std::iter::once(&self.name).chain(&self.also).map(String::as_str)
+    }
+
     /// Says whether a person must approve before this phase.
     pub fn asks_before(&self, phase: Phase) -> bool {
         self.asks_before.contains(&phase)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Breaks when a join of two profiles lets something pass that one of them does not.
+    #[test]
+    fn the_strictest_of_two_profiles_lets_no_more_pass_than_either() {
+        let auto = Profile::built_in().into_iter().find(|profile| profile.name == "auto").unwrap();
+        let tight = Profile {
+            name: "tight".to_owned(),
+            asks_before: vec![Phase::Execute],
+            on_divergence: OnDivergence::Pause,
+            budget: "tool_calls=5".parse().unwrap(),
+            also: Vec::new(),
+        };
+        for (one, other) in [(auto.clone(), tight.clone()), (tight.clone(), auto.clone())] {
+            let name = one.name.clone();
+            let both = one.strictest(other);
+            assert_eq!(both.name, name);
+            assert!(both.names().any(|name| name == "tight") && both.names().any(|name| name == "auto"));
+            assert_eq!(
+                (&both.asks_before, both.on_divergence, both.budget),
+                (&tight.asks_before, OnDivergence::Pause, tight.budget)
+            );
+        }
+        assert_eq!(tight.clone().strictest(tight.clone()), tight);
     }
 }

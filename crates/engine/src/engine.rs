@@ -115,7 +115,7 @@ impl Engine {
 
     /// Returns what runs things for a plan: in a full sandbox or not at all, where its profile says so.
     pub(crate) fn runner_for(&self, plan: &Plan) -> Runner {
-        let strict = self.settings().sandboxed_profiles.contains(&plan.spec.profile.name);
+        let strict = plan.spec.profile.names().any(|name| self.settings().sandboxed_profiles.contains(name));
         if strict { self.runner().requiring_sandbox() } else { self.runner().clone() }
     }
 

@@ -146,23 +146,30 @@ impl Engine {
         Ok(spec)
     }
 
-    /// Returns what a piece of a strategy asks for by itself: its action's profile counts, nobody else's.
-    pub(crate) async fn piece_spec(&self, project: &Project, asked: Asked) -> Result<Spec, EngineError> {
-        match asked {
-            Asked::Task(task) => {
-                let mut spec = self.plain_spec(project, task, None)?;
-                spec.profile.asks_before = Vec::new();
-                Ok(spec)
-            }
+    /// Returns what a piece of a strategy asks for by itself, under its action's profile; under its parent's where that
+    /// names none.
+    pub(crate) async fn piece_spec(
+        &self,
+        project: &Project,
+        asked: Asked,
+        parent: &Profile,
+    ) -> Result<Spec, EngineError> {
+        let (mut spec, own) = match asked {
+            Asked::Task(task) => (self.plain_spec(project, task, None)?, false),
             Asked::Action { name, arguments } => {
                 let action = self.action(&name).await?;
-                let asks = action.profile.is_some();
-                let mut spec = self.action_spec(project, action, arguments, None)?;
-                // Its parent's Apply is what lands it.
-                spec.profile.asks_before.retain(|phase| asks && *phase != Phase::Apply);
-                Ok(spec)
+                let own = action.profile.is_some();
+                (self.action_spec(project, action, arguments, None)?, own)
             }
+        };
+        if own {
+            // Its parent's Apply is what lands it.
+            spec.profile.asks_before.retain(|phase| *phase != Phase::Apply);
+            spec.budget = spec.budget.smallest(spec.profile.budget);
+        } else {
+            spec.profile = Profile { asks_before: Vec::new(), ..parent.clone() };
         }
+        Ok(spec)
     }
 
     fn plain_spec(

@@ -6,14 +6,14 @@ use crate::decide::fresh;
 use crate::event::Event;
 use crate::outcome::Draft;
 use crate::{
-    Budget, Context, Invariant, InvariantScope, Lands, NewPlan, Piece, Place, Plan, PlanId, Profile, Spec,
+    Budget, Context, Inheritance, Invariant, Lands, NewPlan, Piece, Place, Plan, PlanId, Profile, Spec,
     Spent, Turn,
 };
 
 /// What a child takes from its parent: nothing can be born without it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Inherited {
-    invariants: Vec<Invariant>,
+    rules: Inheritance,
     profile: Profile,
     share: Budget,
 }
@@ -27,7 +27,7 @@ impl Inherited {
         // One part is the parent's own, to judge and mend the whole.
         let parts = u32::try_from(children).unwrap_or(u32::MAX - 1).saturating_add(1);
         let parts = NonZeroU32::new(parts).unwrap_or(NonZeroU32::MIN);
-        Inherited { invariants: reconciled, profile, share: parent.left().share(parts) }
+        Inherited { rules: Inheritance::of(parent, reconciled), profile, share: parent.left().share(parts) }
     }
 }
 
@@ -65,22 +65,15 @@ pub(crate) fn handed_on(parent: Budget, child: &Plan) -> Spent {
 /// Returns a child as it is born: `strategize/queued`, in line.
 pub(crate) fn born(parent: &Plan, piece: &Piece, new: NewChild, context: &Context) -> (Plan, Vec<Event>) {
     let NewChild { id, mut spec, inherited } = new;
-    let Inherited { invariants, profile, share } = inherited;
+    let Inherited { rules, profile, share } = inherited;
     spec.budget = spec.budget.smallest(share);
-    // What its own action asks before is asked; the rest is its parent's to say.
-    let asks_before = spec.profile.asks_before.clone();
-    spec.profile = Profile { asks_before, ..profile };
-    // The parent's rules are the child's own from now on: nothing narrower can override them.
-    let own = std::mem::take(&mut spec.invariants);
-    let added =
-        own.into_iter().filter(|rule| invariants.iter().all(|one| one.name != rule.name)).collect::<Vec<_>>();
-    let scope = InvariantScope::Plan(id.clone());
-    spec.invariants = invariants.into_iter().map(|rule| Invariant { scope: scope.clone(), ..rule }).collect();
-    spec.invariants.extend(added);
+    // What its own action asks before is asked, and what its own profile is strict about stays so.
+    spec.profile = profile.strictest(spec.profile);
     let depth = parent.place.as_ref().map_or(0, |place| place.depth) + 1;
     let lands = if piece.project.is_some() { Lands::ByItself } else { Lands::WithParent };
     let (name, timeout_s) = (piece.name.clone(), piece.timeout_s);
-    let place = Place { name, turn: Turn::InLine, lands, depth, timeout_s };
+    let rules = rules.handed_to(&id);
+    let place = Place { name, turn: Turn::InLine, lands, depth, timeout_s, rules };
     let task = spec.task.clone();
     let base_commit = parent.base_commit.clone();
     let mut plan = fresh(NewPlan { id, spec, base_commit }, context);

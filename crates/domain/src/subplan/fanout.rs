@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ErrorClass, Failure, Name, PlanId, RunId, Timestamp};
+use crate::{ErrorClass, Failure, Inheritance, Name, PlanId, RunId, Timestamp};
 
 /// The pieces of a plan, in the order in which they join.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -220,6 +220,9 @@ pub struct Place {
     /// How many seconds its agent may take.
     #[serde(default)]
     pub timeout_s: Option<u64>,
+    /// The rules that it took from its parent.
+    #[serde(default)]
+    pub rules: Inheritance,
 }
 
 /// Where the result of a subplan goes.

@@ -6,6 +6,7 @@ mod fanout;
 mod graph;
 mod outlook;
 mod question;
+mod rules;
 mod schedule;
 #[cfg(test)]
 mod tests;
@@ -18,4 +19,5 @@ pub use fanout::{
 pub use graph::{FanoutError, arrange};
 pub use outlook::{Outlook, outlook};
 pub use question::Clashing;
+pub use rules::{Holding, Inheritance};
 pub use schedule::{Acts, News, Seen};

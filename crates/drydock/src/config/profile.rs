@@ -85,6 +85,7 @@ fn one(name: &str, written: &BTreeMap<String, Written>, built_in: &[Profile]) ->
             Some(written) => written.read().map_err(|error| format!("profile {name:?}: {error}"))?,
             None => base.budget,
         },
+        also: Vec::new(),
     })
 }
 

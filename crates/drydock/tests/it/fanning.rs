@@ -13,7 +13,7 @@ const WRITER: &str =
     r#"task=$(printf %s "$DRYDOCK_TASK" | sed -n 's/.*"task":"\([^"]*\)".*/\1/p'); eval "$task""#;
 
 /// Makes a machine whose action `fix` has this strategy.
-fn world(kind: Kind, strategy: &Value) -> World {
+pub(crate) fn world(kind: Kind, strategy: &Value) -> World {
     let world = World::new(kind);
     world.agent("writer", WRITER);
     draft(&world, strategy);
@@ -21,29 +21,29 @@ fn world(kind: Kind, strategy: &Value) -> World {
     world
 }
 
-fn draft(world: &World, strategy: &Value) {
+pub(crate) fn draft(world: &World, strategy: &Value) {
     world.write("strategy.json", &strategy.to_string());
     let drafted = world.place("strategy.json");
     world.agent("thinker", &format!("mkdir -p .drydock && cp {drafted} .drydock/strategy.json"));
 }
 
-fn piece(name: &str, task: &str, after: &[&str]) -> Value {
+pub(crate) fn piece(name: &str, task: &str, after: &[&str]) -> Value {
     json!({ "name": name, "task": task, "after": after })
 }
 
 /// Returns the subplans of a plan by name.
-fn subplan(world: &World, id: &str, name: &str) -> Value {
+pub(crate) fn subplan(world: &World, id: &str, name: &str) -> Value {
     let tree = world.ok(&["plan", "tree", id])["tree"].clone();
     let found = list(&tree["subplans"]).into_iter().find(|one| one["name"] == name);
     found.unwrap_or_else(|| panic!("no subplan {name} in {tree:#}"))
 }
 
-fn decision(world: &World, id: &str) -> Value {
+pub(crate) fn decision(world: &World, id: &str) -> Value {
     let pending = text(&world.show(id)["pending_decision"]);
     world.ok(&["decision", "show", &pending])["decision"].clone()
 }
 
-fn answer(world: &World, id: &str, option: &str) {
+pub(crate) fn answer(world: &World, id: &str, option: &str) {
     let pending = text(&world.show(id)["pending_decision"]);
     world.ok(&["decision", "resolve", &pending, "--option", option]);
 }

@@ -16,6 +16,7 @@ mod diverging;
 mod fanning;
 mod faulting;
 mod freezing;
+mod inheriting;
 mod keeping;
 mod keying;
 mod killing;

@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use drydock_agent::{Ending, RunDirs};
-use drydock_domain::{Check, Enforcement, Finding, Invariant, Phase, Plan, Project, Rule, effective};
+use drydock_domain::{
+    Check, Enforcement, Finding, Holding, Inheritance, Invariant, Phase, Plan, Project, Rule,
+};
 use drydock_worktree::{CommitId, Repository};
 use tokio_util::sync::CancellationToken;
 
@@ -42,12 +44,17 @@ impl Subject {
 
 /// Returns the invariants that hold for a plan, as they are stored now.
 pub(crate) async fn effective_for(engine: &Engine, plan: &Plan) -> Result<Vec<Invariant>, EngineError> {
+    Ok(holding(engine, plan).await?.0.all())
+}
+
+async fn holding(engine: &Engine, plan: &Plan) -> Result<(Holding, Inheritance), EngineError> {
     let spec = &plan.spec;
     // The plan's own copies first: at the same scope the first of a name is kept.
     let mut candidates = spec.invariants.clone();
     candidates
         .extend(engine.store().invariant_candidates(&spec.project, &spec.action, Some(&plan.id)).await?);
-    Ok(effective(candidates))
+    let taken = plan.place.as_ref().map(|place| place.rules.clone()).unwrap_or_default();
+    Ok((taken.with(candidates), taken))
 }
 
 impl Engine {
@@ -61,8 +68,31 @@ impl Engine {
         subject: Subject,
         stop: &CancellationToken,
     ) -> Result<Enforcement, EngineError> {
-        let rules: Vec<_> =
-            effective_for(self, plan).await?.into_iter().filter(|rule| rule.at.contains(&at)).collect();
+        self.enforce_these(effective_for(self, plan).await?, plan, project, at, subject, stop).await
+    }
+
+    /// Looks at the invariants of a subplan that its parent's landing will not: those of its own action and of itself.
+    pub(crate) async fn enforce_own(
+        &self,
+        plan: &Plan,
+        project: &Project,
+        stop: &CancellationToken,
+    ) -> Result<Enforcement, EngineError> {
+        let (holding, taken) = holding(self, plan).await?;
+        let (rules, subject) = (taken.unknown_to_parent(holding), Subject::of(plan)?);
+        self.enforce_these(rules, plan, project, Phase::Apply, subject, stop).await
+    }
+
+    async fn enforce_these(
+        &self,
+        rules: Vec<Invariant>,
+        plan: &Plan,
+        project: &Project,
+        at: Phase,
+        subject: Subject,
+        stop: &CancellationToken,
+    ) -> Result<Enforcement, EngineError> {
+        let rules: Vec<_> = rules.into_iter().filter(|rule| rule.at.contains(&at)).collect();
         if rules.is_empty() {
             return Ok(Enforcement::nothing(at));
         }

@@ -52,7 +52,11 @@ impl Engine {
     /// Returns what a piece asks for by itself.
     pub(super) async fn child_spec(&self, parent: &Plan, piece: &Piece) -> Result<Spec, EngineError> {
         let project = piece.project.as_ref().unwrap_or(&parent.spec.project);
-        let project = self.project(project.as_str()).await?;
+        let mut project = self.project(project.as_str()).await?;
+        // A piece alone need not pass what the whole must: the merged result does. What its own action asks for, it must.
+        if piece.project.is_none() {
+            project.validations = Vec::new();
+        }
         let asked = match &piece.task {
             PieceTask::Words(task) => Asked::Task(task.clone()),
             PieceTask::Action { name, arguments } => {
@@ -60,17 +64,16 @@ impl Engine {
             }
         };
         let in_words = matches!(asked, Asked::Task(_));
-        let mut spec = self.piece_spec(&project, asked).await?;
+        let mut spec = self.piece_spec(&project, asked, &parent.spec.profile).await?;
         if let Some(agent) = &piece.agent {
-            self.known_agent(agent)?;
             spec.agents.execute = Some(agent.clone());
         } else if in_words {
             spec.agents.execute.clone_from(&parent.spec.agents.execute);
         }
-        // A piece alone need not pass what the whole must: the merged result does.
-        if piece.project.is_none() {
-            let own = |name: &drydock_domain::Name| project.validations.iter().all(|rule| rule.name != *name);
-            spec.validations.retain(|validation| own(&validation.name));
+        let roles = &spec.agents;
+        let reviewers = roles.reviewers.iter().map(|reviewer| &reviewer.agent);
+        for agent in roles.strategize.iter().chain(&roles.execute).chain(reviewers) {
+            self.known_agent(agent)?;
         }
         spec.allow_empty = true;
         Ok(spec)

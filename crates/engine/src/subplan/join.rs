@@ -3,8 +3,8 @@
 //! the same commit and the subplan says where it went.
 
 use drydock_domain::{
-    Clashing, Command, ErrorClass, Failure, Fanout, Fate, MergeStrategy, News, Piece, Plan, PlanId, Question,
-    Side,
+    Clashing, Command, ErrorClass, Failure, Fanout, Fate, MergeStrategy, News, Piece, Plan, PlanId, Project,
+    Question, Side,
 };
 use drydock_worktree::{
     CommitId, ConflictFile, ConflictKind, Favour, Join, JoinOrder, RefCreated, RefDeleted, Repository,
@@ -62,6 +62,10 @@ impl Engine {
             (Work::of(plan, fanout, piece, child)?, plan.id.clone(), piece.mends.clone());
         let (child_id, top) = (child.id.clone(), onto.clone());
         let project = self.project(plan.spec.project.as_str()).await?;
+        if let Some(news) = self.kept_out(index, child, &project).await? {
+            self.record_news(hold, plan, children, vec![news]).await?;
+            return Ok(());
+        }
         let repository = self.repository(&project).await?;
         let put = task::blocking(move || -> Result<Result<Put, Vec<String>>, EngineError> {
             if marks.is_some() {
@@ -111,6 +115,23 @@ impl Engine {
         let news = std::iter::once(news).chain(children.ends(plan)).collect();
         self.issue(hold, Command::Tend(news), WORKER).await?;
         Ok(())
+    }
+
+    /// Judges a piece by the rules of its own action: its parent's landing judges by the parent's alone.
+    async fn kept_out(
+        &self,
+        piece: usize,
+        child: &Plan,
+        project: &Project,
+    ) -> Result<Option<News>, EngineError> {
+        let enforcement = self.enforce_own(child, project, self.stopping()).await?;
+        let found: Vec<_> = enforcement.blocking().iter().map(|finding| finding.describe()).collect();
+        if found.is_empty() {
+            return Ok(None);
+        }
+        let text = format!("it may not join: {}", found.join("; "));
+        let failure = Failure { class: ErrorClass::SubplanFailed, text };
+        Ok(Some(News::Failed { piece, run: child.run.clone(), failure }))
     }
 
     /// Returns the commit that a piece begins at: what everything that it waits for has come to. None while that cannot
