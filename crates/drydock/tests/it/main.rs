@@ -42,6 +42,7 @@ mod spending;
 mod steering;
 mod streaming;
 mod supervising;
+mod telling;
 mod tokens;
 #[cfg(feature = "otel")]
 mod traces;

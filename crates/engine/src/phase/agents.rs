@@ -77,7 +77,13 @@ pub(super) struct Verdict {
 /// How an agent's work ended.
 pub(super) enum AgentEnd {
     /// It did its work, recorded these choices, and gave its verdict where it is a reviewer.
-    Finished { choices: Vec<Choice>, subplans: Vec<SubplanDraft>, verdict: Option<Verdict> },
+    /// `carried` are the pieces that earlier runs told of, and this one did not.
+    Finished {
+        choices: Vec<Choice>,
+        carried: Vec<SubplanDraft>,
+        subplans: Vec<SubplanDraft>,
+        verdict: Option<Verdict>,
+    },
     /// The run is over.
     Ended(End),
 }
@@ -103,12 +109,13 @@ impl Scope<'_> {
         };
         let spec = self.with_pass(spec).await;
         let invariants = effective_for(self.engine, &self.plan).await?;
-        let job = self.job(errand, &invariants);
+        let carried = self.carried(role).await?;
+        let job = self.job(errand, &invariants, &carried.choices);
         let runner = self.engine.runner_for(&self.plan);
         let sandbox = runner.confinement(&spec);
         let details = json!({ "agent": name, "role": role.name(), "sandbox": sandbox });
         self.note(Event::Agent { what: "started", details }).await?;
-        let mut listener = Listener::new(self, errand);
+        let mut listener = Listener::new(self, errand, carried);
         let mut restarts = 0;
         let ending = loop {
             let (signals, heard) = mpsc::channel(SIGNALS_MAX);
@@ -182,7 +189,7 @@ impl Scope<'_> {
         RunDirs { worktree: tree.to_owned(), temp: self.temp(), reads }
     }
 
-    fn job(&self, errand: &Errand<'_>, invariants: &[Invariant]) -> Task {
+    fn job(&self, errand: &Errand<'_>, invariants: &[Invariant], carried: &[Choice]) -> Task {
         let plan = &self.plan;
         Task {
             plan: plan.id.to_string(),
@@ -193,7 +200,7 @@ impl Scope<'_> {
             definition_of_done: plan.spec.definition_of_done.clone(),
             arguments: plan.spec.arguments.clone(),
             invariants: invariants.iter().map(describe).collect(),
-            choices: plan.choices.iter().map(|choice| json!(choice)).collect(),
+            choices: plan.choices.iter().chain(carried).map(|choice| json!(choice)).collect(),
             feedback: plan.feedback.iter().chain(errand.said).cloned().collect(),
             worktree: errand.checkout.path().to_string_lossy().into_owned(),
             base: plan.base_commit.clone(),
@@ -211,12 +218,17 @@ impl Scope<'_> {
         heard: Heard,
     ) -> Result<AgentEnd, EngineError> {
         let name = errand.name;
-        let Heard { choices, subplans, verdict, question, limited, exhausted } = heard;
+        let Heard { choices, carried, subplans, mistake, verdict, question, limited, exhausted } = heard;
         let how = match &ending {
             Ok(ending) => wording(ending),
             Err(error) => error.to_string(),
         };
         self.note(Event::Agent { what: "ended", details: json!({ "agent": name, "how": how }) }).await?;
+        // A piece that could not be read would be missing from a strategy that seems whole.
+        let over = matches!(ending, Ok(Ending::Finished | Ending::Stopped | Ending::RateLimited { .. }));
+        if let Some(text) = mistake.filter(|_| over && !self.stop.is_cancelled()) {
+            return Ok(AgentEnd::Ended(self.failed(ErrorClass::StrategyInvalid, text)));
+        }
         if let Some(question) = question {
             return Ok(AgentEnd::Ended(self.asked(errand, question).await?));
         }
@@ -234,7 +246,7 @@ impl Scope<'_> {
         let failed = |class, text: String| Ok(AgentEnd::Ended(self.failed(class, text)));
         let said = |tail: &str| if tail.is_empty() { String::new() } else { format!("; it said:\n{tail}") };
         match ending {
-            Ok(Ending::Finished) => Ok(AgentEnd::Finished { choices, subplans, verdict }),
+            Ok(Ending::Finished) => Ok(AgentEnd::Finished { choices, carried, subplans, verdict }),
             Ok(Ending::Stopped | Ending::RateLimited { .. }) => Ok(AgentEnd::Ended(End::Stopped)),
             Ok(
                 Ending::Failed { tail, .. }

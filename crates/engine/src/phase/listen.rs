@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use super::agents::{Errand, Role, Verdict};
+use super::carried::Carried;
 use super::scope::Scope;
 use super::spend::{Told, usage};
 use crate::error::EngineError;
@@ -35,7 +36,11 @@ const LINE_MAX: usize = 500;
 /// What an agent said that counts when it has ended.
 pub(super) struct Heard {
     pub(super) choices: Vec<Choice>,
+    /// The pieces that earlier runs told of, and this one did not.
+    pub(super) carried: Vec<SubplanDraft>,
     pub(super) subplans: Vec<SubplanDraft>,
+    /// What is wrong with a piece that it told of in a line, where nobody could answer.
+    pub(super) mistake: Option<String>,
     pub(super) verdict: Option<Verdict>,
     pub(super) question: Option<Question>,
     /// When the rate limit is over that it says it met.
@@ -51,7 +56,11 @@ pub(super) struct Listener<'a> {
     role: Role,
     checkout: &'a Checkout,
     choices: Vec<Choice>,
+    carried: Vec<SubplanDraft>,
     subplans: Vec<SubplanDraft>,
+    /// The pieces told of since the agent was last started.
+    named: HashSet<String>,
+    mistake: Option<String>,
     verdict: Option<Verdict>,
     question: Option<Question>,
     limited: Option<Resets>,
@@ -69,17 +78,21 @@ pub(super) struct Listener<'a> {
 }
 
 impl<'a> Listener<'a> {
-    pub(super) fn new(scope: &'a Scope<'a>, errand: &Errand<'a>) -> Self {
+    pub(super) fn new(scope: &'a Scope<'a>, errand: &Errand<'a>, carried: Carried) -> Self {
         let Errand { name: agent, role, checkout, .. } = *errand;
         // A choice taken while doing the work may follow from one of the strategy.
-        let (choices, lines) = (scope.plan.choices.clone(), Vec::new());
+        let (mut choices, lines) = (scope.plan.choices.clone(), Vec::new());
+        carried.choices.into_iter().for_each(|choice| put_choice(&mut choices, choice));
         Self {
             scope,
             agent,
             role,
             checkout,
             choices,
+            carried: carried.subplans,
             subplans: Vec::new(),
+            named: HashSet::new(),
+            mistake: None,
             verdict: None,
             question: None,
             limited: None,
@@ -102,6 +115,7 @@ impl<'a> Listener<'a> {
         stop: &tokio_util::sync::CancellationToken,
     ) -> Result<(), EngineError> {
         self.told.begin_session(None);
+        self.named.clear();
         let mut flush = tokio::time::interval(FLUSH);
         flush.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
@@ -133,8 +147,8 @@ impl<'a> Listener<'a> {
 
     /// Returns what counts of what was said.
     pub(super) fn heard(self) -> Heard {
-        let Self { choices, subplans, verdict, question, limited, exhausted, .. } = self;
-        Heard { choices, subplans, verdict, question, limited, exhausted }
+        let Self { choices, carried, subplans, mistake, verdict, question, limited, exhausted, .. } = self;
+        Heard { choices, carried, subplans, mistake, verdict, question, limited, exhausted }
     }
 
     async fn hear(&mut self, signal: Signal) -> Result<(), EngineError> {
@@ -154,9 +168,16 @@ impl<'a> Listener<'a> {
             }
             Signal::Message(message) if self.messages >= MESSAGES_MAX && !decides(&message) => {
                 self.unsaid += 1;
+                if let Message::Subplan(asked) = message {
+                    self.mistaken(
+                        &asked.to_string(),
+                        &format!("a run is heard {MESSAGES_MAX} times, and it was"),
+                    );
+                }
             }
             Signal::Garbled { line, reason } => {
                 self.messages += 1;
+                self.garbled_piece(&line, &reason);
                 self.line(&line);
                 let details = json!({ "agent": self.agent, "reason": reason });
                 self.scope.note(Event::Agent { what: "garbled", details }).await?;
@@ -167,7 +188,13 @@ impl<'a> Listener<'a> {
             // What was refused is told as an event; who said it in a line cannot be answered.
             Signal::Message(message) => {
                 self.messages += 1;
-                drop(self.message(message).await?);
+                let piece = match &message {
+                    Message::Subplan(asked) => Some(asked.to_string()),
+                    _ => None,
+                };
+                if let (Err(reason), Some(line)) = (self.message(message).await?, piece) {
+                    self.mistaken(&line, &reason);
+                }
             }
             Signal::Called(message, reply) => {
                 self.messages += 1;
@@ -344,12 +371,37 @@ impl<'a> Listener<'a> {
     /// Notes a piece that the strategist asks for; whether it can be carried out is seen when the strategy is whole.
     fn subplan(&mut self, asked: Value) -> Result<Event, String> {
         let piece: SubplanDraft =
-            serde_json::from_value(asked).map_err(|error| format!("subplan: {error}"))?;
-        let details = json!({ "agent": self.agent, "name": piece.name, "after": piece.after });
-        // Said again, as after a restart of the agent, it is the same piece.
-        self.subplans.retain(|one| one.name != piece.name);
-        self.subplans.push(piece);
+            serde_json::from_value(asked.clone()).map_err(|error| format!("subplan: {error}"))?;
+        let details =
+            json!({ "agent": self.agent, "name": piece.name, "after": piece.after, "piece": asked });
+        // Said again by an agent that was started again, or in a later run, the newer word counts.
+        let again = !self.named.insert(piece.name.clone());
+        if again && self.subplans.iter().any(|one| one.name == piece.name && *one != piece) {
+            return Err(format!("two subplans are called {}, and they differ", piece.name));
+        }
+        match self.subplans.iter_mut().find(|one| one.name == piece.name) {
+            Some(one) => *one = piece,
+            None => {
+                self.carried.retain(|one| one.name != piece.name);
+                self.subplans.push(piece);
+            }
+        }
         Ok(Event::Agent { what: "subplan", details })
+    }
+
+    /// Remembers the first piece that could not be taken from a line: its strategist cannot be told, so the strategy fails.
+    fn mistaken(&mut self, line: &str, reason: &str) {
+        if self.role == Role::Strategist && self.mistake.is_none() {
+            let shown: String = line.chars().take(LINE_MAX).collect();
+            self.mistake = Some(format!("a subplan cannot be taken from the line {shown}: {reason}"));
+        }
+    }
+
+    /// The same, of a line that is no message at all, where it was meant to be a piece.
+    fn garbled_piece(&mut self, line: &str, reason: &str) {
+        if line.contains("\"subplan\"") {
+            self.mistaken(line, reason);
+        }
     }
 
     /// Hears a message, and returns why it was refused, when it was.

@@ -2,6 +2,7 @@
 
 mod agents;
 mod apply;
+mod carried;
 mod drive;
 mod execute;
 mod judge;

@@ -23,10 +23,11 @@ pub(super) async fn run(scope: &Scope<'_>) -> Result<End, EngineError> {
     let _alive = scope.prepare().await?;
     let (path, branch, from) = (scope.tree(), scope.plan.branch(), scope.from()?);
     let checkout = scope.git(move |repository| repository.checkout_add(&path, &branch, &from)).await?;
-    let (choices, asked) = match scope.agent(&Errand::of(&agent, Role::Strategist, &checkout)).await? {
-        AgentEnd::Finished { choices, subplans, .. } => (choices, subplans),
-        AgentEnd::Ended(end) => return Ok(end),
-    };
+    let (choices, mut carried, asked) =
+        match scope.agent(&Errand::of(&agent, Role::Strategist, &checkout)).await? {
+            AgentEnd::Finished { choices, carried, subplans, .. } => (choices, carried, subplans),
+            AgentEnd::Ended(end) => return Ok(end),
+        };
     let (seen, from) = (checkout.clone(), scope.from()?);
     let changed = scope.git(move |_| seen.changed_paths(&from)).await?;
     let forbidden: Vec<_> = changed.into_iter().filter(|path| path != DRAFT).collect();
@@ -54,7 +55,9 @@ pub(super) async fn run(scope: &Scope<'_>) -> Result<End, EngineError> {
         Ok(joined) => joined,
         Err(reason) => return Ok(scope.failed(ErrorClass::StrategyInvalid, reason)),
     };
-    strategy.subplans.splice(0..0, asked);
+    // What an earlier run told of a piece is older than what the draft says of it.
+    carried.retain(|one| strategy.subplans.iter().all(|drafted| drafted.name != one.name));
+    strategy.subplans.splice(0..0, carried.into_iter().chain(asked));
     match fanout_of(scope.engine, &scope.plan, &strategy).await? {
         Ok(fanout) => Ok(complete(scope, choices, fanout)),
         Err(reason) => Ok(scope.failed(ErrorClass::StrategyInvalid, reason)),
