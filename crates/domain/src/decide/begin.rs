@@ -245,7 +245,9 @@ pub(super) fn advance(snapshot: &Snapshot, advance: Advance, context: &Context) 
     if !advance.enforcement.blocking().is_empty() {
         return Err(Refusal::Blocked(advance.enforcement));
     }
-    let nothing = advance.to == Next::Apply && advance.changes == Changes::Nothing;
+    // What was done in other projects is a change as well.
+    let elsewhere = snapshot.plan.fanout.as_ref().is_some_and(Fanout::is_done_elsewhere);
+    let nothing = advance.to == Next::Apply && advance.changes == Changes::Nothing && !elsewhere;
     if nothing && !snapshot.plan.spec.allow_empty {
         return Err(Refusal::NothingChanged);
     }

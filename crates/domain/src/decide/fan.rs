@@ -138,13 +138,23 @@ pub(super) fn join(snapshot: &Snapshot, commit: String, context: &Context) -> Re
 /// Ends what is left of the pieces, because the plan is ended, begun anew, or goes on from elsewhere.
 pub(super) fn wind_up<'a>(mut draft: Draft<'a>, reason: &str) -> Draft<'a> {
     let Some(fanout) = &mut draft.plan.fanout else { return draft };
-    let mut ended = Vec::new();
+    let (mut ended, mut landed) = (Vec::new(), Vec::new());
     for piece in &mut fanout.pieces {
+        if let (Fate::Joined { commit }, Some(project)) = (&piece.fate, &piece.project) {
+            landed.push(format!(
+                "the subplan {} has landed in project {project} as {commit} and stays there; a subplan of that name in that \
+                 project is not done again",
+                piece.name
+            ));
+        }
         if matches!(piece.fate, Fate::Open | Fate::Ready | Fate::Handed { .. } | Fate::Failed) {
             ended.extend(piece.child.clone());
             piece.fate = Fate::Cancelled { reason: reason.to_owned() };
         }
     }
+    // Whoever goes on must know what cannot be taken back.
+    landed.retain(|line| !draft.plan.feedback.contains(line));
+    draft.plan.feedback.extend(landed);
     draft.plan.winding.extend(ended);
     draft
 }

@@ -265,6 +265,12 @@ impl Fanout {
         self.pieces.iter().any(|piece| piece.fate == Fate::Ready)
     }
 
+    /// Says whether anything was done in other projects, be it landed or about to.
+    pub fn is_done_elsewhere(&self) -> bool {
+        let done = |piece: &&Piece| matches!(piece.fate, Fate::Ready | Fate::Joined { .. });
+        self.pieces.iter().filter(done).any(|piece| piece.project.is_some())
+    }
+
     /// Returns the pieces that are to have a plan and have none.
     pub fn unborn(&self) -> impl Iterator<Item = &Piece> {
         self.pieces.iter().filter(|piece| piece.fate == Fate::Open && piece.child.is_none())

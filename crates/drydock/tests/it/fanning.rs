@@ -231,6 +231,7 @@ on_both! {
     /// Breaks when a strategy that cannot be carried out starts anything, or does not say what is wrong with it.
     fn a_strategy_that_cannot_be_carried_out_is_refused_before_anything_starts(kind: Kind) {
         let world = world(kind, &json!({}));
+        world.action("haunted", "[agents]\nexecute = \"writer\"\nreviewers = [{ agent = \"ghost\" }]");
         for (strategy, said) in [
             (json!({ "subplans": [piece("a", "true", &["b"]), piece("b", "true", &["a"])] }), "wait for each other: a, b"),
             (json!({ "subplans": [piece("a", "true", &["z"])] }), "comes after z, and there is no such subplan"),
@@ -239,6 +240,9 @@ on_both! {
             (json!({ "subplans": [{ "name": "a", "task": "t", "project": "nowhere" }] }), "subplan a: there is no project \"nowhere\""),
             (json!({ "subplans": [{ "name": "a" }] }), "needs a task in words or an action"),
             (json!({ "subplans": [piece("a", "true", &[])], "merge": "octopus" }), "octopus"),
+            (json!({ "subplans": [{ "name": "a", "action": "haunted" }] }), "subplan a: there is no agent \"ghost\""),
+            (json!({ "subplans": [{ "name": "a", "task": "t", "timeout_s": 0 }] }), "has no time at all"),
+            (json!({ "subplans": [piece("a", "true", &[])], "max_parallel": 0 }), "max_parallel is 0"),
         ] {
             draft(&world, &strategy);
             let id = world.plan(&["--profile", "auto"]);

@@ -13,6 +13,7 @@ mod capture;
 mod choosing;
 mod crowding;
 mod diverging;
+mod elsewhere;
 mod fanning;
 mod faulting;
 mod freezing;

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use drydock_agent::read_below;
-use drydock_domain::{Choice, Command, Completion, ErrorClass, Fanout, Publish};
+use drydock_domain::{Choice, Command, Completion, ErrorClass, Event, Fanout, Fate, Publish};
 
 use super::agents::{AgentEnd, Errand, Role};
 use super::scope::{End, Scope};
@@ -59,9 +59,25 @@ pub(super) async fn run(scope: &Scope<'_>) -> Result<End, EngineError> {
     carried.retain(|one| strategy.subplans.iter().all(|drafted| drafted.name != one.name));
     strategy.subplans.splice(0..0, carried.into_iter().chain(asked));
     match fanout_of(scope.engine, &scope.plan, &strategy).await? {
-        Ok(fanout) => Ok(complete(scope, choices, fanout)),
+        Ok(fanout) => {
+            tell_landed(scope, fanout.as_ref()).await?;
+            Ok(complete(scope, choices, fanout))
+        }
         Err(reason) => Ok(scope.failed(ErrorClass::StrategyInvalid, reason)),
     }
+}
+
+/// Tells which pieces have landed before and are not done again.
+async fn tell_landed(scope: &Scope<'_>, fanout: Option<&Fanout>) -> Result<(), EngineError> {
+    for piece in fanout.into_iter().flat_map(|fanout| &fanout.pieces) {
+        if let (Fate::Joined { commit }, Some(project)) = (&piece.fate, &piece.project) {
+            let name = &piece.name;
+            let text =
+                format!("subplan {name} has landed in {project} as {commit} before and is not done again");
+            scope.note(Event::Alert { priority: "low", text }).await?;
+        }
+    }
+    Ok(())
 }
 
 fn complete(scope: &Scope<'_>, choices: Vec<Choice>, fanout: Option<Fanout>) -> End {

@@ -1,7 +1,8 @@
 //! From a strategy's draft to pieces that can be carried out. Whatever cannot is refused before anything starts.
 
-use drydock_domain::{Fanout, FanoutError, Fate, Lands, Name, Piece, PieceTask, Plan, arrange};
+use drydock_domain::{Fanout, FanoutError, Fate, Lands, Name, Piece, PieceTask, Plan, Seen, arrange};
 
+use super::tend::Children;
 use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::tree::{DRAFT, StrategyDraft, SubplanDraft};
@@ -15,7 +16,11 @@ pub(crate) async fn fanout_of(
     if draft.subplans.is_empty() {
         return Ok(Ok(None));
     }
-    let pieces = match pieces(engine, plan, draft) {
+    if draft.max_parallel == Some(0) {
+        let reason = "max_parallel is 0, and nothing could run; leave it out or say how many at a time";
+        return Ok(Err(format!("{DRAFT}: {reason}")));
+    }
+    let mut pieces = match pieces(engine, plan, draft) {
         Ok(pieces) => pieces,
         Err(reason) => return Ok(Err(format!("{DRAFT}: {reason}"))),
     };
@@ -28,9 +33,32 @@ pub(crate) async fn fanout_of(
             Err(error) => return Err(error),
         }
     }
+    settle_landed(&mut pieces, &engine.children(&plan.id).await?);
     let max_parallel = draft.max_parallel.unwrap_or(engine.settings().subplans.parallel).max(1);
     let (merge, on_failure) = (draft.merge.unwrap_or_default(), draft.on_failure.unwrap_or_default());
     Ok(Ok(Some(Fanout { merge, on_failure, max_parallel, pieces, head: None })))
+}
+
+/// Settles the pieces that have landed in other projects under an earlier strategy: nothing takes them back, and done
+/// anew they would land twice.
+fn settle_landed(pieces: &mut [Piece], children: &Children) {
+    for piece in pieces {
+        let Some(project) = &piece.project else { continue };
+        let same = |child: &&Plan| {
+            child.spec.project == *project
+                && child.place.as_ref().is_some_and(|place| place.name == piece.name)
+        };
+        let landed = children.all().filter(same).find_map(|child| Some((child, landed_there(child)?)));
+        if let Some((child, commit)) = landed {
+            piece.child = Some(child.id.clone());
+            piece.fate = Fate::Joined { commit };
+        }
+    }
+}
+
+fn landed_there(child: &Plan) -> Option<String> {
+    let Seen::Landed { commit } = Seen::of(child) else { return None };
+    Some(commit)
 }
 
 fn pieces(engine: &Engine, plan: &Plan, draft: &StrategyDraft) -> Result<Vec<Piece>, String> {
@@ -64,6 +92,9 @@ fn read(draft: &SubplanDraft, plan: &Plan) -> Result<Piece, String> {
             ));
         }
     };
+    if draft.timeout_s == Some(0) {
+        return Err(format!("subplan {:?} has no time at all; timeout_s counts seconds from 1", draft.name));
+    }
     if draft.max_attempts == Some(0) {
         return Err(format!("subplan {:?} may be tried 0 times; max_attempts counts the first", draft.name));
     }
