@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use drydock_agent::{Landlock, SandboxMode, landlock};
-use drydock_domain::{Fence, Plan, PlanId, State};
+use drydock_domain::{Fence, LockScope, Plan, PlanId, State};
 use drydock_worktree::Git;
 
 use crate::engine::Engine;
@@ -89,7 +89,9 @@ impl Engine {
                 grade: Grade::Doubtful,
                 text: format!("{count} stale: their processes are gone"),
                 hint: Some(
-                    "`drydock lock list` names them; the next command on each plan takes it over".to_owned(),
+                    "`drydock lock list` names them; the next command on each plan takes it over, and `drydock gc` \
+                     frees those of plans that are over"
+                        .to_owned(),
                 ),
             },
         };
@@ -130,7 +132,34 @@ impl Engine {
             self.collect_plan(&id, sweep, &mut collected).await?;
         }
         self.collect_joins(sweep, &mut collected).await?;
+        self.collect_locks(sweep, &mut collected).await?;
         Ok(collected)
+    }
+
+    /// Frees the locks that ran out and whose plans are over: no command takes such a plan up any more, so nobody else
+    /// would.
+    async fn collect_locks(&self, sweep: Sweep, collected: &mut Collected) -> Result<(), EngineError> {
+        let locks = self.store().lock_list().await?;
+        for lock in locks.into_iter().filter(|lock| lock.stale && lock.scope == LockScope::Plan) {
+            let Ok(id) = lock.key.parse::<PlanId>() else { continue };
+            let state = match self.store().plan_fetch(&id).await? {
+                Some(plan) if !plan.stage.is_terminal() => continue,
+                Some(plan) => format!("its plan is {}", plan.stage.state()),
+                None => "its plan was never made".to_owned(),
+            };
+            if sweep == Sweep::Remove {
+                match self.hold(&id, "gc").await {
+                    Ok(hold) => hold.release().await,
+                    // Somebody took it meanwhile, and lets go of it.
+                    Err(EngineError::LockHeld { .. }) => continue,
+                    Err(error) => return Err(error),
+                }
+            }
+            let (what, pid, host) = (format!("lock {} of {id}", lock.id), lock.holder.pid, lock.holder.host);
+            let proof = format!("{state}; the lock of process {pid} on {host} has run out");
+            collected.removed.push(Removed { what, proof });
+        }
+        Ok(())
     }
 
     async fn collect_plan(

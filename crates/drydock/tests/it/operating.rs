@@ -58,3 +58,23 @@ fn a_sweep_tells_its_proof_for_each_removal() {
     assert_eq!(world.repo.git(&["show", &format!("{snapshot}:hello.txt")]).trim(), "hi");
     assert_eq!(list(&world.ok(&["gc", "--dry-run"])["gc"]["removed"]).len(), 0);
 }
+
+on_both! {
+    /// Breaks when the lock of a process that died after it ended a plan is warned about for ever, or when a sweep frees the
+    /// lock of a plan that goes on.
+    fn a_lock_that_ran_out_on_a_plan_that_is_over_is_freed_by_gc(kind: Kind) {
+        let world = World::with_writer(kind, "echo hi > hello.txt");
+        let (over, on) = (world.plan(&[]), world.plan(&[]));
+        world.drydock_with("DRYDOCK_CRASH_AT", "after_commit", &["plan", "cancel", &over, "--reason", "enough"]);
+        world.drydock_with("DRYDOCK_CRASH_AT", "after_commit", &["plan", "strategize", &on]);
+        world.wait_stale(&over);
+        world.wait_stale(&on);
+        assert_eq!(world.stage(&over), "strategize/cancelled");
+        let told = list(&world.ok(&["gc", "--dry-run"])["gc"]["removed"]);
+        assert!(told.iter().any(|one| text(&one["what"]).ends_with(&over)), "{told:?}");
+        assert_eq!(world.locks().len(), 2, "telling frees nothing");
+        world.ok(&["gc"]);
+        let left: Vec<_> = world.locks().iter().map(|lock| text(&lock["key"])).collect();
+        assert_eq!(left, [on]);
+    }
+}
