@@ -55,9 +55,9 @@ pub use project::Project;
 pub use refusal::Refusal;
 pub use stage::{Complete, ErrorClass, Failure, Phase, Progress, Settled, Stage, State};
 pub use subplan::{
-    Acts, Birth, Clashing, FailureRecord, Fanout, FanoutError, Fate, Holding, Inheritance, Inherited, Lands,
-    Mends, MergeStrategy, NewChild, News, OnFailure, Outlook, Piece, PieceTask, Place, Seen, Side, Turn,
-    arrange, outlook,
+    Acts, Birth, Clashed, Clashing, FailureRecord, Fanout, FanoutError, Fate, Holding, Inheritance,
+    Inherited, Lands, Marks, Mends, MergeStrategy, NewChild, News, OnFailure, Outlook, Piece, PieceTask,
+    Place, Seen, Side, Turn, arrange, outlook,
 };
 pub use sync::{
     Clash, ClashStep, CommitLine, Divergence, Footing, PinLine, Publish, Publishing, Relation, RemoteSight,

@@ -74,6 +74,9 @@ pub struct Mends {
     pub onto: String,
     /// A commit with the conflict's marks in its files.
     pub marked: String,
+    /// The conflicts without marks, each with its paths: one of these must be touched.
+    #[serde(default)]
+    pub unmarked: Vec<Vec<String>>,
 }
 
 /// What a piece is to do.

@@ -18,6 +18,6 @@ pub use fanout::{
 };
 pub use graph::{FanoutError, arrange};
 pub use outlook::{Outlook, outlook};
-pub use question::Clashing;
+pub use question::{Clashed, Clashing, Marks};
 pub use rules::{Holding, Inheritance};
 pub use schedule::{Acts, News, Seen};

@@ -14,12 +14,38 @@ use crate::{
 pub struct Clashing {
     /// The files, each with its kind and hunks.
     pub files: Value,
-    /// The paths, for the sentence.
-    pub paths: Vec<String>,
+    /// The same, for the sentence and for who resolves it.
+    pub clashes: Vec<Clashed>,
     /// What had joined.
     pub onto: String,
     /// A commit with the conflict's marks in its files.
     pub marked: String,
+}
+
+/// One file in conflict.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Clashed {
+    /// Its path, and other paths of the same conflict behind it.
+    pub paths: Vec<String>,
+    /// What kind of conflict it is, and what git says about it.
+    pub about: String,
+    /// Whether the places are marked in the file.
+    pub marks: Marks,
+}
+
+/// Whether the places of a conflict are marked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Marks {
+    /// In the file.
+    InFile,
+    /// Nowhere: the file is binary, or the conflict is not about its lines.
+    None,
+}
+
+impl Clashed {
+    fn path(&self) -> &str {
+        self.paths.first().map_or("", String::as_str)
+    }
 }
 
 /// How many paths a sentence names.
@@ -72,17 +98,20 @@ impl Question {
     /// Returns the question to ask when the result of a piece conflicts with what has joined. `agent` resolves it, if a
     /// person says so.
     pub fn conflict(fanout: &Fanout, piece: &Piece, clash: Clashing, agent: Option<String>) -> Question {
-        let Clashing { files, paths, onto, marked } = clash;
+        let Clashing { files, clashes, onto, marked } = clash;
+        let paths: Vec<_> = clashes.iter().map(Clashed::path).collect();
         let name = piece.name.clone();
-        let named = paths.iter().take(PATHS_NAMED_MAX).cloned().collect::<Vec<_>>().join(", ");
+        let named = paths.iter().take(PATHS_NAMED_MAX).copied().collect::<Vec<_>>().join(", ");
         let more = paths.len().saturating_sub(PATHS_NAMED_MAX);
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         let take = |side| OptionEffect::Join(JoinHow::Take { piece: name.clone(), side });
         let mut options = Vec::new();
         // What resolves a conflict is not handed on once more.
         if piece.mends.is_none() {
-            let mends = Mends { piece: name.clone(), onto, marked };
-            let by = Box::new(resolver(fanout, piece, mends, agent, &paths));
+            let unmarked = clashes.iter().filter(|one| one.marks == Marks::None);
+            let unmarked = unmarked.map(|one| one.paths.clone()).collect();
+            let mends = Mends { piece: name.clone(), onto, marked, unmarked };
+            let by = Box::new(resolver(fanout, piece, mends, agent, &clashes));
             let effect = OptionEffect::Join(JoinHow::Hand { piece: name.clone(), by });
             options.push(option("agent", "let an agent resolve it".to_owned(), effect));
         }
@@ -111,13 +140,14 @@ impl Question {
 }
 
 /// Returns the piece that resolves the conflict of another.
-fn resolver(fanout: &Fanout, piece: &Piece, mends: Mends, agent: Option<String>, paths: &[String]) -> Piece {
-    let task = format!(
-        "Resolve the conflicts in these files, whose lines <<<<<<<, ======= and >>>>>>> mark where the work of {} and the \
-         work before it changed the same place: {}. Keep what both meant, and leave no mark.",
-        piece.name,
-        paths.join(", ")
-    );
+fn resolver(
+    fanout: &Fanout,
+    piece: &Piece,
+    mends: Mends,
+    agent: Option<String>,
+    clashes: &[Clashed],
+) -> Piece {
+    let task = resolving(&piece.name, clashes);
     Piece {
         name: resolver_name(fanout, &piece.name),
         task: PieceTask::Words(task),
@@ -134,6 +164,31 @@ fn resolver(fanout: &Fanout, piece: &Piece, mends: Mends, agent: Option<String>,
         failures: Vec::new(),
         forgiven: 0,
     }
+}
+
+/// Says what is to be done about a conflict.
+fn resolving(name: &Name, clashes: &[Clashed]) -> String {
+    let told = |marks: Marks, said: &dyn Fn(&Clashed) -> String| {
+        clashes.iter().filter(|one| one.marks == marks).map(said).collect::<Vec<_>>()
+    };
+    let marked = told(Marks::InFile, &|one| one.path().to_owned());
+    let unmarked = told(Marks::None, &|one| format!("{} ({})", one.path(), one.about));
+    let mut task = format!("Resolve the conflict between the work of {name} and the work before it.");
+    if !marked.is_empty() {
+        task += &format!(
+            " In these files lines <<<<<<<, ======= and >>>>>>> mark where both changed the same place: {}. Keep what both \
+             meant, and leave no mark.",
+            marked.join(", ")
+        );
+    }
+    if !unmarked.is_empty() {
+        task += &format!(
+            " These have no marks; make each of them what it shall be, by changing, removing or renaming it: {}. One that \
+             you do not touch counts as not resolved.",
+            unmarked.join("; ")
+        );
+    }
+    task
 }
 
 /// Returns a name that no sibling has.

@@ -438,3 +438,30 @@ on_both! {
         assert!(about(&gc(&[]), "removed").is_empty());
     }
 }
+
+/// Breaks when a conflict that no file can mark counts as resolved because an agent did nothing, or when the agent is told
+/// to look for marks that are not there.
+#[test]
+fn a_conflict_without_marks_stays_open_until_somebody_touches_it() {
+    let write =
+        |name: &str| piece(name, &format!("head -c 99 /dev/zero > logo.bin; echo {name} >> logo.bin"), &[]);
+    let world = world(Kind::Sqlite, &json!({ "subplans": [write("one"), write("two")] }));
+    let id = world.plan(&["--profile", "auto"]);
+    world.ok(&["plan", "strategize", &id]);
+    world.drydock(&["plan", "execute", &id]).expect(6);
+    world.agent("writer", "true");
+    answer(&world, &id, "agent");
+    world.drydock(&["plan", "execute", &id]).expect(1);
+    let task = text(&subplan(&world, &id, "resolve-two")["task"]);
+    assert!(task.contains("logo.bin (") && !task.contains("<<<<<<<"), "{task}");
+    let asked = text(&decision(&world, &id)["question"]);
+    assert!(asked.contains("it did not touch logo.bin, whose conflict has no marks"), "{asked}");
+    answer(&world, &id, "retry");
+    world.drydock(&["plan", "execute", &id]).expect(6);
+    assert_eq!(decision(&world, &id)["kind"], "conflict", "it is asked about again");
+    world.agent("writer", "echo both > logo.bin");
+    answer(&world, &id, "agent");
+    world.ok(&["plan", "execute", &id]);
+    world.ok(&["plan", "apply", &id]);
+    assert_eq!(world.repo.git(&["show", "main:logo.bin"]), "both");
+}

@@ -3,8 +3,8 @@
 //! the same commit and the subplan says where it went.
 
 use drydock_domain::{
-    Clashing, Command, ErrorClass, Failure, Fanout, Fate, MergeStrategy, News, Piece, Plan, PlanId, Project,
-    Question, Side,
+    Clashed, Clashing, Command, ErrorClass, Failure, Fanout, Fate, Marks, Mends, MergeStrategy, News, Piece,
+    Plan, PlanId, Project, Question, Side,
 };
 use drydock_worktree::{
     CommitId, ConflictFile, ConflictKind, Favour, Join, JoinOrder, RefCreated, RefDeleted, Repository,
@@ -67,12 +67,11 @@ impl Engine {
             return Ok(());
         }
         let repository = self.repository(&project).await?;
-        let put = task::blocking(move || -> Result<Result<Put, Vec<String>>, EngineError> {
-            if marks.is_some() {
-                let left = work.marks_left(&repository)?;
-                if !left.is_empty() {
-                    return Ok(Err(left));
-                }
+        let put = task::blocking(move || -> Result<Result<Put, String>, EngineError> {
+            if let Some(mends) = &marks
+                && let Some(left) = work.left_open(&repository, mends)?
+            {
+                return Ok(Err(left));
             }
             let put = work.put(&repository, &top)?;
             match &put {
@@ -84,7 +83,7 @@ impl Engine {
         })
         .await?;
         let news = match put {
-            Err(left) => unresolved(index, child, &left),
+            Err(left) => unresolved(index, child, left),
             Ok(Put::Clean(commit)) => {
                 let joined = Command::Join { commit: commit.to_string() };
                 if !self.issue_child(hold, child, joined).await? {
@@ -100,7 +99,7 @@ impl Engine {
             Ok(Put::Conflict { tree, files }) => {
                 let marked = self.marked(plan, child, tree, &onto).await?;
                 let clash = Clashing {
-                    paths: files.iter().map(|file| file.path.clone()).collect(),
+                    clashes: files.iter().map(clashed).collect(),
                     files: files.iter().map(told).collect(),
                     onto: onto.to_string(),
                     marked: marked.to_string(),
@@ -244,11 +243,26 @@ impl Work {
         Ok(Put::Clean(tip))
     }
 
-    /// Returns the files in which the marks of a conflict were left.
-    fn marks_left(&self, repository: &Repository) -> Result<Vec<String>, EngineError> {
+    /// Says what was left open of a conflict that this work was to resolve: marks in files, and what has no marks and
+    /// was not touched, of which nobody can tell that it was looked at.
+    fn left_open(&self, repository: &Repository, mends: &Mends) -> Result<Option<String>, EngineError> {
         let changed = repository.changes(&self.base, &self.head)?;
         let paths: Vec<_> = changed.into_iter().map(|change| change.path).collect();
-        Ok(repository.unresolved(&repository.tree_of(&self.head)?, &paths)?)
+        let marked = repository.unresolved(&repository.tree_of(&self.head)?, &paths)?;
+        if !marked.is_empty() {
+            return Ok(Some(format!("it left the marks of conflicts in {}", marked.join(", "))));
+        }
+        let touched: Vec<_> = repository
+            .changes(&commit_id(&mends.marked)?, &self.head)?
+            .into_iter()
+            .flat_map(|change| [Some(change.path), change.from])
+            .flatten()
+            .collect();
+        let untouched =
+            mends.unmarked.iter().filter(|paths| paths.iter().all(|path| !touched.contains(path)));
+        let named: Vec<_> = untouched.filter_map(|paths| paths.first()).map(String::as_str).collect();
+        let left = format!("it did not touch {}, whose conflict has no marks", named.join(", "));
+        Ok((!named.is_empty()).then_some(left))
     }
 }
 
@@ -312,10 +326,16 @@ fn conflicting(piece: usize, child: &Plan, files: &[ConflictFile]) -> News {
     News::Failed { piece, run: child.run.clone(), failure }
 }
 
-fn unresolved(piece: usize, child: &Plan, left: &[String]) -> News {
-    let text = format!("it left the marks of conflicts in {}", left.join(", "));
+fn unresolved(piece: usize, child: &Plan, text: String) -> News {
     let failure = Failure { class: ErrorClass::SubplanConflict, text };
     News::Failed { piece, run: child.run.clone(), failure }
+}
+
+/// One file of a conflict, as who resolves it reads it.
+fn clashed(file: &ConflictFile) -> Clashed {
+    let marks = if file.hunks.is_empty() && file.left_out == 0 { Marks::None } else { Marks::InFile };
+    let about = format!("{}: {}", kind(file), file.message.trim());
+    Clashed { paths: file.paths().map(str::to_owned).collect(), about, marks }
 }
 
 /// One file of a conflict, as a person or a program reads it.

@@ -233,7 +233,11 @@ impl World {
         let piece = self.fanout().position(&name.parse().unwrap()).unwrap();
         let clash = crate::Clashing {
             files: serde_json::json!([]),
-            paths: vec!["a.txt".into()],
+            clashes: vec![crate::Clashed {
+                paths: vec!["a.txt".into()],
+                about: "content".into(),
+                marks: crate::Marks::InFile,
+            }],
             onto: "base".into(),
             marked: "marked".into(),
         };
