@@ -78,11 +78,37 @@ fn lines(value: &Value) -> Vec<String> {
                 vec![format!("{} {subject} ({author})", id.get(..10).unwrap_or(id))]
             }
             _ => match parts.get("path").and_then(Value::as_str) {
-                Some(path) => vec![path.to_owned()],
+                Some(path) => file(path, parts),
                 None => named(parts).into_iter().collect(),
             },
         },
         Value::Bool(_) | Value::Number(_) => vec![value.to_string()],
+    }
+}
+
+/// Returns a file of a conflict: its path and kind, and both sides of each place.
+fn file(path: &str, parts: &serde_json::Map<String, Value>) -> Vec<String> {
+    let said = |name: &str| parts.get(name).and_then(Value::as_str).unwrap_or_default();
+    let hunks = parts.get("hunks").and_then(Value::as_array);
+    let Some(hunks) = hunks else { return vec![path.to_owned()] };
+    // Where lines are marked they say it all; of what has none, git's words do.
+    let about = if hunks.is_empty() { format!(": {}", said("text").trim()) } else { String::new() };
+    let mut told = vec![format!("{path} ({}){about}", said("kind").replace('_', " "))];
+    for hunk in hunks {
+        told.push(format!("  line {}, what has joined:", hunk["line"]));
+        told.extend(side(&hunk["parent"]));
+        told.push("  what the subplan did:".to_owned());
+        told.extend(side(&hunk["child"]));
+    }
+    let more = parts.get("left_out").and_then(Value::as_u64).filter(|more| *more > 0);
+    told.extend(more.map(|more| format!("  and {more} more places")));
+    told
+}
+
+fn side(text: &Value) -> Vec<String> {
+    match text.as_str().unwrap_or_default() {
+        "" => vec!["    (nothing)".to_owned()],
+        text => text.lines().map(|line| format!("    {line}")).collect(),
     }
 }
 
@@ -135,5 +161,27 @@ mod tests {
         ] {
             assert!(text.contains(said), "{said:?} is missing in\n{text}");
         }
+    }
+
+    /// Breaks when a person is not shown what a conflict is about.
+    #[test]
+    fn a_conflict_is_shown_with_its_files_and_hunks() {
+        let marked = serde_json::json!({"path": "a.txt", "kind": "add_add", "text": "both added it", "left_out": 2,
+            "hunks": [{"line": 3, "parent": "one\n", "child": ""}]});
+        let binary = serde_json::json!({"path": "b.bin", "kind": "binary", "text": "cannot merge", "left_out": 0, "hunks": []});
+        let told = lines(&Value::Array(vec![marked, binary, serde_json::json!({"path": "c.txt"})]));
+        assert_eq!(
+            told,
+            [
+                "a.txt (add add)",
+                "  line 3, what has joined:",
+                "    one",
+                "  what the subplan did:",
+                "    (nothing)",
+                "  and 2 more places",
+                "b.bin (binary): cannot merge",
+                "c.txt",
+            ]
+        );
     }
 }

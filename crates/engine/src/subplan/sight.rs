@@ -51,7 +51,7 @@ impl Engine {
                     };
                     branches.push(Branch {
                         name: piece.name.to_string(),
-                        fate: piece.fate.name(),
+                        fate: fate_seen(piece, &seen[index]),
                         after: piece.after.iter().map(ToString::to_string).collect(),
                         agent: child
                             .and_then(|child| child.spec.agents.execute.clone())
@@ -142,6 +142,15 @@ impl Children {
     }
 }
 
+/// Returns what became of a piece; one that is over is so before its parent has recorded it.
+fn fate_seen(piece: &Piece, seen: &Seen) -> &'static str {
+    match (&piece.fate, seen) {
+        (Fate::Open | Fate::Ready, Seen::Cancelled { .. }) => "cancelled",
+        (Fate::Ready, Seen::Landed { .. }) => "joined",
+        (fate, _) => fate.name(),
+    }
+}
+
 /// Says what a piece waits for; nothing when it is at work or settled.
 fn waits_for(fanout: &Fanout, index: usize, seen: &[Seen], child: Option<&Plan>) -> Option<String> {
     let piece = &fanout.pieces[index];
@@ -167,6 +176,8 @@ fn waits_for(fanout: &Fanout, index: usize, seen: &[Seen], child: Option<&Plan>)
                 format!("{} to join first", names.join(", "))
             })
         }
+        // It is over, and its parent has not recorded it.
+        (Fate::Ready, Seen::Landed { .. } | Seen::Cancelled { .. }) => None,
         (Fate::Ready, _) => Some("its parent to land".to_owned()),
         (Fate::Handed { to }, _) => Some(format!("{to} to resolve its conflict")),
         (Fate::Open, Seen::Busy | Seen::Landed { .. } | Seen::Cancelled { .. })
