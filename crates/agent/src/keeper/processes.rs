@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use rustix::io::Errno;
 use rustix::param::clock_ticks_per_second;
-use rustix::process::{Pid, Signal, WaitOptions, getpgrp, getsid, kill_process, kill_process_group, waitpid};
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, kill_process_group, waitpid};
 
 /// One process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,22 +27,24 @@ struct Process {
 /// leads a session of its own and groups do not cross sessions. A number read here could in theory be reused before
 /// the signal is sent, but only if all process numbers were used up once in those microseconds.
 pub(crate) fn kill_descendants() -> io::Result<Vec<i32>> {
-    kill_alive(descendants(&all()?, std::process::id().cast_signed()))
+    let processes = all()?;
+    let own = own(&processes)?;
+    kill_alive(descendants(&processes, own.pid), own)
 }
 
 /// Sends SIGKILL to every child of this process in another session that is none of `known`, and to all below, and returns how
 /// many were alive. Those that have ended are waited for, since nobody else will.
 pub(crate) fn kill_strange_children(known: &BTreeSet<i32>) -> io::Result<usize> {
-    let (own, own_session) = (std::process::id().cast_signed(), getsid(None)?.as_raw_nonzero().get());
     let processes = all()?;
+    let own = own(&processes)?;
     let strange = processes.iter().filter(|process| {
-        process.parent == own && process.session != own_session && !known.contains(&process.pid)
+        process.parent == own.pid && process.session != own.session && !known.contains(&process.pid)
     });
     let mut killed = 0;
     for child in strange {
         let mut tree = descendants(&processes, child.pid);
         tree.push(*child);
-        killed += kill_alive(tree)?.len();
+        killed += kill_alive(tree, own)?.len();
         match waitpid(Pid::from_raw(child.pid), WaitOptions::NOHANG) {
             // One that is being killed is waited for by the next look.
             Ok(_) | Err(_) => {}
@@ -51,11 +53,20 @@ pub(crate) fn kill_strange_children(known: &BTreeSet<i32>) -> io::Result<usize> 
     Ok(killed)
 }
 
-fn kill_alive(found: Vec<Process>) -> io::Result<Vec<i32>> {
-    let own_group = getpgrp().as_raw_nonzero().get();
+/// Returns this process.
+///
+/// In a container its session and group can be 0, which is how `/proc` and the kernel name one that began outside;
+/// rustix takes them for numbers that are never 0.
+fn own(processes: &[Process]) -> io::Result<Process> {
+    let pid = std::process::id().cast_signed();
+    let own = processes.iter().find(|process| process.pid == pid);
+    own.copied().ok_or_else(|| io::Error::other("this process is not in /proc"))
+}
+
+fn kill_alive(found: Vec<Process>, own: Process) -> io::Result<Vec<i32>> {
     let alive: Vec<Process> = found.into_iter().filter(|found| !found.zombie).collect();
     let groups: BTreeSet<i32> =
-        alive.iter().map(|process| process.group).filter(|group| *group != own_group).collect();
+        alive.iter().map(|process| process.group).filter(|group| *group != own.group).collect();
     for group in groups {
         deliver(group, kill_process_group)?;
     }
@@ -158,7 +169,8 @@ pub(crate) fn kill_marked(entry: &str) -> io::Result<usize> {
 
 /// Kills, and takes a process that is gone or not ours for what it is: nothing to kill.
 fn deliver(raw: i32, kill: impl Fn(Pid, Signal) -> rustix::io::Result<()>) -> io::Result<()> {
-    // 0 is "no such number" for rustix and "my own group" for the kernel; `/proc` shows it for kernel threads only.
+    // 0 is "no such number" for rustix and "my own group" for the kernel; `/proc` shows it for kernel threads and
+    // for groups that began outside a container.
     let Some(pid) = Pid::from_raw(raw) else { return Ok(()) };
     match kill(pid, Signal::KILL) {
         Ok(()) | Err(Errno::SRCH | Errno::PERM) => Ok(()),

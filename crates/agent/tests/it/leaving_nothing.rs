@@ -1,5 +1,6 @@
 //! Nothing of a run outlives it, whatever the agent does to detach itself and whoever dies first.
 
+use std::env;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -139,6 +140,24 @@ async fn a_daemon_without_an_environment_does_not_outlive_its_keeper() {
         .unwrap();
     assert!(status.success(), "{status}");
     assert!(!alive(&world.file("daemon")) && !alive(&world.file("child")));
+}
+
+/// Breaks when drydock needs its session to have begun in its own container: the kernel calls one from outside 0. The test above
+/// runs in a namespace of its own, where there may be one; where not, this is a container already and the test above was enough.
+#[tokio::test]
+async fn in_a_container_nothing_outlives_its_keeper_either() {
+    let container = || {
+        let mut command = Command::new("unshare");
+        command.args(["--user", "--map-root-user", "--pid", "--fork", "--mount-proc"]);
+        command
+    };
+    if !container().arg("true").output().unwrap().status.success() {
+        return;
+    }
+    let above = "leaving_nothing::a_daemon_without_an_environment_does_not_outlive_its_keeper";
+    let tested = container().arg(env::current_exe().unwrap()).args(["--exact", above]).output().unwrap();
+    // Not printed as it comes: whoever reads the names of failed tests would read this one's twice.
+    assert!(tested.status.success(), "{tested:?}");
 }
 
 /// Breaks when one look at `/proc` is trusted: each of these processes lives shorter than the look takes.
