@@ -150,18 +150,12 @@ impl<'s> Feed<'s> {
         until: Until,
         progress: &Progress<'_>,
     ) -> Result<Due, Box<Problem>> {
-        let session = self.session;
         while plan.state == State::Queued {
             let Some((due, left_ms)) = plan.waits.as_ref().and_then(|due| Some((due, left_ms(due)?))) else {
                 return Ok(Due::Now);
             };
             progress.wait(&format!("waits {}; Ctrl-C leaves the plan as it is", render::plan::waits(due)));
-            let page = self.next_page(&plan.id, left_ms.min(WAIT_HERE_MS)).await?;
-            self.tell(page, progress);
-            if let Some(interrupt) = session.interrupted() {
-                return Err(interrupt.problem(Some(format!("drydock plan {} {}", plan.phase, plan.id))));
-            }
-            plan = session.client().plan(&plan.id).await?;
+            plan = self.look_again(&plan, left_ms.min(WAIT_HERE_MS), progress).await?.plan;
         }
         self.until_free(plan, until, progress).await
     }
@@ -174,26 +168,36 @@ impl<'s> Feed<'s> {
         until: Until,
         progress: &Progress<'_>,
     ) -> Result<Due, Box<Problem>> {
-        let session = self.session;
-        session.driven_by(Driver::Worker);
+        self.session.driven_by(Driver::Worker);
         loop {
             if is_over(&plan, until) {
                 self.rest(&plan.id, progress).await;
                 return Ok(Due::Elsewhere(Box::new(plan)));
             }
             progress.wait("another process works on it; Ctrl-C leaves it at work");
-            let page = self.next_page(&plan.id, WAIT_HERE_MS).await?;
-            let quiet = page.is_empty();
-            let blocked = self.tell(page, progress);
-            if let Some(interrupt) = session.interrupted() {
-                return Err(interrupt.problem(Some(format!("drydock plan {} {}", plan.phase, plan.id))));
-            }
-            plan = session.client().plan(&plan.id).await?;
-            refuse_blocked(&plan, blocked)?;
-            if !is_over(&plan, until) && (quiet || plan.state == State::Queued) {
+            let look = self.look_again(&plan, WAIT_HERE_MS, progress).await?;
+            plan = look.plan;
+            refuse_blocked(&plan, look.blocked)?;
+            if !is_over(&plan, until) && (look.quiet || plan.state == State::Queued) {
                 return Ok(Due::Now);
             }
         }
+    }
+
+    /// Waits for news of a plan that is not driven here, tells them, and reads the plan again. Ctrl-C ends the waiting.
+    async fn look_again(
+        &mut self,
+        plan: &Plan,
+        wait_ms: u64,
+        progress: &Progress<'_>,
+    ) -> Result<Look, Box<Problem>> {
+        let page = self.next_page(&plan.id, wait_ms).await?;
+        let quiet = page.is_empty();
+        let blocked = self.tell(page, progress);
+        if let Some(interrupt) = self.session.interrupted() {
+            return Err(interrupt.problem(Some(format!("drydock plan {} {}", plan.phase, plan.id))));
+        }
+        Ok(Look { plan: self.session.client().plan(&plan.id).await?, quiet, blocked })
     }
 
     async fn while_served(
@@ -253,6 +257,15 @@ impl<'s> Feed<'s> {
             self.tell(page, progress);
         }
     }
+}
+
+/// What a look at a plan found that is not driven here.
+struct Look {
+    plan: Plan,
+    /// Nothing was told meanwhile.
+    quiet: bool,
+    /// What blocked it, if something did.
+    blocked: Option<String>,
 }
 
 /// What waiting for a plan to be due came to.
