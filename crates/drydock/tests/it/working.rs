@@ -7,6 +7,9 @@ use std::net::TcpStream;
 use drydock_testkit::proc::{self, Running};
 use drydock_testkit::wait;
 
+use serde_json::json;
+
+use crate::fanning::{self, piece};
 use crate::world::{Answer, Kind, LIMIT, World, list};
 
 /// A `drydock serve` and its address.
@@ -268,6 +271,23 @@ on_both! {
             worker.terminate();
             Answer::of(worker.wait(LIMIT)).expect(0);
         }
+    }
+}
+
+on_both! {
+    /// Breaks when a command that works on subplans beside a worker waits for ever, because the worker took what comes after them.
+    fn a_command_that_shares_subplans_with_a_worker_ends(kind: Kind) {
+        let pieces: Vec<_> = ["a", "b", "c"].map(|name| piece(name, &format!("echo {name} > {name}.txt"), &[])).into();
+        let world = fanning::world(kind, &json!({ "subplans": pieces }));
+        let worker = world.spawn(&["worker", "--workers", "4"]);
+        // Who takes it is chance, so more than one try.
+        for _ in 0..3 {
+            let id = world.plan_after("strategize");
+            Answer::of(world.spawn(&["plan", "execute", &id]).wait(LIMIT)).expect(0);
+            assert_eq!(world.stage(&id), "execute/complete");
+        }
+        worker.terminate();
+        Answer::of(worker.wait(LIMIT)).expect(0);
     }
 }
 

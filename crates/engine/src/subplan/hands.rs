@@ -16,6 +16,22 @@ use crate::error::EngineError;
 /// How many hands a person's process has at the most.
 const HANDS_MAX: usize = 16;
 
+/// A hand that looks for work or does it; it no longer counts as busy when this is dropped, however the turn ends.
+struct Turn<'a>(&'a AtomicUsize);
+
+impl<'a> Turn<'a> {
+    fn begin(busy: &'a AtomicUsize) -> Self {
+        busy.fetch_add(1, Ordering::SeqCst);
+        Self(busy)
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
 impl Engine {
     /// Works on the tree of a plan whose subplans are not settled, until they are or a person is needed.
     pub(crate) async fn drive_tree(&self, plan: &Plan) -> Result<Plan, EngineError> {
@@ -65,30 +81,21 @@ impl Engine {
                 root: Some(&plan.root),
                 limits: self.settings().limits,
             };
-            busy.fetch_add(1, Ordering::SeqCst);
-            let claim = self.store().effect_claim_within(&order).await;
-            let claim = match claim {
-                Ok(claim) => claim,
-                Err(error) => {
-                    busy.fetch_sub(1, Ordering::SeqCst);
-                    return Err(error.into());
-                }
-            };
-            let found = claim.is_some();
-            match claim {
+            let turn = Turn::begin(busy);
+            match self.store().effect_claim_within(&order).await? {
                 // What comes after the subplans is for whoever asked to drive them.
                 Some(claim) if claim.plan == plan.id && claim.effect != Effect::Tend => {
                     self.store().effect_defer(&claim, Duration::ZERO).await?;
                     return Ok(());
                 }
-                Some(claim) => self.perform(claim).await,
-                None => {}
+                Some(claim) => {
+                    self.perform(claim).await;
+                    continue;
+                }
+                None => drop(turn),
             }
-            let at_work = busy.fetch_sub(1, Ordering::SeqCst) - 1;
-            if found {
-                continue;
-            }
-            if at_work == 0 && !self.goes_on(plan.id.clone()).await? {
+            let all_idle = busy.load(Ordering::SeqCst) == 0;
+            if all_idle && !self.goes_on(plan.id.clone()).await? {
                 return Ok(());
             }
             self.idle(&mut watch).await;
