@@ -4,7 +4,6 @@
 use drydock_domain::{Event, Plan, PlanId, Recorded, RunId};
 use serde_json::Value as Json;
 
-use crate::find::page_size;
 use crate::store::Engine;
 use crate::tx::{BoxFuture, Tx};
 use crate::value::{Row, Statement, Value};
@@ -129,7 +128,7 @@ impl Store {
 pub(crate) fn recent(plan: &PlanId, limit: i64) -> Statement {
     let sql = "SELECT seq, at, kind, plan, run, revision, details FROM events
         WHERE plan = $1 AND seq IS NOT NULL ORDER BY seq DESC LIMIT $2";
-    Statement::new(sql, [plan.as_str().into(), page_size(limit).into()])
+    Statement::new(sql, [plan.as_str().into(), limit.into()])
 }
 
 async fn list(tx: &mut Tx<'_>, filter: EventFilter) -> Result<Vec<Recorded>, StoreError> {
@@ -137,7 +136,7 @@ async fn list(tx: &mut Tx<'_>, filter: EventFilter) -> Result<Vec<Recorded>, Sto
     let sql = format!(
         "SELECT seq, at, kind, plan, run, revision, details FROM events WHERE seq > $1 {of_plan}ORDER BY seq LIMIT $2"
     );
-    let mut params: Vec<Value> = vec![filter.after.into(), page_size(filter.limit).into()];
+    let mut params: Vec<Value> = vec![filter.after.into(), filter.limit.into()];
     params.extend(filter.plan.iter().map(|plan| plan.as_str().into()));
     tx.last(Statement::composed(sql, params)).await?.iter().map(recorded).collect()
 }

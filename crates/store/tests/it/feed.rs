@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use drydock_domain::Event;
 use drydock_store::{EventFilter, Renewed};
 
 use crate::child;
@@ -81,6 +82,20 @@ on_both! {
         assert_eq!(store.event_newest().await.unwrap(), 4);
         let page = store.event_list(&EventFilter { after: 1, plan: None, limit: 2 }).await.unwrap();
         assert_eq!(page.iter().map(|event| event.seq).collect::<Vec<_>>(), [2, 3]);
+    }
+}
+
+on_both! {
+    /// Breaks when a page is cut short of what was asked for: whoever gets less than that takes it for the end of the feed.
+    async fn a_page_is_as_long_as_was_asked_for(world: World) {
+        const MANY: usize = 1_200;
+        let store = world.open().await;
+        let (lease, plan) = queued(&store, "a").await;
+        let said = |n| Event::Agent { what: "said", details: serde_json::json!({ "n": n }) };
+        store.plan_note(&lease, (1..MANY).map(said).collect()).await.unwrap();
+        let filter = EventFilter { after: 0, plan: None, limit: 5_000 };
+        assert_eq!(store.event_list(&filter).await.unwrap().len(), MANY);
+        assert_eq!(store.event_recent(&plan.id, 5_000).await.unwrap().len(), MANY);
     }
 }
 
