@@ -196,6 +196,22 @@ impl GitError {
         }
     }
 
+    /// Tells whether git failed for want of room or memory, or was killed: nothing that it was asked about is to blame.
+    pub fn is_starved(&self) -> bool {
+        const WORDS: [&str; 5] = [
+            "No space left on device",
+            "Disk quota exceeded",
+            "Out of memory",
+            "Cannot allocate memory",
+            "Too many open files",
+        ];
+        match self {
+            Self::Failed { code: None, .. } => true,
+            Self::Failed { detail, .. } => WORDS.iter().any(|words| detail.contains(words)),
+            _ => false,
+        }
+    }
+
     pub(crate) fn file(attempt: &str, path: &std::path::Path, source: std::io::Error) -> Self {
         Self::File { attempt: attempt.to_owned(), path: path.to_owned(), source }
     }

@@ -328,6 +328,16 @@ mod tests {
         folder
     }
 
+    /// Breaks when a full disk is blamed on the files, and work is put by that the next run could keep.
+    #[test]
+    fn want_of_room_is_told_from_what_git_refuses() {
+        let said = |code, text: &str| super::failure("test", code, text.to_owned()).is_starved();
+        assert!(said(Some(128), "error: unable to write file .git/objects/ab: No space left on device"));
+        assert!(said(Some(128), "fatal: Out of memory, malloc failed"));
+        assert!(said(None, ""), "killed");
+        assert!(!said(Some(128), "error: open(\"a\"): Permission denied"));
+    }
+
     #[test]
     fn an_option_unknown_to_git_is_an_error_of_every_command_we_call() {
         let folder = repository();

@@ -68,14 +68,16 @@ impl Scope<'_> {
     }
 }
 
-/// Says whether the files themselves are why git could not keep them; trying again would come to the same.
+/// Says whether the files themselves are why git could not keep them; trying again would come to the same. A full disk is
+/// another matter: the next run keeps them once there is room.
 pub(super) fn cannot_be_held(error: &GitError) -> bool {
-    matches!(
+    let of_files = matches!(
         error,
         GitError::NestedRepository { .. }
             | GitError::SubmoduleChanged { .. }
             | GitError::PathNotUtf8 { .. }
             | GitError::FilterRefused { .. }
             | GitError::Failed { .. }
-    )
+    );
+    of_files && !error.is_starved()
 }
