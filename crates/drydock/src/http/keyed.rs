@@ -127,8 +127,16 @@ fn unknown() -> Refused {
 /// Keeps the answer of what was carried out or is refused for good; what failed on the way stays unknown.
 async fn settle(shared: &Shared, claim: AnswerClaim, response: Response) -> Result<Response, Refused> {
     let (head, body) = response.into_parts();
-    let body = to_bytes(body, ANSWER_MAX).await.unwrap_or_default();
     let store = shared.engine.store();
+    let Ok(body) = to_bytes(body, ANSWER_MAX).await else {
+        if let Err(error) = store.answer_abandon(claim).await {
+            tracing::warn!(%error, "could not give a key back whose answer is too long");
+        }
+        let text = format!(
+            "it was carried out, but its answer is longer than the {ANSWER_MAX} bytes that can be kept"
+        );
+        return Err(refused(Code::OutcomeUnknown, text, "look at what it did; do not send it again"));
+    };
     let media = head.headers.get(CONTENT_TYPE).and_then(|media| media.to_str().ok()).unwrap_or_default();
     let is_secret = head.headers.get(CACHE_CONTROL) == Some(&NOT_KEPT);
     let settled: Result<(), StoreError> = match fate(head.status, &body) {
