@@ -138,8 +138,9 @@ impl Repository {
         call.arg("--").arg(path).arg(base.as_str()).limit(LIMIT_FILES).run()
     }
 
-    /// Removes what an attempt that was cut short left at this very path. Another worktree that has the branch may be
-    /// somebody's who works in it right now, so it is never removed here.
+    /// Removes what an attempt that was cut short left at this very path, and the record of a worktree with the branch whose
+    /// directory is gone. Another one that has the branch may be somebody's who works in it right now, so it is never
+    /// removed here.
     fn clear_the_way(
         &self,
         path: &Path,
@@ -152,7 +153,8 @@ impl Repository {
             if !here && !has_branch {
                 continue;
             }
-            if worktree.git_dir == self.common_dir() || !here {
+            let is_main = worktree.git_dir == self.common_dir();
+            if is_main || !(here || worktree.prunable) {
                 let branch = branch.map_or("HEAD", |(short, _)| short).to_owned();
                 return Err(GitError::BranchInUse { branch, worktree: worktree.path });
             }

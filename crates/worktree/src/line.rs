@@ -4,6 +4,7 @@ use crate::error::GitError;
 use crate::id::CommitId;
 use crate::name;
 use crate::repository::Repository;
+use crate::worktrees::Worktree;
 
 impl Repository {
     /// Tells whether a commit has ancestors, or is one, that neither the known commits have nor bear this line in
@@ -50,8 +51,8 @@ impl Repository {
         let full = name::branch_ref(branch)?;
         let attempt = format!("move {branch} to {to}");
         let _lock = self.lock(&attempt)?;
-        let holder = self.worktrees()?.into_iter().find(|one| one.branch.as_deref() == Some(full.as_str()));
-        if let Some(holder) = holder {
+        let has_branch = |one: &Worktree| !one.prunable && one.branch.as_deref() == Some(full.as_str());
+        if let Some(holder) = self.worktrees()?.into_iter().find(has_branch) {
             return Err(GitError::BranchInUse { branch: branch.to_owned(), worktree: holder.path });
         }
         let call = self.call(attempt).args(["update-ref", "--no-deref", "--end-of-options"]);

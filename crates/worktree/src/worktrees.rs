@@ -72,6 +72,11 @@ impl Repository {
         if place.git_dir == place.common_dir { place.work_tree.clone() } else { listed.to_owned() }
     }
 
+    /// Returns the directories of all linked worktrees, whether or not they are there.
+    pub fn linked_trees(&self) -> Vec<PathBuf> {
+        linked(self.common_dir()).into_iter().map(|(_, tree)| tree).collect()
+    }
+
     /// Finds the git directory of a linked worktree, whether or not its directory is there.
     pub(crate) fn linked_git_dir(&self, path: &Path) -> Option<PathBuf> {
         linked(self.common_dir()).into_iter().find(|(_, tree)| same(tree, path)).map(|(git_dir, _)| git_dir)

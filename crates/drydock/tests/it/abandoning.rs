@@ -1,10 +1,13 @@
-//! Work that a person gave up: a plan that is reverted or rolled back begins where it says, also after the work was sent.
+//! Work that was given up: a plan that is reverted or rolled back begins where it says, also after the work was sent; and one
+//! whose directories are gone, or are elsewhere, goes on.
+
+use std::fs;
 
 use drydock_testkit::wait;
 use serde_json::Value;
 
 use crate::shared::Shared;
-use crate::world::{Answer, LIMIT, list, text};
+use crate::world::{Answer, Kind, LIMIT, World, list, text};
 
 const LISTS: &str = "ls > seen.txt";
 
@@ -90,4 +93,39 @@ on_both! {
         assert_eq!(landed.lines().collect::<Vec<_>>(), ["1.new", "one.txt", "seen.txt", "two.txt"]);
         shared.world.assert_sound(&id);
     }
+}
+
+on_both! {
+    /// Breaks when what git remembers of directories that are gone keeps a plan from its branch.
+    fn a_plan_whose_directories_are_gone_goes_on(kind: Kind) {
+        let world = World::with_writer(kind, "echo hi > hello.txt");
+        world.agent("thinker", "true");
+        world.action("think", "[agents]\nstrategize = \"thinker\"\nexecute = \"writer\"");
+        let id = text(&world.ok(&["plan", "use", "think", "--project", "app"])["plan"]["id"]);
+        world.ok(&["plan", "strategize", &id]);
+        for phase in ["execute", "apply"] {
+            fs::remove_dir_all(world.worktrees()).unwrap();
+            world.ok(&["plan", phase, &id]);
+        }
+        world.assert_landed_once(&id);
+    }
+}
+
+/// Breaks when a plan is stuck, or its work is lost, because a drydock with other directories worked on it last.
+#[test]
+fn a_drydock_with_other_directories_goes_on_with_a_plan() {
+    let world = World::with_writer(Kind::Postgres, "echo half > half.txt; exit 3");
+    let id = world.plan_after("strategize");
+    let elsewhere = world.place("elsewhere");
+    let failed = world.drydock_with("XDG_DATA_HOME", &elsewhere, &["plan", "execute", &id]);
+    assert_eq!(failed.status.code(), Some(1), "{failed:?}");
+    world.agent("writer", "echo hi > hello.txt");
+    world.ok(&["plan", "retry", &id]);
+    world.ok(&["plan", "execute", &id]);
+    world.ok(&["plan", "apply", &id]);
+    world.assert_landed_once(&id);
+    let kept = list(&world.ok(&["checkpoint", "list", &id])["checkpoints"]);
+    let has_half =
+        |one: &Value| world.repo.git(&["ls-tree", "--name-only", &text(&one["commit"])]).contains("half.txt");
+    assert!(kept.iter().any(has_half), "{kept:#?}");
 }

@@ -18,6 +18,8 @@ use crate::task;
 
 /// The file that a living run holds locked.
 const ALIVE: &str = "alive";
+/// The worktree in the directory of a run.
+pub(super) const TREE: &str = "tree";
 /// The directory in which a run's reviewers look at a proposal.
 pub(super) const REVIEW: &str = "review";
 /// The directory that is an agent's home.
@@ -74,11 +76,10 @@ pub(crate) fn claim_latest(
     repository: &Repository,
 ) -> Result<Claimed, EngineError> {
     let Some(run) = &plan.run else { return Ok(Claimed::Nothing) };
-    let path = worktrees.join(plan.id.as_str()).join(run.as_str());
-    if !path.exists() {
-        return Ok(Claimed::Nothing);
-    }
-    let leftover = Leftover { path, run: run.to_string() };
+    let own = Leftover { path: worktrees.join(plan.id.as_str()).join(run.as_str()), run: run.to_string() };
+    let elsewhere = || strays(repository, worktrees, &plan.id).into_iter().find(|stray| stray.run == own.run);
+    let leftover = if own.path.exists() { Some(own.clone()) } else { elsewhere() };
+    let Some(leftover) = leftover else { return Ok(Claimed::Nothing) };
     match claim(&leftover, fence)? {
         Claim::Superseded => {
             let reason = "the process that ran it lost the plan and has not ended".to_owned();
@@ -86,7 +87,7 @@ pub(crate) fn claim_latest(
             Ok(Claimed::Nothing)
         }
         Claim::Ours { _alive } => {
-            let checkout = repository.checkout_open(&leftover.path.join("tree"))?;
+            let checkout = repository.checkout_open(&leftover.path.join(TREE))?;
             Ok(match checkout.filter(|checkout| checkout.branch() == Some(plan.branch().as_str())) {
                 Some(checkout) => Claimed::Checkout { checkout, _alive },
                 None => Claimed::Nothing,
@@ -130,6 +131,19 @@ pub(crate) fn leftovers(worktrees: &Path, plan: &PlanId) -> io::Result<Vec<Lefto
     Ok(found)
 }
 
+/// Returns the run directories of a plan that are not among ours: another drydock with the same store and repository keeps
+/// its worktrees elsewhere, or ours were moved.
+fn strays(repository: &Repository, worktrees: &Path, plan: &PlanId) -> Vec<Leftover> {
+    let own = fs::canonicalize(worktrees).unwrap_or_else(|_| worktrees.to_owned());
+    let stray = |tree: PathBuf| {
+        let run = tree.parent().filter(|_| tree.ends_with(TREE) && tree.exists())?;
+        let (name, folder) = (run.file_name()?, run.parent()?);
+        let is_stray = folder.ends_with(plan.as_str()) && folder.parent() != Some(own.as_path());
+        is_stray.then(|| Leftover { path: run.to_owned(), run: name.to_string_lossy().into_owned() })
+    };
+    repository.linked_trees().into_iter().filter_map(stray).collect()
+}
+
 /// Keeps the work of a run's directory and removes the directory, as the holder of the plan under this fence. A run
 /// that lives is an error unless its fence is older.
 pub(crate) fn remove_leftover(
@@ -147,7 +161,7 @@ pub(crate) fn remove_leftover(
         }
     };
     forget_home(&leftover.path);
-    let tree = leftover.path.join("tree");
+    let tree = leftover.path.join(TREE);
     let work = match (repository.checkout_open(&tree)?, is_empty(&tree)) {
         (Some(checkout), _) => keep_rest(repository, plan, leftover, &checkout)
             .and_then(|()| capture(repository, &checkout, plan, base, leftover)),
@@ -248,7 +262,7 @@ pub(super) fn put_by(
     let parent = path.parent().unwrap_or(worktrees);
     fs::create_dir_all(parent).map_err(|source| failed("make", parent, source))?;
     fs::rename(&leftover.path, &path).map_err(|source| failed("move", &leftover.path, source))?;
-    repository.checkout_remove(&leftover.path.join("tree"))?;
+    repository.checkout_remove(&leftover.path.join(TREE))?;
     Ok(Work::Directory { path, reason })
 }
 
@@ -305,7 +319,8 @@ pub(crate) async fn set_aside(
     let branch = plan.branch();
     let alerts = task::blocking(move || -> Result<Vec<Event>, EngineError> {
         let own = worktrees.join(id.as_str());
-        let found = leftovers(&worktrees, &id).map_err(|source| failed("list", &own, source))?;
+        let mut found = leftovers(&worktrees, &id).map_err(|source| failed("list", &own, source))?;
+        found.extend(strays(&repository, &worktrees, &id));
         let mut alerts = Vec::new();
         for leftover in found {
             let work = remove_leftover(&repository, &id, &base, fence, &leftover)?;

@@ -6,7 +6,7 @@ use drydock_domain::{Command, ErrorClass, Event, Failure, Plan, Project, RunId, 
 use drydock_worktree::{Captured, CommitId, GitError, RefCreated, Repository, Signature, TreeId};
 use tokio_util::sync::CancellationToken;
 
-use super::leftovers::{Alive, TEMP, occupy_under};
+use super::leftovers::{Alive, TEMP, TREE, occupy_under};
 use super::pass::Pass;
 use crate::engine::Engine;
 use crate::error::EngineError;

@@ -1,6 +1,7 @@
 //! Making and removing worktrees, also on top of what a crash left.
 
 use std::fs;
+use std::path::Path;
 use std::thread;
 
 use drydock_worktree::{GitError, Repository, Verified};
@@ -94,6 +95,24 @@ fn the_half_made_worktree_of_another_stops_nobody() {
     break_off();
     repository.checkout_add(&fixture.tree("r"), "drydock/r/work", &base).unwrap();
     assert_eq!(fixture.status(&fixture.tree("q")), "");
+}
+
+/// Breaks when the record of a worktree whose directory is gone keeps its branch from everybody.
+#[test]
+fn the_record_of_a_directory_that_is_gone_stops_nobody() {
+    let fixture = Fixture::new();
+    let (repository, base) = (fixture.open(), fixture.tip("main"));
+    let old = fixture.path("store/worktrees/p/1");
+    let lose = |path: &Path| {
+        repository.checkout_add(path, BRANCH, &base).unwrap();
+        fs::remove_dir_all(path).unwrap();
+    };
+    lose(&old);
+    repository.branch_put(BRANCH, &base, &base).unwrap();
+    lose(&fixture.path("store/worktrees/p/2"));
+    let new = repository.checkout_add(&fixture.path("store/worktrees/p/3"), BRANCH, &base).unwrap();
+    assert_eq!(new.verify(&base).unwrap(), Verified::Sound { head: base.clone() });
+    assert_eq!(repository.linked_trees(), [new.path()]);
 }
 
 /// INV-KEEP: an agent may be at work in it right now, and a process that lost its lock must not sweep it away.
