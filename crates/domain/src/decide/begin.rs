@@ -272,8 +272,8 @@ fn may_land(plan: &Plan, advance: &Advance) -> Result<(), Refusal> {
 /// Says whether going on to a phase that is now in this state was done before.
 fn took_effect(state: State) -> bool {
     match state {
-        State::Queued | State::Processing | State::Complete => true,
-        State::Waiting | State::Errored | State::Cancelled | State::Applied | State::Constrained => false,
+        State::Queued | State::Processing | State::Complete | State::Applied => true,
+        State::Waiting | State::Errored | State::Cancelled | State::Constrained => false,
     }
 }
 

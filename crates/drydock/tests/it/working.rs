@@ -275,6 +275,26 @@ on_both! {
 }
 
 on_both! {
+    /// Breaks when asking again for what took effect is a conflict over HTTP, so that it depends on how fast the worker was; or
+    /// when a plan that landed takes an earlier phase (S2.2).
+    fn a_landing_that_is_asked_for_again_is_answered(kind: Kind) {
+        let world = World::with_writer(kind, "echo hi > hello.txt");
+        let id = world.plan_after("execute");
+        let server = Server::start(&world, &["--workers", "1"]);
+        let ask = |phase: &str| server.post(&format!("/api/v1/plans/{id}/{phase}"));
+        assert!(ask("apply").starts_with("HTTP/1.1 200"));
+        wait_stage(&world, &id, "apply/applied");
+        let revision = world.show(&id)["revision"].clone();
+        let again = ask("apply");
+        assert!(again.starts_with("HTTP/1.1 200") && again.contains("\"state\":\"applied\""), "{again}");
+        assert!(ask("execute").starts_with("HTTP/1.1 409"));
+        assert_eq!(world.show(&id)["revision"], revision);
+        world.assert_landed_once(&id);
+        server.stop().expect(0);
+    }
+}
+
+on_both! {
     /// Breaks when a command that works on subplans beside a worker waits for ever, because the worker took what comes after them.
     fn a_command_that_shares_subplans_with_a_worker_ends(kind: Kind) {
         let pieces: Vec<_> = ["a", "b", "c"].map(|name| piece(name, &format!("echo {name} > {name}.txt"), &[])).into();

@@ -50,7 +50,7 @@ const TABLE: &[(&str, &[Say], &str)] = &[
     ("auto",   A_PAUSED,        "?  ?   !  !   !  !  ?   Ae =   ?  ?   ?  ?  ?  ?   !  =  !  !   Eq Ax  !  !  Ax Aw  !  !  Aq  ?  !  !  !  !  =  !  !"),
     ("auto",   I_LOST_TRACK,    "!  !   !  !   =  =  !   i  i   !  !   !  !  !  !   !  Ae !  !   Aq Ax  ?  i  i  Ae  !  !  ?  i  !  !  !  !  =  !  !"),
     ("auto",   CONSTRAINED,     "!  !   !  !   !  !  !   Ae Aw  !  !   !  !  !  !   !  =  !  =   c  c   Aq Sq Ax Ak  !  !  !  Eq  !  !  !  !  =  !  !"),
-    ("auto",   APPLIED,         "!  !   !  !   !  !  !   !  !   !  !   !  !  !  !   !  =  =  !   c  c   !  !  !  !  !  !  !  !  !  !  !  !  =  !  !"),
+    ("auto",   APPLIED,         "!  !   !  !   !  !  !   !  !   !  !   !  !  =  =   !  =  =  !   c  c   !  !  !  !  !  !  !  !  !  !  !  !  =  !  !"),
     ("auto",   A_CANCELLED,     "!  !   !  !   !  !  !   !  !   !  !   !  !  !  !   !  =  !  !   c  c   !  !  =  !  !  !  !  !  !  !  !  !  =  !  !"),
 ];
 
