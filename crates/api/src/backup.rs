@@ -54,6 +54,9 @@ pub struct Backups {
     /// Where the next page begins.
     #[serde(default)]
     pub next: Option<String>,
+    /// The projects whose repositories could not be looked at, with the reason: there may be more backups.
+    #[serde(default)]
+    pub unseen: Vec<String>,
 }
 
 /// One backup.

@@ -50,7 +50,7 @@ pub use settings::{Settings, SubplanLimits};
 pub use sign_in::Session;
 pub use steer::{Authority, Caller};
 pub use subplan::{Branch, PlanTree};
-pub use sync::{Backup, Restored, Synced};
+pub use sync::{Backup, Backups, Restored, Synced};
 pub use task::shield;
 pub use token::{NewRole, NewToken, Recognised, Secret};
 pub use trace::TRACE;

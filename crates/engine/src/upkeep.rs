@@ -103,10 +103,34 @@ impl Engine {
                 bad("worktrees", format!("cannot be made: {error}"), "check the directory's permissions")
             }
         };
+        let projects = self.projects_checkup().await?;
         let agents = agents(&self.agents());
         let hooks = self.hooks_checkup().await?;
         let sandbox = sandbox(self.settings().sandbox.mode(), landlock());
-        Ok((vec![git, store, locks, worktrees, agents, hooks, sandbox], counts.stale_locks))
+        Ok((vec![git, store, locks, worktrees, projects, agents, hooks, sandbox], counts.stale_locks))
+    }
+
+    /// Looks whether every project's repository is there.
+    async fn projects_checkup(&self) -> Result<Checkup, EngineError> {
+        let projects = self.store().project_list().await?;
+        let mut missing = Vec::new();
+        for project in &projects {
+            if let Err(error) = self.repository(project).await {
+                missing.push(format!("{}: {error}", project.name));
+            }
+        }
+        Ok(match (projects.len(), missing.is_empty()) {
+            (0, _) => good("projects", "there is none yet".to_owned()),
+            (count, true) => good("projects", format!("{count}, and every repository is there")),
+            (_, false) => Checkup {
+                name: "projects",
+                grade: Grade::Doubtful,
+                text: missing.join("; "),
+                hint: Some(
+                    "bring the repository back where it was; its plans and backups wait for it".to_owned(),
+                ),
+            },
+        })
     }
 
     /// Removes the directories of runs that are over, whose work is kept as a snapshot first, and what was kept for joining

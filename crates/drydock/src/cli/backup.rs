@@ -1,9 +1,9 @@
 //! `drydock backup`: list, show, restore, prune.
 
 use clap::Subcommand;
-use drydock_api::{BackupQuery, OneBackup, PruneBackups, PrunedBackups, RestoreBackup};
+use drydock_api::{BackupQuery, OneBackup, PruneBackups, PrunedBackups, RestoreBackup, exit};
 
-use super::report::{Level, Outcome, Report};
+use super::report::{Ending, Level, Outcome, Report};
 use super::session::Session;
 use crate::render;
 
@@ -62,7 +62,13 @@ pub(crate) async fn run(session: &Session, command: Backup) -> Outcome {
         Backup::List { plan } => {
             let backups = client.backups(&BackupQuery { plan }).await?;
             let text = render::backup::list(&backups.backups, session.now());
-            Ok(Report::new(backups, text).or_say("no backups"))
+            let unseen = backups.unseen.clone();
+            let report = Report::new(backups, text);
+            if unseen.is_empty() {
+                return Ok(report.or_say("no backups"));
+            }
+            let report = report.ending(Ending::Attention(exit::OK));
+            Ok(unseen.iter().fold(report, |report, text| report.note(Level::Warn, text)))
         }
         Backup::Show { name } => {
             let backup = client.backup(&name).await?;

@@ -57,7 +57,8 @@ pub(super) async fn list(
         None => None,
     };
     let backups = shared.engine.backups(plan.as_ref()).await?;
-    Ok(Sent(api::Backups { backups: backups.into_iter().map(backup).collect(), next: None }))
+    let (found, unseen) = (backups.found.into_iter().map(backup).collect(), backups.unseen);
+    Ok(Sent(api::Backups { backups: found, next: None, unseen }))
 }
 
 /// The plan and the number that a backup's ref ends with.

@@ -22,13 +22,15 @@ pub(super) struct Wanted {
 pub(super) async fn show(ask: Ask, Asked(wanted): Asked<Wanted>) -> Result<Html, Trouble> {
     let frame = Frame::read(&ask).await?;
     let plan = wanted.plan.filter(|plan| !plan.is_empty());
-    let backups = ask.client().backups(&BackupQuery { plan: plan.clone() }).await?.backups;
+    let backups = ask.client().backups(&BackupQuery { plan: plan.clone() }).await?;
+    let (backups, unseen) = (backups.backups, backups.unseen);
     let main = html! {
         header.top {
             h1 { "Backups" }
             @if let Some(plan) = &plan { p { "of " a href={ "/plans/" (plan) } { (short_id(plan)) } ", or " a href="/backups" { "of all plans" } } }
         }
-        @if backups.is_empty() {
+        @for text in &unseen { p.problem role="alert" { (text) } }
+        @if backups.is_empty() && unseen.is_empty() {
             div.empty {
                 h2 { "No backup is kept" }
                 p { "Before anything could drop commits or edits from a plan's branch, they are pinned, and stand here." }

@@ -366,6 +366,46 @@ on_both! {
 }
 
 on_both! {
+    /// Breaks when a landing that the remote did not take looks like one that it did, or is undone.
+    fn a_landing_that_the_remote_refuses_is_told_by_an_alert(kind: Kind) {
+        let shared = Shared::new(kind, "echo hi > hello.txt");
+        let id = shared.plan("fix");
+        shared.world.ok(&["plan", "strategize", &id]);
+        shared.world.ok(&["plan", "execute", &id]);
+        shared.others_land("theirs.txt");
+        shared.world.ok(&["plan", "apply", &id]);
+        let alert = shared.world.events(&id).into_iter().find(|event| event["kind"] == "alert").expect("an alert");
+        let said = text(&alert["data"]["text"]);
+        assert!(said.contains("origin did not take it") && said.contains("git push origin main"), "{said}");
+        assert_eq!(shared.world.count(&id, "sync.push_failed"), 1);
+        shared.world.assert_landed_once(&id);
+    }
+}
+
+on_both! {
+    /// S4.1. Breaks when a repository that cannot be looked at counts as one without backups.
+    fn a_repository_that_is_gone_does_not_pass_for_one_without_backups(kind: Kind) {
+        let shared = Shared::new(kind, "true");
+        let (id, tree) = shared.strategized();
+        commit_in(&tree, "README.md", "by hand\n");
+        shared.others_push(&id, "README.md", "theirs\n");
+        shared.world.drydock(&["plan", "sync", &id]).expect(6);
+        let (root, away) = (shared.world.repo.path().to_owned(), shared.world.path("away"));
+        fs::rename(&root, &away).unwrap();
+        let listed = shared.world.drydock(&["backup", "list"]).expect(0);
+        assert_eq!(listed.json["status"], "warn", "{:#}", listed.json);
+        assert!(text(&list(&listed.json["data"]["unseen"])[0]).contains("cannot look into project"));
+        let shown = shared.world.drydock(&["backup", "show", &format!("{id}/1")]);
+        assert_ne!(shown.error_code(), "not_found", "nobody knows");
+        let doctor = shared.world.drydock(&["doctor"]).json["data"]["doctor"].clone();
+        let projects = list(&doctor["checks"]).into_iter().find(|check| check["name"] == "projects").unwrap();
+        assert_eq!(projects["status"], "warn", "{projects:#}");
+        fs::rename(&away, &root).unwrap();
+        shared.world.ok(&["backup", "show", &format!("{id}/1")]);
+    }
+}
+
+on_both! {
     /// Breaks when backups cannot be listed, looked at, brought back or pruned, or a prune removes the last copy (S4.3).
     fn backups_are_listed_restored_and_pruned_without_losing_the_last_copy(kind: Kind) {
         let shared = Shared::new(kind, "true");

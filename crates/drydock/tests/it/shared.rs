@@ -65,6 +65,16 @@ impl Shared {
         git(&self.other, &["rev-parse", "HEAD"])
     }
 
+    /// Somebody else puts a commit on the remote's target branch.
+    pub(crate) fn others_land(&self, path: &str) {
+        git(&self.other, &["fetch", "-q", "origin"]);
+        git(&self.other, &["checkout", "-q", "-B", "theirs", "origin/main"]);
+        fs::write(self.other.join(path), "theirs\n").unwrap();
+        git(&self.other, &["add", "-A"]);
+        git(&self.other, &["commit", "-q", "-m", &format!("others change {path}")]);
+        git(&self.other, &["push", "-q", "origin", "theirs:main"]);
+    }
+
     /// Somebody else puts a merge of the plan's own commits with theirs on the remote.
     pub(crate) fn others_merge(&self, plan: &str, ours: &str) {
         let root = self.world.repo.path().to_str().unwrap().to_owned();

@@ -274,7 +274,14 @@ impl Lander<'_> {
         let target = &scope.project.target;
         let details =
             json!({ "target": target, "remote": remote, "commit": commit.to_string(), "text": text });
-        scope.note(Event::TargetSent { outcome, details }).await
+        scope.note(Event::TargetSent { outcome, details }).await?;
+        let Some(reason) = text else { return Ok(()) };
+        let text = format!(
+            "{} landed on {target} here, but {remote} did not take it: {reason}; bring {target} up to date with {remote} \
+             and push it yourself (`git push {remote} {target}`)",
+            scope.plan.id
+        );
+        scope.note(Event::Alert { priority: "high", text }).await
     }
 
     fn constrained(&self, reasons: Vec<String>) -> End {

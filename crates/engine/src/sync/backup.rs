@@ -37,6 +37,15 @@ pub struct Backup {
     pub created_at: Timestamp,
 }
 
+/// The backups that were found, and where nobody could look.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Backups {
+    /// The backups.
+    pub found: Vec<Backup>,
+    /// The projects whose repositories could not be looked at, with the reason.
+    pub unseen: Vec<String>,
+}
+
 /// Where a backup was brought back.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Restored {
@@ -48,14 +57,14 @@ pub struct Restored {
 
 impl Engine {
     /// Returns the backups of all projects, or of one plan.
-    pub async fn backups(&self, plan: Option<&PlanId>) -> Result<Vec<Backup>, EngineError> {
-        let (mut backups, mut seen) = (Vec::new(), BTreeSet::new());
+    pub async fn backups(&self, plan: Option<&PlanId>) -> Result<Backups, EngineError> {
+        let (mut backups, mut seen) = (Backups::default(), BTreeSet::new());
         for project in self.backup_projects(plan).await? {
             let repository = match self.repository(&project).await {
                 Ok(repository) => repository,
                 // One repository that is gone must not hide the backups in the others.
                 Err(error) => {
-                    tracing::warn!(project = %project.name, %error, "cannot look for backups");
+                    backups.unseen.push(format!("cannot look into project {}: {error}", project.name));
                     continue;
                 }
             };
@@ -65,7 +74,7 @@ impl Engine {
             }
             let wanted = plan.map(ToString::to_string);
             let pins = task::blocking(move || repository.pin_list(wanted.as_deref())).await?;
-            backups.extend(pins.into_iter().map(|pin| backup(&project, pin)));
+            backups.found.extend(pins.into_iter().map(|pin| backup(&project, pin)));
         }
         Ok(backups)
     }
@@ -105,7 +114,7 @@ impl Engine {
         plan: Option<&PlanId>,
         sweep: Sweep,
     ) -> Result<(Vec<Backup>, Vec<Backup>), EngineError> {
-        let backups = self.backups(plan).await?;
+        let backups = self.backups(plan).await?.found;
         let mut gone = BTreeSet::new();
         for project in self.backup_projects(plan).await? {
             let Ok(repository) = self.repository(&project).await else { continue };
@@ -122,14 +131,22 @@ impl Engine {
 
     async fn backup_found(&self, given: &str) -> Result<(Backup, Repository), EngineError> {
         let name = if given.starts_with("refs/") { given.to_owned() } else { format!("{PINS}{given}") };
+        let mut unseen = None;
         for project in self.store().project_list().await? {
-            let Ok(repository) = self.repository(&project).await else { continue };
+            let repository = match self.repository(&project).await {
+                Ok(repository) => repository,
+                Err(error) => {
+                    unseen = unseen.or(Some(error));
+                    continue;
+                }
+            };
             let (wanted, looked) = (name.clone(), repository.clone());
             if let Some(pin) = task::blocking(move || looked.pin_find(&wanted)).await? {
                 return Ok((backup(&project, pin), repository));
             }
         }
-        Err(EngineError::absent("backup", given))
+        // It may be where nobody could look.
+        Err(unseen.unwrap_or_else(|| EngineError::absent("backup", given)))
     }
 
     async fn backup_projects(&self, plan: Option<&PlanId>) -> Result<Vec<Project>, EngineError> {

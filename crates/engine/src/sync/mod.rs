@@ -7,5 +7,5 @@ mod backup;
 mod together;
 
 pub use ask::Synced;
-pub use backup::{Backup, Restored};
+pub use backup::{Backup, Backups, Restored};
 pub(crate) use together::{Begin, Joined, Together};
