@@ -1,6 +1,6 @@
 //! `drydock plan sync|adopt`: bringing a plan's branch and its remote together, and taking a draft by hand.
 
-use drydock_api::{Terms, exit};
+use drydock_api::{Code, Problem, Synced, Terms, exit};
 
 use super::args::Which;
 use crate::cli::outcome::of_steering;
@@ -11,23 +11,26 @@ use crate::render;
 pub(crate) async fn sync(session: &Session, plan: Which) -> Outcome {
     let synced = session.client().plan_sync(&plan.id, &Terms::default()).await?;
     let text = format!("{}  {}", synced.sync.outcome, synced.sync.text);
-    let (ending, next) = match &synced.decision {
+    let (ending, level, next) = match &synced.decision {
         Some(decision) => {
-            (Ending::Attention(exit::UNDECIDED), Some(format!("drydock decision show {}", decision.id)))
+            let next = Some(format!("drydock decision show {}", decision.id));
+            (Ending::Attention(exit::UNDECIDED), Level::Warn, next)
         }
-        None if synced.sync.standing == "settled" => (Ending::Done, render::next::command(&synced.plan)),
-        None => (Ending::Attention(exit::FAILED), None),
+        None if synced.sync.standing == "settled" => {
+            (Ending::Done, Level::Info, render::next::command(&synced.plan))
+        }
+        None => (Ending::Failed(Box::new(unsynced(&synced))), Level::Warn, None),
     };
-    let level = match ending {
-        Ending::Done => Level::Info,
-        Ending::Attention(_) | Ending::Failed(_) => Level::Warn,
-    };
-    let hint = synced.sync.hint.clone().filter(|_| level == Level::Warn && next.is_none());
-    let report = Report::new(synced, text).ending(ending).go_on(level, next);
-    Ok(match hint {
-        Some(hint) => report.note(Level::Warn, hint),
-        None => report,
-    })
+    Ok(Report::new(synced, text).ending(ending).go_on(level, next))
+}
+
+fn unsynced(synced: &Synced) -> Problem {
+    let problem =
+        Problem::new(Code::SyncFailed, synced.sync.text.clone()).with("plan", synced.plan.id.clone());
+    match &synced.sync.hint {
+        Some(hint) => problem.hint(hint.clone()),
+        None => problem,
+    }
 }
 
 pub(crate) async fn adopt(session: &Session, plan: Which) -> Outcome {
