@@ -21,6 +21,8 @@ use crate::task;
 const RENEWALS_PER_TTL: u32 = 4;
 /// How often the holder of a phase looks for requests at least.
 const REQUEST_POLL: Duration = Duration::from_secs(1);
+/// How soon a store that was away is tried again.
+const STORE_POLL: Duration = Duration::from_millis(500);
 /// How long a landing waits for another landing in the same project.
 const PROJECT_WAIT: Duration = Duration::from_secs(120);
 const PROJECT_POLL: Duration = Duration::from_millis(100);
@@ -171,6 +173,26 @@ impl Hold {
             return Err(EngineError::absent("subplan", &child.id));
         }
         engine.hold(&child.id, purpose).await
+    }
+
+    /// Does something to the store, again and again while that is away or busy and the lock is ours: a moment without a
+    /// database is no reason to stop an agent. What may be done twice only, since a connection that breaks does not say
+    /// whether the commit before it was heard.
+    pub(crate) async fn patiently<T, F>(&self, attempt: impl Fn() -> F) -> Result<T, EngineError>
+    where
+        F: Future<Output = Result<T, EngineError>>,
+    {
+        loop {
+            let error = match attempt().await {
+                Err(EngineError::Store(error)) if error.is_transient() => error,
+                done => return done,
+            };
+            tracing::warn!(plan = %self.plan, %error, "the store is away; trying again");
+            tokio::select! {
+                () = tokio::time::sleep(STORE_POLL) => {}
+                () = self.lost.cancelled() => return Err(error.into()),
+            }
+        }
     }
 
     /// Listens for requests to whoever runs the plan.

@@ -9,6 +9,7 @@ pub mod model;
 pub mod postgres;
 pub mod proc;
 pub mod program;
+pub mod proxy;
 pub mod repo;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;

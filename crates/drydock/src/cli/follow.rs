@@ -2,7 +2,7 @@
 //! never stands in the way of the work: when the feed cannot be read, the work goes on untold.
 
 use std::pin::pin;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use drydock_api::{
     ClientError, Code, Event, EventQuery, Phase, Plan, PlanMove, Problem, State, Terms, Waits,
@@ -24,6 +24,9 @@ const WAIT_SERVER_MS: u64 = 10_000;
 /// How often a move is asked for again while a worker has the plan and has not begun. Each time is waited for.
 const ASKS_MAX: u32 = 100;
 const ASK_AGAIN: Duration = Duration::from_millis(100);
+/// How long a store or a server may be away while a plan is followed, and how soon it is looked for again.
+const PATIENCE: Duration = Duration::from_secs(60);
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 /// When to stop following a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -128,13 +131,10 @@ impl<'s> Feed<'s> {
         loop {
             let driven = tokio::select! {
                 driven = &mut drive => driven,
-                page = self.next_page(plan, WAIT_HERE_MS) => match page {
-                    Ok(page) => {
-                        self.tell(page, progress);
-                        continue;
-                    }
-                    Err(_) => drive.as_mut().await,
-                },
+                page = self.news(plan) => {
+                    self.tell(page, progress);
+                    continue;
+                }
             };
             let driven = driven?;
             self.rest(plan, progress).await;
@@ -191,13 +191,52 @@ impl<'s> Feed<'s> {
         wait_ms: u64,
         progress: &Progress<'_>,
     ) -> Result<Look, Box<Problem>> {
-        let page = self.next_page(&plan.id, wait_ms).await?;
-        let quiet = page.is_empty();
-        let blocked = self.tell(page, progress);
+        let look = self.look(&plan.id, wait_ms, progress).await;
         if let Some(interrupt) = self.session.interrupted() {
             return Err(interrupt.problem(Some(format!("drydock plan {} {}", plan.phase, plan.id))));
         }
-        Ok(Look { plan: self.session.client().plan(&plan.id).await?, quiet, blocked })
+        look
+    }
+
+    /// Tells the news of a plan and reads it again. A store or server that is away for a while is waited for: whoever works on the
+    /// plan does the same.
+    async fn look(&mut self, id: &str, wait_ms: u64, progress: &Progress<'_>) -> Result<Look, Box<Problem>> {
+        let patience = Instant::now() + PATIENCE;
+        loop {
+            let problem = match self.look_once(id, wait_ms, progress).await {
+                Err(problem) if is_away(&problem) => problem,
+                looked => return looked,
+            };
+            if Instant::now() >= patience || self.session.interrupted().is_some() {
+                let hint = format!("`drydock plan show {id}` says how far it is, once that is mended");
+                return Err(Box::new(problem.with("plan", id.to_owned()).hint(hint)));
+            }
+            progress.wait(&format!("{problem}; looking again"));
+            tokio::time::sleep(LOOK_AGAIN).await;
+        }
+    }
+
+    async fn look_once(
+        &mut self,
+        id: &str,
+        wait_ms: u64,
+        progress: &Progress<'_>,
+    ) -> Result<Look, Box<Problem>> {
+        let page = self.next_page(id, wait_ms).await?;
+        let quiet = page.is_empty();
+        let blocked = self.tell(page, progress);
+        Ok(Look { plan: self.session.client().plan(id).await?, quiet, blocked })
+    }
+
+    /// Waits for news of a plan that is driven here. The drive says what is wrong when there are none to be had.
+    async fn news(&self, plan: &str) -> Vec<Event> {
+        match self.next_page(plan, WAIT_HERE_MS).await {
+            Ok(page) => page,
+            Err(_) => {
+                tokio::time::sleep(LOOK_AGAIN).await;
+                Vec::new()
+            }
+        }
     }
 
     async fn while_served(
@@ -207,14 +246,12 @@ impl<'s> Feed<'s> {
         progress: &Progress<'_>,
     ) -> Result<Plan, Box<Problem>> {
         loop {
-            let page = self.next_page(id, WAIT_SERVER_MS).await?;
-            let blocked = self.tell(page, progress);
-            let plan = self.session.client().plan(id).await?;
-            if is_over(&plan, until) {
+            let look = self.look(id, WAIT_SERVER_MS, progress).await?;
+            if is_over(&look.plan, until) {
                 self.rest(id, progress).await;
-                return Ok(plan);
+                return Ok(look.plan);
             }
-            refuse_blocked(&plan, blocked)?;
+            refuse_blocked(&look.plan, look.blocked)?;
         }
     }
 
@@ -259,7 +296,7 @@ impl<'s> Feed<'s> {
     }
 }
 
-/// What a look at a plan found that is not driven here.
+/// What a look at a plan found.
 struct Look {
     plan: Plan,
     /// Nothing was told meanwhile.
@@ -274,6 +311,11 @@ enum Due {
     Now,
     /// Somebody else took it up, and brought it here.
     Elsewhere(Box<Plan>),
+}
+
+/// Says whether somebody else may put it right without a word from here.
+fn is_away(problem: &Problem) -> bool {
+    matches!(problem.code, Code::StoreUnavailable | Code::StoreBusy | Code::ServerUnreachable)
 }
 
 /// Returns how long it is until a plan is due, unless it is.

@@ -24,6 +24,7 @@ mod killing;
 mod landing;
 mod limiting;
 mod operating;
+mod outage;
 mod presets;
 mod racing;
 mod receiver;

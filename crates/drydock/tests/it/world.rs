@@ -100,11 +100,9 @@ impl World {
 
     fn configure(&self) {
         // Agents of these tests leave marks in the home for the test to see, so they may write there.
-        let mut text = format!(
-            "[locks]\nttl = \"5s\"\n[sandbox]\nwrite = [{}]\n{}",
-            Value::from(self.place("")),
-            self.settings.lock().unwrap()
-        );
+        let settings = self.settings.lock().unwrap().clone();
+        let locks = if settings.contains("[locks]") { "" } else { "[locks]\nttl = \"5s\"\n" };
+        let mut text = format!("{locks}[sandbox]\nwrite = [{}]\n{settings}", Value::from(self.place("")));
         for (name, script) in self.agents.lock().unwrap().iter() {
             // A JSON string is a TOML string as well.
             let script = Value::from(script.as_str());
@@ -129,6 +127,11 @@ impl World {
     /// Returns a path in the home, to be written into a script.
     pub(crate) fn place(&self, path: &str) -> String {
         self.path(path).to_str().unwrap().to_owned()
+    }
+
+    /// Returns the address of the store.
+    pub(crate) fn store(&self) -> &str {
+        &self.store
     }
 
     /// Returns where the worktrees of runs are.

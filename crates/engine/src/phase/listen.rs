@@ -332,7 +332,7 @@ impl<'a> Listener<'a> {
         );
         let details = json!({ "agent": agent, "quiet_s": seconds });
         let events = vec![Event::Agent { what: "stalled", details }, Event::Alert { priority: "high", text }];
-        self.scope.engine.note(self.scope.hold, events).await
+        self.scope.note_all(events).await
     }
 
     fn line(&mut self, line: &str) {

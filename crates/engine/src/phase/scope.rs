@@ -46,7 +46,7 @@ impl Scope<'_> {
     }
 
     pub(super) fn tree(&self) -> PathBuf {
-        self.directory().join("tree")
+        self.directory().join(TREE)
     }
 
     pub(super) fn temp(&self) -> PathBuf {
@@ -78,7 +78,11 @@ impl Scope<'_> {
     }
 
     pub(super) async fn note(&self, event: Event) -> Result<(), EngineError> {
-        self.engine.note(self.hold, vec![event]).await
+        self.note_all(vec![event]).await
+    }
+
+    pub(super) async fn note_all(&self, events: Vec<Event>) -> Result<(), EngineError> {
+        self.hold.patiently(|| self.engine.note(self.hold, events.clone())).await
     }
 
     /// Returns the end of a run that failed.
