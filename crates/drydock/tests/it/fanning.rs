@@ -180,6 +180,7 @@ on_both! {
             world.ok(&["plan", "execute", &id]);
             world.ok(&["plan", "apply", &id]);
             world.assert_landed_once(&id);
+            assert_eq!(subplan(&world, &id, "two")["state"], "applied", "{option}");
             assert_eq!(world.repo.git(&["show", "main:same.txt"]), *expected, "{option}");
         }
     }

@@ -86,8 +86,15 @@ impl Engine {
             Err(left) => unresolved(index, child, left),
             Ok(Put::Clean(commit)) => {
                 let joined = Command::Join { commit: commit.to_string() };
-                if !self.issue_child(hold, child, joined).await? {
-                    return Ok(());
+                // The piece whose conflict this one resolved has joined with it.
+                let resolved = piece.mends.as_ref().and_then(|mends| fanout.position(&mends.piece));
+                let resolved = resolved.and_then(|at| children.of(&fanout.pieces[at]));
+                for child in
+                    resolved.filter(|resolved| !resolved.stage.is_terminal()).into_iter().chain([child])
+                {
+                    if !self.issue_child(hold, child, joined.clone()).await? {
+                        return Ok(());
+                    }
                 }
                 News::Joined { piece: index, commit: commit.to_string() }
             }

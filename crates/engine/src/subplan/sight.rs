@@ -159,7 +159,7 @@ fn waits_for(fanout: &Fanout, index: usize, seen: &[Seen], child: Option<&Plan>)
         (Fate::Open, Seen::Postponed { until, agent }) if *until > clock::now() => {
             Some(format!("the rate limit of {agent} to be over at {until}"))
         }
-        (Fate::Open, Seen::InLine | Seen::Postponed { .. }) => Some(in_line(fanout, piece, seen)),
+        (Fate::Open, Seen::InLine | Seen::Postponed { .. }) => Some(in_line(fanout, piece)),
         (Fate::Open, Seen::Asking) => {
             let decision = child.and_then(Plan::pending_decision);
             Some(decision.map_or_else(|| "a person".to_owned(), |id| format!("a person to answer {id}")))
@@ -185,14 +185,13 @@ fn waits_for(fanout: &Fanout, index: usize, seen: &[Seen], child: Option<&Plan>)
     }
 }
 
-fn in_line(fanout: &Fanout, piece: &Piece, seen: &[Seen]) -> String {
-    let unfinished = |name: &&drydock_domain::Name| {
-        fanout.position(name).is_some_and(|at| {
-            let done = matches!(fanout.pieces[at].fate, Fate::Joined { .. } | Fate::Ready);
-            !done && !matches!(seen[at], Seen::Finished { .. })
-        })
+fn in_line(fanout: &Fanout, piece: &Piece) -> String {
+    // One that is finished counts when it has joined: there may be a conflict in between.
+    let is_awaited = |name: &&drydock_domain::Name| {
+        let fate = fanout.position(name).map(|at| &fanout.pieces[at].fate);
+        fate.is_some_and(|fate| !matches!(fate, Fate::Joined { .. } | Fate::Ready))
     };
-    let names: Vec<_> = piece.after.iter().filter(unfinished).map(|name| name.as_str()).collect();
+    let names: Vec<_> = piece.after.iter().filter(is_awaited).map(|name| name.as_str()).collect();
     if names.is_empty() {
         format!(
             "a free place among {} at a time, or for a sibling that touches the same paths",
