@@ -298,6 +298,8 @@ fn back_off(attempts: i64) -> Option<Duration> {
 }
 
 fn shortened(error: String) -> String {
+    // PostgreSQL has no text with a NUL in it, and a program may write one.
+    let error = error.replace('\0', "\u{fffd}");
     match error.char_indices().nth(ERROR_MAX) {
         Some((at, _)) => format!("{}…", &error[..at]),
         None => error,
@@ -307,6 +309,13 @@ fn shortened(error: String) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Breaks when what a hook's program wrote cannot be recorded on PostgreSQL, and it is told the same for ever.
+    #[test]
+    fn an_error_is_short_and_has_no_nul() {
+        assert_eq!(shortened("bad\0thing".to_owned()), "bad\u{fffd}thing");
+        assert_eq!(shortened("x".repeat(ERROR_MAX + 1)).chars().count(), ERROR_MAX + 1);
+    }
 
     #[test]
     fn pauses_grow_and_end() {
