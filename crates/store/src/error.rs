@@ -19,6 +19,8 @@ pub enum StoreError {
         place: String,
         /// What is missing.
         reason: String,
+        /// What a person can do about it.
+        remedy: &'static str,
     },
     /// It cannot be written.
     #[error("the store {place} cannot be written")]
@@ -137,8 +139,7 @@ impl StoreError {
     /// Returns what a person can do next.
     pub fn hint(&self) -> &'static str {
         match self {
-            StoreError::Missing { .. } => "create the directory, or name another store with --store",
-            StoreError::ReadOnly { remedy, .. } => remedy,
+            StoreError::Missing { remedy, .. } | StoreError::ReadOnly { remedy, .. } => remedy,
             StoreError::Busy { .. } => "try again; if it lasts, see which process holds the store",
             StoreError::Full { .. } => "free some space, then try again; nothing was half written",
             StoreError::Corrupt { .. } => "run `drydock store check`, and restore the latest backup",

@@ -39,7 +39,9 @@ impl FromStr for StoreUrl {
             ("postgres" | "postgresql", Some(rest)) => Ok(StoreUrl::Postgres(format!("{word}://{rest}"))),
             ("sqlite", Some(path)) => Ok(StoreUrl::Sqlite(PathBuf::from(path))),
             ("sqlite", None) => Ok(StoreUrl::Sqlite(PathBuf::from(rest))),
-            (_, Some(_)) => Err(UnknownScheme { scheme: scheme.to_owned() }),
+            (_, Some(_)) | ("postgres" | "postgresql", None) => {
+                Err(UnknownScheme { scheme: scheme.to_owned() })
+            }
             // A colon is allowed in the name of a file.
             (_, None) => Ok(StoreUrl::Sqlite(PathBuf::from(text))),
         }
@@ -126,5 +128,6 @@ mod tests {
         assert_eq!(refused.to_string(), "mysql:// is not the address of a store");
         assert!(!format!("{refused:?}").contains("s3cret"));
         assert!(refused.hint().contains("postgres://user@host/database"));
+        assert!("postgres:d".parse::<StoreUrl>().is_err(), "no file is called that by intent");
     }
 }

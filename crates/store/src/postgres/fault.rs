@@ -35,7 +35,11 @@ pub(crate) fn classify(place: &str, attempt: &'static str, error: Error) -> Stor
         &SqlState::DATA_CORRUPTED | &SqlState::INDEX_CORRUPTED => {
             StoreError::Corrupt { place: here(), source: Arc::new(error) }
         }
-        &SqlState::INVALID_CATALOG_NAME => StoreError::Missing { place: here(), reason: chain(&error) },
+        &SqlState::INVALID_CATALOG_NAME => StoreError::Missing {
+            place: here(),
+            reason: chain(&error),
+            remedy: "make the database first (`createdb NAME`), or name another store with --store",
+        },
         &SqlState::ADMIN_SHUTDOWN
         | &SqlState::CRASH_SHUTDOWN
         | &SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT

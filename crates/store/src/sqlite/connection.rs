@@ -22,6 +22,8 @@ const _: () = assert!(ffi::SQLITE_VERSION_NUMBER >= ENGINE_MIN, "the bundled SQL
 /// A net for foreign programs; our own processes queue at the gate.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 const STATEMENTS_CACHED: usize = 128;
+/// What to do about a file that is not there and cannot be made.
+pub(super) const MISSING: &str = "create the directory, or name another store with --store";
 
 /// Where a database is, and which clock its locks are judged by.
 #[derive(Debug, Clone)]
@@ -77,7 +79,7 @@ impl Place {
     }
 
     fn missing(&self, reason: String) -> StoreError {
-        StoreError::Missing { place: self.shown(), reason }
+        StoreError::Missing { place: self.shown(), reason, remedy: MISSING }
     }
 
     pub(crate) fn read_only(&self, source: Box<dyn std::error::Error + Send + Sync>) -> StoreError {

@@ -9,7 +9,7 @@ use futures_util::FutureExt;
 use rusqlite::Connection;
 use rusqlite::backup::{Backup, StepResult};
 
-use super::connection::{OnConnection, Place, Reading};
+use super::connection::{MISSING, OnConnection, Place, Reading};
 use super::lookout::Lookout;
 use super::schema;
 use super::writer::Writer;
@@ -101,7 +101,7 @@ impl Sqlite {
             io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
                 target.read_only(error.into())
             }
-            _ => StoreError::Missing { place: target.shown(), reason: error.to_string() },
+            _ => StoreError::Missing { place: target.shown(), reason: error.to_string(), remedy: MISSING },
         })?;
         let copied = copy(&source, &target);
         if copied.is_err() {

@@ -159,6 +159,7 @@ async fn a_missing_database_is_called_that() {
     let World::Postgres(database) = World::postgres() else { unreachable!() };
     let error = refused(&database.url().replace(database.name(), "no_such_database").parse().unwrap()).await;
     assert_eq!(error.code(), "store_missing");
+    assert!(error.hint().contains("createdb"), "{}", error.hint());
 }
 
 /// Breaks when a store that cannot be written is opened as if it could.
