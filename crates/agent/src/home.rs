@@ -10,6 +10,7 @@ use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
 use std::path::{Component, Path, PathBuf};
 
+use drydock_domain::told;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, mkdirat, openat, unlinkat};
 use rustix::io::Errno;
 
@@ -61,7 +62,7 @@ impl Drop for HomeFiles {
     fn drop(&mut self) {
         for Copied { directory, name } in &self.copies {
             if let Err(error) = unlinkat(directory, name, AtFlags::empty()) {
-                tracing::debug!(%error, ?name, "a copied file is gone already");
+                tracing::debug!(error = %told(&error), ?name, "a copied file is gone already");
             }
         }
     }

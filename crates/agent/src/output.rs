@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use drydock_domain::told;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -54,7 +55,7 @@ impl<R: AsyncRead + Unpin> Drain<R> {
             Ok(0) => None,
             Ok(length) => Some(&self.chunk[..length]),
             Err(error) => {
-                tracing::warn!(%error, "could not read the output of a run to its end");
+                tracing::warn!(error = %told(&error), "could not read the output of a run to its end");
                 None
             }
         }

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
+use drydock_domain::told;
 use rustix::io::Errno;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::net::UnixStream;
@@ -192,7 +193,7 @@ impl Kept {
         let opening = wire::opening(&launch.terms, input)?;
         if let Err(error) = self.orders.write_all(&opening).await {
             // It ended without reading; the missing report says so better than a broken pipe.
-            tracing::debug!(%error, "a keeper did not read its opening");
+            tracing::debug!(error = %told(&error), "a keeper did not read its opening");
         }
         self.report().await
     }
@@ -230,21 +231,21 @@ impl Kept {
     async fn halt(mut self, end: End) {
         if matches!(end, End::Stopped | End::TimedOut | End::Stalled) {
             if let Err(error) = self.orders.write_all(&[wire::TERMINATE]).await {
-                tracing::debug!(%error, "a keeper ended before it could be told to stop");
+                tracing::debug!(error = %told(&error), "a keeper ended before it could be told to stop");
             }
             if timeout(STOP_GRACE, self.exit()).await.is_ok() {
                 return;
             }
         }
         if let Err(error) = self.orders.shutdown().await {
-            tracing::debug!(%error, "a keeper ended before it could be told to kill");
+            tracing::debug!(error = %told(&error), "a keeper ended before it could be told to kill");
         }
         if timeout(KEEPER_PATIENCE, self.exit()).await.is_ok() {
             return;
         }
         tracing::error!(keeper = self.pid, "a keeper did not obey and is killed itself");
         if let Err(error) = self.keeper.start_kill() {
-            tracing::warn!(%error, keeper = self.pid, "could not kill a keeper");
+            tracing::warn!(error = %told(&error), keeper = self.pid, "could not kill a keeper");
         }
         // What it kept comes to us only when it is gone.
         if timeout(KEEPER_PATIENCE, self.reaped()).await.is_err() {
@@ -290,7 +291,7 @@ impl Kept {
                 Some(status)
             }
             Err(error) => {
-                tracing::warn!(%error, keeper = self.pid, "could not wait for a keeper");
+                tracing::warn!(error = %told(&error), keeper = self.pid, "could not wait for a keeper");
                 None
             }
         }

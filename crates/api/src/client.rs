@@ -1,6 +1,7 @@
 //! The client: turns a typed request into bytes, and an answer into a typed value or a problem. The routes themselves
 //! are in `routes.rs`.
 
+use drydock_domain::told;
 use hyper::body::Bytes;
 use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderValue, IF_MATCH};
 use hyper::{Method, Request, Response, StatusCode};
@@ -204,16 +205,8 @@ impl From<ClientError> for Problem {
     fn from(error: ClientError) -> Self {
         match error {
             ClientError::Problem(problem) => *problem,
-            ClientError::Unreachable(error) => {
-                let mut text = error.to_string();
-                let mut cause = std::error::Error::source(&error);
-                while let Some(error) = cause {
-                    text = format!("{text}: {error}");
-                    cause = error.source();
-                }
-                Problem::new(Code::ServerUnreachable, text)
-                    .hint("check the address, and that `drydock serve` runs there")
-            }
+            ClientError::Unreachable(error) => Problem::new(Code::ServerUnreachable, told(&error))
+                .hint("check the address, and that `drydock serve` runs there"),
             ClientError::Unreadable { .. } => Problem::new(Code::ServerUnreachable, error.to_string())
                 .hint("check that the address is that of a drydock server, and that the versions match"),
         }

@@ -26,6 +26,7 @@ mod sync;
 mod take_up;
 mod time;
 mod token;
+mod told;
 
 pub use action::{
     Action, Argument, Name, NameError, ReviewOpinion, ReviewRun, Reviewer, Validation, ValidationRun,
@@ -66,3 +67,4 @@ pub use sync::{
 pub use take_up::TakeUp;
 pub use time::Timestamp;
 pub use token::{Role, Token, TokenKind, TokenState};
+pub use told::told;

@@ -9,6 +9,7 @@ use drydock_agent::AgentSpec;
 use drydock_api::{
     Client, ClientError, Code, EventQuery, NewAction, NewPlan, NewProject, Plan, PlanMove, Problem, Terms,
 };
+use drydock_domain::told;
 use drydock_engine::EngineError;
 use serde_json::{Value, json};
 
@@ -195,11 +196,11 @@ fn make_repository(path: &Path) -> Result<(), Box<Problem>> {
     let refused = |text: String| {
         Box::new(Problem::new(Code::RepositoryUnusable, text).hint("`drydock doctor` looks at git"))
     };
-    let git = drydock_worktree::Git::find().map_err(|error| refused(error.to_string()))?;
+    let git = drydock_worktree::Git::find().map_err(|error| refused(told(&error)))?;
     let files = [("README.md", "# Demo\n"), ("LICENSE", "Do as you like.\n")];
     drydock_worktree::Repository::create(&git, path, "main", &files, "Begin")
         .map(drop)
-        .map_err(|error| refused(error.to_string()))
+        .map_err(|error| refused(told(&error)))
 }
 
 fn wrong(text: &str) -> Box<Problem> {

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use drydock_api::{BoxFuture, Code, Phase, Problem, Transport};
+use drydock_domain::told;
 use drydock_engine::{Engine, EngineError, Hooks, Settings};
 use drydock_store::{CrashPoint, Options, Store, StoreError, StoreUrl};
 use tokio_util::sync::CancellationToken;
@@ -32,7 +33,7 @@ impl Embedded {
         let engine = engine(place, config).await?;
         // Before anything is moved, so that a hook that is new is told of it.
         if let Err(error) = engine.hooks_begin().await {
-            tracing::warn!(%error, "hooks that are new are not told of what happens now");
+            tracing::warn!(error = %told(&error), "hooks that are new are not told of what happens now");
         }
         let local = Local::new(router(engine.clone(), &person(), "command line"));
         Ok(Self { engine, local })
@@ -200,7 +201,7 @@ impl Backend for Embedded {
     fn shutdown(&self) -> BoxFuture<'_, ()> {
         Box::pin(async move {
             if let Err(error) = self.engine.shut_down().await {
-                tracing::warn!(%error, "could not let go of every lock; they run out by themselves");
+                tracing::warn!(error = %told(&error), "could not let go of every lock; they run out by themselves");
             }
             if self.local.has_changed_things() {
                 self.engine.deliver_due(LAST_WORDS).await;

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use drydock_api::{Code, Problem, http};
-use drydock_domain::{TokenId, TokenKind};
+use drydock_domain::{TokenId, TokenKind, told};
 use drydock_engine::{Engine, EngineError, Recognised, Secret};
 
 use crate::http::problem;
@@ -94,7 +94,7 @@ impl LocalToken {
         };
         match removed {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                tracing::warn!(%error, file = %self.file.display(), "could not remove the token of this server");
+                tracing::warn!(error = %told(&error), file = %self.file.display(), "could not remove the token of this server");
             }
             Ok(()) | Err(_) => {}
         }
@@ -106,7 +106,9 @@ impl LocalToken {
             match engine.token_end(token).await {
                 // Somebody else may have tidied it away when its time was over.
                 Ok(_) | Err(EngineError::Absent(_)) => {}
-                Err(error) => tracing::warn!(%error, %token, "could not end the token of this server"),
+                Err(error) => {
+                    tracing::warn!(error = %told(&error), %token, "could not end the token of this server")
+                }
             }
         }
     }

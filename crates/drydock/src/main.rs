@@ -14,6 +14,8 @@ mod telemetry;
 use std::env;
 use std::process::ExitCode;
 
+use drydock_domain::told;
+
 fn main() -> ExitCode {
     let argv: Vec<_> = env::args_os().collect();
     // The keeper of an agent's processes is this same program; it must start before anything else is set up.
@@ -22,7 +24,7 @@ fn main() -> ExitCode {
     }
     if let Err(error) = drydock_agent::adopt_orphans() {
         // Then what a killed keeper leaves is found by its mark alone.
-        tracing::debug!(%error, "orphans are not adopted");
+        tracing::debug!(error = %told(&error), "orphans are not adopted");
     }
     cli::main(argv, embedded::open)
 }

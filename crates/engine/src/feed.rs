@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, Once, PoisonError};
 use std::time::Duration;
 
-use drydock_domain::{PlanId, Recorded};
+use drydock_domain::{PlanId, Recorded, told};
 use drydock_store::{EventFilter, StoreError};
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -189,8 +189,10 @@ impl Engine {
                 let reader = engine.clone();
                 match task::start("feed's reader", async move { reader.read_feed().await }).await {
                     Ok(Ok(())) => {}
-                    Ok(Err(error)) => tracing::warn!(%error, "could not read the feed"),
-                    Err(error) => tracing::error!(%error, "the reader of the feed ended badly"),
+                    Ok(Err(error)) => tracing::warn!(error = %told(&error), "could not read the feed"),
+                    Err(error) => {
+                        tracing::error!(error = %told(&error), "the reader of the feed ended badly")
+                    }
                 }
                 tokio::select! {
                     () = tokio::time::sleep(RETRY_AFTER) => {}

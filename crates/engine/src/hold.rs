@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use drydock_domain::{Name, Plan, PlanId, State};
+use drydock_domain::{Name, Plan, PlanId, State, told};
 use drydock_store::{Acquired, PlanLease, ProjectLease, Renewed, RequestKind, Store, StoreError};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -73,7 +73,7 @@ impl Upkeep {
     async fn end(self) {
         drop(self.running);
         if let Err(error) = self.task.await {
-            tracing::error!(%error, "a task ended badly");
+            tracing::error!(error = %told(&error), "a task ended badly");
         }
     }
 }
@@ -187,7 +187,7 @@ impl Hold {
                 Err(EngineError::Store(error)) if error.is_transient() => error,
                 done => return done,
             };
-            tracing::warn!(plan = %self.plan, %error, "the store is away; trying again");
+            tracing::warn!(plan = %self.plan, error = %told(&error), "the store is away; trying again");
             tokio::select! {
                 () = tokio::time::sleep(STORE_POLL) => {}
                 () = self.lost.cancelled() => return Err(error.into()),
@@ -204,7 +204,7 @@ impl Hold {
                 match store.request_fetch(&plan).await {
                     Ok(Some(request)) if request.kind == RequestKind::Cancel => asked.cancel(),
                     Ok(_) => {}
-                    Err(error) => tracing::warn!(%plan, %error, "could not look for requests"),
+                    Err(error) => tracing::warn!(%plan, error = %told(&error), "could not look for requests"),
                 }
                 watch.changed(REQUEST_POLL).await;
             }
@@ -231,7 +231,7 @@ impl Hold {
             return;
         };
         if let Err(error) = self.store.plan_lease_release(lease).await {
-            tracing::warn!(plan = %self.plan, %error, "could not release the lock; it runs out by itself");
+            tracing::warn!(plan = %self.plan, error = %told(&error), "could not release the lock; it runs out by itself");
             self.counted.still_held();
         }
     }
@@ -250,7 +250,7 @@ where
         match tokio::time::timeout_at(good_until, renew()).await {
             Ok(Ok(Renewed::Until(_))) => good_until = asked + ttl,
             Ok(Ok(Renewed::Lost)) | Err(_) => break,
-            Ok(Err(error)) => tracing::warn!(%error, "could not renew a lock"),
+            Ok(Err(error)) => tracing::warn!(error = %told(&error), "could not renew a lock"),
         }
         if Instant::now() >= good_until {
             break;
@@ -284,7 +284,7 @@ impl ProjectHold {
             return;
         };
         if let Err(error) = self.store.project_lease_release(lease).await {
-            tracing::warn!(%error, "could not release a project's lock; it runs out by itself");
+            tracing::warn!(error = %told(&error), "could not release a project's lock; it runs out by itself");
             self.counted.still_held();
         }
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use drydock_agent::{AgentSpec, Ending, RunDirs, StartError, Task};
-use drydock_domain::{Lock, LockId, Plan, Timestamp};
+use drydock_domain::{Lock, LockId, Plan, Timestamp, told};
 
 use crate::diff::snapshots;
 use crate::engine::{Engine, one, prefix};
@@ -121,7 +121,7 @@ impl Engine {
         let ended = self.runner().greet(&spec, &job, &dirs, self.stopping().clone()).await;
         let took = began.elapsed();
         if let Err(error) = task::blocking(move || std::fs::remove_dir_all(made)).await {
-            tracing::warn!(%error, "could not remove the directory of a check; `drydock gc` will");
+            tracing::warn!(error = %told(&error), "could not remove the directory of a check; `drydock gc` will");
         }
         let (grade, text, hint) = match ended {
             Ok((Ending::Finished, Some(name))) => (Grade::Good, format!("it answered: {name}"), None),
@@ -133,7 +133,7 @@ impl Engine {
             Err(error) => {
                 let missing = matches!(error, StartError::ProgramMissing { .. });
                 let install = self.settings().presets.get(name).filter(|_| missing).cloned();
-                (Grade::Bad, error.to_string(), Some(install.unwrap_or_else(|| error.hint())))
+                (Grade::Bad, told(&error), Some(install.unwrap_or_else(|| error.hint())))
             }
         };
         Ok(AgentCheckup { grade, text, hint, took })

@@ -4,7 +4,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use drydock_domain::{Name, PlanId, Role, RunId, State, Token, TokenId, TokenKind, TokenState};
+use drydock_domain::{Name, PlanId, Role, RunId, State, Token, TokenId, TokenKind, TokenState, told};
 use drydock_store::{KeptToken, NewToken as Kept, PlanFilter, RevokedToken, Store, TokenAdded};
 use ring::{digest, hmac};
 
@@ -183,7 +183,7 @@ impl Engine {
         if kept.use_due
             && let Err(error) = self.store().token_used(&kept.token.id).await
         {
-            tracing::warn!(%error, token = %kept.token.id, "could not note that a token is used");
+            tracing::warn!(error = %told(&error), token = %kept.token.id, "could not note that a token is used");
         }
         self.recall().keep(turn, *digest, &kept);
         Ok(Recognised::Bearer(kept.token))

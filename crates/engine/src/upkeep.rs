@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use drydock_agent::{Landlock, SandboxMode, landlock};
-use drydock_domain::{Fence, LockScope, Plan, PlanId, State};
+use drydock_domain::{Fence, LockScope, Plan, PlanId, State, told};
 use drydock_worktree::Git;
 
 use crate::engine::Engine;
@@ -77,7 +77,7 @@ impl Engine {
     pub async fn doctor(&self) -> Result<(Vec<Checkup>, i64), EngineError> {
         let git = match task::blocking(Git::find).await {
             Ok(git) => good("git", format!("git {}", git.version())),
-            Err(error) => bad("git", error.to_string(), "install git 2.41 or newer"),
+            Err(error) => bad("git", told(&error), "install git 2.41 or newer"),
         };
         let counts = self.store().counts().await?;
         let version = self.store().engine_version().await?;
@@ -116,7 +116,7 @@ impl Engine {
         let mut missing = Vec::new();
         for project in &projects {
             if let Err(error) = self.repository(project).await {
-                missing.push(format!("{}: {error}", project.name));
+                missing.push(format!("{}: {}", project.name, told(&error)));
             }
         }
         Ok(match (projects.len(), missing.is_empty()) {
@@ -218,7 +218,7 @@ impl Engine {
                 collected.removed.extend(swept.removed);
                 collected.kept.extend(swept.kept);
             }
-            Err(error) => collected.kept.push(keep(id.to_string(), error.to_string())),
+            Err(error) => collected.kept.push(keep(id.to_string(), told(&error))),
         }
         Ok(())
     }
@@ -256,7 +256,7 @@ impl Engine {
                             format!("its work cannot be captured ({reason}); it is now {}", path.display());
                         swept.kept.push(Kept { what, reason });
                     }
-                    Err(error) => swept.kept.push(Kept { what, reason: error.to_string() }),
+                    Err(error) => swept.kept.push(Kept { what, reason: told(&error) }),
                 }
             }
             if sweep == Sweep::Remove {

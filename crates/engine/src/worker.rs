@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use drydock_domain::{Approval, Command, Effect, Met, Next, Refusal, Timestamp};
+use drydock_domain::{Approval, Command, Effect, Met, Next, Refusal, Timestamp, told};
 use drydock_store::{Claim, ClaimOrder};
 
 use crate::engine::{Engine, WORKER};
@@ -36,7 +36,7 @@ impl Engine {
             .collect();
         for worker in workers {
             if let Err(error) = worker.await {
-                tracing::error!(%error, "a worker ended badly");
+                tracing::error!(error = %told(&error), "a worker ended badly");
             }
         }
     }
@@ -47,7 +47,7 @@ impl Engine {
             let engine = self.clone();
             if let Err(error) = task::start("worker's hands", async move { engine.work_alone().await }).await
             {
-                tracing::error!(%error, "a worker ended badly; another goes on");
+                tracing::error!(error = %told(&error), "a worker ended badly; another goes on");
             }
         }
     }
@@ -62,7 +62,7 @@ impl Engine {
                 Ok(Some(claim)) => self.perform(claim).await,
                 Ok(None) => self.idle(&mut watch).await,
                 Err(error) => {
-                    tracing::warn!(%error, "could not look for work");
+                    tracing::warn!(error = %told(&error), "could not look for work");
                     self.idle(&mut watch).await;
                 }
             }
@@ -90,14 +90,14 @@ impl Engine {
             Outlook::Person => match self.hold_back(&claim, &error).await {
                 Ok(()) => return,
                 Err(failure) => {
-                    tracing::warn!(plan = %claim.plan, error = %failure, "could not ask a person");
+                    tracing::warn!(plan = %claim.plan, error = %told(&failure), "could not ask a person");
                     back_off(claim.attempts)
                 }
             },
         };
-        tracing::info!(plan = %claim.plan, %error, delay_s = delay.as_secs(), "not done now");
+        tracing::info!(plan = %claim.plan, error = %told(&error), delay_s = delay.as_secs(), "not done now");
         if let Err(error) = self.store().effect_defer(&claim, delay).await {
-            tracing::warn!(plan = %claim.plan, %error, "could not put work back; its claim runs out by itself");
+            tracing::warn!(plan = %claim.plan, error = %told(&error), "could not put work back; its claim runs out by itself");
         }
     }
 
@@ -108,12 +108,12 @@ impl Engine {
             Ok(Tended::Rests(None)) => TEND_AGAIN_MAX,
             Ok(Tended::Rests(Some(at))) => until(at).min(TEND_AGAIN_MAX),
             Err(error) => {
-                tracing::info!(plan = %claim.plan, %error, "could not tend subplans now");
+                tracing::info!(plan = %claim.plan, error = %told(&error), "could not tend subplans now");
                 back_off(claim.attempts)
             }
         };
         if let Err(error) = self.store().effect_defer(claim, delay).await {
-            tracing::warn!(plan = %claim.plan, %error, "could not put work back; its claim runs out by itself");
+            tracing::warn!(plan = %claim.plan, error = %told(&error), "could not put work back; its claim runs out by itself");
         }
     }
 
@@ -137,7 +137,7 @@ impl Engine {
 fn obstacle(met: &EngineError) -> Met {
     match met {
         EngineError::Refused(Refusal::NothingChanged) => Met::NothingChanged,
-        other => Met::Obstacle(other.to_string()),
+        other => Met::Obstacle(told(other)),
     }
 }
 
@@ -166,4 +166,21 @@ fn until(at: Timestamp) -> Duration {
 fn back_off(attempts: i64) -> Duration {
     let doublings = u32::try_from(attempts.clamp(0, 16)).unwrap_or(0);
     BACK_OFF_FIRST.saturating_mul(2_u32.saturating_pow(doublings)).min(BACK_OFF_LAST)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Breaks when a person is asked about an obstacle without being told why it is one.
+    #[test]
+    fn a_question_about_an_obstacle_names_its_cause() {
+        let source = std::io::Error::other("no space left");
+        let Met::Obstacle(text) =
+            obstacle(&EngineError::File { attempt: "make a directory".to_owned(), source })
+        else {
+            panic!("it is no obstacle");
+        };
+        assert_eq!(text, "could not make a directory: no space left");
+    }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use drydock_domain::told;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
@@ -77,6 +78,6 @@ impl Watch {
 
 fn notice(store: &Inner) {
     if let Err(error) = store.notice() {
-        tracing::warn!(%error, "could not look for changes of other processes");
+        tracing::warn!(error = %told(&error), "could not look for changes of other processes");
     }
 }

@@ -221,18 +221,6 @@ impl GitError {
     }
 }
 
-/// Returns what an error says, with its causes.
-pub(crate) fn told(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        cause = error.source();
-    }
-    text
-}
-
 /// Why a directory cannot be used as a project's repository.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]

@@ -20,6 +20,7 @@ const RULES: &[(&str, Rule)] = &[
     ("crates depend downwards", layers::crates_depend_downwards),
     ("SQL is in the store", places::sql_is_in_the_store),
     ("processes start in their crates", places::processes_start_in_their_crates),
+    ("logs tell causes", words::logs_tell_causes),
     ("nothing is left for later", words::nothing_is_left_for_later),
     ("no machine is named", words::no_machine_is_named),
     ("decisions are numbered and listed", documents::decisions_are_listed),

@@ -14,6 +14,9 @@ const ABSENT: [&str; 3] = ["todo!", "unimplemented!", "#[ignore"];
 /// Where files of one machine are.
 const MACHINE: [&str; 3] = [concat!("/wo", "rk/"), concat!("/ro", "ot/"), concat!("/ho", "me/")];
 
+/// An error as a log line must not have it: its text alone, without the causes.
+const CAUSELESS: &str = concat!("%", "error");
+
 /// What is in the tree is finished, and every test runs.
 pub(crate) fn nothing_is_left_for_later(tree: &Tree) -> Vec<Finding> {
     let mut found = Vec::new();
@@ -55,6 +58,19 @@ pub(crate) fn no_machine_is_named(tree: &Tree) -> Vec<Finding> {
     found
 }
 
+/// A log line has an error with its causes.
+pub(crate) fn logs_tell_causes(tree: &Tree) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for (path, source) in tree.production() {
+        let code = source.production();
+        let bare = code.match_indices(CAUSELESS).filter(|&(at, _)| is_whole_word(code, at, CAUSELESS.len()));
+        found.extend(bare.map(|(at, _)| {
+            Finding::new(path, line_at(code, at), "its causes are lost; write `error = %told(&error)`")
+        }));
+    }
+    found
+}
+
 fn is_whole_word(text: &str, at: usize, length: usize) -> bool {
     let is_word = |c: char| c.is_alphanumeric() || c == '_';
     !text[..at].ends_with(is_word) && !text[at + length..].starts_with(is_word)
@@ -74,6 +90,17 @@ mod tests {
 
     fn lines(rule: fn(&Tree) -> Vec<Finding>, path: &str, text: &str) -> Vec<usize> {
         rule(&Tree::of(&[(path, text)])).into_iter().map(|found| found.line).collect()
+    }
+
+    #[test]
+    fn an_error_without_its_causes_is_refused_in_log_lines() {
+        for bare in ["%error", "plan = %id, %error", "error = %error"] {
+            let line = format!("fn f() {{ warn!({bare}, \"could not\"); }}");
+            assert_eq!(lines(logs_tell_causes, "crates/a/src/x.rs", &line), [1], "{bare}");
+            assert_eq!(lines(logs_tell_causes, "crates/a/tests/x.rs", &line), NONE, "{bare}");
+        }
+        let whole = "fn f() { warn!(error = %told(&error), \"could not\"); }";
+        assert_eq!(lines(logs_tell_causes, "crates/a/src/x.rs", whole), NONE);
     }
 
     #[test]

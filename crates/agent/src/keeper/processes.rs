@@ -5,6 +5,7 @@ use std::fs;
 use std::io;
 use std::time::Duration;
 
+use drydock_domain::told;
 use rustix::io::Errno;
 use rustix::param::clock_ticks_per_second;
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, kill_process_group, waitpid};
@@ -92,7 +93,7 @@ pub(crate) fn living_descendants(most: u64) -> io::Result<Vec<i32>> {
         match children(parent) {
             Ok(children) => parents.extend(children.into_iter().filter(|child| found.insert(*child))),
             Err(error) if parent == own => {
-                tracing::trace!(%error, "the kernel does not list children");
+                tracing::trace!(error = %told(&error), "the kernel does not list children");
                 let alive = descendants(&all()?, own).into_iter().filter(|process| !process.zombie);
                 return Ok(alive.map(|process| process.pid).collect());
             }

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use drydock_domain::told;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use serde::{Deserialize, Serialize};
@@ -109,12 +110,12 @@ impl Door {
                 accepted = self.listener.accept(), if guests.len() < GUESTS_MAX => match accepted {
                     Ok((guest, _)) => guests.push(self.hear(guest, output)),
                     Err(error) => {
-                        tracing::warn!(%error, "could not let an MCP server in");
+                        tracing::warn!(error = %told(&error), "could not let an MCP server in");
                         tokio::time::sleep(ACCEPT_PAUSE).await;
                     }
                 },
                 Some(ended) = guests.next() => if let Err(error) = ended {
-                    tracing::debug!(%error, "an MCP server was gone in the middle of a call");
+                    tracing::debug!(error = %told(&error), "an MCP server was gone in the middle of a call");
                 },
             }
         }
@@ -196,7 +197,7 @@ fn dealt(dealt: Dealt) -> Answer {
 impl Drop for Door {
     fn drop(&mut self) {
         if let Err(error) = std::fs::remove_file(&self.path) {
-            tracing::debug!(%error, path = %self.path.display(), "the socket of a run is gone already");
+            tracing::debug!(error = %told(&error), path = %self.path.display(), "the socket of a run is gone already");
         }
     }
 }

@@ -1,9 +1,8 @@
 //! `drydock mcp`: tools for an agent, served inside its run.
 
-use std::error::Error;
-
 use drydock_agent::{McpError, serve_mcp};
 use drydock_api::{Code, Problem};
+use drydock_domain::told;
 use serde_json::json;
 
 use super::report::{Outcome, Report};
@@ -18,7 +17,6 @@ pub(crate) async fn run() -> Outcome {
 }
 
 fn problem(error: &McpError) -> Problem {
-    let cause = error.source().map(|cause| format!(": {cause}")).unwrap_or_default();
     let (code, hint) = match error {
         McpError::NoRun { .. } => (
             Code::Usage,
@@ -30,5 +28,5 @@ fn problem(error: &McpError) -> Problem {
         McpError::Refused { .. } => (Code::Forbidden, "an agent speaks for its own run only"),
         McpError::Broken(_) => (Code::Internal, "the run or the agent has ended"),
     };
-    Problem::new(code, format!("{error}{cause}")).hint(hint)
+    Problem::new(code, told(error)).hint(hint)
 }

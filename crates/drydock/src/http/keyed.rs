@@ -12,7 +12,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use drydock_api::{Code, Problem};
-use drydock_domain::Token;
+use drydock_domain::{Token, told};
 use drydock_engine::shield;
 use drydock_store::{AnswerClaim, KeptAnswer, Keyed, StoreError};
 use ring::digest::{Context, SHA256};
@@ -114,7 +114,7 @@ async fn keep(shared: &Shared, claim: &AnswerClaim) -> Infallible {
     loop {
         tokio::time::sleep(CLAIM_RENEW).await;
         if let Err(error) = shared.engine.store().answer_renew(claim, CLAIM_TTL).await {
-            tracing::warn!(%error, "could not renew the claim on a key");
+            tracing::warn!(error = %told(&error), "could not renew the claim on a key");
         }
     }
 }
@@ -130,7 +130,7 @@ async fn settle(shared: &Shared, claim: AnswerClaim, response: Response) -> Resu
     let store = shared.engine.store();
     let Ok(body) = to_bytes(body, ANSWER_MAX).await else {
         if let Err(error) = store.answer_abandon(claim).await {
-            tracing::warn!(%error, "could not give a key back whose answer is too long");
+            tracing::warn!(error = %told(&error), "could not give a key back whose answer is too long");
         }
         let text = format!(
             "it was carried out, but its answer is longer than the {ANSWER_MAX} bytes that can be kept"
@@ -151,7 +151,7 @@ async fn settle(shared: &Shared, claim: AnswerClaim, response: Response) -> Resu
         Fate::Unknown => store.answer_abandon(claim).await,
     };
     if let Err(error) = settled {
-        tracing::warn!(%error, "an answer is not kept; asked again under its key, it counts as cut short");
+        tracing::warn!(error = %told(&error), "an answer is not kept; asked again under its key, it counts as cut short");
     }
     Ok(Response::from_parts(head, Body::from(body)))
 }

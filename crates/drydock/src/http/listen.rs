@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::extract::Request;
+use drydock_domain::told;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -53,7 +54,9 @@ impl Bounds {
         if limit.current < limit.maximum {
             match setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }) {
                 Ok(()) => limit.current = limit.maximum,
-                Err(error) => tracing::warn!(%error, "could not raise the limit on open files"),
+                Err(error) => {
+                    tracing::warn!(error = %told(&error), "could not raise the limit on open files")
+                }
             }
         }
         let files = limit.current.map_or(CONNECTIONS_MAX, |files| {
@@ -81,7 +84,7 @@ pub(crate) async fn listen(
         let stream = match accepted {
             Ok((stream, _)) => stream,
             Err(error) => {
-                tracing::warn!(%error, "could not accept a connection");
+                tracing::warn!(error = %told(&error), "could not accept a connection");
                 tokio::time::sleep(ACCEPT_AGAIN).await;
                 continue;
             }
@@ -92,7 +95,7 @@ pub(crate) async fn listen(
         }
         // An event is small and should arrive now, not with the next.
         if let Err(error) = stream.set_nodelay(true) {
-            tracing::debug!(%error, "a connection sends when it likes");
+            tracing::debug!(error = %told(&error), "a connection sends when it likes");
         }
         let speech = Speech::over(stream, tls.as_ref());
         open.spawn(converse(speech, router.clone(), bounds, crowd.place(), stop.clone()));
@@ -131,7 +134,7 @@ async fn converse(speech: Speech, router: Router, bounds: Bounds, place: Place, 
         }
     };
     if let Err(error) = ended {
-        tracing::debug!(%error, "a connection ended badly");
+        tracing::debug!(error = %told(&error), "a connection ended badly");
     }
 }
 

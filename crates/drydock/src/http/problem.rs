@@ -1,7 +1,7 @@
 //! How an engine's error travels: its code, the thing and the reason, the next step, and the details of that code.
 
 use drydock_api::{Code, Problem};
-use drydock_domain::{Decision, Lock, LockScope, Refusal};
+use drydock_domain::{Decision, Lock, LockScope, Refusal, told};
 use drydock_engine::EngineError;
 use drydock_worktree::GitError;
 use serde_json::json;
@@ -10,7 +10,7 @@ use super::view::time;
 
 /// Returns the problem that tells an error.
 pub(crate) fn problem(error: &EngineError) -> Problem {
-    let text = chain(error);
+    let text = told(error);
     match error {
         EngineError::Refused(refusal) => refused(refusal, text),
         EngineError::LockHeld { lock } => held(lock, text),
@@ -53,20 +53,6 @@ pub(crate) fn problem(error: &EngineError) -> Problem {
             Problem::new(Code::Internal, text).hint("check the directory's permissions")
         }
     }
-}
-
-/// Returns the text of an error with its causes, each once.
-fn chain(error: &EngineError) -> String {
-    let mut text = error.to_string();
-    let mut source = std::error::Error::source(error);
-    while let Some(cause) = source {
-        let cause_text = cause.to_string();
-        if !text.contains(&cause_text) {
-            text = format!("{text}: {cause_text}");
-        }
-        source = cause.source();
-    }
-    text
 }
 
 fn refused(refusal: &Refusal, text: String) -> Problem {

@@ -10,6 +10,7 @@ use axum::http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE};
 use axum::http::{HeaderMap, HeaderName};
 use axum::response::{IntoResponse, Response};
 use drydock_api::{Code, FeedEnd};
+use drydock_domain::told;
 use drydock_engine::{EngineError, Follower, Interest, News};
 use futures_util::stream;
 
@@ -94,7 +95,7 @@ async fn go(mut follower: Follower) -> Option<(Result<Bytes, EngineError>, Stage
         Ok(News::Quiet) => Some((Ok(Bytes::from_static(HEARTBEAT.as_bytes())), Stage::Going(follower))),
         Ok(News::Over) => None,
         Err(error) => {
-            tracing::warn!(%error, "a stream of events is cut off; its reader comes back");
+            tracing::warn!(error = %told(&error), "a stream of events is cut off; its reader comes back");
             Some((Err(error), Stage::Ended))
         }
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::Response;
-use drydock_domain::TokenId;
+use drydock_domain::{TokenId, told};
 use drydock_engine::Engine;
 use futures_util::StreamExt;
 use tokio_util::sync::CancellationToken;
@@ -119,7 +119,9 @@ impl Streams {
                 match engine.token_counts(&token).await {
                     Ok(true) => {}
                     Ok(false) => self.end(&token),
-                    Err(error) => tracing::warn!(%error, "could not look whether a token still counts"),
+                    Err(error) => {
+                        tracing::warn!(error = %told(&error), "could not look whether a token still counts")
+                    }
                 }
             }
         }

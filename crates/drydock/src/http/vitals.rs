@@ -52,7 +52,7 @@ async fn ready(State(vitals): State<Vitals>) -> Response {
     match tokio::time::timeout(STORE_TIME, vitals.engine.store().event_newest()).await {
         Ok(Ok(_)) => answer(StatusCode::OK, "ready\n"),
         Ok(Err(error)) => {
-            tracing::warn!(%error, "not ready: the store does not answer");
+            tracing::warn!(error = %drydock_domain::told(&error), "not ready: the store does not answer");
             answer(StatusCode::SERVICE_UNAVAILABLE, "the store does not answer\n")
         }
         Err(_) => answer(StatusCode::SERVICE_UNAVAILABLE, "the store does not answer in time\n"),

@@ -11,6 +11,7 @@ use std::time::Duration;
 use axum::body::Bytes;
 use axum::http::{HeaderMap, Request, Response, Uri};
 use drydock_api::{Code, Problem, Remote, Transport};
+use drydock_domain::told;
 use drydock_engine::TRACE;
 use opentelemetry::propagation::{Extractor, TextMapPropagator};
 use opentelemetry::trace::TracerProvider;
@@ -96,7 +97,7 @@ impl Traces {
     /// Tells the last of them. Not to be called where a runtime runs: its thread would wait.
     pub(crate) fn end(self) {
         if let Err(error) = self.provider.shutdown_with_timeout(LAST_TIME) {
-            tracing::warn!(%error, "the last traces are not told");
+            tracing::warn!(error = %told(&error), "the last traces are not told");
         }
     }
 }

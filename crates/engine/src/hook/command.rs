@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use drydock_agent::Ending;
-use drydock_domain::Recorded;
+use drydock_domain::{Recorded, told};
 use tokio_util::sync::CancellationToken;
 
 use super::deliver::Failure;
@@ -39,7 +39,7 @@ impl Engine {
         // Nothing stops it but its limit: who cuts a telling short drops it, which kills all it started.
         let stop = CancellationToken::new();
         let run = self.runner().hook(argv, line.into_bytes(), &env, &directory, hook.timeout, stop);
-        let ended = run.await.map_err(|error| Failure(error.to_string()))?;
+        let ended = run.await.map_err(|error| Failure(told(&error)))?;
         let how = match ended.ending {
             Ending::Finished => return Ok(()),
             ending => crate::phase::wording(&ending),

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use drydock_domain::{Name, Recorded};
+use drydock_domain::{Name, Recorded, told};
 use drydock_store::{Delivery, DeliveryClaim, EventFilter, StoreError, Tenure, Told};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -86,7 +86,7 @@ impl Engine {
             let round =
                 task::start("courier's round", async move { Courier::new(&engine, &hook).go(&stop).await });
             if let Err(error) = round.await {
-                tracing::error!(%error, "a courier ended badly; another goes on");
+                tracing::error!(error = %told(&error), "a courier ended badly; another goes on");
             }
         }
     }
@@ -111,7 +111,7 @@ impl Engine {
 async fn joined(couriers: Vec<JoinHandle<()>>) {
     for courier in couriers {
         if let Err(error) = courier.await {
-            tracing::error!(%error, "a courier ended badly");
+            tracing::error!(error = %told(&error), "a courier ended badly");
         }
     }
 }
@@ -158,7 +158,7 @@ impl<'e> Courier<'e> {
                 Ok(Step::Again) => continue,
                 Ok(Step::Later(pause)) => pause.min(IDLE_MAX),
                 Err(error) => {
-                    tracing::warn!(hook = %self.hook.name, %error, "could not look for what to tell");
+                    tracing::warn!(hook = %self.hook.name, error = %told(&error), "could not look for what to tell");
                     IDLE_MAX
                 }
             };
@@ -172,7 +172,7 @@ impl<'e> Courier<'e> {
             }
         }
         if let Err(error) = self.write_down(1).await {
-            tracing::debug!(hook = %self.hook.name, %error, "some events will be looked at again");
+            tracing::debug!(hook = %self.hook.name, error = %told(&error), "some events will be looked at again");
         }
     }
 
@@ -184,7 +184,7 @@ impl<'e> Courier<'e> {
                 Ok(Step::Again) => {}
                 Ok(Step::Later(_)) => return,
                 Err(error) => {
-                    tracing::warn!(hook = %self.hook.name, %error, "could not look for what is due");
+                    tracing::warn!(hook = %self.hook.name, error = %told(&error), "could not look for what is due");
                     return;
                 }
             }
@@ -261,7 +261,9 @@ impl<'e> Courier<'e> {
             match self.engine.store().delivery_renew(claim, CLAIM_TTL).await {
                 Ok(Tenure::Kept) => {}
                 Ok(Tenure::Lost) => return,
-                Err(error) => tracing::warn!(hook = %self.hook.name, %error, "could not renew a claim"),
+                Err(error) => {
+                    tracing::warn!(hook = %self.hook.name, error = %told(&error), "could not renew a claim")
+                }
             }
         }
     }

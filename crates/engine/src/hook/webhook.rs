@@ -1,6 +1,7 @@
 //! Telling a web address: one POST with the event as JSON, signed when there is a secret. A status from 200 to 299 is
 //! the receipt; anything else, a redirect too, is none. Each event is a connection of its own: events are rare.
 
+use drydock_domain::told;
 use http_body_util::Full;
 use hyper::body::Bytes;
 use hyper::client::conn::http1;
@@ -33,10 +34,9 @@ pub(super) async fn post(address: &WebAddress, secret: Option<&[u8]>, letter: Le
         Channel::Plain => exchange(address, stream, request).await?,
         Channel::Tls => {
             let failed = |error: String| Failure(format!("could not speak TLS with {address}: {error}"));
-            let name =
-                ServerName::try_from(address.host.clone()).map_err(|error| failed(error.to_string()))?;
+            let name = ServerName::try_from(address.host.clone()).map_err(|error| failed(told(&error)))?;
             let connector = TlsConnector::from(drydock_trust::by_system().map_err(failed)?);
-            let stream = connector.connect(name, stream).await.map_err(|error| failed(error.to_string()))?;
+            let stream = connector.connect(name, stream).await.map_err(|error| failed(told(&error)))?;
             exchange(address, stream, request).await?
         }
     };
@@ -76,7 +76,7 @@ async fn exchange(
     stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
     request: Request<Full<Bytes>>,
 ) -> Result<StatusCode, Failure> {
-    let broken = |error: hyper::Error| Failure(format!("could not talk to {address}: {error}"));
+    let broken = |error: hyper::Error| Failure(format!("could not talk to {address}: {}", told(&error)));
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
     let mut answer = std::pin::pin!(sender.send_request(request));
     // The connection only moves bytes while it is polled. When it ends first, the answer says how.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use drydock_agent::{
     AgentSpec, EarlierSession, Ending, Opinion, Proposal, RunDirs, SessionUse, StartError, Task,
 };
-use drydock_domain::{Choice, Command, ErrorClass, Event, Invariant, Question, Recorded, Rule};
+use drydock_domain::{Choice, Command, ErrorClass, Event, Invariant, Question, Recorded, Rule, told};
 use drydock_worktree::{Checkout, TreeId};
 use serde::Deserialize;
 use serde_json::json;
@@ -176,7 +176,7 @@ impl Scope<'_> {
     ) -> Result<(), EngineError> {
         let how = match ending {
             Ok(ending) => wording(ending),
-            Err(error) => error.to_string(),
+            Err(error) => told(error),
         };
         let details = json!({ "agent": name, "how": how, "restart": restart, "pause_s": pause.as_secs() });
         self.note(Event::Agent { what: "restarted", details }).await
@@ -221,7 +221,7 @@ impl Scope<'_> {
         let Heard { choices, carried, subplans, mistake, verdict, question, limited, exhausted } = heard;
         let how = match &ending {
             Ok(ending) => wording(ending),
-            Err(error) => error.to_string(),
+            Err(error) => told(error),
         };
         self.note(Event::Agent { what: "ended", details: json!({ "agent": name, "how": how }) }).await?;
         // A piece that could not be read would be missing from a strategy that seems whole.
@@ -262,7 +262,7 @@ impl Scope<'_> {
                 failed(ErrorClass::AgentFailed, format!("agent {name} {how}"))
             }
             Err(error) => {
-                failed(ErrorClass::AgentMissing, format!("agent {name}: {error}; {}", error.hint()))
+                failed(ErrorClass::AgentMissing, format!("agent {name}: {}; {}", told(&error), error.hint()))
             }
         }
     }

@@ -4,7 +4,7 @@
 
 use drydock_domain::{
     Command, Enforcement, ErrorClass, Event, Intent, NewEntry, Phase, Plan, PlanId, Question, RunId,
-    ValidationRun,
+    ValidationRun, told,
 };
 use drydock_worktree::{CommitId, Landing, Merge, Push, RefDeleted, Repository};
 use serde_json::json;
@@ -269,7 +269,7 @@ impl Lander<'_> {
         let (outcome, text) = match pushed {
             Ok(Push::Pushed) => ("pushed", None),
             Ok(Push::Rejected { text }) => ("push_failed", Some(text)),
-            Err(error) => ("push_failed", Some(error.to_string())),
+            Err(error) => ("push_failed", Some(told(&error))),
         };
         let target = &scope.project.target;
         let details =

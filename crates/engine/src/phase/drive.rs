@@ -5,6 +5,7 @@ use std::pin::Pin;
 
 use drydock_domain::{
     Command, Enforcement, ErrorClass, Failure, Phase, Plan, PlanId, Project, Start, State, TakeOverCause,
+    told,
 };
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
@@ -155,7 +156,7 @@ impl Engine {
                 }
                 // What landed needs no directories any more. Should this fail, `gc` does it later.
                 if let Err(error) = leftovers::set_aside(self, hold, &scope.plan, &scope.repository).await {
-                    tracing::warn!(plan = %id, %error, "could not remove the directories of a landed plan");
+                    tracing::warn!(plan = %id, error = %told(&error), "could not remove the directories of a landed plan");
                 }
                 return self.plan_stored(id).await;
             }
@@ -199,12 +200,7 @@ async fn run(scope: &Scope<'_>) -> Result<End, EngineError> {
 
 /// What a run that could not do its work reports; the error's causes are part of the text.
 fn failure(scope: &Scope<'_>, error: &EngineError) -> Command {
-    let mut text = error.to_string();
-    let mut source = std::error::Error::source(error);
-    while let Some(cause) = source {
-        text.push_str(&format!(": {cause}"));
-        source = cause.source();
-    }
+    let text = told(error);
     let class = match error {
         EngineError::File { .. } => ErrorClass::Filesystem,
         EngineError::Absent(_) | EngineError::Invalid { .. } => ErrorClass::Inconsistent,

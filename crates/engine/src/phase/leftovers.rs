@@ -7,7 +7,7 @@ use std::fs::{self, File, TryLockError};
 use std::io::{self, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 
-use drydock_domain::{Event, Fence, Plan, PlanId};
+use drydock_domain::{Event, Fence, Plan, PlanId, told};
 use drydock_worktree::{Checkout, CommitId, GitError, PinOrder, Repository, remove_folder};
 
 use super::scope::{commit_id, kept_as, signature, snapshot};
@@ -185,7 +185,7 @@ pub(crate) fn remove_leftover(
 pub(crate) fn forget_home(run: &Path) {
     match remove_folder(&run.join(TEMP)) {
         Err(error) if error.kind() != ErrorKind::NotFound => {
-            tracing::warn!(%error, run = %run.display(), "could not remove the home of a run's agent");
+            tracing::warn!(error = %told(&error), run = %run.display(), "could not remove the home of a run's agent");
         }
         Ok(()) | Err(_) => {}
     }
@@ -201,7 +201,7 @@ fn keep_rest(
     let signature = signature(repository);
     let reason = "a run ended and left more than its files";
     let order = PinOrder { plan: plan.as_str(), run: Some(&leftover.run), reason, signature: &signature };
-    repository.pin_checkout(&order, checkout).map(drop).map_err(|error| error.to_string())
+    repository.pin_checkout(&order, checkout).map(drop).map_err(|error| told(&error))
 }
 
 fn claim(leftover: &Leftover, fence: Fence) -> Result<Claim, EngineError> {
@@ -236,18 +236,17 @@ fn capture(
     leftover: &Leftover,
 ) -> Result<Work, String> {
     let message = kept_as(&format!("work of {} of {plan}", leftover.run), plan.as_str());
-    let captured =
-        checkout.capture(base, &message, &signature(repository)).map_err(|error| error.to_string())?;
-    if captured.tree == repository.tree_of(base).map_err(|error| error.to_string())? {
+    let captured = checkout.capture(base, &message, &signature(repository)).map_err(|error| told(&error))?;
+    if captured.tree == repository.tree_of(base).map_err(|error| told(&error))? {
         return Ok(Work::Nothing);
     }
     // Nobody goes on with it unasked, so any snapshot of the same files will do.
     let prefix = format!("refs/drydock/snap/{plan}/");
-    let kept = repository.ref_trees(&prefix).map_err(|error| error.to_string())?;
+    let kept = repository.ref_trees(&prefix).map_err(|error| told(&error))?;
     if let Some((name, ..)) = kept.into_iter().find(|(_, tree, _)| *tree == captured.tree) {
         return Ok(Work::Snapshot(name));
     }
-    snapshot(repository, plan.as_str(), &captured).map(Work::Snapshot).map_err(|error| error.to_string())
+    snapshot(repository, plan.as_str(), &captured).map(Work::Snapshot).map_err(|error| told(&error))
 }
 
 /// Moves a directory out of the way with every byte in it, and frees the branch it had checked out.

@@ -1,7 +1,7 @@
 //! A run that an agent's rate limit cuts short: its work is kept, and the phase waits for the limit to be over.
 
 use drydock_agent::Resets;
-use drydock_domain::{Command, Event, RateLimit, Timestamp};
+use drydock_domain::{Command, Event, RateLimit, Timestamp, told};
 use drydock_worktree::{Checkout, CommitId, Repository};
 
 use super::agents::{Errand, Role};
@@ -43,7 +43,8 @@ impl Scope<'_> {
         let (run, plan) = (&self.run, &self.plan.id);
         let text = format!(
             "the work of {run} of {plan} could not be kept as a snapshot, so the next run begins without it; its \
-             directory is kept: {error}"
+             directory is kept: {}",
+            told(&error)
         );
         self.note(Event::Alert { priority: "high", text }).await
     }

@@ -241,7 +241,7 @@ impl<'a> Listener<'a> {
                 let details = json!({ "agent": self.agent, "label": label, "ref": kept });
                 self.scope.note(Event::Agent { what: "checkpoint", details }).await.map(Ok)
             }
-            Err(error) => self.unkept(label, error.to_string()).await.map(Err),
+            Err(error) => self.unkept(label, drydock_domain::told(&error)).await.map(Err),
         }
     }
 
@@ -423,7 +423,7 @@ impl<'a> Listener<'a> {
             Message::Checkpoint { label } => {
                 let kept = match self.scope.keep(self.checkout, &label).await {
                     Ok(kept) => kept,
-                    Err(error) => return self.unkept(&label, error.to_string()).await.map(Err),
+                    Err(error) => return self.unkept(&label, drydock_domain::told(&error)).await.map(Err),
                 };
                 Event::Agent {
                     what: "checkpoint",

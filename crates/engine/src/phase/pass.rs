@@ -3,7 +3,7 @@
 //! has to say goes to the run itself, as ever: only the run knows what it may still hear.
 
 use drydock_agent::AgentSpec;
-use drydock_domain::TokenId;
+use drydock_domain::{TokenId, told};
 use tokio::sync::OnceCell;
 
 use super::scope::Scope;
@@ -25,14 +25,14 @@ impl Scope<'_> {
     /// An agent can work without: that it has none is told and no failure.
     async fn mint(&self) -> Option<(TokenId, Secret)> {
         let minted = self.engine.run_token(&self.plan.id, &self.run).await;
-        minted.inspect_err(|error| tracing::warn!(%error, "a run has no token")).ok()
+        minted.inspect_err(|error| tracing::warn!(error = %told(&error), "a run has no token")).ok()
     }
 
     /// Forgets the token of the run, whose agents are gone.
     pub(super) async fn forget_pass(&self) {
         let Some(Some((token, _))) = self.pass.get() else { return };
         if let Err(error) = self.engine.store().token_forget(token).await {
-            tracing::warn!(%error, "could not forget the token of a run; it ends with the run");
+            tracing::warn!(error = %told(&error), "could not forget the token of a run; it ends with the run");
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What an agent wrote in a run that comes to no result: kept as a snapshot at once, so that whoever is asked, or comes
 //! back to it, can see it; with its whole directory where no commit can hold it.
 
-use drydock_domain::{ErrorClass, Event};
+use drydock_domain::{ErrorClass, Event, told};
 use drydock_worktree::{Checkout, CommitId, GitError};
 
 use super::leftovers::{Leftover, Work, put_by};
@@ -29,7 +29,7 @@ impl Scope<'_> {
                 self.kept_apart(&error).await.map(|()| None)
             }
             Err(error @ (EngineError::Git(_) | EngineError::Invalid { .. })) => {
-                tracing::warn!(run = %self.run, %error, "the next run keeps what this one wrote");
+                tracing::warn!(run = %self.run, error = %told(&error), "the next run keeps what this one wrote");
                 Ok(None)
             }
             Err(error) => Err(error),
@@ -44,7 +44,7 @@ impl Scope<'_> {
             return Err(error.into());
         }
         let place = self.put_by(&error).await?;
-        Ok(self.failed(ErrorClass::Uncapturable, format!("{error}; the work is kept in {place}")))
+        Ok(self.failed(ErrorClass::Uncapturable, format!("{}; the work is kept in {place}", told(&error))))
     }
 
     /// Puts work that no commit can hold by with its directory, and tells where it is.
@@ -52,14 +52,15 @@ impl Scope<'_> {
         let (run, plan, place) = (&self.run, &self.plan.id, self.put_by(error).await?);
         let text = format!(
             "the work of {run} of {plan} could not be kept as a snapshot, so the next run begins without it; it is kept \
-             in {place}: {error}"
+             in {place}: {}",
+            told(error)
         );
         self.note(Event::Alert { priority: "high", text }).await
     }
 
     async fn put_by(&self, error: &GitError) -> Result<String, EngineError> {
         let leftover = Leftover { path: self.directory(), run: self.run.to_string() };
-        let (repository, plan, reason) = (self.repository.clone(), self.plan.id.clone(), error.to_string());
+        let (repository, plan, reason) = (self.repository.clone(), self.plan.id.clone(), told(error));
         let work = task::blocking(move || put_by(&repository, &plan, &leftover, reason)).await?;
         Ok(match work {
             Work::Directory { path, .. } => path.display().to_string(),

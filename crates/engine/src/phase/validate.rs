@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use drydock_agent::Ending;
-use drydock_domain::{Event, Validation, ValidationRun};
+use drydock_domain::{Event, Validation, ValidationRun, told};
 use tracing::Instrument;
 
 use super::scope::Scope;
@@ -67,7 +67,7 @@ impl Scope<'_> {
         let answer = runner.shell(command, &dirs, &environment, timeout, self.stop.clone());
         let answer = answer.instrument(trace::validation(validation.name.as_str())).await;
         let (passed, how, output) = match answer {
-            Err(error) => (false, error.to_string(), String::new()),
+            Err(error) => (false, told(&error), String::new()),
             Ok(result) if left.is_some() && matches!(result.ending, Ending::TimedOut { .. }) => {
                 return One::OutOfTime;
             }

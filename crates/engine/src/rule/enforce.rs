@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use drydock_agent::{Ending, RunDirs};
 use drydock_domain::{
-    Check, Enforcement, Finding, Holding, Inheritance, Invariant, Phase, Plan, Project, Rule,
+    Check, Enforcement, Finding, Holding, Inheritance, Invariant, Phase, Plan, Project, Rule, told,
 };
 use drydock_worktree::{CommitId, Repository};
 use tokio_util::sync::CancellationToken;
@@ -155,8 +155,8 @@ impl Engine {
         let (repository, commit, path) = (repository.clone(), subject.to.clone(), root.join("tree"));
         let directory = root.clone();
         let made = task::blocking(move || {
-            let alive = occupy(&directory).map_err(|error| error.to_string())?;
-            repository.checkout_detached(&path, &commit).map(|_| alive).map_err(|error| error.to_string())
+            let alive = occupy(&directory).map_err(|error| told(&error))?;
+            repository.checkout_detached(&path, &commit).map(|_| alive).map_err(|error| told(&error))
         });
         let alive = made.await.map_err(|error| format!("no checkout could be made for it: {error}"))?;
         Ok(CommandPlace { root: Some(root), alive: Some(alive), reads })
@@ -184,7 +184,7 @@ impl Engine {
         let runner = self.runner_for(plan);
         let answer = runner.shell(command, &dirs, &environment, COMMAND_MAX, stop.clone()).await;
         match answer {
-            Err(error) => Check::Unknown(error.to_string()),
+            Err(error) => Check::Unknown(told(&error)),
             Ok(result) => judge(command, result.ending, result.output.trim_end()),
         }
     }
@@ -209,8 +209,8 @@ struct CommandPlace {
 }
 
 fn remove(repository: &Repository, root: &Path) -> Result<(), String> {
-    repository.checkout_remove(&root.join("tree")).map_err(|error| error.to_string())?;
-    std::fs::remove_dir_all(root).map_err(|error| error.to_string())
+    repository.checkout_remove(&root.join("tree")).map_err(|error| told(&error))?;
+    std::fs::remove_dir_all(root).map_err(|error| told(&error))
 }
 
 fn judge(command: &str, ending: Ending, output: &str) -> Check {

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use drydock_domain::{Phase, Plan, Project};
+use drydock_domain::{Phase, Plan, Project, told};
 use drydock_worktree::{CommitId, Repository};
 use serde::Serialize;
 
@@ -73,8 +73,8 @@ pub(crate) fn gather(plan: &Plan, project: &Project, at: Phase, diff: DiffFacts)
 
 /// Measures the difference between two commits, or says why a rule could not judge it.
 pub(crate) fn measure(repository: &Repository, from: &CommitId, to: &CommitId) -> Result<DiffFacts, String> {
-    let stat = repository.stat(from, to).map_err(|error| error.to_string())?;
-    let changes = repository.changes(from, to).map_err(|error| error.to_string())?;
+    let stat = repository.stat(from, to).map_err(|error| told(&error))?;
+    let changes = repository.changes(from, to).map_err(|error| told(&error))?;
     // Both names of a rename: a file that left a protected place was changed there.
     let paths: BTreeSet<String> =
         changes.into_iter().flat_map(|change| [Some(change.path), change.from]).flatten().collect();

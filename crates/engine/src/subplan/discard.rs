@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use drydock_domain::{Plan, PlanId, Project, State};
+use drydock_domain::{Plan, PlanId, Project, State, told};
 use drydock_worktree::{CommitId, GitError, RefDeleted, Repository};
 
 use crate::engine::Engine;
@@ -44,7 +44,7 @@ impl Engine {
                 Ok(repository) => repository,
                 Err(error) => {
                     let what = format!("{JOINS} of project {}", project.name);
-                    collected.kept.push(Kept { what, reason: error.to_string() });
+                    collected.kept.push(Kept { what, reason: told(&error) });
                     continue;
                 }
             };

@@ -307,7 +307,7 @@ pub(crate) async fn forget_joins(repository: &Repository, plan: &PlanId) {
     })
     .await;
     if let Err(error) = done {
-        tracing::warn!(%plan, %error, "could not remove what was kept for joining");
+        tracing::warn!(%plan, error = %drydock_domain::told(&error), "could not remove what was kept for joining");
     }
 }
 

@@ -1,6 +1,6 @@
 //! Winding up: subplans that nothing needs any more are ended, down the tree, however often it is interrupted.
 
-use drydock_domain::{Command, Plan, PlanId};
+use drydock_domain::{Command, Plan, PlanId, told};
 use drydock_store::{Request, RequestKind};
 
 use super::tend::Tended;
@@ -68,7 +68,7 @@ impl Engine {
             let below = match self.store().plan_children(&plan).await {
                 Ok(below) => below,
                 Err(error) => {
-                    tracing::warn!(%plan, %error, "could not look for subplans; a worker ends them");
+                    tracing::warn!(%plan, error = %told(&error), "could not look for subplans; a worker ends them");
                     return;
                 }
             };
@@ -76,7 +76,7 @@ impl Engine {
                 return;
             }
             if let Err(error) = self.tend(&plan).await {
-                tracing::info!(%plan, %error, "subplans are not ended yet; a worker does it");
+                tracing::info!(%plan, error = %told(&error), "subplans are not ended yet; a worker does it");
             }
             for child in below {
                 self.wind_down(child.id).await;

@@ -1,7 +1,7 @@
 //! Carrying an answer out, and going back to an earlier state: what it changes in the plan is committed with it; what it changes in the repository is
 //! done at once, and again before the next run should that have been cut short.
 
-use drydock_domain::{Command, Plan, PlanId};
+use drydock_domain::{Command, Plan, PlanId, told};
 
 use super::together::Together;
 use crate::engine::Engine;
@@ -53,7 +53,7 @@ impl Engine {
             together.take_up_answer().await
         };
         if let Err(error) = done.await {
-            tracing::warn!(plan = %plan.id, %error, "the branch is moved when the next run begins");
+            tracing::warn!(plan = %plan.id, error = %told(&error), "the branch is moved when the next run begins");
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use drydock_domain::{CommitLine, PlanId, Project, Timestamp};
+use drydock_domain::{CommitLine, PlanId, Project, Timestamp, told};
 use drydock_worktree::{Pin, Repository, Restored as PinRestored};
 
 use crate::engine::Engine;
@@ -64,7 +64,8 @@ impl Engine {
                 Ok(repository) => repository,
                 // One repository that is gone must not hide the backups in the others.
                 Err(error) => {
-                    backups.unseen.push(format!("cannot look into project {}: {error}", project.name));
+                    let reason = told(&error);
+                    backups.unseen.push(format!("cannot look into project {}: {reason}", project.name));
                     continue;
                 }
             };

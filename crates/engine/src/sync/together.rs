@@ -3,7 +3,7 @@
 
 use drydock_domain::{
     DecisionStatus, Divergence, Event, OnDivergence, Phase, Plan, Project, Publish, RunId, Standing, State,
-    SyncOutcome,
+    SyncOutcome, told,
 };
 use drydock_store::DecisionFilter;
 use drydock_worktree::{Checkout, CommitId, GitError, Merge, PinOrder, Repository, SyncOrder};
@@ -183,7 +183,7 @@ impl Together<'_> {
     pub(crate) async fn settle(&self) {
         let (repository, id) = (self.repository.clone(), self.plan.id.clone());
         if let Err(error) = task::blocking(move || repository.recovery_settle(id.as_str())).await {
-            tracing::warn!(plan = %self.plan.id, %error, "could not remove the marker of a recovery");
+            tracing::warn!(plan = %self.plan.id, error = %told(&error), "could not remove the marker of a recovery");
         }
     }
 

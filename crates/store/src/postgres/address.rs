@@ -4,6 +4,7 @@
 use std::str::FromStr;
 use std::time::Duration;
 
+use drydock_domain::told;
 use tokio_postgres::config::{Config, Host, SslMode};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
@@ -40,7 +41,7 @@ impl Address {
         let plain = format!("{address}?{}", rest.join("&"));
         let parsed = Config::from_str(plain.trim_end_matches('?'));
         // The parser's message never repeats the address, only what it does not understand.
-        let mut config = parsed.map_err(|error| unreachable("the given address", chain(&error)))?;
+        let mut config = parsed.map_err(|error| unreachable("the given address", told(&error)))?;
         let shown = place(&config);
         let ssl = match mode {
             None | Some("disable") => SslMode::Disable,
@@ -68,17 +69,6 @@ impl Address {
         };
         Ok(Self { config, tls, shown })
     }
-}
-
-/// Returns an error with all its causes on one line.
-pub(crate) fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(inner) = cause {
-        text.push_str(&format!(": {inner}"));
-        cause = inner.source();
-    }
-    text
 }
 
 fn unreachable(place: &str, reason: String) -> StoreError {

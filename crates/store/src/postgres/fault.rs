@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use deadpool_postgres::PoolError;
+use drydock_domain::told;
 use tokio_postgres::Error;
 use tokio_postgres::error::SqlState;
 
-use super::address::chain;
 use crate::StoreError;
 
 /// Says what an error of the server or of the way to it means.
@@ -14,7 +14,7 @@ pub(crate) fn classify(place: &str, attempt: &'static str, error: Error) -> Stor
     let here = || place.to_owned();
     let Some(code) = error.code() else {
         // Not from the server, so from the way to it; or from us, when a value does not fit its column.
-        return StoreError::Unavailable { place: here(), reason: chain(&error) };
+        return StoreError::Unavailable { place: here(), reason: told(&error) };
     };
     match code {
         &SqlState::T_R_DEADLOCK_DETECTED
@@ -37,7 +37,7 @@ pub(crate) fn classify(place: &str, attempt: &'static str, error: Error) -> Stor
         }
         &SqlState::INVALID_CATALOG_NAME => StoreError::Missing {
             place: here(),
-            reason: chain(&error),
+            reason: told(&error),
             remedy: "make the database first (`createdb NAME`), or name another store with --store",
         },
         &SqlState::ADMIN_SHUTDOWN
@@ -47,7 +47,7 @@ pub(crate) fn classify(place: &str, attempt: &'static str, error: Error) -> Stor
         | &SqlState::TOO_MANY_CONNECTIONS
         | &SqlState::INVALID_PASSWORD
         | &SqlState::INVALID_AUTHORIZATION_SPECIFICATION => {
-            StoreError::Unavailable { place: here(), reason: chain(&error) }
+            StoreError::Unavailable { place: here(), reason: told(&error) }
         }
         _ => StoreError::database(attempt, error),
     }
@@ -57,6 +57,6 @@ pub(crate) fn classify(place: &str, attempt: &'static str, error: Error) -> Stor
 pub(crate) fn no_connection(place: &str, error: PoolError) -> StoreError {
     match error {
         PoolError::Backend(error) => classify(place, "connect", error),
-        other => StoreError::Unavailable { place: place.to_owned(), reason: chain(&other) },
+        other => StoreError::Unavailable { place: place.to_owned(), reason: told(&other) },
     }
 }

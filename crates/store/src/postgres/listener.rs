@@ -5,6 +5,7 @@ use std::future::poll_fn;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use drydock_domain::told;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::timeout;
 use tokio_postgres::{AsyncMessage, Client, Connection, Error, NoTls};
@@ -35,7 +36,7 @@ pub(crate) fn start(server: &Arc<Server>) {
                 },
             };
             if let Err(error) = ended {
-                tracing::debug!(%error, "not listening for commits of other processes");
+                tracing::debug!(error = %told(&error), "not listening for commits of other processes");
             }
             bell.ring();
             tokio::time::sleep(RECONNECT_AFTER).await;

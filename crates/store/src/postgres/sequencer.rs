@@ -7,6 +7,8 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use drydock_domain::told;
+
 use super::engine::Server;
 use super::fault::classify;
 use crate::{StoreError, task};
@@ -56,7 +58,7 @@ pub(crate) fn start(server: &Arc<Server>) {
             nudge.notified().await;
             let Some(server) = Weak::upgrade(&server) else { return };
             if let Err(error) = number(&server).await {
-                tracing::warn!(%error, "events stay unnumbered until somebody reads them");
+                tracing::warn!(error = %told(&error), "events stay unnumbered until somebody reads them");
             }
             drop(server);
             // Numbering is a commit of its own; under load one serves many. Who reads meanwhile numbers for itself.

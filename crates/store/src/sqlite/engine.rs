@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use drydock_domain::told;
 use futures_util::FutureExt;
 use rusqlite::Connection;
 use rusqlite::backup::{Backup, StepResult};
@@ -130,7 +131,9 @@ fn remove_half(path: &Path) {
         match fs::remove_file(PathBuf::from(&name)) {
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => tracing::error!(%error, file = ?name, "could not remove a half backup"),
+            Err(error) => {
+                tracing::error!(error = %told(&error), file = ?name, "could not remove a half backup")
+            }
         }
     }
 }

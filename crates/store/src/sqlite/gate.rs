@@ -13,6 +13,8 @@ use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
 
+use drydock_domain::told;
+
 const PAUSE: Duration = Duration::from_millis(2);
 /// Longer than any writer of ours holds it.
 const TURN_PATIENCE: Duration = Duration::from_secs(2);
@@ -96,7 +98,7 @@ impl Drop for Pass<'_> {
     fn drop(&mut self) {
         if let Err(error) = self.gate.file.unlock() {
             // The kernel lets go of it with the file at the latest.
-            tracing::error!(%error, "could not unlock the gate of the store");
+            tracing::error!(error = %told(&error), "could not unlock the gate of the store");
         }
     }
 }

@@ -4,6 +4,7 @@
 
 use std::sync::{Mutex, MutexGuard, TryLockError};
 
+use drydock_domain::told;
 use rusqlite::Connection;
 
 use super::connection::Place;
@@ -62,7 +63,7 @@ impl Lookout {
         if let Some(watcher) = watcher.as_mut().and_then(|watcher| watcher.as_mut())
             && let Err(error) = self.look(watcher)
         {
-            tracing::warn!(%error, "could not look for changes of other processes");
+            tracing::warn!(error = %told(&error), "could not look for changes of other processes");
         }
         Held { lookout: self, watcher }
     }
@@ -96,7 +97,7 @@ impl Held<'_> {
         match lookout.version(&watcher.connection) {
             Ok(now) => watcher.seen = now,
             // Then the next look takes our own commit for another's, and wakes somebody for nothing.
-            Err(error) => tracing::warn!(%error, "could not look past an own commit"),
+            Err(error) => tracing::warn!(error = %told(&error), "could not look past an own commit"),
         }
     }
 }

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use drydock_domain::told;
 use futures_util::FutureExt;
 use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
@@ -321,7 +322,7 @@ impl Batch<'_> {
             return;
         }
         if let Err(error) = self.execute("ROLLBACK") {
-            tracing::error!(%error, "could not roll back a failed batch");
+            tracing::error!(error = %told(&error), "could not roll back a failed batch");
         }
     }
 

@@ -9,7 +9,9 @@
 
 use std::time::Duration;
 
-use crate::error::{GitError, told};
+use drydock_domain::told;
+
+use crate::error::GitError;
 use crate::guard::Replacements;
 use crate::id::CommitId;
 use crate::run::{Call, Place};

@@ -2,11 +2,11 @@
 
 use std::collections::HashSet;
 
-use drydock_domain::{Footing, PinLine, SyncOutcome};
+use drydock_domain::{Footing, PinLine, SyncOutcome, told};
 
 use crate::crash;
 use crate::diff::raw_changes;
-use crate::error::{GitError, told};
+use crate::error::GitError;
 use crate::id::{CommitId, TreeId};
 use crate::pin::{Content, Held, MarkerWrite};
 use crate::refs::{Permit, update};

@@ -2,11 +2,11 @@
 
 use drydock_domain::{
     Clash, ClashStep, CommitLine, Footing, PinLine, Publish, Publishing, Relation, RemoteSight, Sight, Step,
-    SyncOutcome, Uncommitted, Unsent,
+    SyncOutcome, Uncommitted, Unsent, told,
 };
 
 use crate::crash;
-use crate::error::{GitError, told};
+use crate::error::GitError;
 use crate::id::CommitId;
 use crate::pin::Content;
 use crate::push::Push;
