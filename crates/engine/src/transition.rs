@@ -9,6 +9,7 @@ use tracing::Instrument;
 use crate::engine::{Engine, Who};
 use crate::error::EngineError;
 use crate::hold::{Hold, ProjectHold};
+use crate::meter::Outcome;
 use crate::tally::Tally;
 use crate::trace;
 
@@ -48,11 +49,9 @@ impl Engine {
         let judge = Box::new(move |snapshot: &_| decide(snapshot, command, &context));
         let began = Instant::now();
         let committed = self.store().plan_transact(warrant, judge).instrument(span.clone()).await;
-        match &committed {
-            Ok(_) => self.meter().committed(began.elapsed()),
-            Err(_) => self.meter().refused(),
-        }
-        span.record("drydock.outcome", if committed.is_ok() { "committed" } else { "refused" });
+        let outcome = Outcome::of(&committed);
+        self.meter().count(outcome, began.elapsed());
+        span.record("drydock.outcome", outcome.name());
         Ok(committed?)
     }
 }

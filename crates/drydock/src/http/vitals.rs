@@ -109,7 +109,7 @@ fn told(counts: &Counts, metered: &Metered, requests: &[(Kind, Counted)], reader
         "Streams of events that this process feeds.",
         &one(readers as f64),
     );
-    let came = [("committed", metered.committed), ("refused", metered.refused)];
+    let came = [("committed", metered.committed), ("refused", metered.refused), ("failed", metered.failed)];
     let came = came.map(|(outcome, count)| (format!("{{outcome=\"{outcome}\"}}"), count as f64));
     head("drydock_transitions_total", "counter", "Commands judged by this process, by outcome.", &came);
     let kinds = |value: fn(&Counted) -> f64| -> Vec<_> {

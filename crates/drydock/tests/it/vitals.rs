@@ -48,7 +48,8 @@ on_both! {
             let name = format!("drydock_http_requests_total{{method=\"GET\",route=\"{route}\",status=\"{status}\"}}");
             assert!(numbers(&after, &name) >= 1.0, "{name}");
         }
-        for name in ["drydock_decisions_open", "drydock_outbox_effects", "drydock_outbox_overdue_seconds",
+        for name in ["drydock_transitions_total{outcome=\"refused\"}", "drydock_transitions_total{outcome=\"failed\"}",
+            "drydock_decisions_open", "drydock_outbox_effects", "drydock_outbox_overdue_seconds",
             "drydock_locks_held", "drydock_event_readers", "drydock_runs_active"] {
             numbers(&after, name);
         }

@@ -161,8 +161,10 @@ impl Engine {
                 return self.plan_stored(id).await;
             }
             (Ok(End::Report(command)), _) => *command,
-            (Ok(End::Stopped), Cause::CancelAsked) => self.cancel_command(id).await?,
-            (Ok(End::Stopped), Cause::Nothing | Cause::Interrupted) => {
+            (Ok(End::Stopped) | Err(EngineError::Interrupted), Cause::CancelAsked) => {
+                self.cancel_command(id).await?
+            }
+            (Ok(End::Stopped) | Err(EngineError::Interrupted), Cause::Nothing | Cause::Interrupted) => {
                 Command::TakeOver(TakeOverCause::Interrupted)
             }
             (Err(error @ (EngineError::LeaseLost { .. } | EngineError::Store(_))), _) => return Err(error),
@@ -203,20 +205,20 @@ fn failure(scope: &Scope<'_>, error: &EngineError) -> Command {
     let text = told(error);
     let class = match error {
         EngineError::File { .. } => ErrorClass::Filesystem,
-        EngineError::Absent(_) | EngineError::Invalid { .. } => ErrorClass::Inconsistent,
-        EngineError::Git(_)
-        | EngineError::Repository(_)
+        EngineError::Git(_) | EngineError::Repository(_) | EngineError::Unsynced { .. } => ErrorClass::Git,
+        EngineError::Diverged { .. } => ErrorClass::Diverged,
+        EngineError::Absent(_)
+        | EngineError::Invalid { .. }
         | EngineError::Refused(_)
-        | EngineError::LockHeld { .. }
-        | EngineError::LeaseLost { .. }
         | EngineError::StaleRevision { .. }
         | EngineError::Ambiguous { .. }
         | EngineError::Exists { .. }
         | EngineError::InUse { .. }
-        | EngineError::Diverged { .. }
-        | EngineError::Unsynced { .. }
+        // These end a run in other ways and do not come here.
+        | EngineError::LockHeld { .. }
+        | EngineError::LeaseLost { .. }
         | EngineError::Interrupted
-        | EngineError::Store(_) => ErrorClass::Git,
+        | EngineError::Store(_) => ErrorClass::Inconsistent,
     };
     Command::Fail(scope.run.clone(), Failure { class, text }, None)
 }
