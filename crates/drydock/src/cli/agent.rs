@@ -3,9 +3,14 @@
 use clap::Subcommand;
 use drydock_api::{CheckStatus, Code, OneAgentCheck, Problem};
 
-use super::report::{Ending, Outcome, Report};
+use super::report::{Ending, Level, Outcome, Report};
 use super::session::Session;
 use crate::render;
+
+/// The source of an agent that nobody configured.
+pub(super) const BUILT_IN: &str = "built_in";
+
+const NONE_FOUND: &str = "none of them is found on this machine; install one, or configure your own as [agents.NAME], see docs/config.md";
 
 /// What can be done with agents.
 #[derive(Debug, Subcommand)]
@@ -34,8 +39,9 @@ pub(crate) async fn run(session: &Session, command: Agent) -> Outcome {
         Agent::List => {
             let agents = client.agents().await?;
             let text = render::agent::list(&agents.agents);
-            Ok(Report::new(agents, text)
-                .or_say("no agents; configure one as [agents.NAME], see docs/config.md"))
+            let found = agents.agents.iter().any(|agent| agent.found);
+            let report = Report::new(agents, text);
+            Ok(if found { report } else { report.note(Level::Info, NONE_FOUND) })
         }
         Agent::Check { name } => {
             let check = client.agent_check(&name).await?;

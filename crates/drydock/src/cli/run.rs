@@ -3,6 +3,7 @@
 use clap::Args;
 use drydock_api::{Code, NewPlan, Phase, Plan, PlanMove, Problem, Project, State, Terms, exit};
 
+use super::agent::BUILT_IN;
 use super::confirm::{Answer, ask};
 use super::follow::{Feed, Until};
 use super::outcome;
@@ -208,7 +209,9 @@ async fn require_default_agent(session: &Session) -> Result<(), Box<Problem>> {
     if agents.iter().any(|agent| agent.default) {
         return Ok(());
     }
-    let names: Vec<_> = agents.iter().map(|agent| agent.name.as_str()).collect();
+    // Those that are built in are always listed, and are of use only where their program is.
+    let usable = agents.iter().filter(|agent| agent.found || agent.source != BUILT_IN);
+    let names: Vec<_> = usable.map(|agent| agent.name.as_str()).collect();
     let problem = if names.is_empty() {
         let path = crate::config::config_path();
         let path = path.map_or("the configuration file".to_owned(), |path| path.display().to_string());
@@ -216,7 +219,8 @@ async fn require_default_agent(session: &Session) -> Result<(), Box<Problem>> {
             "put this into {path}:\n[agents.writer]\nprotocol = \"command\"\ncommand = [\"your-agent\", \"--flag\"]\n\
              [defaults]\nagent = \"writer\""
         );
-        Problem::new(Code::Invalid, "no agent is configured, so nobody can do the task").hint(hint)
+        let text = "no agent is configured, and none that drydock knows is found on this machine";
+        Problem::new(Code::Invalid, text).hint(hint)
     } else {
         let hint = format!("choose one with --agent ({}), or set [defaults] agent", names.join(", "));
         Problem::new(Code::Invalid, "no agent is the default one").hint(hint)

@@ -103,3 +103,21 @@ fn a_check_says_what_it_found_or_what_to_do() {
     assert!(text(&missing.json["error"]["hint"]).contains("pip install aider-chat"), "{:#}", missing.json);
     assert_ne!(missing.code, Some(0));
 }
+
+/// Breaks when somebody without any agent is told to choose among those that are not there.
+#[test]
+fn who_has_no_agent_is_shown_how_to_configure_one() {
+    let world = World::new(Kind::Sqlite);
+    let git = proc::run(Command::new("sh").args(["-c", "command -v git"]), LIMIT).stdout;
+    fs::create_dir(world.path("bin")).unwrap();
+    std::os::unix::fs::symlink(git.trim(), world.path("bin/git")).unwrap();
+    let run =
+        |args: &[&str]| Answer::of(proc::run(world.command(args).env("PATH", world.place("bin")), LIMIT));
+    let listed = run(&["agent", "list"]).expect(0).json;
+    assert!(listed["messages"].to_string().contains("none of them is found"), "{listed:#}");
+    let refused = run(&["run", "say hello"]).expect(2).json;
+    assert!(text(&refused["error"]["hint"]).contains("[agents.writer]"), "{refused:#}");
+    world.settings("[agents.mine]\nprotocol = \"command\"\ncommand = [\"mine\"]\n");
+    let refused = run(&["run", "say hello"]).expect(2).json;
+    assert!(text(&refused["error"]["hint"]).contains("--agent (mine)"), "{refused:#}");
+}
