@@ -99,13 +99,6 @@ impl AgentSpec {
         Self { sandbox: Some(mode), ..self }
     }
 
-    /// Returns the same agent with one more variable in its environment.
-    pub fn with_env(mut self, name: &str, value: &str) -> Result<Self, SpecError> {
-        check_variable(name, value)?;
-        self.env.insert(name.to_owned(), value.to_owned());
-        Ok(self)
-    }
-
     /// Returns the same agent with this identity for commits it makes itself; what the configuration sets stays. A name
     /// that cannot stand in an environment is left out, and git then asks for one as it always does.
     #[must_use]

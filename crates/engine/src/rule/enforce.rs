@@ -15,7 +15,7 @@ use super::expression;
 use super::facts::{DiffFacts, Facts, gather, measure};
 use crate::engine::Engine;
 use crate::error::EngineError;
-use crate::phase::{Alive, occupy};
+use crate::phase::{Alive, commit_id, occupy};
 use crate::task;
 
 /// How long the command of an invariant may take.
@@ -31,13 +31,8 @@ pub(crate) struct Subject {
 impl Subject {
     /// Returns what Execute made of the plan's base, or the base itself before that.
     pub(crate) fn of(plan: &Plan) -> Result<Subject, EngineError> {
-        let parse = |id: &str| {
-            id.parse::<CommitId>().map_err(|_| {
-                EngineError::invalid(format!("{id:?} is not a commit id"), "run `drydock store check`")
-            })
-        };
-        let from = parse(&plan.base_commit)?;
-        let to = plan.head_commit.as_deref().map(parse).transpose()?.unwrap_or_else(|| from.clone());
+        let from = commit_id(&plan.base_commit)?;
+        let to = plan.head_commit.as_deref().map(commit_id).transpose()?.unwrap_or_else(|| from.clone());
         Ok(Subject { from, to })
     }
 }
