@@ -1,5 +1,6 @@
 //! One method per route of `/api/v1`. What each does is said where the server implements it.
 
+use drydock_domain::PINS;
 use serde::{Deserialize, Serialize};
 
 use crate::client::{Client, ClientError, PlanMove, Terms};
@@ -319,7 +320,7 @@ impl Client<'_> {
 
 /// Returns the path of a backup, which is named by its ref or by the end of it.
 fn backup_path(name: &str) -> Answer<String> {
-    let end = name.strip_prefix("refs/drydock/pin/").unwrap_or(name);
+    let end = name.strip_prefix(PINS).unwrap_or(name);
     let Some((plan, number)) = end.rsplit_once('/') else {
         let problem = Problem::new(Code::NotFound, format!("there is no backup {name:?}"));
         let hint = "a backup is named PLAN/NUMBER; `drydock backup list` shows all backups";

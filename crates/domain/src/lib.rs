@@ -27,6 +27,7 @@ mod take_up;
 mod time;
 mod token;
 mod told;
+mod written;
 
 pub use action::{
     Action, Argument, Name, NameError, ReviewOpinion, ReviewRun, Reviewer, Validation, ValidationRun,
@@ -68,3 +69,4 @@ pub use take_up::TakeUp;
 pub use time::Timestamp;
 pub use token::{Role, Token, TokenKind, TokenState};
 pub use told::told;
+pub use written::{JOINS, PINS, SNAPSHOTS, trailer};

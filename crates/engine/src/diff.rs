@@ -1,7 +1,7 @@
 //! What a plan changes: its result, and as long as there is none the work that is kept. A person who is asked about
 //! work must be able to see it before it is a result.
 
-use drydock_domain::{Plan, PlanId};
+use drydock_domain::{Plan, PlanId, SNAPSHOTS};
 use drydock_worktree::{CommitId, GitError, Repository};
 
 use crate::engine::Engine;
@@ -119,7 +119,7 @@ fn so_far(
 
 /// Returns the snapshots of a plan, oldest first.
 pub(crate) fn snapshots(repository: &Repository, plan: &PlanId) -> Result<Vec<(String, CommitId)>, GitError> {
-    let mut refs = repository.refs(&format!("refs/drydock/snap/{plan}/"))?;
+    let mut refs = repository.refs(&format!("{SNAPSHOTS}{plan}/"))?;
     refs.sort_by_key(|(name, _)| name.rsplit('/').next().and_then(|number| number.parse::<u64>().ok()));
     Ok(refs)
 }

@@ -4,7 +4,7 @@
 
 use drydock_domain::{
     Command, Enforcement, ErrorClass, Event, Intent, NewEntry, Phase, Plan, PlanId, Question, RunId,
-    ValidationRun, told,
+    ValidationRun, told, trailer,
 };
 use drydock_worktree::{CommitId, Landing, Merge, Push, RefDeleted, Repository};
 use serde_json::json;
@@ -348,5 +348,5 @@ pub(super) fn message(plan: &Plan) -> String {
     let first = task.lines().next().unwrap_or_default();
     let subject: String = first.chars().take(SUBJECT_MAX).collect();
     let body = if subject == task { String::new() } else { format!("\n{task}\n") };
-    format!("{subject}\n{body}\nDrydock-Plan: {}\n", plan.id)
+    format!("{subject}\n{body}\n{}\n", trailer(plan.id.as_str()))
 }

@@ -5,7 +5,7 @@ use drydock_domain::{Command, Completion, ErrorClass, Publish, ReviewRun, SentBa
 use drydock_worktree::{Checkout, CommitId, PinOrder};
 
 use super::review::Reviewed;
-use super::scope::{End, Scope, signature};
+use super::scope::{End, Scope, kept_as, signature};
 use super::validate::Validated;
 use crate::error::EngineError;
 use crate::sync::Joined;
@@ -122,7 +122,7 @@ impl Scope<'_> {
     /// Takes what others put into `.drydock/` back out: that folder is for drydock and its agents, and never lands.
     async fn without_own_folder(&self, checkout: &Checkout, head: CommitId) -> Result<CommitId, EngineError> {
         let (base, checkout) = (self.base()?, checkout.clone());
-        let message = format!("Leave out .drydock\n\nDrydock-Plan: {}\n", self.plan.id);
+        let message = kept_as("Leave out .drydock", self.plan.id.as_str());
         self.git(move |repository| {
             let author = signature(&repository);
             let clean = repository.without_own_folder(&base, &head, &message, &author)?;

@@ -7,7 +7,7 @@ use std::fs::{self, File, TryLockError};
 use std::io::{self, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 
-use drydock_domain::{Event, Fence, Plan, PlanId, told};
+use drydock_domain::{Event, Fence, Plan, PlanId, SNAPSHOTS, told};
 use drydock_worktree::{Checkout, CommitId, GitError, PinOrder, Repository, remove_folder};
 
 use super::scope::{commit_id, kept_as, signature, snapshot};
@@ -241,7 +241,7 @@ fn capture(
         return Ok(Work::Nothing);
     }
     // Nobody goes on with it unasked, so any snapshot of the same files will do.
-    let prefix = format!("refs/drydock/snap/{plan}/");
+    let prefix = format!("{SNAPSHOTS}{plan}/");
     let kept = repository.ref_trees(&prefix).map_err(|error| told(&error))?;
     if let Some((name, ..)) = kept.into_iter().find(|(_, tree, _)| *tree == captured.tree) {
         return Ok(Work::Snapshot(name));

@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
-use drydock_domain::{Command, ErrorClass, Event, Failure, Plan, Project, RunId, Timestamp};
+use drydock_domain::{
+    Command, ErrorClass, Event, Failure, Plan, Project, RunId, SNAPSHOTS, Timestamp, trailer,
+};
 use drydock_worktree::{Captured, CommitId, GitError, RefCreated, Repository, Signature, TreeId};
 use tokio_util::sync::CancellationToken;
 
@@ -118,7 +120,7 @@ fn seconds(at: Timestamp) -> i64 {
 /// Returns the message of a commit that keeps work of a plan: a name for people, and the line by which the plan's own
 /// commits are known from those of others.
 pub(crate) fn kept_as(label: &str, plan: &str) -> String {
-    format!("{}\n\nDrydock-Plan: {plan}\n", label.trim())
+    format!("{}\n\n{}\n", label.trim(), trailer(plan))
 }
 
 /// Keeps a captured tree under the next free snapshot ref of a plan, and returns the ref. A tree that is kept already
@@ -128,7 +130,7 @@ pub(crate) fn snapshot(
     plan: &str,
     captured: &Captured,
 ) -> Result<String, EngineError> {
-    let prefix = format!("refs/drydock/snap/{plan}/");
+    let prefix = format!("{SNAPSHOTS}{plan}/");
     for _ in 0..SNAPSHOT_ATTEMPTS_MAX {
         let taken = repository.ref_trees(&prefix)?;
         let same = |tree: &TreeId, parent: &Option<CommitId>| {

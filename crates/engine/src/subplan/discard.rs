@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use drydock_domain::{Plan, PlanId, Project, State, told};
+use drydock_domain::{JOINS, Plan, PlanId, Project, SNAPSHOTS, State, told};
 use drydock_worktree::{CommitId, GitError, RefDeleted, Repository};
 
 use crate::engine::Engine;
@@ -11,8 +11,6 @@ use crate::error::EngineError;
 use crate::phase::commit_id;
 use crate::task;
 use crate::upkeep::{Collected, Kept, Removed, Sweep};
-
-const JOINS: &str = "refs/drydock/join/";
 
 /// The ref that keeps what joining a subplan came to.
 #[derive(Debug, Clone)]
@@ -170,7 +168,7 @@ fn is_over(plan: &Plan) -> bool {
 fn elsewhere(repository: &Repository, child: &Plan) -> Result<Elsewhere, EngineError> {
     let Some(head) = &child.head_commit else { return Ok(Elsewhere::Nothing) };
     let head = commit_id(head)?;
-    let own = [format!("refs/drydock/snap/{}/", child.id), format!("refs/heads/{}", child.branch())];
+    let own = [format!("{SNAPSHOTS}{}/", child.id), format!("refs/heads/{}", child.branch())];
     for prefix in own {
         for (name, commit) in repository.refs(&prefix)? {
             if keeps(repository, &commit, &head)? {

@@ -3,8 +3,8 @@
 //! the same commit and the subplan says where it went.
 
 use drydock_domain::{
-    Clashed, Clashing, Command, ErrorClass, Failure, Fanout, Fate, Marks, Mends, MergeStrategy, News, Piece,
-    Plan, PlanId, Project, Question, Side,
+    Clashed, Clashing, Command, ErrorClass, Failure, Fanout, Fate, JOINS, Marks, Mends, MergeStrategy, News,
+    Piece, Plan, PlanId, Project, Question, Side, trailer,
 };
 use drydock_worktree::{
     CommitId, ConflictFile, ConflictKind, Favour, Join, JoinOrder, RefCreated, RefDeleted, Repository,
@@ -191,7 +191,7 @@ impl Engine {
     ) -> Result<CommitId, EngineError> {
         let project = self.project(plan.spec.project.as_str()).await?;
         let (repository, onto) = (self.repository(&project).await?, onto.clone());
-        let text = format!("Conflicts of {}\n\nDrydock-Plan: {}\n", name_of(child), plan.id);
+        let text = format!("Conflicts of {}\n\n{}\n", name_of(child), trailer(plan.id.as_str()));
         let (parent, child_id, at) = (plan.id.clone(), child.id.clone(), seconds(child));
         task::blocking(move || {
             let author = Signature { at_seconds: at, ..repository.signature(at) };
@@ -280,7 +280,7 @@ fn keep(
     child: &PlanId,
     commit: &CommitId,
 ) -> Result<(), EngineError> {
-    let name = format!("refs/drydock/join/{parent}/{child}");
+    let name = format!("{JOINS}{parent}/{child}");
     match repository.ref_create(&name, commit)? {
         RefCreated::Created => return Ok(()),
         RefCreated::Exists(found) if found == *commit => return Ok(()),
@@ -298,7 +298,7 @@ fn keep(
 
 /// Lets go of what was kept for joining, once the whole has landed. Should it fail, the refs are in nobody's way.
 pub(crate) async fn forget_joins(repository: &Repository, plan: &PlanId) {
-    let (repository, prefix) = (repository.clone(), format!("refs/drydock/join/{plan}/"));
+    let (repository, prefix) = (repository.clone(), format!("{JOINS}{plan}/"));
     let done = task::blocking(move || -> Result<(), EngineError> {
         for (name, commit) in repository.refs(&prefix)? {
             repository.ref_delete(&name, &commit)?;
@@ -314,7 +314,8 @@ pub(crate) async fn forget_joins(repository: &Repository, plan: &PlanId) {
 fn message(plan: &Plan, child: &Plan) -> String {
     let task = child.spec.task.trim();
     let first: String = task.lines().next().unwrap_or_default().chars().take(60).collect();
-    format!("{}: {first}\n\nDrydock-Plan: {}\nDrydock-Subplan: {}\n", name_of(child), plan.id, child.id)
+    let plan = trailer(plan.id.as_str());
+    format!("{}: {first}\n\n{plan}\nDrydock-Subplan: {}\n", name_of(child), child.id)
 }
 
 fn name_of(child: &Plan) -> String {

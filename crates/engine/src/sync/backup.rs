@@ -3,16 +3,13 @@
 
 use std::collections::BTreeSet;
 
-use drydock_domain::{CommitLine, PlanId, Project, Timestamp, told};
+use drydock_domain::{CommitLine, PINS, PlanId, Project, Timestamp, told};
 use drydock_worktree::{Pin, Repository, Restored as PinRestored};
 
 use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::task;
 use crate::upkeep::Sweep;
-
-/// The namespace of pins.
-const PINS: &str = "refs/drydock/pin/";
 
 /// A backup ref and what it keeps.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 
 use drydock_domain::{
     DecisionStatus, Divergence, Event, OnDivergence, Phase, Plan, Project, Publish, RunId, Standing, State,
-    SyncOutcome, told,
+    SyncOutcome, told, trailer,
 };
 use drydock_store::DecisionFilter;
 use drydock_worktree::{Checkout, CommitId, GitError, Merge, PinOrder, Repository, SyncOrder};
@@ -11,11 +11,15 @@ use drydock_worktree::{Checkout, CommitId, GitError, Merge, PinOrder, Repository
 use crate::engine::{Engine, WORKER, Who};
 use crate::error::EngineError;
 use crate::hold::Hold;
-use crate::phase::{Claimed, claim_latest, commit_id, set_aside, signature};
+use crate::phase::{Claimed, claim_latest, commit_id, kept_as, set_aside, signature};
 use crate::task;
 
 /// How many decisions of a plan are looked through for the one about a pin; the newest come first.
 const DECISIONS_MAX: i64 = 100;
+
+/// Why the work of others on a plan's branch cannot be merged with the target, and what to do.
+const NO_COMMON_COMMIT: &str =
+    "that branch and the target have no commit in common; begin the branch anew from the target and push it";
 
 /// A plan whose branch is brought together with its remote, under the plan's lock.
 pub(crate) struct Together<'a> {
@@ -214,7 +218,7 @@ impl Together<'_> {
 
     /// The line that every commit of this plan bears.
     fn mark(&self) -> String {
-        format!("Drydock-Plan: {}", self.plan.id)
+        trailer(self.plan.id.as_str())
     }
 
     /// Puts the branch back to where the next run begins, when all that it has is an earlier attempt of the plan's own:
@@ -381,11 +385,16 @@ impl Together<'_> {
             if repository.is_ancestor(&base, &seen)? {
                 return Ok::<_, GitError>(Ok(seen));
             }
-            let Some(fork) = repository.merge_base(&base, &seen)? else { return Ok(Err(Vec::new())) };
+            let Some(fork) = repository.merge_base(&base, &seen)? else {
+                return Ok(Err(NO_COMMON_COMMIT.to_owned()));
+            };
             match repository.merge(&fork, &seen, &base)? {
-                Merge::Conflict { paths, .. } => Ok(Err(paths)),
+                Merge::Conflict { paths, .. } => {
+                    let paths = paths.join(", ");
+                    Ok(Err(format!("both changed {paths}; merge the target into that branch and push it")))
+                }
                 Merge::Clean(tree) => {
-                    let text = format!("Merge the plan's base into its branch\n\nDrydock-Plan: {plan}\n");
+                    let text = kept_as("Merge the plan's base into its branch", plan.as_str());
                     let author = signature(&repository);
                     repository.commit(&tree, &[seen, base], &text, &author).map(Ok)
                 }
@@ -394,12 +403,8 @@ impl Together<'_> {
         .await?;
         match merged {
             Ok(from) => Ok(Begin::At { from: Some(from.to_string()), replaces }),
-            Err(paths) => {
+            Err(reason) => {
                 let attempt = format!("put what others did to {} on the target", self.plan.branch());
-                let reason = format!(
-                    "both changed {}; merge the target into that branch and push it",
-                    paths.join(", ")
-                );
                 Err(EngineError::Unsynced { outcome: Box::new(SyncOutcome::Unknown { attempt, reason }) })
             }
         }

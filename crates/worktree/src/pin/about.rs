@@ -1,13 +1,11 @@
 //! What a pin says about itself: a JSON blob under a ref beside the pin's own.
 
-use drydock_domain::Uncommitted;
+use drydock_domain::{PINS, Uncommitted};
 use serde::{Deserialize, Serialize};
 
 use crate::error::GitError;
 use crate::run::Place;
 
-/// Where the pins of all plans are.
-pub(crate) const PINS: &str = "refs/drydock/pin/";
 /// Where what is said about them is.
 pub(crate) const ABOUTS: &str = "refs/drydock/pin-about/";
 

@@ -1,12 +1,12 @@
 //! Looking at pins, bringing them back as a branch, and removing those that nobody needs.
 
-use drydock_domain::{CommitLine, Uncommitted};
+use drydock_domain::{CommitLine, PINS, Uncommitted};
 
 use crate::error::GitError;
 use crate::id::CommitId;
 use crate::name;
 use crate::objects::objects;
-use crate::pin::about::{ABOUTS, About, PINS, about_of, parts};
+use crate::pin::about::{ABOUTS, About, about_of, parts};
 use crate::refs::{RefCreated, RefDeleted, object_at, update};
 use crate::repository::Repository;
 use crate::sync::commit_lines;

@@ -7,7 +7,7 @@
 use std::thread;
 use std::time::Duration;
 
-use drydock_domain::{PinLine, Uncommitted};
+use drydock_domain::{PINS, PinLine, Uncommitted};
 
 use crate::capture::OwnFolder;
 use crate::checkout::Checkout;
@@ -16,7 +16,7 @@ use crate::id::{CommitId, TreeId};
 use crate::merge::{Signature, commit_tree};
 use crate::name;
 use crate::objects::objects;
-use crate::pin::about::{ABOUTS, About, PINS, about_of, blob_write, parts};
+use crate::pin::about::{ABOUTS, About, about_of, blob_write, parts};
 use crate::private_index::{Copied, PrivateIndex};
 use crate::refs::{object_at, update};
 use crate::repository::{Repository, commit_at};

@@ -2,7 +2,7 @@
 
 use drydock_domain::{
     Clash, ClashStep, CommitLine, Footing, PinLine, Publish, Publishing, Relation, RemoteSight, Sight, Step,
-    SyncOutcome, Uncommitted, Unsent, told,
+    SyncOutcome, Uncommitted, Unsent, told, trailer,
 };
 
 use crate::crash;
@@ -224,9 +224,9 @@ impl Repository {
         let tree = self.tree_of(&scene.local)?;
         let plan = scene.order.pin.plan;
         // Marked as ours, like every commit of a plan: the next run must not take it for work of others.
-        let message = format!(
-            "Keep the branch's own content\n\nThis replaces the content of {tip}.\n\nDrydock-Plan: {plan}\n"
-        );
+        let mark = trailer(plan);
+        let message =
+            format!("Keep the branch's own content\n\nThis replaces the content of {tip}.\n\n{mark}\n");
         let parents = [scene.local.clone(), tip.clone()];
         let joined = self.commit(&tree, &parents, &message, scene.order.pin.signature)?;
         let head = scene.local.to_string();
