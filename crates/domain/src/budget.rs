@@ -8,6 +8,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::duration;
+
 /// What a plan may use; what is not named has no limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Budget {
@@ -148,7 +150,7 @@ impl Budget {
         };
         let how = match name {
             "cost" => "write US dollars, such as 1.50",
-            "wall" => "write a whole number and a unit, such as 90s, 30m or 2h",
+            "wall" => "write a number and a unit, such as 90s, 30m or 2h",
             _ => "write a whole number, such as 50, 200k or 2M",
         };
         match value {
@@ -296,15 +298,7 @@ fn count(text: &str) -> Option<u64> {
 }
 
 fn span_ms(text: &str) -> Option<u64> {
-    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
-    let unit_ms = match &text[digits..] {
-        "ms" => 1,
-        "s" => 1_000,
-        "m" => 60_000,
-        "h" => 3_600_000,
-        _ => return None,
-    };
-    text[..digits].parse::<u64>().ok()?.checked_mul(unit_ms)
+    u64::try_from(duration(text)?.as_millis()).ok()
 }
 
 /// Returns a span of time in the largest unit that is exact, or in seconds.
@@ -338,6 +332,7 @@ mod tests {
         };
         assert_eq!(read, full);
         assert_eq!(read.to_string(), "tokens=200000,cost=1.50,wall=30m,tool_calls=50");
+        assert_eq!(budget("wall=1m 30s").wall_ms, Some(90_000));
         for (text, reason) in [
             ("", "write it as"),
             ("tokens", "write it as"),
@@ -351,6 +346,7 @@ mod tests {
             ("cost=1e3", "US dollars"),
             ("cost=$5", "US dollars"),
             ("wall=5", "a unit"),
+            ("wall=0s", "lets something be done"),
             ("wall=soon", "a unit"),
             ("tokens=1,tokens=2", "twice"),
             ("patience=3", "there are tokens"),

@@ -9,6 +9,7 @@ mod choice;
 mod command;
 mod decide;
 mod decision;
+mod duration;
 mod effect;
 mod event;
 mod id;
@@ -44,6 +45,7 @@ pub use decision::{
     Answer, Decision, DecisionChange, DecisionKind, DecisionOption, DecisionStatus, JoinHow, OptionEffect,
     Question, Resolution, SentBack,
 };
+pub use duration::duration;
 pub use effect::{Effect, due};
 pub use event::{Event, Recorded};
 pub use id::{ChangesetId, DecisionId, IdError, IdPrefix, LockId, PlanId, RunId, TokenId};

@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use jiff::SignedDuration;
-
 const TTL_MIN: Duration = Duration::from_secs(5);
 const TTL_MAX: Duration = Duration::from_secs(60 * 60);
 
@@ -36,8 +34,7 @@ pub(crate) fn lock_ttl(text: &str) -> Result<Duration, String> {
 }
 
 fn duration(key: &str, text: &str) -> Result<Duration, String> {
-    let parsed: Option<SignedDuration> = text.parse().ok();
-    parsed.and_then(|duration| Duration::try_from(duration).ok()).ok_or_else(|| {
+    drydock_domain::duration(text).ok_or_else(|| {
         format!("{key} = {text:?} is not a duration; write a number and a unit, such as 60s or 5m")
     })
 }
