@@ -1,5 +1,7 @@
-//! Where the server is and how to reach it. Without `sslmode` the connection is plain; with `prefer`, `require` or
-//! `verify-full` it is TLS, and the certificate is always verified: encryption to a stranger protects nothing.
+//! Where the server is and how to reach it. Without `sslmode` the connection is plain. With `require`, `verify-ca` or
+//! `verify-full` it is TLS or nothing. With `prefer` it is TLS where the server offers it, and plain where it does not,
+//! which whoever is on the way can bring about. In TLS the certificate is always verified: encryption to a stranger
+//! protects nothing.
 
 use std::str::FromStr;
 use std::time::Duration;

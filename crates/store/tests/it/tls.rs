@@ -56,3 +56,11 @@ async fn a_server_that_cannot_encrypt_is_refused_when_it_must() {
     let error = open(&database.url(), "sslmode=require").await.unwrap_err();
     assert_eq!(error.code(), "store_unavailable");
 }
+
+/// Breaks when `prefer` is no longer what it is elsewhere, and a server without TLS cannot be used with it.
+#[tokio::test]
+async fn a_server_that_cannot_encrypt_is_taken_when_it_may() {
+    let World::Postgres(database) = World::postgres() else { unreachable!() };
+    let store = open(&database.url(), "sslmode=prefer").await.unwrap();
+    queued(&store, "a").await;
+}
