@@ -2,8 +2,8 @@
 //! are scripts, and shell commands.
 //!
 //! Every process started here lives under a *keeper*, a copy of our own binary that outlives neither drydock nor the
-//! run and takes every descendant with it (`keeper`). Nothing here knows plans, stores or worktrees; nothing here
-//! decides what an ending means.
+//! run and takes every descendant with it (`keeper`). A plan is a name here, and a worktree a directory: nothing
+//! knows a store or calls git, and nothing decides what an ending means.
 
 mod acp;
 mod command;

@@ -1,11 +1,12 @@
-//! The only home of the clock and of chance. Everything else takes them as arguments.
+//! The clock by which the engine records and compares. What is only shown to a person, or measured, is timed where it is
+//! shown or measured.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use drydock_domain::Timestamp;
 
 /// Returns the time of this machine's clock.
-#[allow(clippy::disallowed_methods, reason = "this is the clock's only home")]
+#[allow(clippy::disallowed_methods, reason = "this is the one home of the clock that counts")]
 pub fn now() -> Timestamp {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Timestamp::from_micros(i64::try_from(since.as_micros()).unwrap_or(i64::MAX))

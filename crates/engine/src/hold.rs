@@ -1,17 +1,17 @@
 //! Held locks. Each is kept alive by a task of its own until it is released, and tells whoever works under it when it
 //! is lost. A phase also hears when somebody asks its holder to cancel (S1.1, S1.3). A hold that is dropped on the way,
-//! by a panic, is no longer renewed: nothing keeps a lock that nobody works under.
+//! by a panic, is no longer renewed: nothing keeps a lock that nobody works under. A person can break one.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use drydock_domain::{Name, Plan, PlanId, State, told};
+use drydock_domain::{Lock, LockId, Name, Plan, PlanId, State, told};
 use drydock_store::{Acquired, PlanLease, ProjectLease, Renewed, RequestKind, Store, StoreError};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::engine::Engine;
+use crate::engine::{Engine, one, prefix};
 use crate::error::EngineError;
 use crate::identity::Counted;
 use crate::tally::Tally;
@@ -138,6 +138,14 @@ impl Engine {
                 () = stop.cancelled() => {}
             }
         }
+    }
+
+    /// Breaks a lock, with a reason that is recorded. Whoever held it can commit nothing more.
+    pub async fn lock_break(&self, given: &str, reason: &str, by: &str) -> Result<Lock, EngineError> {
+        let lock =
+            one(self.store().lock_find(&prefix(given, LockId::PREFIX, "lock")?).await?, "lock", given)?;
+        let broken = self.store().lock_break(&lock.id, reason, by).await?;
+        broken.ok_or_else(|| EngineError::absent("lock", given))
     }
 }
 

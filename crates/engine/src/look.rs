@@ -1,13 +1,13 @@
-//! Looks that change nothing: at the snapshots of a plan, and at the configured agents.
+//! Looks that record nothing: at the snapshots of a plan, and at the configured agents, of which a check starts one.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use drydock_agent::{AgentSpec, Ending, RunDirs, StartError, Task};
-use drydock_domain::{Lock, LockId, Plan, Timestamp, told};
+use drydock_domain::{Plan, Timestamp, told};
 
 use crate::diff::snapshots;
-use crate::engine::{Engine, one, prefix};
+use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::phase::occupy;
 use crate::task;
@@ -137,14 +137,6 @@ impl Engine {
             }
         };
         Ok(AgentCheckup { grade, text, hint, took })
-    }
-
-    /// Breaks a lock, with a reason that is recorded. Whoever held it can commit nothing more.
-    pub async fn lock_break(&self, given: &str, reason: &str, by: &str) -> Result<Lock, EngineError> {
-        let lock =
-            one(self.store().lock_find(&prefix(given, LockId::PREFIX, "lock")?).await?, "lock", given)?;
-        let broken = self.store().lock_break(&lock.id, reason, by).await?;
-        broken.ok_or_else(|| EngineError::absent("lock", given))
     }
 
     /// Returns the configured agents.

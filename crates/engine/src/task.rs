@@ -7,7 +7,10 @@ use tracing::Instrument;
 
 /// Starts a task under a name that its log lines carry. The caller keeps the handle and joins or aborts it.
 #[must_use = "a task that nobody joins can fail unseen"]
-#[allow(clippy::disallowed_methods, reason = "this is the only place that starts tasks")]
+#[allow(
+    clippy::disallowed_methods,
+    reason = "this is the engine's one home of tasks; the caller joins or aborts each"
+)]
 pub(crate) fn start<F>(name: &'static str, future: F) -> JoinHandle<F::Output>
 where
     F: Future + Send + 'static,

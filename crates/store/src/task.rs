@@ -1,4 +1,4 @@
-//! The only place that starts tasks. What runs here must not be cancelled with the request that asked for it.
+//! The only place of the store that starts tasks. What runs here must not be cancelled with the request that asked for it.
 
 use std::future::Future;
 

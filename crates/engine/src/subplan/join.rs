@@ -76,7 +76,7 @@ impl Engine {
             let put = work.put(&repository, &top)?;
             match &put {
                 Put::Clean(commit) => keep(&repository, &parent, &child_id, commit)?,
-                // What holds the marks must outlive the question about them.
+                // It is kept with its marks when it is asked about.
                 Put::Conflict { .. } => {}
             }
             Ok(Ok(put))
