@@ -92,7 +92,7 @@ fn plans() -> Vec<Operation> {
             .takes::<api::NewPlan>(),
         get::<api::OnePlan>("/plans/{id}", "Shows a plan."),
         get::<api::OneDiff>("/plans/{id}/diff", "Shows what the plan changes."),
-        get::<api::OneTree>("/plans/{id}/tree", "Shows the plan's choices."),
+        get::<api::OneTree>("/plans/{id}/tree", "Shows the plan's choices and subplans."),
         get::<api::OneWhy>("/plans/{id}/why", "Says what holds the plan, and who can act."),
         get::<api::OneExplanation>("/plans/{id}/explain", "Says why the plan does what it does.")
             .asks::<api::ExplainQuery>(),
@@ -117,8 +117,11 @@ fn plans() -> Vec<Operation> {
             .moves(),
         get::<api::Backups>("/backups", "Lists what was pinned before it could be lost.")
             .asks::<api::BackupQuery>(),
-        post::<api::PrunedBackups>("/backups/prune", "Removes backups that are old.")
-            .takes::<api::PruneBackups>(),
+        post::<api::PrunedBackups>(
+            "/backups/prune",
+            "Removes backups whose commits are all kept elsewhere too.",
+        )
+        .takes::<api::PruneBackups>(),
         get::<api::OneBackup>("/backups/{plan}/{number}", "Shows a backup."),
         delete::<api::OneBackup>("/backups/{plan}/{number}", "Removes a backup."),
         post::<api::RestoredBackup>("/backups/{plan}/{number}/restore", "Brings a backup back on a branch.")
