@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::error::GitError;
+use crate::memory::Memory;
 use crate::run::Call;
 
 /// `fetch --porcelain` came with this version.
@@ -40,6 +41,7 @@ struct Program {
     version: String,
     environment: Vec<(OsString, OsString)>,
     remote_environment: Vec<(OsString, OsString)>,
+    memory: Arc<Memory>,
 }
 
 impl Git {
@@ -68,6 +70,7 @@ impl Git {
             version: String::new(),
             environment,
             remote_environment: taken(HANDED_ON_TO_REMOTES),
+            memory: Arc::default(),
         };
         let git = Git { inner: Arc::new(program) };
         let attempt = "ask git for its version";
@@ -108,7 +111,12 @@ impl Git {
         let about_config = |name: &OsStr| HANDED_ON[..4].iter().any(|known| name == *known);
         program.environment.retain(|(name, _)| !about_config(name));
         program.environment.push(("HOME".into(), home.into()));
+        program.memory = Arc::default();
         Git { inner: Arc::new(program) }
+    }
+
+    pub(crate) fn memory(&self) -> &Memory {
+        &self.inner.memory
     }
 
     pub(crate) fn environment(&self) -> &[(OsString, OsString)] {

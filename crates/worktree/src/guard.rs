@@ -16,6 +16,7 @@
 //! configuration itself; a remote whose address was changed to a local repository with hooks of its own.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use crate::error::GitError;
 use crate::run::Place;
@@ -43,7 +44,12 @@ impl Place {
         Ok((replacements(&entries), found))
     }
 
-    fn configuration(&self) -> Result<Vec<Entry>, GitError> {
+    /// Returns the configuration as it is now. Git is asked only when one of its files has changed since.
+    pub(crate) fn configuration(&self) -> Result<Arc<[Entry]>, GitError> {
+        self.git.memory().configuration(self, || self.configuration_read())
+    }
+
+    fn configuration_read(&self) -> Result<Vec<Entry>, GitError> {
         let attempt = "read the configuration";
         let output =
             self.call_without_files(attempt).args(["config", "--list", "-z", "--show-scope"]).run()?;
@@ -69,17 +75,19 @@ impl Place {
     }
 }
 
+/// Whose word an entry of the configuration is.
 #[derive(Debug, PartialEq, Eq, Clone, Copy)]
-enum Origin {
+pub(crate) enum Origin {
     User,
     Repository,
 }
 
+/// One entry of the configuration.
 #[derive(Debug)]
-struct Entry {
-    origin: Origin,
-    key: String,
-    value: String,
+pub(crate) struct Entry {
+    pub(crate) origin: Origin,
+    pub(crate) key: String,
+    pub(crate) value: String,
 }
 
 fn replacements(entries: &[Entry]) -> Replacements {

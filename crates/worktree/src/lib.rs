@@ -20,6 +20,7 @@ mod land;
 mod landing_check;
 mod line;
 mod lock;
+mod memory;
 mod merge;
 mod name;
 mod objects;

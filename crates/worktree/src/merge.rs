@@ -60,18 +60,19 @@ impl Repository {
 
     /// Returns the user's configured identity, or drydock's own where there is none or it cannot be read.
     pub fn signature(&self, at_seconds: i64) -> Signature {
-        let ask = ["config", "-z", "--get-regexp", r"^user\.(name|email)$"];
-        let found = self.call("read the identity").args(ask).accept(&[0, 1]).run().ok();
+        let found = self.place().configuration().ok();
         // The last of several values holds, as in git.
-        let last = |key: &[u8]| -> Option<String> {
-            let fields =
-                found.as_ref()?.fields().filter_map(|field| field.strip_prefix(key)?.strip_prefix(b"\n"));
-            let text = str::from_utf8(fields.last()?).ok()?.trim();
-            // Characters that cannot stand in an identity are dropped by git; something must be left of it.
-            text.chars().any(char::is_alphanumeric).then(|| text.to_owned())
+        let last = |key: &str| -> Option<&str> {
+            let text = found.as_ref()?.iter().rfind(|entry| entry.key == key)?.value.trim();
+            // Characters that cannot stand in an identity are dropped by git; something must be left of it. A value that is
+            // not UTF-8 was read with marks in it, and is nobody's name.
+            let good = text.chars().any(char::is_alphanumeric) && !text.contains(char::REPLACEMENT_CHARACTER);
+            good.then_some(text)
         };
-        match (last(b"user.name"), last(b"user.email")) {
-            (Some(name), Some(email)) => Signature { name, email, at_seconds },
+        match (last("user.name"), last("user.email")) {
+            (Some(name), Some(email)) => {
+                Signature { name: name.to_owned(), email: email.to_owned(), at_seconds }
+            }
             (Some(_), None) | (None, Some(_)) | (None, None) => {
                 Signature { name: "drydock".to_owned(), email: "drydock@localhost".to_owned(), at_seconds }
             }

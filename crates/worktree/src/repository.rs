@@ -137,10 +137,7 @@ impl Repository {
 
     /// Returns the tree of a commit.
     pub fn tree_of(&self, commit: &CommitId) -> Result<TreeId, GitError> {
-        let attempt = format!("read the tree of {commit}");
-        let call = self.call(attempt.as_str()).args(["rev-parse", "--verify"]);
-        let answer = call.arg(format!("{commit}^{{tree}}")).run()?.text(&attempt)?;
-        answer.trim_end().parse().map_err(|_| GitError::unexpected(&attempt, answer))
+        tree_of(self.place(), commit)
     }
 
     /// Tells whether one commit is another or one of its ancestors.
@@ -204,6 +201,15 @@ pub(crate) fn commit_at(place: &Place, name: &str) -> Result<Option<CommitId>, G
     }
     let text = output.text(&attempt)?;
     text.trim_end().parse().map(Some).map_err(|_| GitError::unexpected(&attempt, text))
+}
+
+pub(crate) fn tree_of(place: &Place, commit: &CommitId) -> Result<TreeId, GitError> {
+    place.git.memory().tree(place, commit, || {
+        let attempt = format!("read the tree of {commit}");
+        let call = place.call_without_files(attempt.as_str()).args(["rev-parse", "--verify"]);
+        let answer = call.arg(format!("{commit}^{{tree}}")).run()?.text(&attempt)?;
+        answer.trim_end().parse().map_err(|_| GitError::unexpected(&attempt, answer))
+    })
 }
 
 pub(crate) fn is_ancestor(place: &Place, old: &CommitId, new: &CommitId) -> Result<bool, GitError> {

@@ -298,7 +298,8 @@ fn a_join_takes_few_processes() {
     let calls = |theirs: &CommitId, favour: Favour| {
         write(&log, "");
         repository.join(&JoinOrder { base: &base, ours: &ours, theirs, favour }).unwrap();
-        read(&log).lines().map(str::to_owned).collect::<Vec<_>>()
+        // Where the configuration is, git is asked once in the life of a process.
+        read(&log).lines().filter(|verb| *verb != "var").map(str::to_owned).collect::<Vec<_>>()
     };
     assert_eq!(calls(&apart, Favour::Neither), ["config", "merge-tree"]);
     assert_eq!(calls(&apart, Favour::Ours), ["config", "merge-tree"]);

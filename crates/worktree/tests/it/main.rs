@@ -19,6 +19,7 @@ mod open;
 mod pins;
 mod push;
 mod refs;
+mod remembering;
 mod scene;
 mod sync;
 mod sync_crash;
