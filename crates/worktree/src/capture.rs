@@ -122,7 +122,7 @@ impl Checkout {
         own: OwnFolder,
         attempt: &str,
     ) -> Result<(Vec<u8>, Option<Vec<u8>>), GitError> {
-        let entries = index.entries(&self.place, attempt)?;
+        let entries = if index.is_plain() { Vec::new() } else { index.entries(&self.place, attempt)? };
         for (mark, option) in
             [(Mark::AssumeUnchanged, "--no-assume-unchanged"), (Mark::SkipWorktree, "--no-skip-worktree")]
         {

@@ -15,6 +15,7 @@ mod error;
 mod git;
 mod guard;
 mod id;
+mod index_file;
 mod join;
 mod land;
 mod landing_check;

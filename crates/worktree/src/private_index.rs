@@ -8,9 +8,11 @@ use tempfile::TempDir;
 
 use crate::error::GitError;
 use crate::id::TreeId;
+use crate::index_file;
 use crate::run::{Output, Place};
 
 /// An index file of our own, beside the worktree's.
+#[derive(Debug)]
 pub(crate) struct PrivateIndex {
     // Git makes its lock file beside the index, hence a directory of its own; it lies in the
     // worktree's git directory so that a rename installs it and removing the worktree removes it.
@@ -94,6 +96,11 @@ impl PrivateIndex {
     pub(crate) fn install(self, git_dir: &Path, attempt: &str) -> Result<(), GitError> {
         let target = git_dir.join("index");
         fs::rename(self.path(), &target).map_err(|source| GitError::file(attempt, &target, source))
+    }
+
+    /// Tells whether no entry hides changes or links to another repository, as far as that can be told without git.
+    pub(crate) fn is_plain(&self) -> bool {
+        fs::read(self.path()).is_ok_and(|bytes| index_file::is_plain(&bytes))
     }
 
     pub(crate) fn entries(&self, place: &Place, attempt: &str) -> Result<Vec<Entry>, GitError> {
