@@ -182,14 +182,16 @@ impl Repository {
             }
         }
         let Some(git_dir) = git_dir else { return Ok(()) };
-        let call = self.call(attempt).args(["worktree", "remove", "--force", "--force", "--"]).arg(path);
-        match call.run() {
-            Ok(_) => Ok(()),
-            // A record that a crash left incomplete is more than git wants to remove.
-            Err(GitError::Failed { .. }) => {
-                fs::remove_dir_all(&git_dir).map_err(|source| GitError::file(attempt, &git_dir, source))
+        // What `git worktree remove` does once the directory is gone, also to a record that a crash left incomplete.
+        match fs::remove_dir_all(&git_dir) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                Err(GitError::file(attempt, &git_dir, error))
             }
-            Err(error) => Err(error),
+            Ok(()) | Err(_) => {
+                // Git does not leave it empty either. One that is not stays.
+                fs::remove_dir(self.common_dir().join("worktrees")).ok();
+                Ok(())
+            }
         }
     }
 

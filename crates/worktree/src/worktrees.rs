@@ -21,6 +21,8 @@ use crate::run::Place;
 const ATTEMPTS: usize = 5;
 /// What git writes into `commondir` of every linked worktree.
 const COMMON_DIR: &str = "../..\n";
+/// A file `.git` that is longer names no directory.
+const LINK_MAX: u64 = 8192;
 
 /// One worktree, the main one included.
 #[derive(Debug, Clone)]
@@ -79,7 +81,26 @@ impl Repository {
 
     /// Finds the git directory of a linked worktree, whether or not its directory is there.
     pub(crate) fn linked_git_dir(&self, path: &Path) -> Option<PathBuf> {
+        if let Some(git_dir) = self.mutually_linked(path) {
+            return Some(git_dir);
+        }
         linked(self.common_dir()).into_iter().find(|(_, tree)| same(tree, path)).map(|(git_dir, _)| git_dir)
+    }
+
+    /// The same, where the worktree names a record of this repository that names the worktree: others need not be looked at.
+    /// What an agent wrote into `.git` alone leads nowhere.
+    fn mutually_linked(&self, path: &Path) -> Option<PathBuf> {
+        let link = path.join(".git");
+        if !fs::symlink_metadata(&link).is_ok_and(|meta| meta.is_file() && meta.len() < LINK_MAX) {
+            return None;
+        }
+        let link = fs::read(&link).ok()?;
+        let target = link.strip_prefix(b"gitdir: ")?.strip_suffix(b"\n")?;
+        let git_dir = PathBuf::from(OsStr::from_bytes(target));
+        if git_dir.parent()? != self.common_dir().join("worktrees") {
+            return None;
+        }
+        read_record(git_dir).filter(|(_, tree)| tree == path).map(|(git_dir, _)| git_dir)
     }
 
     pub(crate) fn place_of(&self, worktree: &Worktree) -> Place {
@@ -124,16 +145,18 @@ fn complete_records(common_dir: &Path) {
 /// Pairs of git directory and worktree. An unreadable entry is one that git does not see either.
 fn linked(common_dir: &Path) -> Vec<(PathBuf, PathBuf)> {
     let Ok(entries) = fs::read_dir(common_dir.join("worktrees")) else { return Vec::new() };
-    let read = |git_dir: PathBuf| {
-        let mut link = fs::read(git_dir.join("gitdir")).ok()?;
-        while link.last().is_some_and(|b| matches!(b, b'\n' | b'\r')) {
-            link.pop();
-        }
-        let dot_git = git_dir.join(OsStr::from_bytes(&link));
-        let tree = dot_git.parent()?.to_owned();
-        Some((git_dir, tree))
-    };
-    entries.filter_map(|entry| read(entry.ok()?.path())).collect()
+    entries.filter_map(|entry| read_record(entry.ok()?.path())).collect()
+}
+
+/// Reads which worktree the record in a git directory names.
+fn read_record(git_dir: PathBuf) -> Option<(PathBuf, PathBuf)> {
+    let mut link = fs::read(git_dir.join("gitdir")).ok()?;
+    while link.last().is_some_and(|b| matches!(b, b'\n' | b'\r')) {
+        link.pop();
+    }
+    let dot_git = git_dir.join(OsStr::from_bytes(&link));
+    let tree = dot_git.parent()?.to_owned();
+    Some((git_dir, tree))
 }
 
 /// Compares paths of which either may be written another way, or be gone.
