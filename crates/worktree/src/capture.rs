@@ -10,7 +10,7 @@ use crate::error::GitError;
 use crate::id::{CommitId, TreeId};
 use crate::merge::{Signature, commit_tree};
 use crate::private_index::{Copied, GITLINK, Mark, PrivateIndex};
-use crate::repository::Repository;
+use crate::repository::{Repository, tree_of};
 use crate::run::{LIMIT_FILES, path_text};
 use crate::submodule::{self, Found};
 
@@ -33,6 +33,35 @@ impl Captured {
     /// Tells whether nothing differs from the parent.
     pub fn is_empty(&self) -> bool {
         self.empty
+    }
+}
+
+/// Everything in a checkout, ready to become its branch's next commit.
+#[derive(Debug)]
+pub struct Staged {
+    pub(crate) index: PrivateIndex,
+    commit: CommitId,
+    tree: TreeId,
+    parent: CommitId,
+}
+
+impl Staged {
+    /// Returns the commit that holds everything: the parent itself when nothing differs from it.
+    pub fn commit(&self) -> &CommitId {
+        &self.commit
+    }
+
+    /// Returns the commit that it was compared with.
+    pub fn parent(&self) -> &CommitId {
+        &self.parent
+    }
+
+    /// Returns what was captured; nothing when nothing differs from the parent.
+    pub fn captured(&self) -> Option<Captured> {
+        let Staged { commit, tree, parent, .. } = self;
+        let captured =
+            || Captured { commit: commit.clone(), tree: tree.clone(), parent: parent.clone(), empty: false };
+        (commit != parent).then(captured)
     }
 }
 
@@ -69,6 +98,32 @@ impl Checkout {
         Ok(Captured { commit, tree, parent: parent.clone(), empty: changes.is_empty() })
     }
 
+    /// Captures everything in the directory like [`Checkout::capture`]; writes nothing when nothing differs from the parent.
+    pub fn capture_change(
+        &self,
+        parent: &CommitId,
+        message: &str,
+        author: &Signature,
+    ) -> Result<Option<Captured>, GitError> {
+        Ok(self.stage(parent, message, author)?.captured())
+    }
+
+    /// Captures everything like [`Checkout::capture_change`], and keeps the index that agrees with it for
+    /// [`Checkout::branch_to`].
+    pub fn stage(&self, parent: &CommitId, message: &str, author: &Signature) -> Result<Staged, GitError> {
+        let attempt = format!("capture {}", self.path().display());
+        let Snapshot { index, tree, changes } = self.snapshot(parent, OwnFolder::AsInParent, &attempt)?;
+        for change in &changes {
+            path_text(&change.path)?;
+        }
+        let commit = if changes.is_empty() {
+            parent.clone()
+        } else {
+            commit_tree(&self.place, &tree, std::slice::from_ref(parent), message, author)?
+        };
+        Ok(Staged { index, commit, tree, parent: parent.clone() })
+    }
+
     /// Returns the paths in the directory that differ from a commit, those in `.drydock/` included.
     pub fn changed_paths(&self, base: &CommitId) -> Result<Vec<String>, GitError> {
         let attempt = format!("look for changes in {}", self.path().display());
@@ -97,13 +152,13 @@ impl Checkout {
         let call = call.args(["add", "--all", "--pathspec-from-file=-", "--pathspec-file-nul"]);
         call.stdin(pathspecs).limit(LIMIT_FILES).run().map_err(name_nested)?;
         let mut tree = index.write_tree(&self.place, attempt)?;
-        let mut changes = raw_changes(&self.place, parent, &tree)?;
+        let mut changes = self.changes_since(parent, &tree)?;
         if own == OwnFolder::AsInParent && changes.iter().any(is_own) {
             let own = changes.iter().filter(|change| is_own(change));
             let before: Vec<_> = own.map(|c| (c.mode_before, c.before.as_str(), c.path.as_slice())).collect();
             index.put(&self.place, &before, attempt)?;
             tree = index.write_tree(&self.place, attempt)?;
-            changes = raw_changes(&self.place, parent, &tree)?;
+            changes = self.changes_since(parent, &tree)?;
         }
         // A link to a commit that is in no repository but the agent's would lose the agent's work.
         let nested =
@@ -113,6 +168,13 @@ impl Checkout {
             (None, Some(path)) => Err(GitError::SubmoduleChanged { path: lossy(&path) }),
             (None, None) => Ok(Snapshot { index, tree, changes }),
         }
+    }
+
+    fn changes_since(&self, parent: &CommitId, tree: &TreeId) -> Result<Vec<RawChange>, GitError> {
+        if tree_of(&self.place, parent)? == *tree {
+            return Ok(Vec::new());
+        }
+        raw_changes(&self.place, parent, tree)
     }
 
     /// Clears flags that hide changes, and returns the pathspecs to add by, and a link with files in its place.
@@ -169,6 +231,9 @@ impl Repository {
         message: &str,
         author: &Signature,
     ) -> Result<CommitId, GitError> {
+        if base == commit {
+            return Ok(commit.clone());
+        }
         let attempt = format!("leave {OWN_FOLDER} out of {commit}");
         let changes = raw_changes(self.place(), base, &self.tree_of(commit)?)?;
         let own: Vec<_> = changes.iter().filter(|change| is_own(change)).collect();

@@ -53,6 +53,9 @@ pub struct DiffStat {
 impl Repository {
     /// Lists the changed paths, renames as one change.
     pub fn changes(&self, from: &impl Treeish, to: &impl Treeish) -> Result<Vec<Change>, GitError> {
+        if from.object() == to.object() {
+            return Ok(Vec::new());
+        }
         let attempt = attempt(from, to);
         let output =
             diff_tree(self.place(), from, to, &attempt).args(["--raw", "--no-abbrev", "-z", "-M"]).run()?;

@@ -36,7 +36,7 @@ mod submodule;
 mod sync;
 mod worktrees;
 
-pub use capture::Captured;
+pub use capture::{Captured, Staged};
 pub use checkout::{Checkout, Verified, remove_folder};
 pub use describe::CommitHead;
 pub use diff::{Change, ChangeOp, DiffStat};

@@ -4,12 +4,13 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
 
+use crate::capture::Staged;
 use crate::checkout::{Checkout, Verified};
 use crate::error::GitError;
 use crate::id::CommitId;
 use crate::name;
 use crate::private_index::{Copied, PrivateIndex};
-use crate::repository::{commit_at, head_branch, is_ancestor};
+use crate::repository::{commit_at, head_branch, is_ancestor, standing};
 use crate::run::LIMIT_FILES;
 
 /// What git leaves in a worktree's git directory while an operation is under way, and how to say so.
@@ -45,9 +46,7 @@ impl Checkout {
         if !self.is_linked() {
             return Ok(Verified::Unlinked);
         }
-        let branch = head_branch(&self.place)?;
-        let head = commit_at(&self.place, "HEAD")?;
-        match (branch, head) {
+        match standing(&self.place)? {
             (None, None) => {
                 Err(GitError::unexpected("verify a worktree", "HEAD is neither branch nor commit"))
             }
@@ -98,21 +97,48 @@ impl Checkout {
         let call = call.settings(&self.place.guard()?).accept(&[0, 1]);
         call.args(["update-index", "-q", "--really-refresh"]).run()?;
         index.install(&self.place.git_dir, &attempt)?;
+        self.give_up_operations(&attempt)
+    }
+
+    /// Moves the checkout's branch to what was staged in it, and makes the index agree, like [`Checkout::branch_set`]. For one
+    /// that was verified since an agent worked in it, which said that the branch is at `tip`; nothing happens to a branch that
+    /// moved since.
+    pub fn branch_to(&self, staged: Staged, tip: &CommitId) -> Result<(), GitError> {
+        let attempt = format!("move the branch of {} to {}", self.path().display(), staged.commit());
+        let full = self.branch.as_deref().map_or_else(|| Ok("HEAD".to_owned()), name::branch_ref)?;
+        // The ref first, as ever.
+        self.swing(&full, Some(tip), staged.commit(), &attempt)?;
+        staged.index.install(&self.place.git_dir, &attempt)?;
+        self.give_up_operations(&attempt)
+    }
+
+    fn give_up_operations(&self, attempt: &str) -> Result<(), GitError> {
         let names =
             UNDER_WAY.iter().map(|(name, _)| *name).chain(REMAINS.iter().copied()).chain(["index.lock"]);
         for name in names {
-            remove_any(&self.place.git_dir.join(name), &attempt)?;
+            remove_any(&self.place.git_dir.join(name), attempt)?;
         }
         Ok(())
     }
 
     fn point(&self, name: &str, commit: &CommitId, attempt: &str) -> Result<(), GitError> {
         let found = commit_at(&self.place, name)?;
-        if found.as_ref() == Some(commit) {
+        self.swing(name, found.as_ref(), commit, attempt)
+    }
+
+    /// Moves a ref from where it was found.
+    fn swing(
+        &self,
+        name: &str,
+        found: Option<&CommitId>,
+        commit: &CommitId,
+        attempt: &str,
+    ) -> Result<(), GitError> {
+        if found == Some(commit) {
             return Ok(());
         }
         // All zeros means that the ref must not exist.
-        let old = found.map_or_else(|| "0".repeat(commit.as_str().len()), |id| id.to_string());
+        let old = found.map_or_else(|| "0".repeat(commit.as_str().len()), CommitId::to_string);
         let record = format!("option no-deref\0update {name}\0{commit}\0{old}\0");
         let call = self.place.call_without_files(attempt).args(["update-ref", "-m", "drydock: capture"]);
         call.args(["--stdin", "-z"]).stdin(record.into_bytes()).run()?;

@@ -192,6 +192,24 @@ pub(crate) fn head_branch(place: &Place) -> Result<Option<String>, GitError> {
     }
 }
 
+/// Reads which branch is checked out and at which commit, as far as there are.
+pub(crate) fn standing(place: &Place) -> Result<(Option<String>, Option<CommitId>), GitError> {
+    let attempt = "read what is checked out";
+    let call = place.call_without_files(attempt).args(["rev-parse", "HEAD", "--symbolic-full-name", "HEAD"]);
+    // A branch that is yet to be born, or one that is itself called HEAD, takes two questions.
+    let output = call.accept(&[0, 128]).run()?;
+    if let ([head, name], 0) = (output.rev_parse(attempt)?.as_slice(), output.code)
+        && let Some(head) = str::from_utf8(head).ok().and_then(|head| head.parse().ok())
+    {
+        match str::from_utf8(name).ok().map(|name| (name, name.strip_prefix("refs/heads/"))) {
+            Some((_, Some(branch))) => return Ok((Some(branch.to_owned()), Some(head))),
+            Some(("HEAD", None)) => return Ok((None, Some(head))),
+            Some((_, None)) | None => {}
+        }
+    }
+    Ok((head_branch(place)?, commit_at(place, "HEAD")?))
+}
+
 pub(crate) fn commit_at(place: &Place, name: &str) -> Result<Option<CommitId>, GitError> {
     let attempt = format!("read {name}");
     let call = place.call_without_files(attempt.as_str()).args(["rev-parse", "--quiet", "--verify"]);

@@ -17,6 +17,7 @@ mod elsewhere;
 mod fanning;
 mod faulting;
 mod freezing;
+mod idling;
 mod inheriting;
 mod keeping;
 mod keying;

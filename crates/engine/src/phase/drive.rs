@@ -89,7 +89,9 @@ impl Engine {
             Begin::At { from, replaces } => (from, replaces),
             Begin::Diverged(plan) => return Ok(*plan),
         };
-        leftovers::set_aside(self, hold, &plan, &repository).await?;
+        if makes_directory(&plan) {
+            leftovers::set_aside(self, hold, &plan, &repository).await?;
+        }
         let plan = self.start(hold, plan, &project, begin).await?;
         let run = plan.run.clone().expect("a started plan has a run");
         trace::began(&plan, &run);
@@ -190,6 +192,12 @@ impl Engine {
             None => Command::TakeOver(TakeOverCause::Interrupted),
         })
     }
+}
+
+/// Says whether the next run of a plan needs a directory. Where nobody strategizes there is nothing to be done in one, and
+/// what earlier runs left stays until a run needs its place.
+fn makes_directory(plan: &Plan) -> bool {
+    plan.stage.phase() != Phase::Strategize || plan.spec.agents.strategize.is_some()
 }
 
 async fn run(scope: &Scope<'_>) -> Result<End, EngineError> {

@@ -3,12 +3,13 @@
 
 use drydock_domain::{ChangeOp, Command, ErrorClass, Event, Failure, NewEntry, Question, SentBack};
 use drydock_store::ChangesetHandle;
-use drydock_worktree::{Change, Checkout, CommitId, Verified};
+use drydock_worktree::{Change, Checkout, CommitId, Staged, Verified};
 
 use serde_json::json;
 
 use super::agents::{AgentEnd, Errand, Role};
-use super::judge::Verdict;
+use super::judge::{Verdict, Work};
+use super::leftovers::remove_untouched;
 use super::scope::{End, Scope, signature, snapshot};
 use crate::error::EngineError;
 use crate::task;
@@ -40,6 +41,10 @@ pub(super) async fn run(scope: &Scope<'_>) -> Result<End, EngineError> {
     let (path, branch, from) = (scope.tree(), scope.plan.branch(), scope.from()?);
     let checkout = scope.git(move |repository| repository.checkout_add(&path, &branch, &from)).await?;
     let ended = rounds(scope, agent.as_deref(), &checkout).await?;
+    // A subplan's parent takes up what it did; where that is nothing, nobody looks for it. Git looks at all worktrees
+    // each time one is made.
+    let completed = matches!(&ended.end, End::Report(command) if matches!(**command, Command::Complete(..)));
+    let untouched = completed && scope.plan.place.is_some() && ended.head == Some(scope.from()?);
     // What an agent wrote is recorded however its run ended.
     let written = match ended.head {
         Some(head) => Some(head),
@@ -47,6 +52,10 @@ pub(super) async fn run(scope: &Scope<'_>) -> Result<End, EngineError> {
     };
     if let Some(written) = written {
         record(scope, changeset, written).await?;
+    }
+    if untouched {
+        let (repository, directory) = (scope.repository.clone(), scope.directory());
+        task::blocking(move || remove_untouched(&repository, &directory)).await;
     }
     Ok(ended.end)
 }
@@ -64,25 +73,26 @@ async fn rounds(scope: &Scope<'_>, agent: Option<&str>, checkout: &Checkout) -> 
     // What subplans did is judged first; the plan's own agent only mends it.
     let mut done_by_subplans = scope.plan.fanout.is_some();
     loop {
-        let captured = match agent.filter(|_| !done_by_subplans) {
-            None => onto.clone(),
+        let work = match agent.filter(|_| !done_by_subplans) {
+            None => Work::Joined(onto.clone()),
             Some(agent) => {
                 let errand = Errand { said: &said, ..Errand::of(agent, Role::Writer, checkout) };
                 match scope.agent(&errand).await? {
                     AgentEnd::Finished { .. } => {}
                     AgentEnd::Ended(end) => return Ok(Ended { head: None, end }),
                 }
-                if let Some(end) = moved(scope, checkout).await? {
-                    return Ok(Ended { head: None, end });
-                }
-                match capture(scope, checkout, &onto).await {
-                    Ok(commit) => commit,
+                let tip = match found(scope, checkout).await? {
+                    Ok(tip) => tip,
+                    Err(end) => return Ok(Ended { head: None, end }),
+                };
+                match stage(scope, checkout, &onto).await {
+                    Ok(staged) => Work::Staged { staged, tip },
                     Err(error) => return Ok(Ended { head: None, end: scope.uncaptured(error).await? }),
                 }
             }
         };
         done_by_subplans = false;
-        let judged = scope.judge(checkout, captured, &mut proposals).await?;
+        let judged = scope.judge(checkout, work, &mut proposals).await?;
         let (sent_back, reasons) = match judged.verdict {
             Verdict::Ended(end) => return Ok(Ended { head: Some(judged.head), end }),
             Verdict::SentBack(sent_back, reasons) => (sent_back, reasons),
@@ -120,11 +130,12 @@ fn asked(scope: &Scope<'_>, sent_back: SentBack, rounds: usize, reasons: &[Strin
     }))
 }
 
-/// Refuses the work of an agent that left its branch or rewrote its base away: it could not be told what it did.
-async fn moved(scope: &Scope<'_>, checkout: &Checkout) -> Result<Option<End>, EngineError> {
+/// Returns where an agent left its branch. Refuses the work of one that left its branch or rewrote its base away: it could
+/// not be told what it did.
+async fn found(scope: &Scope<'_>, checkout: &Checkout) -> Result<Result<CommitId, End>, EngineError> {
     let (seen, base) = (checkout.clone(), scope.base()?);
     let text = match scope.git(move |_| seen.verify(&base)).await? {
-        Verified::Sound { .. } => return Ok(None),
+        Verified::Sound { head } => return Ok(Ok(head)),
         Verified::Missing => "the agent removed its worktree".to_owned(),
         Verified::Unlinked => "the agent replaced the file .git, by which git knows its worktree".to_owned(),
         Verified::Moved { head } => {
@@ -135,17 +146,19 @@ async fn moved(scope: &Scope<'_>, checkout: &Checkout) -> Result<Option<End>, En
     };
     let next =
         "tell it to change files only; `plan retry` begins anew and keeps what it wrote as a checkpoint";
-    Ok(Some(scope.failed(ErrorClass::Inconsistent, format!("{text}: {next}"))))
+    Ok(Err(scope.failed(ErrorClass::Inconsistent, format!("{text}: {next}"))))
 }
 
-/// Captures the worktree and keeps it as a snapshot.
-async fn capture(scope: &Scope<'_>, checkout: &Checkout, onto: &CommitId) -> Result<CommitId, EngineError> {
+/// Captures the worktree and keeps it as a snapshot, if there is anything to keep.
+async fn stage(scope: &Scope<'_>, checkout: &Checkout, onto: &CommitId) -> Result<Staged, EngineError> {
     let (checkout, from, plan) = (checkout.clone(), onto.clone(), scope.plan.id.clone());
     let (repository, message) = (scope.repository.clone(), message(scope));
     task::blocking(move || {
-        let captured = checkout.capture(&from, &message, &signature(&repository))?;
-        snapshot(&repository, plan.as_str(), &captured)?;
-        Ok(captured.commit)
+        let staged = checkout.stage(&from, &message, &signature(&repository))?;
+        if let Some(captured) = staged.captured() {
+            snapshot(&repository, plan.as_str(), &captured)?;
+        }
+        Ok(staged)
     })
     .await
 }

@@ -2,7 +2,7 @@
 //! then sent to the remote.
 
 use drydock_domain::{Command, Completion, ErrorClass, Publish, ReviewRun, SentBack, ValidationRun};
-use drydock_worktree::{Checkout, CommitId, PinOrder};
+use drydock_worktree::{Checkout, CommitId, PinOrder, Staged};
 
 use super::review::Reviewed;
 use super::scope::{End, Scope, kept_as, signature};
@@ -12,6 +12,14 @@ use crate::sync::Joined;
 
 /// How often what others put on the branch while the work was being judged is taken in.
 const JOINS_MAX: usize = 5;
+
+/// What is to be judged.
+pub(super) enum Work {
+    /// What is in the worktree, whose branch its agent left at `tip`.
+    Staged { staged: Staged, tip: CommitId },
+    /// What the worktree was made at.
+    Joined(CommitId),
+}
 
 /// The work of a round, and what was said of it.
 pub(super) struct Judged {
@@ -42,28 +50,10 @@ impl Scope<'_> {
     pub(super) async fn judge(
         &self,
         checkout: &Checkout,
-        captured: CommitId,
+        work: Work,
         proposals: &mut usize,
     ) -> Result<Judged, EngineError> {
-        let (set, commit, plan) = (checkout.clone(), captured.clone(), self.plan.id.clone());
-        let (branch, run) = (self.plan.branch(), self.run.clone());
-        self.git(move |repository| {
-            // Commits of the agent's own are in the capture as far as their files are; they themselves are kept too.
-            if let Some(tip) = repository.branch_tip(&branch)?
-                && !repository.is_ancestor(&tip, &commit)?
-            {
-                let signature = signature(&repository);
-                let reason = "the agent made commits of its own";
-                let run = Some(run.as_str());
-                repository.pin_branch(
-                    &PinOrder { plan: plan.as_str(), run, reason, signature: &signature },
-                    &tip,
-                )?;
-            }
-            set.branch_set(&commit)
-        })
-        .await?;
-        let mut head = self.without_own_folder(checkout, captured).await?;
+        let mut head = self.take_up(checkout, work).await?;
         let mut others = false;
         let mut joined = self.together().after(checkout, Publish::No).await?;
         for _ in 0..JOINS_MAX {
@@ -97,6 +87,33 @@ impl Scope<'_> {
         let text = format!("others moved the branch {JOINS_MAX} times while its work was being judged");
         let verdict = Verdict::Ended(self.failed(ErrorClass::Git, text));
         Ok(Judged { head, joined: others, verdict })
+    }
+
+    /// Puts the branch at the work, and returns the commit.
+    async fn take_up(&self, checkout: &Checkout, work: Work) -> Result<CommitId, EngineError> {
+        let (staged, tip) = match work {
+            Work::Staged { staged, tip } => (staged, tip),
+            Work::Joined(commit) => return self.without_own_folder(checkout, commit).await,
+        };
+        let (commit, base) = (staged.commit().clone(), self.base()?);
+        // A capture has of that folder what its parent has.
+        let clean = *staged.parent() == base;
+        let (set, plan, run) = (checkout.clone(), self.plan.id.clone(), self.run.clone());
+        self.git(move |repository| {
+            // Commits of the agent's own are in the capture as far as their files are; they themselves are kept too.
+            if tip != *staged.parent() && !repository.is_ancestor(&tip, staged.commit())? {
+                let signature = signature(&repository);
+                let reason = "the agent made commits of its own";
+                let run = Some(run.as_str());
+                repository.pin_branch(
+                    &PinOrder { plan: plan.as_str(), run, reason, signature: &signature },
+                    &tip,
+                )?;
+            }
+            set.branch_to(staged, &tip)
+        })
+        .await?;
+        if clean { Ok(commit) } else { self.without_own_folder(checkout, commit).await }
     }
 
     async fn opinion(&self, head: &CommitId, proposals: &mut usize) -> Result<Opinion, EngineError> {

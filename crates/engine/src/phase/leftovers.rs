@@ -180,6 +180,18 @@ pub(crate) fn remove_leftover(
     }
 }
 
+/// Removes the directory of a run that has left it as it was. Should this fail, the next run or `gc` does it.
+pub(super) fn remove_untouched(repository: &Repository, run: &Path) {
+    let removed = || -> Result<(), EngineError> {
+        repository.checkout_remove(&run.join(TREE))?;
+        remove_directory(run)?;
+        run.parent().map_or(Ok(()), remove_empty)
+    };
+    if let Err(error) = removed() {
+        tracing::warn!(%error, run = %run.display(), "could not remove the directory of a run that did nothing");
+    }
+}
+
 /// Removes the temporary directory of a run that is over: the agent's home, which may hold a copy of a login. Should this fail,
 /// the rest goes with the run's directory.
 pub(crate) fn forget_home(run: &Path) {
@@ -236,10 +248,9 @@ fn capture(
     leftover: &Leftover,
 ) -> Result<Work, String> {
     let message = kept_as(&format!("work of {} of {plan}", leftover.run), plan.as_str());
-    let captured = checkout.capture(base, &message, &signature(repository)).map_err(|error| told(&error))?;
-    if captured.tree == repository.tree_of(base).map_err(|error| told(&error))? {
-        return Ok(Work::Nothing);
-    }
+    let captured =
+        checkout.capture_change(base, &message, &signature(repository)).map_err(|error| told(&error))?;
+    let Some(captured) = captured else { return Ok(Work::Nothing) };
     // Nobody goes on with it unasked, so any snapshot of the same files will do.
     let prefix = format!("{SNAPSHOTS}{plan}/");
     let kept = repository.ref_trees(&prefix).map_err(|error| told(&error))?;

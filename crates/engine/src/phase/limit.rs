@@ -76,10 +76,8 @@ pub(super) fn kept_work(
     plan: &str,
     label: &str,
 ) -> Result<Option<String>, EngineError> {
-    let captured = checkout.capture(from, &kept_as(label, plan), &signature(repository))?;
-    if repository.tree_of(from)? == captured.tree {
-        return Ok(None);
-    }
+    let captured = checkout.capture_change(from, &kept_as(label, plan), &signature(repository))?;
+    let Some(captured) = captured else { return Ok(None) };
     let kept = snapshot(repository, plan, &captured)?;
     // Where the same tree was kept before, it is that snapshot which keeps it.
     let named = repository.refs(&kept)?.into_iter().find(|(name, _)| *name == kept);

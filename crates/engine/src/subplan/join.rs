@@ -75,6 +75,8 @@ impl Engine {
             }
             let put = work.put(&repository, &top)?;
             match &put {
+                // What has joined before is kept already, and the base by the branches of all that began there.
+                Put::Clean(commit) if *commit == top => {}
                 Put::Clean(commit) => keep(&repository, &parent, &child_id, commit)?,
                 // It is kept with its marks when it is asked about.
                 Put::Conflict { .. } => {}
@@ -231,6 +233,9 @@ impl Work {
 
     /// Puts the work on top of a commit. The same work on the same commit is the same commit again.
     fn put(&self, repository: &Repository, onto: &CommitId) -> Result<Put, EngineError> {
+        if self.base == self.head {
+            return Ok(Put::Clean(onto.clone()));
+        }
         let steps = match self.style {
             Style::Squashed => vec![(self.base.clone(), self.head.clone())],
             Style::Replayed => repository.line(&self.base, &self.head)?,

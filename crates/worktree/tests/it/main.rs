@@ -21,6 +21,7 @@ mod push;
 mod refs;
 mod remembering;
 mod scene;
+mod staging;
 mod sync;
 mod sync_crash;
 mod sync_edges;
