@@ -27,6 +27,7 @@ on_both! {
             assert_eq!(world.worktrees().join(&child).exists(), does, "{name}");
             let shown = world.show(&child);
             assert_eq!(shown["head_commit"] == shown["base_commit"], !does, "{name}: {shown:#}");
+            assert_eq!(world.count(&child, "changeset.sealed"), 1, "{name}");
             world.assert_sound(&child);
         }
         assert_eq!(world.repo.git(&["fsck", "--no-dangling"]), "");

@@ -51,7 +51,7 @@ pub(super) async fn run(scope: &Scope<'_>) -> Result<End, EngineError> {
         None => scope.remains(&checkout).await?,
     };
     if let Some(written) = written {
-        record(scope, changeset, written).await?;
+        record(scope, &changeset, written).await?;
     }
     if untouched {
         let (repository, directory) = (scope.repository.clone(), scope.directory());
@@ -163,15 +163,14 @@ async fn stage(scope: &Scope<'_>, checkout: &Checkout, onto: &CommitId) -> Resul
     .await
 }
 
-/// Records every change of the run in the changeset that it opened, and seals it.
-async fn record(scope: &Scope<'_>, changeset: ChangesetHandle, head: CommitId) -> Result<(), EngineError> {
+/// Records every change of the run in the changeset that it opened. The commit that ends the run seals it.
+async fn record(scope: &Scope<'_>, changeset: &ChangesetHandle, head: CommitId) -> Result<(), EngineError> {
     let base = scope.base()?;
     let changes = scope.git(move |repository| repository.changes(&base, &head)).await?;
     let entries: Vec<_> = changes.into_iter().map(entry).collect();
     for part in entries.chunks(ENTRIES_PER_RECORD) {
-        scope.engine.store().changeset_record(&changeset, part.to_vec()).await?;
+        scope.engine.store().changeset_record(changeset, part.to_vec()).await?;
     }
-    scope.engine.store().changeset_seal(changeset).await?;
     Ok(())
 }
 
