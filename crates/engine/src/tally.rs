@@ -26,6 +26,11 @@ impl Tally {
         *self.lock() = Some(Tallied { run, used: Spent::default(), since: Some(Instant::now()) });
     }
 
+    /// Ends counting for a run that is over.
+    pub(crate) fn end(&self) {
+        *self.lock() = None;
+    }
+
     /// Takes what another process told of a run that it left.
     pub(crate) fn recover(&self, run: RunId, used: Spent) {
         *self.lock() = Some(Tallied { run, used, since: None });

@@ -79,7 +79,7 @@ impl Engine {
     /// Does what was claimed. What could not be done now is due again later; what will not pass by itself is asked.
     pub(crate) async fn perform(&self, claim: Claim) {
         let done = match claim.effect {
-            Effect::DrivePhase(phase) => self.drive(claim.plan.clone(), phase).await.map(drop),
+            Effect::DrivePhase(phase) => self.drive_claimed(claim.plan.clone(), phase).await.map(drop),
             Effect::Tend => return self.perform_tending(&claim).await,
             Effect::AdvanceToExecute => self.advance_unasked(&claim, Next::Execute).await,
             Effect::AdvanceToApply => self.advance_unasked(&claim, Next::Apply).await,

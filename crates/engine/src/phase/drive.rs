@@ -4,9 +4,10 @@
 use std::pin::Pin;
 
 use drydock_domain::{
-    Command, Enforcement, ErrorClass, Failure, Phase, Plan, PlanId, Project, Start, State, TakeOverCause,
-    told,
+    Approval, Command, Effect, Enforcement, ErrorClass, Failure, Next, Phase, Plan, PlanId, Project, Start,
+    State, TakeOverCause, due, told,
 };
+use drydock_store::Limits;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
@@ -17,9 +18,20 @@ use crate::engine::{Engine, WORKER};
 use crate::error::EngineError;
 use crate::hold::Hold;
 use crate::rule::Subject;
+use crate::steer::Caller;
 use crate::subplan::{forget_joins, is_tended};
 use crate::sync::{Begin, Together};
 use crate::{task, trace};
+
+/// A plan that is being driven.
+type Driving = Pin<Box<dyn Future<Output = Result<Plan, EngineError>> + Send>>;
+
+/// How far a plan is driven.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Until {
+    PhaseEnds,
+    WorkEnds,
+}
 
 /// Why a run was asked to stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,11 +45,16 @@ enum Cause {
 impl Engine {
     /// Brings this phase of a plan to its end in this process, if it is queued. A plan that is not, or that is at another
     /// phase by now, is left as it is; one that another process holds is a conflict.
-    pub fn drive(
-        &self,
-        plan: PlanId,
-        phase: Phase,
-    ) -> Pin<Box<dyn Future<Output = Result<Plan, EngineError>> + Send>> {
+    pub fn drive(&self, plan: PlanId, phase: Phase) -> Driving {
+        self.drive_until(plan, phase, Until::PhaseEnds)
+    }
+
+    /// The same, for whoever claimed it: a plan that nobody strategizes goes on to Execute under the same lock.
+    pub(crate) fn drive_claimed(&self, plan: PlanId, phase: Phase) -> Driving {
+        self.drive_until(plan, phase, Until::WorkEnds)
+    }
+
+    fn drive_until(&self, plan: PlanId, phase: Phase, until: Until) -> Driving {
         let engine = self.clone();
         Box::pin(async move {
             let stored = engine.plan_stored(&plan).await?;
@@ -49,12 +66,44 @@ impl Engine {
             }
             let mut hold = engine.hold(&plan, "drive a phase").await?;
             hold.listen();
-            let span = trace::run(&plan);
-            let driven = engine.drive_held(&hold, &plan, phase).instrument(span.clone()).await;
-            trace::ended(&span, &driven);
+            let mut driven = engine.drive_traced(&hold, &plan, phase).await;
+            if let (Until::WorkEnds, Ok(strategized)) = (until, &driven)
+                && let Some(worked) = engine.go_on(&hold, strategized).await
+            {
+                driven = worked;
+            }
             hold.release().await;
             driven
         })
+    }
+
+    async fn drive_traced(&self, hold: &Hold, id: &PlanId, phase: Phase) -> Result<Plan, EngineError> {
+        let span = trace::run(id);
+        let driven = self.drive_held(hold, id, phase).instrument(span.clone()).await;
+        trace::ended(&span, &driven);
+        driven
+    }
+
+    /// Goes on with a plan that nobody strategized, as whoever claims it next would; nothing where it does not go on by itself.
+    async fn go_on(&self, hold: &Hold, plan: &Plan) -> Option<Result<Plan, EngineError>> {
+        let at_once = plan.spec.agents.strategize.is_none() && due(plan) == Some(Effect::AdvanceToExecute);
+        let stops = || hold.cancel_asked().is_cancelled() || self.stopping().is_cancelled();
+        if !at_once || stops() {
+            return None;
+        }
+        // What the ended run used is recorded.
+        hold.tally().end();
+        let caller = Caller::worker();
+        let advanced = self.advance_held(hold, &plan.id, Next::Execute, Approval::Profile, &caller).await;
+        let begins = |plan: &Plan| due(plan) == Some(Effect::DrivePhase(Phase::Execute));
+        // How many may work at the same time is counted where work is claimed.
+        let unlimited = self.settings().limits == Limits::default();
+        match advanced {
+            Ok(plan) if begins(&plan) && unlimited && !stops() => {
+                Some(self.drive_traced(hold, &plan.id, Phase::Execute).await)
+            }
+            advanced => Some(advanced),
+        }
     }
 
     async fn drive_held(&self, hold: &Hold, id: &PlanId, phase: Phase) -> Result<Plan, EngineError> {
