@@ -1,19 +1,24 @@
-//! Subplans of an agent that does nothing: what each costs, in commits of one writer on the same disk, and how much
-//! memory the process needs that drives a thousand of them.
+//! Subplans of an agent that does nothing: what each costs, in commits of one writer on the same disk and beside the gits
+//! that somebody would script for it, and how much memory the process needs that drives a thousand of them.
 
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use drydock_testkit::repo::Repo;
 use serde_json::{Value, json};
 
 use crate::commits;
-use crate::measure::{Promise, Table};
+use crate::measure::{Promise, Table, seconds};
 
 const CHILDREN: usize = 1_000;
 const PARALLEL: usize = 8;
+/// How many times the gits alone are run.
+const BY_HAND: usize = 200;
 /// Linux counts the time of processes in hundredths of a second, whatever its clock runs at.
 const MS_PER_TICK: u64 = 10;
 const LOOK: Duration = Duration::from_millis(50);
@@ -32,12 +37,50 @@ pub(crate) async fn run(table: &mut Table) {
         "a subplan that does nothing / a transition",
         format!("{:.1} ms / {:.2} ms", each * 1e3, commit_s * 1e3),
     );
+    let hand = by_hand(&Repo::new());
+    table.plain(
+        &format!(
+            "a subplan that does nothing ÷ a worktree made, looked at and removed by bare git, {PARALLEL} at a time"
+        ),
+        format!("{:.2} ({:.1} ms)", each / hand, hand * 1e3),
+    );
     let per_child = |used: Duration| used.as_secs_f64() * 1e3 / CHILDREN as f64;
     table.plain(
         "processor time of a subplan that does nothing: drydock / the gits it asks",
         format!("{:.1} ms / {:.1} ms", per_child(own), per_child(git)),
     );
     table.megabytes(&format!("peak memory while {CHILDREN} subplans run, {PARALLEL} at a time"), 150.0, peak);
+}
+
+/// Returns how many seconds git alone takes for what a subplan that does nothing needs of it: a worktree on a branch of
+/// its own, a look for changes, and its removal. Two that make or remove one at the same time can meet half of each other's,
+/// so whoever scripts it lets them take turns, too.
+fn by_hand(repo: &Repo) -> f64 {
+    let (place, turn, next) = (tempfile::tempdir().unwrap(), Mutex::new(()), AtomicUsize::new(0));
+    let one = |n: usize| {
+        let (path, branch) = (place.path().join(n.to_string()), format!("by-hand/{n}"));
+        let path = path.to_str().unwrap();
+        let alone = |words: &[&str]| {
+            let _turn = turn.lock().unwrap_or_else(PoisonError::into_inner);
+            repo.git(words);
+        };
+        alone(&["worktree", "add", "--quiet", "--no-track", "-b", &branch, path, "main"]);
+        repo.git(&["-C", path, "add", "--all"]);
+        repo.git(&["-C", path, "diff", "--cached", "--quiet"]);
+        alone(&["worktree", "remove", path]);
+    };
+    let hands = || {
+        thread::scope(|scope| {
+            for _ in 0..PARALLEL {
+                scope.spawn(|| {
+                    while let Some(n) = Some(next.fetch_add(1, Ordering::Relaxed)).filter(|n| *n < BY_HAND) {
+                        one(n);
+                    }
+                });
+            }
+        });
+    };
+    seconds(hands) / BY_HAND as f64
 }
 
 /// What the Execute of a plan of many pieces took.
