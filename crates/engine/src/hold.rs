@@ -177,9 +177,7 @@ impl Hold {
         child: &Plan,
         purpose: &str,
     ) -> Result<Hold, EngineError> {
-        if child.parent.as_ref() != Some(&self.plan) {
-            return Err(EngineError::absent("subplan", &child.id));
-        }
+        self.require_child(child)?;
         engine.hold(&child.id, purpose).await
     }
 
@@ -200,6 +198,15 @@ impl Hold {
                 () = tokio::time::sleep(STORE_POLL) => {}
                 () = self.lost.cancelled() => return Err(error.into()),
             }
+        }
+    }
+
+    /// Refuses a plan that is no subplan of the one that this lock is of.
+    pub(crate) fn require_child(&self, child: &Plan) -> Result<(), EngineError> {
+        if child.parent.as_ref() == Some(&self.plan) {
+            Ok(())
+        } else {
+            Err(EngineError::absent("subplan", &child.id))
         }
     }
 

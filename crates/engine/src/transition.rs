@@ -1,10 +1,10 @@
 //! The only committer: a command is judged by the pure state machine inside the transaction that records it, under
 //! the lock that the caller holds. Nothing here edits a plan in memory; the new plan is what the commit returns.
 
-use drydock_domain::{Command, Context, decide};
-use drydock_store::{Committed, Warrant};
+use drydock_domain::{Command, Context, Plan, decide};
+use drydock_store::{Acquired, CommitError, Committed, Warrant};
 use tokio::time::Instant;
-use tracing::Instrument;
+use tracing::{Instrument, Span};
 
 use crate::engine::{Engine, Who};
 use crate::error::EngineError;
@@ -36,6 +36,33 @@ impl Engine {
         self.commit(warrant, hold.tally(), command, by.into()).await
     }
 
+    /// Commits one command of a subplan, under its parent's lock and its own, which is taken for that alone (S1.4).
+    pub(crate) async fn issue_below(
+        &self,
+        parent: &Hold,
+        child: &Plan,
+        command: Command,
+        by: impl Into<Who<'_>>,
+    ) -> Result<Committed, EngineError> {
+        parent.require_child(child)?;
+        if self.stopping().is_cancelled() {
+            return Err(EngineError::Interrupted);
+        }
+        let (context, holder) = (self.context(by.into()), self.identity().holder(command.name()));
+        let span = trace::transition(&child.id, command.name());
+        let judge = Box::new(move |snapshot: &_| decide(snapshot, command, &context));
+        let began = Instant::now();
+        let ttl = self.settings().lock_ttl;
+        let alone = self.store().plan_transact_alone(&child.id, &holder, ttl, judge);
+        let committed = match alone.instrument(span.clone()).await {
+            Ok(Acquired::Held(committed)) => Ok(committed),
+            Ok(Acquired::Busy(lock)) => return Err(EngineError::LockHeld { lock }),
+            Err(error) => Err(error),
+        };
+        self.measure(&span, began, &committed);
+        Ok(committed?)
+    }
+
     async fn commit(
         &self,
         warrant: Warrant<'_>,
@@ -49,9 +76,13 @@ impl Engine {
         let judge = Box::new(move |snapshot: &_| decide(snapshot, command, &context));
         let began = Instant::now();
         let committed = self.store().plan_transact(warrant, judge).instrument(span.clone()).await;
-        let outcome = Outcome::of(&committed);
+        self.measure(&span, began, &committed);
+        Ok(committed?)
+    }
+
+    fn measure(&self, span: &Span, began: Instant, committed: &Result<Committed, CommitError>) {
+        let outcome = Outcome::of(committed);
         self.meter().count(outcome, began.elapsed());
         span.record("drydock.outcome", outcome.name());
-        Ok(committed?)
     }
 }

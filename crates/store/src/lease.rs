@@ -7,7 +7,7 @@ use std::time::Duration;
 use drydock_domain::{Fence, Holder, Lock, LockId, LockScope, Name, PlanId, Timestamp};
 
 use crate::lock::{LOCK_COLUMNS, lock_from};
-use crate::tx::{BoxFuture, Tx, Verdict};
+use crate::tx::{BoxFuture, Ending, Tx, Verdict};
 use crate::value::Statement;
 use crate::{Store, StoreError};
 
@@ -173,7 +173,7 @@ impl Store {
         Box::pin(self.write(move |tx| Box::pin(release_all(tx, prefix))))
     }
 
-    fn wanted(&self, scope: LockScope, key: &str, holder: &Holder, ttl: Duration) -> Wanted {
+    pub(crate) fn wanted(&self, scope: LockScope, key: &str, holder: &Holder, ttl: Duration) -> Wanted {
         let id = lock_id(scope, key, &holder.owner, self.now());
         Wanted { scope, key: key.to_owned(), id, holder: holder.clone(), ttl: micros(ttl) }
     }
@@ -203,7 +203,8 @@ fn lock_id(scope: LockScope, key: &str, owner: &str, at: Timestamp) -> LockId {
     LockId::from_random(half(0) << 64 | half(1))
 }
 
-struct Wanted {
+/// A lock that is asked for.
+pub(crate) struct Wanted {
     scope: LockScope,
     key: String,
     id: LockId,
@@ -222,8 +223,20 @@ const ACQUIRE: &str = "
 
 async fn acquire(tx: &mut Tx<'_>, wanted: Wanted) -> Result<Verdict<Acquired<Grip>>, StoreError> {
     tx.quiet();
+    Ok(match seize(tx, &wanted, Ending::Commit).await? {
+        held @ Acquired::Held(_) => Verdict::Keep(held),
+        busy @ Acquired::Busy(_) => Verdict::Undo(busy),
+    })
+}
+
+/// Takes a lock, as the last thing of a transaction or as the first.
+pub(crate) async fn seize(
+    tx: &mut Tx<'_>,
+    wanted: &Wanted,
+    ending: Ending,
+) -> Result<Acquired<Grip>, StoreError> {
     for _ in 0..LOOKS_MAX {
-        let Wanted { scope, key, id, holder, ttl } = &wanted;
+        let Wanted { scope, key, id, holder, ttl } = wanted;
         let params = [
             scope.name().into(),
             key.as_str().into(),
@@ -234,16 +247,17 @@ async fn acquire(tx: &mut Tx<'_>, wanted: Wanted) -> Result<Verdict<Acquired<Gri
             holder.purpose.as_str().into(),
             (*ttl).into(),
         ];
-        if let [row] = tx.last(Statement::new(ACQUIRE, params)).await?.as_slice() {
+        if let [row] = tx.one(Statement::new(ACQUIRE, params), ending).await?.as_slice() {
             let fence = Fence(row.int(0)?);
             let (scope, key, owner) = (*scope, key.clone(), holder.owner.clone());
-            return Ok(Verdict::Keep(Acquired::Held(Grip { scope, key, owner, fence })));
+            return Ok(Acquired::Held(Grip { scope, key, owner, fence }));
         }
         let sql =
             format!("SELECT {LOCK_COLUMNS} FROM locks WHERE scope = $1 AND key = $2 AND owner IS NOT NULL");
-        let found = tx.last(Statement::composed(sql, vec![scope.name().into(), key.as_str().into()])).await?;
+        let params = vec![scope.name().into(), key.as_str().into()];
+        let found = tx.one(Statement::composed(sql, params), ending).await?;
         if let [row] = found.as_slice() {
-            return Ok(Verdict::Undo(Acquired::Busy(Box::new(lock_from(row)?))));
+            return Ok(Acquired::Busy(Box::new(lock_from(row)?)));
         }
         // On PostgreSQL it was let go of in between; then it may be ours after all.
     }
@@ -267,11 +281,16 @@ async fn renew(tx: &mut Tx<'_>, grip: Grip, ttl: i64) -> Result<Verdict<Renewed>
 }
 
 async fn release(tx: &mut Tx<'_>, grip: Grip) -> Result<Verdict<()>, StoreError> {
+    tx.last(releasing(&grip)).await?;
+    Ok(Verdict::Keep(()))
+}
+
+/// Returns the statement that lets go of a lock, if it is held by this grip.
+pub(crate) fn releasing(grip: &Grip) -> Statement {
     let sql = "UPDATE locks SET owner = NULL, expires_at = 0
         WHERE scope = $1 AND key = $2 AND owner = $3 AND fence = $4";
-    let params = [grip.scope.name().into(), grip.key.into(), grip.owner.into(), grip.fence.0.into()];
-    tx.last(Statement::new(sql, params)).await?;
-    Ok(Verdict::Keep(()))
+    let Grip { scope, key, owner, fence } = grip;
+    Statement::new(sql, [scope.name().into(), key.as_str().into(), owner.as_str().into(), fence.0.into()])
 }
 
 async fn release_all(tx: &mut Tx<'_>, prefix: String) -> Result<Verdict<usize>, StoreError> {

@@ -121,7 +121,12 @@ impl<'c> Tx<'c> {
 
     /// Runs one statement.
     pub(crate) async fn query(&mut self, statement: Statement) -> Result<Vec<Row>, StoreError> {
-        let mut answers = self.sql.pipeline(vec![statement], Ending::Open).await?;
+        self.one(statement, Ending::Open).await
+    }
+
+    /// Runs one statement, after which more may come or not.
+    pub(crate) async fn one(&mut self, statement: Statement, ending: Ending) -> Result<Vec<Row>, StoreError> {
+        let mut answers = self.sql.pipeline(vec![statement], ending).await?;
         Ok(answers.pop().unwrap_or_default())
     }
 
@@ -132,8 +137,7 @@ impl<'c> Tx<'c> {
 
     /// Runs one statement, the last of the transaction if it does what was wanted.
     pub(crate) async fn last(&mut self, statement: Statement) -> Result<Vec<Row>, StoreError> {
-        let mut answers = self.sql.pipeline(vec![statement], Ending::Commit).await?;
-        Ok(answers.pop().unwrap_or_default())
+        self.one(statement, Ending::Commit).await
     }
 
     /// Runs statements in order, the last of the transaction.

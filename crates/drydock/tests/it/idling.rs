@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::fanning::{piece, subplan, world};
-use crate::world::{Kind, text};
+use crate::world::text;
 
 on_both! {
     /// Breaks when a piece that did nothing leaves a directory, a snapshot or a ref behind, when it spoils what others did, or
@@ -28,6 +28,9 @@ on_both! {
             let shown = world.show(&child);
             assert_eq!(shown["head_commit"] == shown["base_commit"], !does, "{name}: {shown:#}");
             assert_eq!(world.count(&child, "changeset.sealed"), 1, "{name}");
+            // Called, driven through both phases, joined: each took the lock once.
+            let fence = world.query(&format!("SELECT fence FROM locks WHERE scope = 'plan' AND key = '{child}'"));
+            assert_eq!(fence, "3", "{name}");
             world.assert_sound(&child);
         }
         assert_eq!(world.repo.git(&["fsck", "--no-dangling"]), "");

@@ -176,15 +176,9 @@ impl Engine {
         child: &Plan,
         command: Command,
     ) -> Result<bool, EngineError> {
-        let hold = match parent.child(self, child, command.name()).await {
-            Ok(hold) => hold,
-            Err(EngineError::LockHeld { .. }) => return Ok(false),
-            Err(error) => return Err(error),
-        };
-        let done = self.issue(&hold, command, WORKER).await;
-        hold.release().await;
-        match done {
+        match self.issue_below(parent, child, command, WORKER).await {
             Ok(_) => Ok(true),
+            Err(EngineError::LockHeld { .. }) => Ok(false),
             Err(EngineError::Refused(refusal)) => {
                 tracing::debug!(plan = %child.id, %refusal, "a subplan moved while it was tended");
                 Ok(false)

@@ -1,14 +1,17 @@
 //! The commit of a transition: one transaction that compares the fence, reads the plan, decides, and writes all of
 //! it or nothing (S0.1, S1.3, S2.1).
 
-use drydock_domain::{Decided, Event, Plan, PlanId, Refusal, Snapshot, Transition};
+use std::time::Duration;
+
+use drydock_domain::{Decided, Event, Holder, LockScope, Plan, PlanId, Refusal, Snapshot, Transition};
 
 use super::claim::{Claimed, claim};
 use super::write::steps;
 use crate::crash::CrashPoint;
 use crate::event::{About, append};
-use crate::lease::Grip;
-use crate::tx::{BoxFuture, Tx, Verdict};
+use crate::lease::{Acquired, Grip, Wanted, releasing, seize};
+use crate::tx::{BoxFuture, Ending, Tx, Verdict};
+use crate::value::Statement;
 use crate::{CommitError, PlanLease, Store, StoreError, Warrant};
 
 /// Judges a stored plan inside the transaction that will write the answer.
@@ -60,8 +63,23 @@ impl Store {
             grip: lease.grip().clone(),
             project: project.map(|project| project.grip().clone()),
             decide,
+            after: Vec::new(),
         };
         Box::pin(async move { self.write(move |tx| Box::pin(transact(tx, order))).await? })
+    }
+
+    /// Decides on the stored plan and commits the answer, under a lock that is taken and let go of in the same transaction:
+    /// for whoever does nothing else under it. Nobody sees it held, and no crash leaves it.
+    pub fn plan_transact_alone(
+        &self,
+        plan: &PlanId,
+        holder: &Holder,
+        ttl: Duration,
+        decide: Decide,
+    ) -> BoxFuture<'_, Result<Acquired<Committed>, CommitError>> {
+        let wanted = self.wanted(LockScope::Plan, plan.as_str(), holder, ttl);
+        let plan = plan.clone();
+        Box::pin(async move { self.write(move |tx| Box::pin(alone(tx, wanted, plan, decide))).await? })
     }
 
     /// Appends events about a plan that does not change, under its lease.
@@ -77,6 +95,8 @@ struct Order {
     grip: Grip,
     project: Option<Grip>,
     decide: Decide,
+    /// What belongs into the same commit, whether the plan changes or something is told of a refusal.
+    after: Vec<Statement>,
 }
 
 async fn create(tx: &mut Tx<'_>, plan: PlanId, grip: Grip, transition: Transition) -> Outcome<Plan> {
@@ -95,8 +115,26 @@ async fn create(tx: &mut Tx<'_>, plan: PlanId, grip: Grip, transition: Transitio
     Ok(Verdict::Keep(Ok(transition.into_plan())))
 }
 
+async fn alone(
+    tx: &mut Tx<'_>,
+    wanted: Wanted,
+    plan: PlanId,
+    decide: Decide,
+) -> Outcome<Acquired<Committed>> {
+    let grip = match seize(tx, &wanted, Ending::Open).await? {
+        Acquired::Held(grip) => grip,
+        Acquired::Busy(lock) => return Ok(Verdict::Undo(Ok(Acquired::Busy(lock)))),
+    };
+    let after = vec![releasing(&grip)];
+    let order = Order { plan, grip, project: None, decide, after };
+    Ok(match transact(tx, order).await? {
+        Verdict::Keep(answer) => Verdict::Keep(answer.map(Acquired::Held)),
+        Verdict::Undo(answer) => Verdict::Undo(answer.map(Acquired::Held)),
+    })
+}
+
 async fn transact(tx: &mut Tx<'_>, order: Order) -> Outcome<Committed> {
-    let Order { plan, grip, project, decide } = order;
+    let Order { plan, grip, project, decide, after } = order;
     tx.begin_transition().await?;
     let mut grips = vec![grip.clone()];
     grips.extend(project.clone());
@@ -111,24 +149,33 @@ async fn transact(tx: &mut Tx<'_>, order: Order) -> Outcome<Committed> {
             let plan = snapshot.plan.clone();
             return Ok(Verdict::Undo(Ok(Committed { plan, change: Change::Already })));
         }
-        Err(refusal) => return refused(tx, &snapshot.plan, refusal).await,
+        Err(refusal) => return refused(tx, &snapshot.plan, refusal, after).await,
     };
     let landing = project.is_some_and(|grip| grip.key == snapshot.plan.spec.project.as_str());
     if transition.needs_project() && !landing {
         return Ok(Verdict::Undo(Err(CommitError::ProjectLockMissing)));
     }
-    tx.finish_steps(steps(&claimed, &transition)?).await?;
+    let mut steps = steps(&claimed, &transition)?;
+    if let Some(last) = steps.last_mut() {
+        last.statements.extend(after);
+    }
+    tx.finish_steps(steps).await?;
     Ok(Verdict::Keep(Ok(Committed { plan: transition.into_plan(), change: Change::Changed })))
 }
 
 /// The feed keeps some refusals; the plan itself is not touched.
-async fn refused(tx: &mut Tx<'_>, plan: &Plan, refusal: Refusal) -> Outcome<Committed> {
+async fn refused(
+    tx: &mut Tx<'_>,
+    plan: &Plan,
+    refusal: Refusal,
+    after: Vec<Statement>,
+) -> Outcome<Committed> {
     let about = About::plan(plan);
     let events: Vec<_> = refusal.events().iter().map(|event| append(&about, event)).collect();
     if events.is_empty() {
         return Ok(Verdict::Undo(Err(CommitError::Refused(refusal))));
     }
-    tx.finish(events).await?;
+    tx.finish(events.into_iter().chain(after).collect()).await?;
     Ok(Verdict::Keep(Err(CommitError::Refused(refusal))))
 }
 

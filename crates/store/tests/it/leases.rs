@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use drydock_domain::{Event, IdPrefix, LockScope};
-use drydock_store::{Acquired, CommitError, EventFilter, Found, RecordError, Renewed};
+use drydock_domain::{Answer, Command, Event, IdPrefix, LockScope};
+use drydock_store::{Acquired, CommitError, CrashPoint, EventFilter, Found, Options, RecordError, Renewed};
 
 use crate::world::{
-    BRIEF, LONG, changeset_id, command, expired, holder, lease, plan_id, processing, project_lease, queued,
-    run_id, start,
+    BRIEF, LONG, changeset_id, command, deciding, events_total, expired, fail_and_ask, holder, lease, now,
+    plan_id, processing, project_lease, queued, run_id, start,
 };
 
 on_both! {
@@ -75,6 +75,50 @@ on_both! {
         store.plan_lease_release(again).await.unwrap();
         assert_eq!(store.lock_list().await.unwrap(), []);
         assert_eq!(lease(&store, &plan, "b").await.fence().0, 3);
+    }
+}
+
+on_both! {
+    /// S1.1, S1.6: breaks when a transition under a lock of its own takes the lock from its holder, leaves it held, or leaves
+    /// an earlier lease valid; whether it is accepted, refused, or refused with something to tell.
+    async fn a_transition_alone_finds_the_lock_free_and_leaves_it_free(world: World) {
+        let store = world.open().await;
+        let (held, plan) = queued(&store, "a").await;
+        let run = run_id();
+        let alone = |command| store.plan_transact_alone(&plan.id, &holder("b"), LONG, deciding(command));
+        let Acquired::Busy(lock) = alone(start(&run)).await.unwrap() else { panic!("somebody holds it") };
+        assert_eq!((lock.holder.owner.as_str(), store.plan_fetch(&plan.id).await.unwrap()), ("a", Some(plan.clone())));
+        store.plan_lease_release(held).await.unwrap();
+        let Acquired::Held(started) = alone(start(&run)).await.unwrap() else { panic!("it was free") };
+        assert_eq!(started.plan.run, Some(run.clone()));
+        assert_eq!(store.plan_fetch(&plan.id).await.unwrap(), Some(started.plan));
+        assert_eq!(store.lock_list().await.unwrap(), []);
+        assert!(matches!(alone(start(&run_id())).await, Err(CommitError::Refused(_))));
+        assert_eq!(store.lock_list().await.unwrap(), []);
+        let Acquired::Held(asking) = alone(fail_and_ask(&run)).await.unwrap() else { panic!("it was free") };
+        let decision = asking.plan.pending_decision().unwrap().clone();
+        let events = events_total(&store).await;
+        let answer = Answer { decision, option: "none of these".to_owned(), note: None };
+        assert!(matches!(alone(Command::Resolve(answer)).await, Err(CommitError::Refused(_))));
+        assert_eq!((store.lock_list().await.unwrap(), events_total(&store).await), (vec![], events + 1));
+        // Two were committed, and so was what the last one told.
+        assert_eq!(lease(&store, &plan.id, "c").await.fence().0, 5);
+    }
+}
+
+on_both! {
+    /// S0.1: breaks when a fault within a transition under a lock of its own leaves the lock or a part of the transition.
+    async fn a_fault_in_a_transition_alone_leaves_nothing(world: World) {
+        let sound = world.open().await;
+        let (held, plan) = queued(&sound, "a").await;
+        sound.plan_lease_release(held).await.unwrap();
+        let before = world.observe(&plan.id);
+        for point in CrashPoint::all().into_iter().filter(|point| *point != CrashPoint::AfterCommit) {
+            let store = world.open_with(Options { fail_at: Some(point), ..Options::new(now) }).await;
+            let failed = store.plan_transact_alone(&plan.id, &holder("b"), LONG, deciding(start(&run_id()))).await;
+            assert!(failed.is_err(), "{point:?}");
+            assert_eq!((world.observe(&plan.id), sound.lock_list().await.unwrap()), (before.clone(), vec![]), "{point:?}");
+        }
     }
 }
 
