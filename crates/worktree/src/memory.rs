@@ -132,9 +132,10 @@ fn outside(git: &Git) -> Option<Vec<PathBuf>> {
     files.iter().all(|file| file.is_absolute()).then_some(files)
 }
 
-/// Looks at a file; nothing when that cannot be done.
+/// Looks at a file; nothing when that cannot be done, or when its file system counts in seconds: those are too coarse.
 fn stamp(path: &Path) -> Option<Stamp> {
     match fs::metadata(path) {
+        Ok(meta) if meta.mtime_nsec() == 0 && meta.ctime_nsec() == 0 => None,
         Ok(meta) => {
             let number = |value: u64| value.cast_signed();
             Some(Some([
