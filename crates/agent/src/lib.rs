@@ -40,7 +40,7 @@ pub use failure::{Nature, Passing};
 pub use keeper::{adopt_orphans, keep};
 pub use limit::Resets;
 pub use mcp::{McpError, serve_mcp};
-pub use message::{AskOption, Message, Opinion};
+pub use message::{AskOption, Message, Opinion, means_to_ask};
 pub use preset::{Preset, presets};
 pub use reply::Reply;
 pub use runner::{Runner, Running};

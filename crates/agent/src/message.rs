@@ -1,12 +1,15 @@
 //! Messages from an agent to drydock: lines of standard output that are JSON objects with a `drydock` key.
 //!
-//! Keys we do not know are let through, because agents embellish; a key of ours that is missing or of the wrong type
-//! makes the line garbled, and the caller is told instead of guessing.
+//! Keys we do not know are let through, because agents embellish, and what is clear is taken (`clear`); any other key of
+//! ours that is missing or of the wrong type makes the line garbled, and the caller is told instead of guessing.
 
 use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::limit::{self, Resets};
+
+/// What a checkpoint without a label is called.
+const UNNAMED: &str = "checkpoint";
 
 /// A message from an agent, by its `drydock` key.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -161,7 +164,8 @@ pub(crate) fn claims_to_be_a_message(line: &str) -> bool {
 }
 
 /// Makes a message of a JSON object with a `drydock` key, or says what is wrong with it.
-pub(crate) fn from_value(value: Value) -> Result<Message, String> {
+pub(crate) fn from_value(mut value: Value) -> Result<Message, String> {
+    clear(&mut value)?;
     let message: Message = serde_json::from_value(value).map_err(|error| error.to_string())?;
     match &message {
         Message::Choice { confidence: Some(confidence), .. } if !(0.0..=1.0).contains(confidence) => {
@@ -187,6 +191,80 @@ pub(crate) fn from_value(value: Value) -> Result<Message, String> {
     }
 }
 
+/// Says whether a line that cannot be read was meant to ask a person. Read from the words, since it may be cut or no JSON.
+pub fn means_to_ask(line: &str) -> bool {
+    let key = "\"drydock\"";
+    line.match_indices(key).any(|(at, _)| {
+        let value = line[at + key.len()..].trim_start().trim_start_matches(':').trim_start();
+        value.trim_start_matches('"').get(..3).is_some_and(|start| start.eq_ignore_ascii_case("ask"))
+    })
+}
+
+/// Puts what is clear into the keys that it belongs to: another common name of the one text that a message has, texts as options.
+fn clear(value: &mut Value) -> Result<(), String> {
+    let Value::Object(fields) = value else { return Ok(()) };
+    match fields.get("drydock").and_then(Value::as_str) {
+        Some("progress") => rename(fields, "text", &["message"]),
+        Some("checkpoint") => {
+            rename(fields, "label", &["name", "text", "message"]);
+            if fields.get("label").is_none_or(Value::is_null) {
+                fields.insert("label".to_owned(), UNNAMED.into());
+            }
+        }
+        Some("ask") => {
+            rename(fields, "question", &["text", "message"]);
+            match fields.get_mut("options") {
+                Some(Value::Array(offered)) => clear_options(offered)?,
+                Some(Value::Null) => drop(fields.remove("options")),
+                Some(_) | None => {}
+            }
+        }
+        Some(_) | None => {}
+    }
+    Ok(())
+}
+
+/// Gives a key that is missing the text that stands under another name.
+fn rename(fields: &mut Map<String, Value>, key: &str, others: &[&str]) {
+    if fields.get(key).is_some_and(|value| !value.is_null()) {
+        return;
+    }
+    if let Some(text) = others.iter().find_map(|other| fields.get(*other).filter(|value| value.is_string())) {
+        let text = text.clone();
+        fields.insert(key.to_owned(), text);
+    }
+}
+
+/// Makes options of texts and numbers, and lets an id stand for a label and a label for an id. One that is said twice is one.
+fn clear_options(offered: &mut Vec<Value>) -> Result<(), String> {
+    for option in offered.iter_mut() {
+        let (id, label) = match &*option {
+            Value::Object(fields) => (fields.get("id").and_then(words), fields.get("label").and_then(words)),
+            single => (words(single), None),
+        };
+        let (Some(id), Some(label)) = (id.clone().or(label.clone()), label.or(id)) else {
+            return Err(format!("the option {option} has neither an id nor a label"));
+        };
+        *option = serde_json::json!({ "id": id, "label": label });
+    }
+    let mut seen: Vec<Value> = Vec::new();
+    offered.retain(|option| {
+        let new = !seen.contains(option);
+        seen.push(option.clone());
+        new
+    });
+    Ok(())
+}
+
+/// Returns a text that says something, or a number as its text.
+fn words(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) if !text.trim().is_empty() => Some(text.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        Value::String(_) | Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
+    }
+}
+
 fn first_repeated(options: &[AskOption]) -> Option<&str> {
     options
         .iter()
@@ -206,7 +284,7 @@ fn text_or_number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<S
 
 #[cfg(test)]
 mod tests {
-    use super::{Message, Opinion, Reading, read};
+    use super::{Message, Opinion, Reading, means_to_ask, read};
     use serde_json::json;
 
     fn message(line: &str) -> Message {
@@ -265,6 +343,62 @@ mod tests {
         );
     }
 
+    fn offered(options: &str) -> Vec<(String, String)> {
+        match message(&format!(r#"{{"drydock":"ask","question":"q","options":{options}}}"#)) {
+            Message::Ask { options, .. } => options.into_iter().map(|one| (one.id, one.label)).collect(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Breaks when what is clear is refused, or a name of ours gives way to another.
+    #[test]
+    fn what_is_clear_is_taken() {
+        let pairs = |pairs: &[(&str, &str)]| -> Vec<(String, String)> {
+            pairs.iter().map(|(id, label)| ((*id).to_owned(), (*label).to_owned())).collect()
+        };
+        assert_eq!(offered(r#"["red","blue","red"]"#), pairs(&[("red", "red"), ("blue", "blue")]));
+        assert_eq!(offered(r#"[1,2.5]"#), pairs(&[("1", "1"), ("2.5", "2.5")]));
+        assert_eq!(
+            offered(r#"[{"id":"a"},{"label":"B"},{"id":" ","label":"C"}]"#),
+            pairs(&[("a", "a"), ("B", "B"), ("C", "C")])
+        );
+        assert_eq!(offered("null"), pairs(&[]));
+        assert!(
+            matches!(message(r#"{"drydock":"ask","text":"q?"}"#), Message::Ask { question, .. } if question == "q?")
+        );
+        let progress = |line: &str| match message(line) {
+            Message::Progress { text, .. } => text,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(progress(r#"{"drydock":"progress","message":"half"}"#), "half");
+        assert_eq!(progress(r#"{"drydock":"progress","message":"other","text":"half"}"#), "half");
+        assert_eq!(
+            message(r#"{"drydock":"checkpoint"}"#),
+            Message::Checkpoint { label: super::UNNAMED.into() }
+        );
+        assert_eq!(
+            message(r#"{"drydock":"checkpoint","name":"half"}"#),
+            Message::Checkpoint { label: "half".into() }
+        );
+    }
+
+    /// Breaks when a line that was to ask a person is not known as one, or another is.
+    #[test]
+    fn a_line_that_was_meant_to_ask_is_known_by_its_words() {
+        for line in [
+            r#"{"drydock":"ask""#,
+            r#"{"question":"q","drydock" : "Ask"#,
+            r#"{"drydock":ask}"#,
+            r#"{"of":"drydock","drydock":"ask_human"}"#,
+        ] {
+            assert!(means_to_ask(line), "{line}");
+        }
+        for line in [r#"{"drydock":"progress","text":"ask"#, "ask", r#"{"drydock":"#, r#"{"drydock":"äsk"}"#]
+        {
+            assert!(!means_to_ask(line), "{line}");
+        }
+    }
+
     #[test]
     fn what_was_meant_as_a_message_is_never_passed_off_as_log() {
         assert!(reason(r#"{"drydock":"choice","question":"q"}"#).contains("chosen"));
@@ -276,6 +410,8 @@ mod tests {
         assert!(
             reason(r#"{"drydock":"choice","question":"q","chosen":"c","confidence":-0.1}"#).contains("-0.1")
         );
+        assert!(reason(r#"{"drydock":"ask","question":"q","options":["",{}]}"#).contains("neither an id"));
+        assert!(reason(r#"{"drydock":"ask","question":"q","options":"red"}"#).contains("red"));
         assert!(reason(r#"{"drydock":"ask","question":"q","options":[{"id":"a","label":"A"},{"id":"a","label":"B"}]}"#)
             .contains("two options"));
     }

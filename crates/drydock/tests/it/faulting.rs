@@ -80,7 +80,7 @@ fn a_message_that_cannot_be_read_is_told_and_ends_nothing() {
     let world = world("[agents]\nexecute = \"writer\"");
     let long =
         "printf '{\"drydock\":\"progress\",\"text\":\"'; head -c 70000 /dev/zero | tr '\\0' x; echo '\"}'";
-    world.agent("writer", &format!("{long}; echo '{{\"drydock\":\"ask\"'; echo '{{\"drydock\":\"usage\",\"cost_usd\":\"much\"}}'; echo hi > hello.txt"));
+    world.agent("writer", &format!("{long}; echo '{{\"drydock\":\"choice\"'; echo '{{\"drydock\":\"usage\",\"cost_usd\":\"much\"}}'; echo hi > hello.txt"));
     let id = world.plan_after("execute");
     let reasons: Vec<_> = world
         .events(&id)

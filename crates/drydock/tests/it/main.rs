@@ -6,6 +6,7 @@ mod world;
 
 mod abandoning;
 mod alerting;
+mod asking;
 mod attacks;
 mod calling;
 mod cancelling;

@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use drydock_agent::{Activity, AgentSpec, Message, Resets, SessionUse, Signal};
+use drydock_agent::{Activity, AgentSpec, Message, Resets, SessionUse, Signal, means_to_ask};
 use drydock_domain::{CHOICES_MAX, Choice, Event, Question, Spent, put_choice, tangle};
 use drydock_worktree::{Checkout, TreeId};
 use serde_json::{Value, json};
@@ -30,6 +30,8 @@ const TOOL_SNAPSHOTS_MAX: usize = 100;
 const TOOL_LOOKS_MAX: usize = 1_000;
 /// How many uses of tools are told apart.
 const TOOLS_MAX: usize = 100_000;
+/// How many letters of a question that cannot be read a person is shown.
+const UNREAD_MAX: usize = 2_000;
 /// How long a line in an event is at the most.
 const LINE_MAX: usize = 500;
 
@@ -163,7 +165,7 @@ impl<'a> Listener<'a> {
                 reply.say(outcome);
             }
             Signal::Log { line, .. } => self.line(&line),
-            Signal::Garbled { .. } | Signal::Activity(_) if self.messages >= MESSAGES_MAX => {
+            Signal::Activity(_) if self.messages >= MESSAGES_MAX => {
                 self.unsaid += 1;
             }
             Signal::Message(message) if self.messages >= MESSAGES_MAX && !decides(&message) => {
@@ -175,13 +177,7 @@ impl<'a> Listener<'a> {
                     );
                 }
             }
-            Signal::Garbled { line, reason } => {
-                self.messages += 1;
-                self.garbled_piece(&line, &reason);
-                self.line(&line);
-                let details = json!({ "agent": self.agent, "reason": reason });
-                self.scope.note(Event::Agent { what: "garbled", details }).await?;
-            }
+            Signal::Garbled { line, reason } => self.unread(&line, reason).await?,
             Signal::Called(message, reply) if self.messages >= MESSAGES_MAX && !decides(&message) => {
                 reply.say(Err(format!("a run is heard {MESSAGES_MAX} times, and it was")));
             }
@@ -402,6 +398,28 @@ impl<'a> Listener<'a> {
         if line.contains("\"subplan\"") {
             self.mistaken(line, reason);
         }
+    }
+
+    /// Tells of a line that was meant as a message and cannot be read. A question is put to a person as it came, however much
+    /// was said before: dropped, the work would go on as if nobody had asked.
+    async fn unread(&mut self, line: &str, reason: String) -> Result<(), EngineError> {
+        let asks = self.question.is_none() && means_to_ask(line);
+        if self.messages >= MESSAGES_MAX && !asks {
+            self.unsaid += 1;
+            return Ok(());
+        }
+        self.messages += 1;
+        self.garbled_piece(line, &reason);
+        self.line(line);
+        let reason = self.garbled(reason).await?;
+        if asks {
+            let shown: String = line.trim().chars().take(UNREAD_MAX).collect();
+            let cut = if shown.len() < line.trim().len() { " …" } else { "" };
+            let question =
+                format!("Agent {} asks what cannot be read: {reason}. It wrote: {shown}{cut}", self.agent);
+            drop(self.message(Message::Ask { question, options: Vec::new() }).await?);
+        }
+        Ok(())
     }
 
     /// Hears a message, and returns why it was refused, when it was.

@@ -1,0 +1,80 @@
+//! Questions that agents ask in their own way: what is clear is taken, and what is not reaches a person as it came.
+
+use serde_json::{Value, json};
+
+use crate::world::{World, list, stage, text};
+
+const ACK: &str = r#"echo '{"drydock":"verdict","verdict":"ack"}'"#;
+
+fn open_decision(world: &World, plan: &str) -> Value {
+    let open = list(&world.ok(&["decision", "list", "--open", "--plan", plan])["decisions"]);
+    assert_eq!(open.len(), 1, "{open:?}");
+    open[0].clone()
+}
+
+on_both! {
+    /// Breaks when texts are no options, when their answer does not reach the next run, or when the plan lands without it.
+    fn texts_are_options_that_a_person_can_choose(kind: Kind) {
+        let world = World::with_writer(kind, "");
+        let (ask, task) = (r#"{"drydock":"ask","question":"red or blue?","options":["red","blue"]}"#, world.place("task"));
+        world.agent("writer", &format!(
+            "[ -e {task} ] && {{ printf %s \"$DRYDOCK_TASK\" > {task}; echo blue > colour.txt; exit; }}; \
+             touch {task}; echo grey > colour.txt; echo '{ask}'"
+        ));
+        let id = world.plan(&["--profile", "auto"]);
+        world.ok(&["plan", "strategize", &id]);
+        assert_eq!(stage(world.drydock(&["plan", "execute", &id]).expect(6).plan()), "execute/waiting");
+        let asked = open_decision(&world, &id);
+        let offered: Vec<_> = list(&asked["options"]).iter().map(|one| (text(&one["id"]), text(&one["label"]))).collect();
+        let both = |word: &str| (word.to_owned(), word.to_owned());
+        assert_eq!(offered[..2], [both("red"), both("blue")]);
+        assert_eq!((text(&asked["question"]), world.count(&id, "agent.garbled")), ("red or blue?".to_owned(), 0));
+        world.ok(&["decision", "resolve", &text(&asked["id"]), "--option", "blue"]);
+        world.drydock(&["plan", "execute", &id]).expect(0);
+        let given: Value = serde_json::from_str(&world.lines("task").join("\n")).unwrap();
+        assert_eq!(given["feedback"], json!(["red or blue? — blue"]));
+        world.assert_sound(&id);
+    }
+}
+
+on_both! {
+    /// Breaks when a question that cannot be read is dropped and the plan goes on, whoever asks and whatever was said
+    /// before; or when a person cannot see it as it came, or not answer it in words.
+    fn a_question_that_cannot_be_read_is_put_to_a_person_as_it_came(kind: Kind) {
+        let twice = r#"echo '{"drydock":"ask","question":"red or blue?","options":[{"id":"a","label":"red"},{"id":"a","label":"blue"}]}'"#;
+        let broken = r#"echo '{"drydock":"ask","question":"red or blue?","options":['"#;
+        let late = format!("yes '{{\"drydock\":\"progress\",\"text\":\"x\"}}' | head -n 1100; {broken}");
+        for (asks, phase, says, wrong) in [
+            ("thinker", "strategize", twice, "two options have the id"),
+            ("writer", "execute", broken, "not valid JSON"),
+            ("writer", "execute", late.as_str(), "not valid JSON"),
+            ("critic", "execute", r#"echo '{"drydock":"ask","options":["red or blue?"]}'"#, "missing field `question`"),
+        ] {
+            let world = World::new(kind);
+            let told = world.place("told");
+            for (agent, does) in [("thinker", "true"), ("writer", "echo work > work.txt"), ("critic", ACK)] {
+                let first = if agent == asks { says } else { does };
+                world.agent(agent, &format!("if echo \"$DRYDOCK_TASK\" | grep -q 'take red'; then echo {agent} >> {told}; {does}; else {first}; fi"));
+            }
+            world.action("fix", "reviewers = [{ agent = \"critic\", critical = true }]\n[agents]\nstrategize = \"thinker\"\nexecute = \"writer\"");
+            let id = world.plan(&["--profile", "auto"]);
+            if phase == "execute" {
+                world.ok(&["plan", "strategize", &id]);
+            }
+            assert_eq!(stage(world.drydock(&["plan", phase, &id]).expect(6).plan()), format!("{phase}/waiting"), "{asks}");
+            let asked = open_decision(&world, &id);
+            let question = text(&asked["question"]);
+            for part in ["red or blue?", "\"drydock\":\"ask\"", wrong, asks] {
+                assert!(question.contains(part), "{asks}: {part}: {question}");
+            }
+            assert_eq!(asked["kind"], "agent", "{asks}");
+            world.ok(&["decision", "resolve", &text(&asked["id"]), "--option", "answered", "--note", "take red"]);
+            world.drydock(&["plan", phase, &id]).expect(0);
+            assert!(world.lines("told").iter().any(|line| line == asks), "{asks} was not told the answer");
+            // More happened to one that says too much than is read at a time.
+            if says != late {
+                world.assert_sound(&id);
+            }
+        }
+    }
+}
