@@ -117,7 +117,7 @@ fn explain(plan: &Plan, decision: Option<&Decision>, lock: Option<&Lock>) -> Exp
             can_act.extend((!is_in_line(plan)).then_some(runs));
             let hurries = act("a person", "retry", "lets it go on before the limit is over");
             can_act.extend(plan.waits().map(|_| hurries));
-            queued(plan)
+            queued(plan, decision)
         }
         Stage::Strategize(Progress::Processing)
         | Stage::Execute(Progress::Processing)
@@ -130,14 +130,14 @@ fn explain(plan: &Plan, decision: Option<&Decision>, lock: Option<&Lock>) -> Exp
         }
         Stage::Strategize(Progress::Reached(Complete)) => {
             can_act.push(act("a person", "execute", "goes on to execute"));
-            "strategize is complete; execute has not been asked for".to_owned()
+            complete(plan, decision, "execute")
         }
         Stage::Execute(Progress::Reached(Complete)) if plan.place.is_some() => {
             "execute is complete; its parent takes the result up".to_owned()
         }
         Stage::Execute(Progress::Reached(Complete)) => {
             can_act.push(act("a person", "apply", "lands the result"));
-            "execute is complete; apply has not been asked for".to_owned()
+            complete(plan, decision, "apply")
         }
         Stage::Apply(Progress::Reached(Settled::Applied { commit })) => {
             format!("the plan landed as {commit}")
@@ -148,7 +148,7 @@ fn explain(plan: &Plan, decision: Option<&Decision>, lock: Option<&Lock>) -> Exp
             can_act.push(act("a person", "revert", "goes back to strategize"));
             "the merged result was not acceptable; nothing was moved".to_owned()
         }
-        Stage::Strategize(_) | Stage::Execute(_) | Stage::Apply(_) => stopped(plan),
+        Stage::Strategize(_) | Stage::Execute(_) | Stage::Apply(_) => stopped(plan, decision),
     };
     if let Some(failure) = plan.stage.failure() {
         // The question of a divergence says what the failure says.
@@ -168,7 +168,7 @@ fn explain(plan: &Plan, decision: Option<&Decision>, lock: Option<&Lock>) -> Exp
 }
 
 /// Says how a plan stands that nothing but a person moves.
-fn stopped(plan: &Plan) -> String {
+fn stopped(plan: &Plan, decision: Option<&Decision>) -> String {
     let (phase, state) = (plan.stage.phase(), plan.stage.state());
     match &plan.stage {
         Stage::Strategize(Progress::Waiting(_))
@@ -176,7 +176,10 @@ fn stopped(plan: &Plan) -> String {
         | Stage::Apply(Progress::Waiting(_)) => format!("{phase} waits for a person's answer"),
         Stage::Strategize(Progress::Errored { .. })
         | Stage::Execute(Progress::Errored { .. })
-        | Stage::Apply(Progress::Errored { .. }) => format!("{phase} failed"),
+        | Stage::Apply(Progress::Errored { .. }) => match decision {
+            Some(_) => format!("{phase} failed and waits for a person's answer"),
+            None => format!("{phase} failed"),
+        },
         Stage::Strategize(Progress::Cancelled { reason })
         | Stage::Execute(Progress::Cancelled { reason })
         | Stage::Apply(Progress::Cancelled { reason }) => format!("the plan was cancelled: {reason}"),
@@ -184,8 +187,21 @@ fn stopped(plan: &Plan) -> String {
     }
 }
 
-fn queued(plan: &Plan) -> String {
+/// Says how a plan stands whose phase is complete, and what would come next.
+fn complete(plan: &Plan, decision: Option<&Decision>, next: &str) -> String {
     let phase = plan.stage.phase();
+    match decision {
+        Some(_) => format!("{phase} is complete; {next} waits for a person's answer"),
+        None => format!("{phase} is complete; {next} has not been asked for"),
+    }
+}
+
+fn queued(plan: &Plan, decision: Option<&Decision>) -> String {
+    let phase = plan.stage.phase();
+    // No worker takes up what a decision holds back.
+    if decision.is_some() {
+        return format!("{phase} is queued and waits for a person's answer");
+    }
     if let Some(text) = among_others(plan) {
         return text;
     }
@@ -200,9 +216,19 @@ fn queued(plan: &Plan) -> String {
 fn answers(decision: &Decision) -> impl Iterator<Item = CanAct> {
     decision.question.options.iter().map(|option| CanAct {
         who: "a person",
-        command: format!("drydock decision resolve {} --option {}", decision.id, option.id),
+        command: format!("drydock decision resolve {} {}", decision.id, typed(&option.id)),
         does: option.label.clone(),
     })
+}
+
+/// Returns how an option is typed: an agent's may have spaces, or look like an option of ours.
+fn typed(id: &str) -> String {
+    let plain = |letter: char| letter.is_alphanumeric() || ['_', '-', '.'].contains(&letter);
+    if id.chars().all(plain) && !id.starts_with('-') {
+        format!("--option {id}")
+    } else {
+        format!("--option='{}'", id.replace('\'', r"'\''"))
+    }
 }
 
 /// Says whether it is a subplan that is not called yet: its parent does that, and nobody else.
@@ -242,4 +268,18 @@ fn describe_lock(lock: &Lock) -> String {
     let stale = if lock.stale { ", expired" } else { "" };
     let Lock { holder, .. } = lock;
     format!("its lock is held by process {} on {} ({}{stale})", holder.pid, holder.host, holder.purpose)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::typed;
+
+    /// Breaks when what `plan why` says cannot be typed as it stands.
+    #[test]
+    fn an_option_is_shown_as_it_is_typed() {
+        assert_eq!(typed("restore_local"), "--option restore_local");
+        assert_eq!(typed("the red one"), "--option='the red one'");
+        assert_eq!(typed("--left"), "--option='--left'");
+        assert_eq!(typed("don't"), r"--option='don'\''t'");
+    }
 }

@@ -78,3 +78,18 @@ on_both! {
         }
     }
 }
+
+on_both! {
+    /// Breaks when `plan why` sends people to a worker, or to a command, though an open decision holds the plan.
+    fn why_follows_the_open_decision(kind: Kind) {
+        let world = World::with_writer(kind, "echo hi > hello.txt");
+        let id = world.plan(&["--profile", "manual"]);
+        let why = |world: &World| text(&world.ok(&["plan", "why", &id])["why"]["summary"]);
+        assert_eq!(why(&world), "strategize is queued and waits for a person's answer");
+        world.ok(&["plan", "strategize", &id]);
+        assert_eq!(why(&world), "strategize is complete; execute waits for a person's answer");
+        let free = world.plan(&["--profile", "auto"]);
+        let summary = world.ok(&["plan", "why", &free])["why"]["summary"].clone();
+        assert_eq!(summary, "strategize is queued and waits for a worker");
+    }
+}
