@@ -73,13 +73,10 @@ pub(super) fn start(snapshot: &Snapshot, start: Start, context: &Context) -> Res
         }
         State::Queued => {}
         State::Processing if plan.run.as_ref() == Some(&start.run) => return Ok(Decided::Already),
-        State::Waiting => return Err(undecided(snapshot, "start")),
-        State::Processing
-        | State::Complete
-        | State::Errored
-        | State::Cancelled
-        | State::Applied
-        | State::Constrained => return Err(wrong_stage(snapshot, "start")),
+        State::Waiting | State::Errored => return Err(undecided(snapshot, "start")),
+        State::Processing | State::Complete | State::Cancelled | State::Applied | State::Constrained => {
+            return Err(wrong_stage(snapshot, "start"));
+        }
     }
     let phase = plan.stage.phase();
     may_begin(plan)?;
@@ -222,8 +219,8 @@ pub(super) fn approve(
             Ok(pass_gate(snapshot, "approve", Approval::Person { note }, draft)?.done())
         }
         State::Queued | State::Processing => Ok(Decided::Already),
-        State::Waiting => Err(undecided(snapshot, "approve")),
-        State::Complete | State::Errored | State::Cancelled | State::Applied | State::Constrained => {
+        State::Waiting | State::Errored => Err(undecided(snapshot, "approve")),
+        State::Complete | State::Cancelled | State::Applied | State::Constrained => {
             Err(wrong_stage(snapshot, "approve"))
         }
     }
@@ -236,7 +233,9 @@ pub(super) fn advance(snapshot: &Snapshot, advance: Advance, context: &Context) 
         (Stage::Strategize(Progress::Reached(_)), Next::Execute)
         | (Stage::Execute(Progress::Reached(_)), Next::Apply) => {}
         (stage, _) if stage.phase() == to && took_effect(stage.state()) => return Ok(Decided::Already),
-        (stage, _) if stage.state() == State::Waiting => return Err(undecided(snapshot, to.name())),
+        (stage, _) if matches!(stage.state(), State::Waiting | State::Errored) => {
+            return Err(undecided(snapshot, to.name()));
+        }
         (Stage::Strategize(_) | Stage::Execute(_) | Stage::Apply(_), Next::Execute | Next::Apply) => {
             return Err(wrong_stage(snapshot, to.name()));
         }
@@ -300,7 +299,7 @@ fn pass_gate<'a>(
     }
 }
 
-/// The refusal of a command that a waiting plan cannot take before its answer.
+/// The refusal of a command that a plan cannot take before a person's answer, which a failed one may wait for as well.
 pub(super) fn undecided(snapshot: &Snapshot, command: &'static str) -> Refusal {
     let plan = &snapshot.plan;
     let spent = snapshot.pending.as_ref().filter(|open| open.question.kind == DecisionKind::Budget);

@@ -1,6 +1,6 @@
 //! What a person asks of a plan: answer, retry, revert, cancel, prompt.
 
-use super::begin::approve;
+use super::begin::{approve, undecided};
 use super::diverge::start_from;
 use super::fan::{drop_lost, retry_lost, settle_conflict, wind_up};
 use super::postpone::hurry;
@@ -112,12 +112,10 @@ pub(super) fn retry(snapshot: &Snapshot, context: &Context) -> Result<Decided, R
         State::Errored | State::Constrained => {}
         // Queued after a start: the retry, or what else frees a phase, was done before.
         State::Queued if snapshot.plan.phase_started_at.is_some() => return Ok(Decided::Already),
-        State::Queued
-        | State::Processing
-        | State::Waiting
-        | State::Complete
-        | State::Cancelled
-        | State::Applied => return Err(wrong_stage(snapshot, "retry")),
+        State::Waiting => return Err(undecided(snapshot, "retry")),
+        State::Queued | State::Processing | State::Complete | State::Cancelled | State::Applied => {
+            return Err(wrong_stage(snapshot, "retry"));
+        }
     }
     let draft = Draft::after(snapshot, context);
     let draft = match (snapshot.plan.pending_decision(), &snapshot.pending) {

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::working::Server;
 use crate::world::{World, list, stage, text};
 
 const ACK: &str = r#"echo '{"drydock":"verdict","verdict":"ack"}'"#;
@@ -91,5 +92,31 @@ on_both! {
         let free = world.plan(&["--profile", "auto"]);
         let summary = world.ok(&["plan", "why", &free])["why"]["summary"].clone();
         assert_eq!(summary, "strategize is queued and waits for a worker");
+    }
+}
+
+on_both! {
+    /// Breaks when asking for a phase of a failed plan does not say that a person must answer first, and what.
+    fn a_failed_plan_that_waits_for_an_answer_says_which(kind: Kind) {
+        let world = World::new(kind);
+        world.agent("writer", "echo hi > hello.txt");
+        world.action("fix", "[agents]\nexecute = \"writer\"\n[[validations]]\nname = \"never\"\ncommand = \"exit 1\"");
+        let id = world.plan_after("strategize");
+        world.drydock(&["plan", "execute", &id]).expect(5);
+        assert_eq!(world.stage(&id), "execute/errored");
+        let asked = text(&open_decision(&world, &id)["id"]);
+        let server = Server::start(&world, &["--workers", "0"]);
+        for phase in ["execute", "apply"] {
+            let args = ["plan", phase, &id];
+            for answer in [world.drydock(&args), server.drydock(&world, &args)] {
+                let refused = answer.expect(6);
+                assert_eq!(refused.error_code(), "decision_open");
+                assert_eq!(refused.json["error"]["details"]["decision_id"], asked.as_str());
+            }
+            let refused = server.post(&format!("/api/v1/plans/{id}/{phase}"));
+            assert!(refused.starts_with("HTTP/1.1 409") && refused.contains("\"decision_open\"") && refused.contains(&asked), "{refused}");
+        }
+        let why = world.ok(&["plan", "why", &id])["why"].clone();
+        assert_eq!(why["summary"], "execute failed and waits for a person's answer");
     }
 }
