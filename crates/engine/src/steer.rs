@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use drydock_domain::{
     Advance, Answer, Approval, Changes, Command, Decision, DecisionStatus, Enforcement, Next, OptionEffect,
-    Phase, Plan, PlanId, Progress, Refusal, Stage, State, TakeOverCause,
+    Phase, Plan, PlanId, Progress, Refusal, Resolution, Stage, State, TakeOverCause,
 };
 use drydock_store::{Request, RequestKind};
 
@@ -140,7 +140,8 @@ impl Engine {
         Ok((self.enforce(plan, &project, to.phase(), subject, self.stopping()).await?, changes))
     }
 
-    /// Answers a decision. The same answer again changes nothing; another one is refused.
+    /// Answers a decision. The same answer again changes nothing; another one is refused, and so is one with a note that the
+    /// first had not, since nobody would read it.
     pub async fn resolve(
         &self,
         decision: &Decision,
@@ -174,7 +175,9 @@ impl Engine {
                 .iter()
                 .find(|offered| offered.id == option)
                 .map(|it| it.effect.clone()),
-            DecisionStatus::Resolved(resolution) if resolution.option == option => return Ok(plan),
+            DecisionStatus::Resolved(first) if says_no_more(first, option, note.as_deref()) => {
+                return Ok(plan);
+            }
             // The state machine refuses it, and that raises the alert.
             DecisionStatus::Resolved(_) | DecisionStatus::Withdrawn { .. } => None,
         };
@@ -340,6 +343,12 @@ impl Engine {
             Some(_) | None => Ok(plan),
         }
     }
+}
+
+/// Says whether an answer has nothing that the first one had not.
+fn says_no_more(first: &Resolution, option: &str, note: Option<&str>) -> bool {
+    let note = note.map(str::trim).filter(|note| !note.is_empty());
+    first.option == option && (note.is_none() || note == first.note.as_deref().map(str::trim))
 }
 
 /// Says whether asking for the queued phase of this plan ends its wait.

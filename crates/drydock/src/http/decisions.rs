@@ -1,12 +1,15 @@
 //! Decisions: listing, showing and answering them.
 
 use axum::extract::State;
-use drydock_api as api;
-use drydock_engine::shield;
+use drydock_api::{self as api, Problem};
+use drydock_domain::Refusal;
+use drydock_engine::{EngineError, shield};
 use drydock_store::DecisionFilter;
+use serde_json::json;
 
-use super::extract::{Answer, Body, By, Path, Query, Sent, limit};
+use super::extract::{Answer, Body, By, Path, Query, Refused, Sent, limit};
 use super::plans::cursor;
+use super::problem::problem;
 use super::router::Shared;
 use super::view;
 
@@ -44,9 +47,30 @@ pub(super) async fn resolve(
     Body(answer): Body<api::Resolve>,
 ) -> Answer<api::Resolved> {
     let decision = shared.engine.decision(&id).await?;
-    let engine = shared.engine;
+    let engine = shared.engine.clone();
     let resolved =
         shield(async move { engine.resolve(&decision, &answer.option, answer.note, &caller).await });
-    let (decision, plan) = resolved.await?;
+    let (decision, plan) = match resolved.await {
+        Err(error @ EngineError::Refused(Refusal::DecisionClosed(_))) => {
+            let stored = shared.engine.decision(&id).await?;
+            return Err(Refused(Box::new(answered(problem(&error), view::decision(stored)))));
+        }
+        resolved => resolved?,
+    };
     Ok(Sent(api::Resolved { decision: view::decision(decision), plan: view::plan(plan) }))
+}
+
+/// Adds the answer that stands to the refusal of a second one.
+fn answered(mut problem: Problem, decision: api::Decision) -> Problem {
+    let Some(first) = decision.resolution else { return problem };
+    let note = first
+        .note
+        .as_ref()
+        .map_or_else(|| " without a note".to_owned(), |note| format!(" with the note {note:?}"));
+    let api::Resolution { option, by, .. } = &first;
+    problem.detail = format!("{}: the answer {option:?}{note} by {by} stands", problem.detail);
+    problem.with("resolution", json!(first)).hint(format!(
+        "what the agents should know besides can be said with `drydock plan prompt {} TEXT`",
+        decision.plan
+    ))
 }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::working::Server;
-use crate::world::{World, list, stage, text};
+use crate::world::{CONFLICT, World, list, stage, text};
 
 const ACK: &str = r#"echo '{"drydock":"verdict","verdict":"ack"}'"#;
 
@@ -118,5 +118,27 @@ on_both! {
         }
         let why = world.ok(&["plan", "why", &id])["why"].clone();
         assert_eq!(why["summary"], "execute failed and waits for a person's answer");
+    }
+}
+
+on_both! {
+    /// Breaks when a second answer loses its note without a word, or the same answer again is refused.
+    fn a_second_answer_with_another_note_is_refused_and_told_what_stands(kind: Kind) {
+        let world = World::with_writer(kind, "echo hi > hello.txt");
+        let id = world.plan_after("execute");
+        let gate = text(&open_decision(&world, &id)["id"]);
+        let approve = |note: &[&str]| world.drydock(&[&["decision", "resolve", &gate, "--option", "approve"], note].concat());
+        approve(&["--note", "first"]).expect(0);
+        let seen = world.show(&id);
+        for again in [&[][..], &["--note", "first"]] {
+            let same = approve(again).expect(0);
+            assert_eq!(same.json["data"]["decision"]["resolution"]["note"], "first");
+        }
+        let refused = approve(&["--note", "only with docs"]).expect(CONFLICT);
+        assert_eq!(refused.error_code(), "decision_closed");
+        let error = &refused.json["error"];
+        assert!(text(&error["text"]).contains("with the note \"first\""), "{error}");
+        assert_eq!(error["details"]["resolution"]["option"], "approve");
+        assert_eq!(world.show(&id), seen);
     }
 }
