@@ -57,6 +57,7 @@ struct RuleFile {
 /// Reads an action file.
 pub(crate) fn parse(text: &str, now: Timestamp) -> Result<Action, ActionFileError> {
     let refuse = |text: String| ActionFileError(text);
+    refuse_nul(text).map_err(refuse)?;
     let file: File = toml::from_str(text).map_err(|error| refuse(error.to_string().trim_end().to_owned()))?;
     let mut agents = file.agents;
     agents.reviewers.extend(file.reviewers);
@@ -85,6 +86,31 @@ pub(crate) fn parse(text: &str, now: Timestamp) -> Result<Action, ActionFileErro
         budget: file.budget.read().map_err(|error| refuse(error.to_string()))?,
         created_at: now,
     })
+}
+
+/// Refuses the character NUL, which no program can be given and not every store can keep: every run would fail by it.
+fn refuse_nul(text: &str) -> Result<(), String> {
+    fn within(value: &toml::Value) -> bool {
+        match value {
+            toml::Value::String(text) => text.contains('\0'),
+            toml::Value::Array(values) => values.iter().any(within),
+            toml::Value::Table(fields) => {
+                fields.iter().any(|(name, value)| name.contains('\0') || within(value))
+            }
+            toml::Value::Integer(_)
+            | toml::Value::Float(_)
+            | toml::Value::Boolean(_)
+            | toml::Value::Datetime(_) => false,
+        }
+    }
+    // What cannot be read is told by who reads it into its fields, with the line.
+    let Ok(file) = text.parse::<toml::Table>() else { return Ok(()) };
+    match file.iter().find(|(name, value)| name.contains('\0') || within(value)) {
+        Some((name, _)) => {
+            Err(format!("{name:?} has the character NUL (\\u0000) in it, which cannot be kept"))
+        }
+        None => Ok(()),
+    }
 }
 
 fn invariant(rule: RuleFile, scope: InvariantScope) -> Result<Invariant, String> {
@@ -146,6 +172,20 @@ mod tests {
             parse("name = \"fix\"\ndescription = \"x\"\ndefinition_of_dome = \"y\"\n", AT).unwrap_err();
         let text = error.to_string();
         assert!(text.contains("definition_of_dome") && text.contains("line 3"), "{text}");
+    }
+
+    /// Breaks when an action is kept by whose text every run would fail.
+    #[test]
+    fn the_character_nul_is_refused_wherever_it_stands() {
+        for with in [
+            "description = \"a\\u0000b\"",
+            "description = 'd'\n[[validations]]\nname = 'v'\ncommand = \"a\\u0000\"",
+        ] {
+            let text = parse(&format!("name = 'fix'\n{with}\n"), AT).unwrap_err().to_string();
+            assert!(text.contains("NUL"), "{text}");
+        }
+        // Between these quotes it is a backslash and letters.
+        assert!(parse("name = 'fix'\ndescription = 'a\\u0000b'\n", AT).is_ok());
     }
 
     #[test]

@@ -47,7 +47,9 @@ pub(super) fn last_seen(headers: &HeaderMap) -> Result<Option<i64>, Refused> {
 /// Answers with the events behind a place, and then with each as it comes. Whoever asks for those behind one that is not
 /// there is told so, and hears what comes from now on.
 pub(super) async fn answer(shared: &Shared, after: i64, interest: Interest) -> Result<Response, Refused> {
-    let end = shared.engine.feed_end_before(after).await?;
+    // Looked at wherever the reader is: once the stream has begun, nobody can be told that the store is away.
+    let newest = shared.engine.store().event_newest().await?;
+    let end = (after > newest).then_some(newest);
     let follower = shared.engine.follow(end.unwrap_or(after), interest);
     let opening = match end {
         Some(ends_at) => format!("{OPENING}{}", beyond(FeedEnd { after, ends_at })),

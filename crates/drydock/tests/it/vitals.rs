@@ -85,7 +85,7 @@ on_both! {
 }
 
 on_both! {
-    /// Breaks when a server whose store is away says that it is ready, or does not notice that the store is back.
+    /// Breaks when a server whose store is away says that it is ready, begins a stream, or does not notice that the store is back.
     fn a_server_without_its_store_is_alive_and_not_ready(kind: Kind) {
         let world = World::new(kind);
         let server = Server::start(&world, &["--workers", "0"]);
@@ -94,6 +94,11 @@ on_both! {
         assert_eq!(seen("/readyz"), 200);
         world.query("ALTER TABLE events RENAME TO events_away");
         assert_eq!((seen("/readyz"), seen("/healthz")), (503, 200));
+        let bearer = format!("{host}{}", server.bearer());
+        let feed = |accept: &str| knock(&server, &format!("{bearer}Accept: {accept}\r\n"), "GET /api/v1/events", &Value::Null);
+        let (page, stream) = (feed("application/json"), feed("text/event-stream"));
+        assert!(page.status >= 500 && stream.status == page.status, "{} {}", page.status, stream.status);
+        assert_eq!(stream.body["code"], page.body["code"]);
         world.query("ALTER TABLE events_away RENAME TO events");
         assert_eq!(seen("/readyz"), 200);
     }
