@@ -188,7 +188,7 @@ pub(super) fn remove_untouched(repository: &Repository, run: &Path) {
         run.parent().map_or(Ok(()), remove_empty)
     };
     if let Err(error) = removed() {
-        tracing::warn!(%error, run = %run.display(), "could not remove the directory of a run that did nothing");
+        tracing::warn!(error = %told(&error), run = %run.display(), "could not remove the directory of a run that did nothing");
     }
 }
 

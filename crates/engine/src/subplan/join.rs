@@ -67,21 +67,13 @@ impl Engine {
             return Ok(());
         }
         let repository = self.repository(&project).await?;
-        let put = task::blocking(move || -> Result<Result<Put, String>, EngineError> {
+        let put = task::blocking(move || {
             if let Some(mends) = &marks
                 && let Some(left) = work.left_open(&repository, mends)?
             {
-                return Ok(Err(left));
+                return Ok::<_, EngineError>(Err(left));
             }
-            let put = work.put(&repository, &top)?;
-            match &put {
-                // What has joined before is kept already, and the base by the branches of all that began there.
-                Put::Clean(commit) if *commit == top => {}
-                Put::Clean(commit) => keep(&repository, &parent, &child_id, commit)?,
-                // It is kept with its marks when it is asked about.
-                Put::Conflict { .. } => {}
-            }
-            Ok(Ok(put))
+            work.put_and_keep(&repository, &top, (&parent, &child_id)).map(Ok)
         })
         .await?;
         let news = match put {
@@ -253,6 +245,24 @@ impl Work {
             }
         }
         Ok(Put::Clean(tip))
+    }
+
+    /// Puts the work on top of what has joined, and keeps what that comes to for the parent.
+    fn put_and_keep(
+        &self,
+        repository: &Repository,
+        onto: &CommitId,
+        (parent, child): (&PlanId, &PlanId),
+    ) -> Result<Put, EngineError> {
+        let put = self.put(repository, onto)?;
+        match &put {
+            // What has joined before is kept already, and the base by the branches of all that began there.
+            Put::Clean(commit) if commit == onto => {}
+            Put::Clean(commit) => keep(repository, parent, child, commit)?,
+            // It is kept with its marks when it is asked about.
+            Put::Conflict { .. } => {}
+        }
+        Ok(put)
     }
 
     /// Says what was left open of a conflict that this work was to resolve: marks in files, and what has no marks and
