@@ -232,7 +232,7 @@ async fn answer(door: Door, engine: &Engine, terms: Terms, drained: &Cancellatio
             () = everything.mind() => {}
         }
     };
-    let listening = listen(door.listener, door.tls, everything.router.clone(), door.bounds, drained);
+    let listening = listen(door.listener, door.tls, everything.service(), door.bounds, drained);
     let served = async { tokio::join!(listening, minding).0 };
     let overdue = async {
         drained.cancelled().await;

@@ -3,15 +3,11 @@
 //! `Host`. The router in this process needs no such guard.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::sync::Arc;
 
-use axum::Router;
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::http::header::{HOST, ORIGIN};
 use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
-use axum::middleware::{Next, from_fn_with_state};
-use axum::response::{IntoResponse, Response};
 use drydock_api::Code;
 
 use super::extract::{Refused, refused};
@@ -27,19 +23,8 @@ pub(crate) enum Hosts {
     Addresses(Vec<String>),
 }
 
-/// Returns the router behind the guard: every route, and every address that is no route.
-pub(crate) fn guarded(router: Router, hosts: Hosts) -> Router {
-    router.layer(from_fn_with_state(Arc::new(hosts), guard))
-}
-
-async fn guard(State(hosts): State<Arc<Hosts>>, request: Request, next: Next) -> Response {
-    match allowed(&request, &hosts) {
-        Ok(()) => next.run(request).await,
-        Err(refused) => refused.into_response(),
-    }
-}
-
-fn allowed(request: &Request, hosts: &Hosts) -> Result<(), Refused> {
+/// Lets a request pass that may be asked from where it was.
+pub(super) fn allowed(request: &Request, hosts: &Hosts) -> Result<(), Refused> {
     let named: Option<Authority> =
         only(request.headers(), &HOST).and_then(|host| host.to_str().ok()?.parse().ok());
     let is_ours = |authority: &Authority| hosts.include(authority);
@@ -98,71 +83,66 @@ mod tests {
     use super::*;
     use axum::body::Body;
     use axum::http::request::Builder;
-    use axum::routing::post;
-    use tower::ServiceExt;
 
-    async fn status(request: Builder) -> u16 {
-        status_at(Hosts::Loopback, request).await
+    fn status(request: Builder) -> u16 {
+        status_at(Hosts::Loopback, request)
     }
 
-    async fn status_at(hosts: Hosts, request: Builder) -> u16 {
-        let router = guarded(Router::new().route("/", post(async || "done")), hosts);
+    fn status_at(hosts: Hosts, request: Builder) -> u16 {
         let request = request.method("POST").body(Body::empty()).unwrap();
-        router.oneshot(request).await.unwrap().status().as_u16()
+        allowed(&request, &hosts).map_or_else(|refused| refused.0.status, |()| 200)
     }
 
     /// Breaks when a page in somebody's browser can have commands run on their machine, or our own page cannot.
-    #[tokio::test]
-    async fn a_web_page_is_refused_unless_it_is_ours() {
-        let from = async |origins: &[&str]| {
+    #[test]
+    fn a_web_page_is_refused_unless_it_is_ours() {
+        let from = |origins: &[&str]| {
             let request = Request::builder().uri("/").header(HOST, "127.0.0.1:7717");
             let request = origins.iter().fold(request, |request, origin| request.header(ORIGIN, *origin));
-            status(request).await
+            status(request)
         };
         let others = ["https://evil.example", "null", "", "http://127.0.0.1:7718", "http://127.0.0.1"];
         let nearly =
             ["http://localhost:7717", "127.0.0.1:7717", "ftp://127.0.0.1:7717", "http://127.0.0.1:7717/"];
         for origin in others.into_iter().chain(nearly) {
-            assert_eq!(from(&[origin]).await, 403, "{origin}");
+            assert_eq!(from(&[origin]), 403, "{origin}");
         }
         let ours = "http://127.0.0.1:7717";
-        assert_eq!(from(&[ours, "https://evil.example"]).await, 403);
-        assert_eq!(from(&[ours, ours]).await, 403);
-        assert_eq!(from(&[ours]).await, 200);
-        assert_eq!(from(&["https://127.0.0.1:7717"]).await, 200, "behind a proxy that speaks TLS");
+        assert_eq!(from(&[ours, "https://evil.example"]), 403);
+        assert_eq!(from(&[ours, ours]), 403);
+        assert_eq!(from(&[ours]), 200);
+        assert_eq!(from(&["https://127.0.0.1:7717"]), 200, "behind a proxy that speaks TLS");
     }
 
     /// Breaks when a name that an attacker lets point at loopback is taken for this machine.
-    #[tokio::test]
-    async fn only_requests_to_this_machine_by_its_own_names_are_answered() {
+    #[test]
+    fn only_requests_to_this_machine_by_its_own_names_are_answered() {
         for host in ["127.0.0.1:7717", "127.8.9.1", "[::1]:7717", "localhost", "LOCALHOST:1"] {
-            assert_eq!(status(Request::builder().uri("/").header(HOST, host)).await, 200, "{host}");
+            assert_eq!(status(Request::builder().uri("/").header(HOST, host)), 200, "{host}");
         }
         let foreign = ["evil.example:7717", "127.0.0.1.nip.io", "localhost.evil.example", "0.0.0.0", ""];
         for host in foreign.into_iter().chain(["[::2]:1", "::1", "127.0.0.1@evil.example", "me@127.0.0.1"]) {
-            assert_eq!(status(Request::builder().uri("/").header(HOST, host)).await, 403, "{host}");
+            assert_eq!(status(Request::builder().uri("/").header(HOST, host)), 403, "{host}");
         }
         let absolute = Request::builder().uri("http://evil.example/").header(HOST, "127.0.0.1");
-        assert_eq!(status(absolute).await, 403);
+        assert_eq!(status(absolute), 403);
         let twice = Request::builder().uri("/").header(HOST, "127.0.0.1").header(HOST, "evil.example");
-        assert_eq!(status(twice).await, 403);
-        assert_eq!(status(Request::builder().uri("/")).await, 403, "no host at all");
+        assert_eq!(status(twice), 403);
+        assert_eq!(status(Request::builder().uri("/")), 403, "no host at all");
     }
 
     /// Breaks when a server for others takes any name for its own, or cannot be addressed by the names it has.
-    #[tokio::test]
-    async fn a_server_for_others_answers_to_addresses_and_to_its_own_names() {
+    #[test]
+    fn a_server_for_others_answers_to_addresses_and_to_its_own_names() {
         let names = || vec!["drydock.example".to_owned()];
-        let at = async |hosts: Hosts, host: &str| {
-            status_at(hosts, Request::builder().uri("/").header(HOST, host)).await
-        };
+        let at = |hosts: Hosts, host: &str| status_at(hosts, Request::builder().uri("/").header(HOST, host));
         for host in ["192.0.2.7:7717", "[2001:db8::7]:1", "Drydock.Example:7717", "localhost"] {
-            assert_eq!(at(Hosts::Addresses(names()), host).await, 200, "{host}");
+            assert_eq!(at(Hosts::Addresses(names()), host), 200, "{host}");
         }
         for host in ["evil.example", "drydock.example.evil.example", "me@192.0.2.7", "192.0.2.7.nip.io"] {
-            assert_eq!(at(Hosts::Addresses(names()), host).await, 403, "{host}");
+            assert_eq!(at(Hosts::Addresses(names()), host), 403, "{host}");
         }
-        assert_eq!(at(Hosts::Named(names()), "drydock.example").await, 200);
-        assert_eq!(at(Hosts::Named(names()), "192.0.2.7").await, 403);
+        assert_eq!(at(Hosts::Named(names()), "drydock.example"), 200);
+        assert_eq!(at(Hosts::Named(names()), "192.0.2.7"), 403);
     }
 }

@@ -18,7 +18,7 @@ use drydock_store::{AnswerClaim, KeptAnswer, Keyed, StoreError};
 use ring::digest::{Context, SHA256};
 
 use super::extract::{Refused, refused, whole};
-use super::router::Shared;
+use super::router::{ROOT, Shared};
 use super::tokens::NOT_KEPT;
 
 const KEY: HeaderName = HeaderName::from_static("idempotency-key");
@@ -37,11 +37,8 @@ const ANSWER_MAX: usize = 16 * 1024 * 1024;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Seed(pub(super) u128);
 
-/// Carries a request out once, however often it is sent under its key.
+/// Carries a request that changes something out once, however often it is sent under its key.
 pub(super) async fn keyed(State(shared): State<Shared>, request: Request, next: Next) -> Response {
-    if matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS) {
-        return next.run(request).await;
-    }
     match key(request.headers()) {
         Ok(None) => next.run(request).await,
         // To its end even when the asker goes away, so that there is an answer when it comes back.
@@ -73,10 +70,10 @@ async fn once(shared: &Shared, key: String, request: Request, next: Next) -> Res
     let (head, body) = request.into_parts();
     let body = whole(body).await?;
     let asker = head.extensions.get::<Token>().map(|token| token.id.as_str()).unwrap_or_default();
-    let fingerprint =
-        fingerprint(asker, &head.method, head.uri.path(), head.uri.query(), &head.headers, &body);
+    let path = head.uri.path().strip_prefix(ROOT).unwrap_or_default();
+    let fingerprint = fingerprint(asker, &head.method, path, head.uri.query(), &head.headers, &body);
     // Only a plan gets its id from the seed, so only that can be made again without there being two.
-    let is_repeatable = head.method == Method::POST && head.uri.path() == "/plans";
+    let is_repeatable = head.method == Method::POST && path == "/plans";
     let store = shared.engine.store();
     let asked = shared.engine.keyed_request(key, fingerprint);
     let claim = match store.answer_claim(asked, CLAIM_TTL, KEPT).await? {

@@ -2,13 +2,14 @@
 //! says nothing, or a little at a time, is put off after a while; when there is no room, the one that has been silent
 //! longest makes room, so that those who ask are answered however many do not. Who is silent is `crowd`'s.
 
+use std::convert::Infallible;
 use std::io;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
 use axum::extract::Request;
+use axum::response::Response;
 use drydock_domain::told;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -18,7 +19,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-use tower::ServiceExt;
+use tower::{Service, ServiceExt};
 
 use super::crowd::{Answer, Crowd, Place};
 use super::patient::Waiting;
@@ -66,11 +67,22 @@ impl Bounds {
     }
 }
 
+/// What answers requests.
+pub(crate) trait Answering:
+    Service<Request, Response = Response, Error = Infallible, Future: Send> + Clone + Send + 'static
+{
+}
+
+impl<S> Answering for S where
+    S: Service<Request, Response = Response, Error = Infallible, Future: Send> + Clone + Send + 'static
+{
+}
+
 /// Answers on a listener until told to stop, and then those that are being answered.
-pub(crate) async fn listen(
+pub(crate) async fn listen<S: Answering>(
     listener: TcpListener,
     tls: Option<Tls>,
-    router: Router,
+    service: S,
     bounds: Bounds,
     stop: &CancellationToken,
 ) -> io::Result<()> {
@@ -98,7 +110,7 @@ pub(crate) async fn listen(
             tracing::debug!(error = %told(&error), "a connection sends when it likes");
         }
         let speech = Speech::over(stream, tls.as_ref());
-        open.spawn(converse(speech, router.clone(), bounds, crowd.place(), stop.clone()));
+        open.spawn(converse(speech, service.clone(), bounds, crowd.place(), stop.clone()));
     }
     drop(listener);
     while open.join_next().await.is_some() {}
@@ -106,19 +118,25 @@ pub(crate) async fn listen(
 }
 
 /// Answers what one connection asks, one request after the other.
-async fn converse(speech: Speech, router: Router, bounds: Bounds, place: Place, stop: CancellationToken) {
+async fn converse<S: Answering>(
+    speech: Speech,
+    answering: S,
+    bounds: Bounds,
+    place: Place,
+    stop: CancellationToken,
+) {
     let put_off = place.put_off.clone();
     let place = Arc::new(place);
     let sent = Arc::clone(&place);
     let stream = Waiting::new(speech, bounds.patience, move || sent.flushed());
     let service = service_fn(move |request: hyper::Request<Incoming>| {
         // It has said what it wants; until it is answered it makes room for nobody.
-        let (may_ask, router, place) = (place.ask(), router.clone(), Arc::clone(&place));
+        let (may_ask, answering, place) = (place.ask(), answering.clone(), Arc::clone(&place));
         async move {
             if !may_ask {
                 return Err(io::Error::from(io::ErrorKind::ConnectionAborted));
             }
-            let answer = router.oneshot(request.map(axum::body::Body::new) as Request).await;
+            let answer = answering.oneshot(request.map(axum::body::Body::new) as Request).await;
             Ok(answer.unwrap_or_else(|never| match never {}).map(|body| Answer::new(body, place)))
         }
     });
@@ -143,6 +161,7 @@ mod tests {
     use super::*;
     use std::net::SocketAddr;
 
+    use axum::Router;
     use axum::routing::{get, post};
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::TcpStream;

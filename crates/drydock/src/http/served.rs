@@ -1,16 +1,23 @@
 //! All that is served over TCP, from the outside in: strict headers, from where one may ask, the page, counting, who
-//! asks, the routes. The page asks the routes through the same door as everybody.
+//! asks, the routes. The page asks the routes through the same door as everybody. What is asked of the routes goes to
+//! them without a look at the addresses of the page.
+
+use std::sync::Arc;
 
 use axum::Router;
+use axum::extract::Request;
+use axum::response::{IntoResponse, Response};
 use drydock_engine::Engine;
+use tower::{ServiceExt, service_fn};
 
 use super::auth::{Door, authenticated};
 use super::cookie::Cookie;
-use super::guard::{Hosts, guarded};
+use super::guard::{Hosts, allowed};
+use super::listen::Answering;
 use super::meter::Requests;
-use super::router::{other_method, router};
+use super::router::{ROOT, other_method, router};
 use super::streams::{Readers, Streams};
-use super::strict::strict;
+use super::strict::dressed;
 use super::vitals::{self, Vitals};
 use super::{openapi, welcome};
 use crate::config::Tokens;
@@ -39,10 +46,8 @@ pub(crate) enum Reach {
 }
 
 /// What is served, and what must be kept going while it is.
-#[derive(Clone)]
 pub(crate) struct Served {
-    /// The routes behind their doors.
-    pub(crate) router: Router,
+    front: Arc<Front>,
     engine: Engine,
     streams: Streams,
 }
@@ -67,13 +72,46 @@ impl Served {
             .merge(openapi::reference())
             .method_not_allowed_fallback(other_method);
         let gate = Gate { tokens: terms.tokens, cookie: terms.cookie };
-        let routes = page(authenticated(routes, door), requests, gate);
-        let router = strict(guarded(routes, terms.hosts));
-        Self { router, engine: engine.clone(), streams }
+        let routes = authenticated(routes, door);
+        let page = page(routes.clone(), requests, gate);
+        let front = Arc::new(Front { hosts: terms.hosts, routes, page });
+        Self { front, engine: engine.clone(), streams }
+    }
+
+    /// Returns what answers requests.
+    pub(crate) fn service(&self) -> impl Answering {
+        let front = Arc::clone(&self.front);
+        service_fn(move |request| {
+            let front = Arc::clone(&front);
+            async move { Ok(front.answer(request).await) }
+        })
     }
 
     /// Ends streams whose tokens have ended, until the engine stops.
     pub(crate) async fn mind(&self) {
         self.streams.mind(&self.engine).await;
+    }
+}
+
+/// What every request meets first. No layers: each would cost every request a copy of all that lies behind it.
+struct Front {
+    hosts: Hosts,
+    /// The routes behind their door.
+    routes: Router,
+    /// The page, which asks the routes for what it does not know.
+    page: Router,
+}
+
+impl Front {
+    async fn answer(&self, request: Request) -> Response {
+        let response = match allowed(&request, &self.hosts) {
+            Ok(()) => {
+                let answering =
+                    if request.uri().path().starts_with(ROOT) { &self.routes } else { &self.page };
+                answering.clone().oneshot(request).await.unwrap_or_else(|never| match never {})
+            }
+            Err(refused) => refused.into_response(),
+        };
+        dressed(response)
     }
 }

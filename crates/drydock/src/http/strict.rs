@@ -1,13 +1,11 @@
 //! What every answer tells a browser: run and load nothing but our own files, show us in nobody's frame, tell nobody
 //! where a reader came from, guess no media types, and keep nothing that did not say it may be kept.
 
-use axum::Router;
 use axum::http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
 };
 use axum::http::{HeaderName, HeaderValue};
 use axum::response::Response;
-use tower::util::MapResponseLayer;
 
 /// No script and no style inside a page, and nothing from elsewhere.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; \
@@ -22,12 +20,8 @@ const ALWAYS: [(HeaderName, &str); 6] = [
     (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
 ];
 
-/// Returns the router with strict headers on every answer, refusals too.
-pub(super) fn strict(router: Router) -> Router {
-    router.layer(MapResponseLayer::new(dressed))
-}
-
-fn dressed(mut response: Response) -> Response {
+/// Returns an answer with strict headers.
+pub(super) fn dressed(mut response: Response) -> Response {
     let headers = response.headers_mut();
     for (name, value) in ALWAYS {
         headers.insert(name, HeaderValue::from_static(value));
