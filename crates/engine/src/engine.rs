@@ -8,7 +8,7 @@ use drydock_agent::Runner;
 use drydock_domain::{
     ChangesetId, Context, Decision, DecisionId, Event, IdPrefix, Name, Plan, PlanId, Project, RunId,
 };
-use drydock_store::{Found, KeyedRequest, Store};
+use drydock_store::{Found, KeyedRequest, PlanRow, Store};
 use drydock_worktree::Repository;
 use tokio_util::sync::CancellationToken;
 
@@ -195,6 +195,15 @@ impl Engine {
         }
         let prefix = prefix(given, PlanId::PREFIX, "plan")?;
         one(self.store().plan_find(&prefix).await?, "plan", given)
+    }
+
+    /// Returns the same plan as it is stored.
+    pub async fn plan_row(&self, given: &str) -> Result<PlanRow, EngineError> {
+        let id = match given.parse() {
+            Ok(id) => id,
+            Err(_) => self.plan(given).await?.id,
+        };
+        self.store().plan_row(&id).await?.ok_or_else(|| EngineError::absent("plan", given))
     }
 
     /// Returns the decision that this beginning of an id names.

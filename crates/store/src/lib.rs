@@ -40,7 +40,7 @@ pub use find::{Found, Page};
 pub use health::Counts;
 pub use lease::{Acquired, PlanLease, ProjectLease, Renewed, Warrant};
 pub use outbox::{Claim, ClaimOrder, Limits};
-pub use plan::{Change, Committed, Decide, Parent, PlanFilter};
+pub use plan::{Change, Committed, Decide, Parent, PlanFilter, PlanRow};
 pub use request::{Request, RequestKind};
 pub use store::{Options, Store};
 pub use token::{KeptToken, NewSession, NewToken, RevokedToken, TokenAdded};

@@ -65,10 +65,20 @@ impl Statement {
 }
 
 /// One row of an answer.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Row(pub(crate) Vec<Value>);
 
 impl Row {
+    /// Returns how long its values are together, in bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        let bytes = |value: &Value| match value {
+            Value::Null | Value::Int(_) => size_of::<i64>(),
+            Value::Text(text) => text.len(),
+            Value::Blob(bytes) => bytes.len(),
+        };
+        self.0.iter().map(bytes).sum()
+    }
+
     /// Returns the integer in a column.
     pub(crate) fn int(&self, column: usize) -> Result<i64, StoreError> {
         match self.0.get(column) {

@@ -32,6 +32,9 @@ pub(super) type Answer<T> = Result<Sent<T>, Refused>;
 /// A value as JSON.
 pub(super) struct Sent<T>(pub(super) T);
 
+/// A value that is JSON already.
+pub(super) struct Written(pub(super) Bytes);
+
 /// A JSON body.
 pub(super) struct Body<T>(pub(super) T);
 
@@ -72,11 +75,19 @@ impl From<drydock_store::StoreError> for Refused {
 
 impl<T: Serialize> IntoResponse for Sent<T> {
     fn into_response(self) -> Response {
-        ([(CONTENT_TYPE, "application/json")], json(&self.0)).into_response()
+        Written(json(&self.0).into()).into_response()
     }
 }
 
-fn json(value: &impl Serialize) -> Vec<u8> {
+impl IntoResponse for Written {
+    fn into_response(self) -> Response {
+        let mut response = Response::new(self.0.into());
+        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        response
+    }
+}
+
+pub(super) fn json(value: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec(value).expect("wire types have text keys and finite numbers")
 }
 

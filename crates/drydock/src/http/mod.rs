@@ -21,6 +21,7 @@ mod registry;
 mod rights;
 mod router;
 mod served;
+mod shown;
 mod stream;
 mod streams;
 mod strict;

@@ -6,7 +6,7 @@ use drydock_domain::{Name, Next, Plan, PlanId};
 use drydock_engine::{Asked, Caller, Engine, EngineError, NewInvariant, Request, shield};
 use drydock_store::{Parent, PlanFilter};
 
-use super::extract::{Answer, Body, By, Path, Query, Refused, Sent, invalid, limit};
+use super::extract::{Answer, Body, By, Path, Query, Refused, Sent, Written, invalid, limit};
 use super::keyed::Seed;
 use super::router::Shared;
 use super::view;
@@ -96,8 +96,9 @@ pub(super) fn cursor(text: Option<String>) -> Result<Option<i64>, Refused> {
     text.map(|text| text.parse().map_err(|_| refuse(&text))).transpose()
 }
 
-pub(super) async fn show(State(shared): State<Shared>, Path(id): Path) -> One {
-    one(shared.engine.plan(&id).await?)
+pub(super) async fn show(State(shared): State<Shared>, Path(id): Path) -> Result<Written, Refused> {
+    let row = shared.engine.plan_row(&id).await?;
+    Ok(Written(shared.shown.answer(row)?))
 }
 
 pub(super) async fn diff(State(shared): State<Shared>, Path(id): Path) -> Answer<api::OneDiff> {

@@ -12,6 +12,7 @@ use drydock_engine::{Authority, Caller, Engine};
 
 use super::extract::{Refused, refused};
 use super::keyed::keyed;
+use super::shown::Shown;
 use super::{backups, decisions, events, explain, openapi, plans, registry, tokens, upkeep};
 
 /// What every route begins with.
@@ -24,6 +25,7 @@ pub(super) const BODY_MAX: usize = 4 * 1024 * 1024;
 #[derive(Clone)]
 pub(super) struct Shared {
     pub(super) engine: Engine,
+    pub(super) shown: Arc<Shown>,
     by: Arc<str>,
     via: &'static str,
 }
@@ -48,7 +50,7 @@ fn authority(role: &Role) -> Authority {
 
 /// Returns the router on an engine; `by` is who its requests count as.
 pub(crate) fn router(engine: Engine, by: &str, via: &'static str) -> Router {
-    let shared = Shared { engine, by: by.into(), via };
+    let shared = Shared { engine, shown: Arc::default(), by: by.into(), via };
     // Whole paths, and no layer around what only looks: each layer, and a router within a router is one, costs every
     // request a copy of all that lies behind it.
     looking()

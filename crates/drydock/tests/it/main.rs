@@ -39,6 +39,7 @@ mod revoking;
 mod sandboxing;
 mod seeing;
 mod shared;
+mod showing;
 mod signals;
 mod signing;
 mod speaking;

@@ -11,3 +11,4 @@ mod write;
 pub(crate) use claim::{Claimed, claim, shared};
 pub use commit::{Change, Committed, Decide};
 pub use read::{Parent, PlanFilter};
+pub use row::PlanRow;
