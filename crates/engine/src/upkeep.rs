@@ -240,7 +240,9 @@ impl Engine {
                         swept.removed.push(Removed { what, proof: proof("its work will be kept first") });
                         continue;
                     }
-                    Sweep::Remove => remove_leftover(&repository, &id, &base, fence, &leftover),
+                    Sweep::Remove => {
+                        remove_leftover(&repository, &id, &base, fence, &leftover).map(|removed| removed.work)
+                    }
                 };
                 match work {
                     Ok(Work::Nothing) => {

@@ -546,6 +546,44 @@ on_both! {
         assert!(kinds(&shared, &id).contains(&"sync.detached".to_owned()));
         let kept = shared.world.repo.git(&["rev-list", "--all", "--objects"]);
         assert!(kept.contains(&loose) && kept.contains(&staged), "{loose} {staged}");
+        told_of_pins(&shared, &id);
+    }
+}
+
+/// Requires that every pin of a plan is named by an alert with what brings it back.
+#[track_caller]
+fn told_of_pins(shared: &Shared, id: &str) {
+    let alerts: Vec<String> = shared
+        .world
+        .events(id)
+        .iter()
+        .filter(|event| event["kind"] == "alert")
+        .map(|event| text(&event["data"]["text"]))
+        .collect();
+    assert!(!shared.pins(id).is_empty());
+    for pin in shared.pins(id) {
+        let restore =
+            format!("drydock backup restore {} --branch", pin.trim_start_matches("refs/drydock/pin/"));
+        assert!(alerts.iter().any(|alert| alert.contains(&restore)), "{restore}: {alerts:?}");
+    }
+}
+
+on_both! {
+    /// Breaks when what a person committed on the plan's branch is set aside without a word.
+    fn commits_of_a_person_that_are_set_aside_are_told(kind: Kind) {
+        let shared = Shared::new(kind, "echo work > work.txt");
+        let (id, tree) = shared.strategized();
+        let by_hand = commit_in(&tree, "by-hand.txt", "by hand\n");
+        shared.world.ok(&["plan", "execute", &id]);
+        told_of_pins(&shared, &id);
+        let pin = shared.world.repo.git(&["rev-parse", &shared.pins(&id)[0]]);
+        assert_eq!(pin, by_hand);
+        // A run's own work that is replaced by the next one is no news to anybody.
+        let alerts = shared.world.count(&id, "alert");
+        shared.world.ok(&["plan", "revert", &id]);
+        shared.world.ok(&["plan", "strategize", &id]);
+        shared.world.ok(&["plan", "execute", &id]);
+        assert_eq!(shared.world.count(&id, "alert"), alerts);
     }
 }
 

@@ -7,7 +7,7 @@ use std::fs::{self, File, TryLockError};
 use std::io::{self, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 
-use drydock_domain::{Event, Fence, Plan, PlanId, SNAPSHOTS, told};
+use drydock_domain::{Event, Fence, PINS, PinLine, Plan, PlanId, SNAPSHOTS, told};
 use drydock_worktree::{Checkout, CommitId, GitError, PinOrder, Repository, remove_folder};
 
 use super::scope::{commit_id, kept_as, signature, snapshot};
@@ -43,6 +43,14 @@ pub(crate) enum Work {
     Snapshot(String),
     /// It cannot be captured, so the directory itself is kept here.
     Directory { path: PathBuf, reason: String },
+}
+
+/// What became of a leftover.
+#[derive(Debug)]
+pub(crate) struct Removed {
+    pub(crate) work: Work,
+    /// What keeps commits that no branch has, and staged content, where there were any.
+    pub(crate) pin: Option<PinLine>,
 }
 
 /// The lock of a living run on its directory; dying lets go of it.
@@ -152,31 +160,34 @@ pub(crate) fn remove_leftover(
     base: &CommitId,
     fence: Fence,
     leftover: &Leftover,
-) -> Result<Work, EngineError> {
+) -> Result<Removed, EngineError> {
+    let alone = |work| Removed { work, pin: None };
     let _alive = match claim(leftover, fence)? {
         Claim::Ours { _alive } => _alive,
         Claim::Superseded => {
             let reason = "the process that ran it lost the plan and has not ended".to_owned();
-            return put_by(repository, plan, leftover, reason);
+            return put_by(repository, plan, leftover, reason).map(alone);
         }
     };
     forget_home(&leftover.path);
     let tree = leftover.path.join(TREE);
     let work = match (repository.checkout_open(&tree)?, is_empty(&tree)) {
-        (Some(checkout), _) => keep_rest(repository, plan, leftover, &checkout)
-            .and_then(|()| capture(repository, &checkout, plan, base, leftover)),
-        (None, true) => Ok(Work::Nothing),
+        (Some(checkout), _) => keep_rest(repository, plan, leftover, &checkout).and_then(|pin| {
+            let work = capture(repository, &checkout, plan, base, leftover)?;
+            Ok(Removed { work, pin })
+        }),
+        (None, true) => Ok(alone(Work::Nothing)),
         (None, false) => Err("git no longer knows it as a worktree".to_owned()),
     };
     match work {
-        Ok(work) => {
+        Ok(removed) => {
             repository.checkout_remove(&tree)?;
             // A review that was cut short left a worktree of its own.
             repository.checkout_remove(&leftover.path.join(REVIEW))?;
             remove_directory(&leftover.path)?;
-            Ok(work)
+            Ok(removed)
         }
-        Err(reason) => put_by(repository, plan, leftover, reason),
+        Err(reason) => put_by(repository, plan, leftover, reason).map(alone),
     }
 }
 
@@ -209,11 +220,11 @@ fn keep_rest(
     plan: &PlanId,
     leftover: &Leftover,
     checkout: &Checkout,
-) -> Result<(), String> {
+) -> Result<Option<PinLine>, String> {
     let signature = signature(repository);
     let reason = "a run ended and left more than its files";
     let order = PinOrder { plan: plan.as_str(), run: Some(&leftover.run), reason, signature: &signature };
-    repository.pin_checkout(&order, checkout).map(drop).map_err(|error| told(&error))
+    repository.pin_checkout(&order, checkout).map_err(|error| told(&error))
 }
 
 fn claim(leftover: &Leftover, fence: Fence) -> Result<Claim, EngineError> {
@@ -305,19 +316,29 @@ fn failed(verb: &str, path: &Path, source: io::Error) -> EngineError {
 }
 
 /// Pins the commits of a branch that nothing else keeps: the next run begins elsewhere.
-fn keep_branch(repository: &Repository, plan: &PlanId, branch: &str) -> Result<(), GitError> {
-    let Some(tip) = repository.branch_tip(branch)? else { return Ok(()) };
+fn keep_branch(repository: &Repository, plan: &PlanId, branch: &str) -> Result<Option<PinLine>, GitError> {
+    let Some(tip) = repository.branch_tip(branch)? else { return Ok(None) };
     if repository.branch_is_kept_elsewhere(branch)? {
-        return Ok(());
+        return Ok(None);
     }
     let signature = signature(repository);
     let reason = "a run ended and left commits on the branch";
     let order = PinOrder { plan: plan.as_str(), run: None, reason, signature: &signature };
-    repository.pin_branch(&order, &tip).map(drop)
+    repository.pin_branch(&order, &tip).map(Some)
+}
+
+/// Tells whoever made commits that no run recorded where they are: the work goes on without them.
+fn set_aside_alert(place: &str, pin: &PinLine) -> Event {
+    let backup = pin.name.trim_start_matches(PINS);
+    let text = format!(
+        "what was committed or staged {place} by hand is not part of the plan's work and is set aside as {backup}; \
+         `drydock backup show {backup}` shows it, and `drydock backup restore {backup} --branch NAME` brings it back"
+    );
+    Event::Alert { priority: "high", text }
 }
 
 /// Sets the work of all earlier runs of a plan aside; a new run starts clean. What could only be kept as a directory
-/// is told, because somebody should look.
+/// is told, because somebody should look, and so is what somebody committed.
 pub(crate) async fn set_aside(
     engine: &Engine,
     hold: &Hold,
@@ -333,15 +354,18 @@ pub(crate) async fn set_aside(
         found.extend(strays(&repository, &worktrees, &id));
         let mut alerts = Vec::new();
         for leftover in found {
-            let work = remove_leftover(&repository, &id, &base, fence, &leftover)?;
+            let Removed { work, pin } = remove_leftover(&repository, &id, &base, fence, &leftover)?;
             tracing::debug!(run = leftover.run, ?work, "set the directory of an ended run aside");
             if let Work::Directory { path, reason } = work {
                 let text = format!("the work of {} is kept in {}: {reason}", leftover.run, path.display());
                 alerts.push(Event::Alert { priority: "high", text });
             }
+            let place = format!("in the worktree of {}", leftover.run);
+            alerts.extend(pin.map(|pin| set_aside_alert(&place, &pin)));
         }
         remove_empty(&own)?;
-        keep_branch(&repository, &id, &branch)?;
+        let kept = keep_branch(&repository, &id, &branch)?;
+        alerts.extend(kept.map(|pin| set_aside_alert(&format!("on {branch}"), &pin)));
         Ok(alerts)
     })
     .await?;
