@@ -8,8 +8,9 @@ use crate::checkout::Checkout;
 use crate::diff::{RawChange, raw_changes};
 use crate::error::GitError;
 use crate::id::{CommitId, TreeId};
+use crate::index_file;
 use crate::merge::{Signature, commit_tree};
-use crate::private_index::{Copied, GITLINK, Mark, PrivateIndex};
+use crate::private_index::{Copied, Entry, GITLINK, Mark, PrivateIndex};
 use crate::repository::{Repository, tree_of};
 use crate::run::{LIMIT_FILES, path_text};
 use crate::submodule::{self, Found};
@@ -146,7 +147,10 @@ impl Checkout {
                 index
             }
         };
-        let (pathspecs, filled) = self.prepare(&index, own, attempt)?;
+        // Object names of another length make an index of another shape.
+        let plain = parent.as_str().len() == index_file::OBJECT_NAME && index.is_plain();
+        let entries = if plain { Vec::new() } else { index.entries(&self.place, attempt)? };
+        let (pathspecs, filled) = self.prepare(&index, &entries, own, attempt)?;
         let sparse = [("core.sparseCheckout".to_owned(), "false".to_owned())];
         let call = self.place.call(attempt).index(&index.path()).settings(&guard).settings(&sparse);
         let call = call.args(["add", "--all", "--pathspec-from-file=-", "--pathspec-file-nul"]);
@@ -181,10 +185,10 @@ impl Checkout {
     fn prepare(
         &self,
         index: &PrivateIndex,
+        entries: &[Entry],
         own: OwnFolder,
         attempt: &str,
     ) -> Result<(Vec<u8>, Option<Vec<u8>>), GitError> {
-        let entries = if index.is_plain() { Vec::new() } else { index.entries(&self.place, attempt)? };
         for (mark, option) in
             [(Mark::AssumeUnchanged, "--no-assume-unchanged"), (Mark::SkipWorktree, "--no-skip-worktree")]
         {

@@ -11,9 +11,9 @@ use std::path::{Path, PathBuf};
 use crate::error::GitError;
 use crate::id::CommitId;
 use crate::name;
-use crate::repository::Repository;
+use crate::repository::{Repository, commit_at};
 use crate::run::{LIMIT_FILES, Output, Place};
-use crate::worktrees::resolved;
+use crate::worktrees::{Worktree, resolved};
 
 /// Written into a worktree's git directory: the branch that it was made for.
 const BRANCH_FILE: &str = "drydock-branch";
@@ -138,9 +138,9 @@ impl Repository {
         call.arg("--").arg(path).arg(base.as_str()).limit(LIMIT_FILES).run()
     }
 
-    /// Removes what an attempt that was cut short left at this very path, and the record of a worktree with the branch whose
-    /// directory is gone. Another one that has the branch may be somebody's who works in it right now, so it is never
-    /// removed here.
+    /// Removes what an attempt that was cut short left at this very path, and takes the branch from worktrees whose directories
+    /// are gone or are another machine's. Another one that has the branch may be somebody's who works in it right now, so it
+    /// is never touched here.
     fn clear_the_way(
         &self,
         path: &Path,
@@ -153,14 +153,29 @@ impl Repository {
             if !here && !has_branch {
                 continue;
             }
-            let is_main = worktree.git_dir == self.common_dir();
-            if is_main || !(here || worktree.prunable) {
-                let branch = branch.map_or("HEAD", |(short, _)| short).to_owned();
-                return Err(GitError::BranchInUse { branch, worktree: worktree.path });
+            if worktree.git_dir == self.common_dir() || !here {
+                let (short, full) = branch.unwrap_or(("HEAD", "HEAD"));
+                if !self.detach_absent(&worktree, full, attempt)? {
+                    return Err(GitError::BranchInUse { branch: short.to_owned(), worktree: worktree.path });
+                }
+                continue;
             }
             self.remove(&resolved(&worktree.path), attempt)?;
         }
         self.remove(path, attempt)
+    }
+
+    /// Takes the branch from a worktree of which there is not even a directory here; says whether there was none. Its record
+    /// stays, with the index: who has the directory, on another machine perhaps, has lost nothing.
+    fn detach_absent(&self, worktree: &Worktree, branch: &str, attempt: &str) -> Result<bool, GitError> {
+        let gone =
+            fs::symlink_metadata(&worktree.path).is_err_and(|error| error.kind() == ErrorKind::NotFound);
+        let tip = if worktree.prunable && gone { commit_at(self.place(), branch)? } else { None };
+        let Some(tip) = tip else { return Ok(false) };
+        let (head, new) = (worktree.git_dir.join("HEAD"), worktree.git_dir.join("HEAD.drydock"));
+        let written = fs::write(&new, format!("{tip}\n")).and_then(|()| fs::rename(&new, &head));
+        written.map_err(|source| GitError::file(attempt, &head, source))?;
+        Ok(true)
     }
 
     /// The directory goes first and git's record of it last, so that a crash leaves the record to find it by.

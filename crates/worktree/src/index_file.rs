@@ -1,6 +1,8 @@
 //! Reading an index file as far as it takes to know that there is nothing special in it. Whatever is not understood for
 //! sure is special, and git is asked.
 
+/// How many digits the object names have in indexes that are understood.
+pub(crate) const OBJECT_NAME: usize = 40;
 /// The head of the file: `DIRC`, the version, how many entries follow.
 const HEAD: usize = 12;
 /// An entry up to its path, with an object name of 20 bytes.

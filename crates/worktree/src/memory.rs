@@ -5,13 +5,11 @@
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
-use std::fs;
-use std::io::ErrorKind;
+use std::fs::{self, File};
+use std::io::{ErrorKind, Read};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::{Duration, Instant};
 
 use crate::error::GitError;
 use crate::git::Git;
@@ -23,9 +21,8 @@ use crate::run::{Call, Place};
 const TREES_MAX: usize = 4096;
 /// Of how many repositories the configuration is remembered at the most.
 const CONFIGURATIONS_MAX: usize = 64;
-/// How long files must have been the same before what is read from them is kept. A file system's clock ticks in steps of
-/// some milliseconds: of two writes within one step, the second cannot be seen by the time that it leaves.
-const SETTLED: Duration = Duration::from_millis(100);
+/// A file of the configuration that is longer is not compared.
+const FILE_MAX: u64 = 1024 * 1024;
 
 /// What git has answered before.
 #[derive(Debug, Default)]
@@ -36,18 +33,15 @@ pub(crate) struct Memory {
     outside: OnceLock<Option<Vec<PathBuf>>>,
 }
 
-/// A configuration that was read.
+/// A configuration that was read, and the files that it was read from.
 #[derive(Debug, Clone)]
 struct Known {
-    files: Option<Vec<Stamp>>,
-    /// When the files were first seen like this.
-    since: Instant,
-    /// Kept only where the files had been the same for a while before they were read.
-    entries: Option<Arc<[Entry]>>,
+    files: Files,
+    entries: Arc<[Entry]>,
 }
 
-/// A file as it is now, which no other content leaves the same; none when there is no such file.
-type Stamp = Option<[i64; 7]>;
+/// What is in each file; nothing where there is none. Not its times: who has it mapped into memory changes it without those.
+type Files = Vec<Option<Vec<u8>>>;
 
 impl Memory {
     /// Returns the tree of a commit, which is read where it was not before.
@@ -76,23 +70,20 @@ impl Memory {
         place: &Place,
         read: impl FnOnce() -> Result<Vec<Entry>, GitError>,
     ) -> Result<Arc<[Entry]>, GitError> {
-        let known = lock(&self.configurations).get(&place.common_dir).cloned();
-        let Some(known) = known else {
-            // Whoever looks only once pays for nothing more.
-            self.keep(place, Known { files: None, since: Instant::now(), entries: None });
-            return read().map(Arc::from);
-        };
-        let looked = Instant::now();
         let files = self.files(place);
-        let same = files.is_some() && files == known.files;
-        if let (true, Some(entries)) = (same, &known.entries) {
-            return Ok(Arc::clone(entries));
+        let known = lock(&self.configurations).get(&place.common_dir).cloned();
+        if let (Some(files), Some(known)) = (&files, known)
+            && *files == known.files
+        {
+            return Ok(known.entries);
         }
-        let since = if same { known.since } else { Instant::now() };
-        // The files were looked at before they are read: what is written meanwhile is seen by the next look.
         let entries: Arc<[Entry]> = read()?.into();
-        let settled = same && looked.duration_since(since) >= SETTLED && !needs_more(&entries);
-        self.keep(place, Known { files, since, entries: settled.then(|| Arc::clone(&entries)) });
+        // Whether git read what was there before or what is there now, nobody knows where these differ.
+        if let Some(files) = files.filter(|files| self.files(place).as_ref() == Some(files))
+            && !needs_more(&entries)
+        {
+            self.keep(place, Known { files, entries: Arc::clone(&entries) });
+        }
         Ok(entries)
     }
 
@@ -104,10 +95,10 @@ impl Memory {
         configurations.insert(place.common_dir.clone(), known);
     }
 
-    fn files(&self, place: &Place) -> Option<Vec<Stamp>> {
+    fn files(&self, place: &Place) -> Option<Files> {
         let outside = self.outside.get_or_init(|| outside(&place.git)).as_ref()?;
         let own = place.common_dir.join("config");
-        outside.iter().map(PathBuf::as_path).chain([own.as_path()]).map(stamp).collect()
+        outside.iter().map(PathBuf::as_path).chain([own.as_path()]).map(content).collect()
     }
 }
 
@@ -132,22 +123,15 @@ fn outside(git: &Git) -> Option<Vec<PathBuf>> {
     files.iter().all(|file| file.is_absolute()).then_some(files)
 }
 
-/// Looks at a file; nothing when that cannot be done, or when its file system counts in seconds: those are too coarse.
-fn stamp(path: &Path) -> Option<Stamp> {
-    match fs::metadata(path) {
-        Ok(meta) if meta.mtime_nsec() == 0 && meta.ctime_nsec() == 0 => None,
-        Ok(meta) => {
-            let number = |value: u64| value.cast_signed();
-            Some(Some([
-                number(meta.dev()),
-                number(meta.ino()),
-                number(meta.size()),
-                meta.mtime(),
-                meta.mtime_nsec(),
-                meta.ctime(),
-                meta.ctime_nsec(),
-            ]))
-        }
+/// Reads a file, if there is one; nothing when that cannot be done.
+fn content(path: &Path) -> Option<Option<Vec<u8>>> {
+    // What is no file may keep its readers waiting.
+    if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
+        return None;
+    }
+    let mut bytes = Vec::new();
+    match File::open(path).and_then(|file| file.take(FILE_MAX + 1).read_to_end(&mut bytes)) {
+        Ok(length) => (length as u64 <= FILE_MAX).then_some(Some(bytes)),
         Err(error) if error.kind() == ErrorKind::NotFound => Some(None),
         Err(_) => None,
     }

@@ -30,7 +30,7 @@ pub(crate) struct Worktree {
     pub(crate) path: PathBuf,
     pub(crate) git_dir: PathBuf,
     pub(crate) branch: Option<String>,
-    /// Its directory is gone and nobody asked for it to be kept.
+    /// There is no `.git` in its directory, if there is one, and nobody asked for it to be kept.
     pub(crate) prunable: bool,
 }
 
@@ -97,7 +97,8 @@ impl Repository {
         let link = fs::read(&link).ok()?;
         let target = link.strip_prefix(b"gitdir: ")?.strip_suffix(b"\n")?;
         let git_dir = PathBuf::from(OsStr::from_bytes(target));
-        if git_dir.parent()? != self.common_dir().join("worktrees") {
+        // Without a name of its own it is `..`, and leads out of there.
+        if git_dir.parent()? != self.common_dir().join("worktrees") || git_dir.file_name().is_none() {
             return None;
         }
         read_record(git_dir).filter(|(_, tree)| tree == path).map(|(git_dir, _)| git_dir)

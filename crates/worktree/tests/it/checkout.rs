@@ -112,7 +112,35 @@ fn the_record_of_a_directory_that_is_gone_stops_nobody() {
     lose(&fixture.path("store/worktrees/p/2"));
     let new = repository.checkout_add(&fixture.path("store/worktrees/p/3"), BRANCH, &base).unwrap();
     assert_eq!(new.verify(&base).unwrap(), Verified::Sound { head: base.clone() });
-    assert_eq!(repository.linked_trees(), [new.path()]);
+    assert_eq!(repository.linked_trees().len(), 3, "who has the directories may want the records");
+}
+
+/// INV-KEEP. Breaks when a directory counts as gone because git's link is gone from it.
+#[test]
+fn a_directory_that_only_lost_its_link_is_left_alone() {
+    let fixture = Fixture::new();
+    let (repository, base) = (fixture.open(), fixture.tip("main"));
+    let old = fixture.path("store/worktrees/p/1");
+    repository.checkout_add(&old, BRANCH, &base).unwrap();
+    write(&old.join("precious.txt"), "p\n");
+    fs::remove_file(old.join(".git")).unwrap();
+    let error = repository.checkout_add(&fixture.path("store/worktrees/p/2"), BRANCH, &base).unwrap_err();
+    assert!(matches!(error, GitError::BranchInUse { .. }), "{error:?}");
+    assert_eq!(read(&old.join("precious.txt")), "p\n");
+}
+
+/// Breaks when a link that an agent wrote leads out of git's records: what it names is removed with the worktree.
+#[test]
+fn a_link_out_of_the_records_leads_nowhere() {
+    let fixture = Fixture::new();
+    let (repository, base) = (fixture.open(), fixture.tip("main"));
+    let tree = fixture.path("store/worktrees/p/1");
+    repository.checkout_add(&tree, BRANCH, &base).unwrap();
+    let common = fixture.repo().join(".git");
+    write(&tree.join(".git"), &format!("gitdir: {}\n", common.join("worktrees/..").display()));
+    write(&common.join("gitdir"), &format!("{}\n", tree.join(".git").display()));
+    repository.checkout_remove(&tree).unwrap();
+    assert!(common.join("HEAD").exists() && !tree.exists());
 }
 
 /// INV-KEEP: an agent may be at work in it right now, and a process that lost its lock must not sweep it away.

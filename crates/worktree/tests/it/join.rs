@@ -302,8 +302,8 @@ fn a_join_takes_few_processes() {
         read(&log).lines().filter(|verb| *verb != "var").map(str::to_owned).collect::<Vec<_>>()
     };
     assert_eq!(calls(&apart, Favour::Neither), ["config", "merge-tree"]);
-    assert_eq!(calls(&apart, Favour::Ours), ["config", "merge-tree"]);
-    assert_eq!(calls(&theirs, Favour::Neither), ["config", "merge-tree", "cat-file", "cat-file"]);
+    assert_eq!(calls(&apart, Favour::Ours), ["merge-tree"]);
+    assert_eq!(calls(&theirs, Favour::Neither), ["merge-tree", "cat-file", "cat-file"]);
     let settled = calls(&theirs, Favour::Theirs);
     assert!(settled.len() <= 9, "{settled:?}");
 }
