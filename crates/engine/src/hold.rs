@@ -23,6 +23,8 @@ const RENEWALS_PER_TTL: u32 = 4;
 const REQUEST_POLL: Duration = Duration::from_secs(1);
 /// How soon a store that was away is tried again.
 const STORE_POLL: Duration = Duration::from_millis(500);
+/// How long it is waited for once this process should end.
+const STOPPING_WAIT: Duration = Duration::from_secs(5);
 /// How long a landing waits for another landing in the same project.
 const PROJECT_WAIT: Duration = Duration::from_secs(120);
 const PROJECT_POLL: Duration = Duration::from_millis(100);
@@ -184,16 +186,27 @@ impl Hold {
     /// Does something to the store, again and again while that is away or busy and the lock is ours: a moment without a
     /// database is no reason to stop an agent. What may be done twice only, since a connection that breaks does not say
     /// whether the commit before it was heard.
-    pub(crate) async fn patiently<T, F>(&self, attempt: impl Fn() -> F) -> Result<T, EngineError>
+    pub(crate) async fn patiently<T, F>(
+        &self,
+        stopping: &CancellationToken,
+        attempt: impl Fn() -> F,
+    ) -> Result<T, EngineError>
     where
         F: Future<Output = Result<T, EngineError>>,
     {
+        let mut last_chance = None;
         loop {
             let error = match attempt().await {
                 Err(EngineError::Store(error)) if error.is_transient() => error,
                 done => return done,
             };
             tracing::warn!(plan = %self.plan, error = %told(&error), "the store is away; trying again");
+            // Whoever wants this process to end does not wait for long.
+            if stopping.is_cancelled()
+                && Instant::now() >= *last_chance.get_or_insert_with(|| Instant::now() + STOPPING_WAIT)
+            {
+                return Err(error.into());
+            }
             tokio::select! {
                 () = tokio::time::sleep(STORE_POLL) => {}
                 () = self.lost.cancelled() => return Err(error.into()),

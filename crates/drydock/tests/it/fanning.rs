@@ -108,6 +108,7 @@ on_both! {
             world.ok(&["plan", phase, &id]);
         }
         world.assert_landed_once(&id);
+        assert_eq!(world.count(&id, "alert"), 0, "what drydock itself made is nobody's to be told of");
         world.assert_sound(&id);
         assert_eq!(world.repo.git(&["show", "main:e.txt"]), "a\nb");
         let mut ran = world.lines("ran");

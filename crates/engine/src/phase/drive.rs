@@ -227,7 +227,7 @@ impl Engine {
             (Err(error), _) => failure(&scope, &error),
         };
         let diverges = matches!(command, Command::Diverge(_));
-        let plan = hold.patiently(|| self.issue(hold, command.clone(), WORKER)).await?.plan;
+        let plan = hold.patiently(self.stopping(), || self.issue(hold, command.clone(), WORKER)).await?.plan;
         if diverges {
             scope.together().settle().await;
         }

@@ -7,7 +7,7 @@ use std::fs::{self, File, TryLockError};
 use std::io::{self, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 
-use drydock_domain::{Event, Fence, PINS, PinLine, Plan, PlanId, SNAPSHOTS, told};
+use drydock_domain::{Event, Fence, PINS, PinLine, Plan, PlanId, SNAPSHOTS, told, trailer};
 use drydock_worktree::{Checkout, CommitId, GitError, PinOrder, Repository, remove_folder};
 
 use super::scope::{commit_id, kept_as, signature, snapshot};
@@ -146,7 +146,9 @@ fn strays(repository: &Repository, worktrees: &Path, plan: &PlanId) -> Vec<Lefto
     let stray = |tree: PathBuf| {
         let run = tree.parent().filter(|_| tree.ends_with(TREE) && tree.exists())?;
         let (name, folder) = (run.file_name()?, run.parent()?);
-        let is_stray = folder.ends_with(plan.as_str()) && folder.parent() != Some(own.as_path());
+        let home = folder.parent()?;
+        // What was put by stays there, whatever git thinks of it.
+        let is_stray = folder.ends_with(plan.as_str()) && home != own && !home.ends_with(KEPT);
         is_stray.then(|| Leftover { path: run.to_owned(), run: name.to_string_lossy().into_owned() })
     };
     repository.linked_trees().into_iter().filter_map(stray).collect()
@@ -315,8 +317,14 @@ fn failed(verb: &str, path: &Path, source: io::Error) -> EngineError {
     EngineError::File { attempt: format!("{verb} {}", path.display()), source }
 }
 
-/// Pins the commits of a branch that nothing else keeps: the next run begins elsewhere.
-fn keep_branch(repository: &Repository, plan: &PlanId, branch: &str) -> Result<Option<PinLine>, GitError> {
+/// Pins the commits of a branch that nothing else keeps: the next run begins elsewhere. Returns the pin if drydock did not make
+/// all of them itself.
+fn keep_branch(
+    repository: &Repository,
+    plan: &PlanId,
+    base: &CommitId,
+    branch: &str,
+) -> Result<Option<PinLine>, GitError> {
     let Some(tip) = repository.branch_tip(branch)? else { return Ok(None) };
     if repository.branch_is_kept_elsewhere(branch)? {
         return Ok(None);
@@ -324,14 +332,17 @@ fn keep_branch(repository: &Repository, plan: &PlanId, branch: &str) -> Result<O
     let signature = signature(repository);
     let reason = "a run ended and left commits on the branch";
     let order = PinOrder { plan: plan.as_str(), run: None, reason, signature: &signature };
-    repository.pin_branch(&order, &tip).map(Some)
+    let pin = repository.pin_branch(&order, &tip)?;
+    // Commits of subplans bear the same line, with another plan.
+    let by_others = repository.others_wrote(std::slice::from_ref(base), &tip, &trailer(""))?;
+    Ok(by_others.then_some(pin))
 }
 
 /// Tells whoever made commits that no run recorded where they are: the work goes on without them.
 fn set_aside_alert(place: &str, pin: &PinLine) -> Event {
     let backup = pin.name.trim_start_matches(PINS);
     let text = format!(
-        "what was committed or staged {place} by hand is not part of the plan's work and is set aside as {backup}; \
+        "what was committed or staged {place}, and not by drydock, is no part of the plan's work and is set aside as {backup}; \
          `drydock backup show {backup}` shows it, and `drydock backup restore {backup} --branch NAME` brings it back"
     );
     Event::Alert { priority: "high", text }
@@ -364,7 +375,7 @@ pub(crate) async fn set_aside(
             alerts.extend(pin.map(|pin| set_aside_alert(&place, &pin)));
         }
         remove_empty(&own)?;
-        let kept = keep_branch(&repository, &id, &branch)?;
+        let kept = keep_branch(&repository, &id, &base, &branch)?;
         alerts.extend(kept.map(|pin| set_aside_alert(&format!("on {branch}"), &pin)));
         Ok(alerts)
     })

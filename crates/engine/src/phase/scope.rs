@@ -84,7 +84,7 @@ impl Scope<'_> {
     }
 
     pub(super) async fn note_all(&self, events: Vec<Event>) -> Result<(), EngineError> {
-        self.hold.patiently(|| self.engine.note(self.hold, events.clone())).await
+        self.hold.patiently(self.engine.stopping(), || self.engine.note(self.hold, events.clone())).await
     }
 
     /// Returns the end of a run that failed.

@@ -46,7 +46,7 @@ enum Put {
 }
 
 impl Engine {
-    /// Joins a finished piece with what has joined before it, or asks about the conflict.
+    /// Joins a finished piece with what has joined before it, or asks about the conflict; says whether it came to that.
     pub(super) async fn join_piece(
         &self,
         hold: &Hold,
@@ -54,17 +54,16 @@ impl Engine {
         fanout: &Fanout,
         index: usize,
         children: &Children,
-    ) -> Result<(), EngineError> {
+    ) -> Result<bool, EngineError> {
         let piece = &fanout.pieces[index];
-        let Some(child) = children.of(piece) else { return Ok(()) };
+        let Some(child) = children.of(piece) else { return Ok(false) };
         let onto = commit_id(fanout.head.as_ref().unwrap_or(&plan.base_commit))?;
         let (work, parent, marks) =
             (Work::of(plan, fanout, piece, child)?, plan.id.clone(), piece.mends.clone());
         let (child_id, top) = (child.id.clone(), onto.clone());
         let project = self.project(plan.spec.project.as_str()).await?;
         if let Some(news) = self.kept_out(index, child, &project).await? {
-            self.record_news(hold, plan, children, vec![news]).await?;
-            return Ok(());
+            return self.record_news(hold, plan, children, vec![news]).await;
         }
         let repository = self.repository(&project).await?;
         let put = task::blocking(move || {
@@ -80,15 +79,13 @@ impl Engine {
             Err(left) => unresolved(index, child, left),
             Ok(Put::Clean(commit)) => {
                 let joined = Command::Join { commit: commit.to_string() };
-                // The piece whose conflict this one resolved has joined with it.
+                // The piece whose conflict this one resolved has joined with it, unless it went its own way since.
                 let resolved = piece.mends.as_ref().and_then(|mends| fanout.position(&mends.piece));
-                let resolved = resolved.and_then(|at| children.of(&fanout.pieces[at]));
-                for child in
-                    resolved.filter(|resolved| !resolved.stage.is_terminal()).into_iter().chain([child])
-                {
-                    if !self.issue_child(hold, child, joined.clone()).await? {
-                        return Ok(());
-                    }
+                if let Some(resolved) = resolved.and_then(|at| children.of(&fanout.pieces[at])) {
+                    self.issue_child(hold, resolved, joined.clone()).await?;
+                }
+                if !self.issue_child(hold, child, joined).await? {
+                    return Ok(false);
                 }
                 News::Joined { piece: index, commit: commit.to_string() }
             }
@@ -114,7 +111,7 @@ impl Engine {
         };
         let news = std::iter::once(news).chain(children.ends(plan)).collect();
         self.issue(hold, Command::Tend(news), WORKER).await?;
-        Ok(())
+        Ok(true)
     }
 
     /// Judges a piece by the rules of its own action: its parent's landing judges by the parent's alone.

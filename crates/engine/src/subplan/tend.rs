@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use drydock_domain::{
     Call, Command, Fanout, Fate, News, Phase, Piece, Plan, PlanId, Seen, Stage, State, Timestamp,
@@ -12,6 +13,9 @@ use crate::clock;
 use crate::engine::{Engine, WORKER};
 use crate::error::EngineError;
 use crate::hold::Hold;
+
+/// When a piece that somebody held is to be joined again.
+const JOIN_AGAIN: Duration = Duration::from_secs(1);
 
 /// What tending came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,7 +104,7 @@ impl Engine {
             return Ok(Tended::Moved);
         }
         let acts = fanout.acts(&seen, clock::now());
-        let mut moved = false;
+        let (mut moved, mut wake_at) = (false, acts.wake_at);
         for index in &acts.retry {
             if let Some(child) = children.of(&fanout.pieces[*index]) {
                 moved |= self.issue_child(hold, child, Command::Retry).await?;
@@ -110,10 +114,12 @@ impl Engine {
             moved |= self.call(hold, plan, fanout, *index, &children).await?;
         }
         if let Some(index) = acts.join {
-            self.join_piece(hold, plan, fanout, index, &children).await?;
-            moved = true;
+            let joined = self.join_piece(hold, plan, fanout, index, &children).await?;
+            // Somebody holds it just now.
+            let soon = (!joined).then(|| clock::now().plus(JOIN_AGAIN));
+            (moved, wake_at) = (moved || joined, [wake_at, soon].into_iter().flatten().min());
         }
-        Ok(if moved { Tended::Moved } else { Tended::Rests(acts.wake_at) })
+        Ok(if moved { Tended::Moved } else { Tended::Rests(wake_at) })
     }
 
     /// Records what was seen of the pieces and not recorded yet, if there is anything; says whether there was.
