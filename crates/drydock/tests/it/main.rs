@@ -27,6 +27,7 @@ mod landing;
 mod limiting;
 mod operating;
 mod outage;
+mod pinning;
 mod presets;
 mod racing;
 mod receiver;
