@@ -10,17 +10,19 @@ use drydock_worktree::{Captured, ChangeOp, Checkout, CommitId, GitError, Reposit
 
 use crate::fixture::{Fixture, ada, read, write};
 
-const BRANCH: &str = "drydock/p/work";
+/// The branch of the checkout.
+pub(crate) const BRANCH: &str = "drydock/p/work";
 
-struct Scene {
-    fixture: Fixture,
-    repository: Repository,
-    base: CommitId,
-    checkout: Checkout,
+/// A repository with a checkout in which an agent works.
+pub(crate) struct Scene {
+    pub(crate) fixture: Fixture,
+    pub(crate) repository: Repository,
+    pub(crate) base: CommitId,
+    pub(crate) checkout: Checkout,
 }
 
 impl Scene {
-    fn new() -> Scene {
+    pub(crate) fn new() -> Scene {
         Scene::of(Fixture::new())
     }
 
@@ -30,7 +32,7 @@ impl Scene {
         Scene { fixture, repository, base, checkout }
     }
 
-    fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         self.checkout.path()
     }
 
@@ -43,7 +45,7 @@ impl Scene {
         changes.into_iter().map(|change| (change.path, change.op)).collect()
     }
 
-    fn agent(&self, args: &[&str]) -> String {
+    pub(crate) fn agent(&self, args: &[&str]) -> String {
         self.fixture.user(args, self.path())
     }
 }

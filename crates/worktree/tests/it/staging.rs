@@ -1,40 +1,15 @@
 //! What is staged in a checkout becomes its branch's next commit.
 
 use std::fs;
-use std::path::Path;
 
-use drydock_worktree::{Checkout, CommitId, Repository, Staged};
+use drydock_worktree::Staged;
 
-use crate::fixture::{Fixture, ada, read, write};
+use crate::capture::{BRANCH, Scene};
+use crate::fixture::{ada, read, write};
 
-const BRANCH: &str = "drydock/p/work";
-
-struct Scene {
-    fixture: Fixture,
-    repository: Repository,
-    base: CommitId,
-    checkout: Checkout,
-}
-
-impl Scene {
-    fn new() -> Scene {
-        let fixture = Fixture::new();
-        let (repository, base) = (fixture.open(), fixture.tip("main"));
-        let checkout = repository.checkout_add(&fixture.tree("p"), BRANCH, &base).unwrap();
-        Scene { fixture, repository, base, checkout }
-    }
-
-    fn path(&self) -> &Path {
-        self.checkout.path()
-    }
-
-    fn stage(&self) -> Staged {
-        self.checkout.stage(&self.base, "staged", &ada()).unwrap()
-    }
-
-    fn agent(&self, args: &[&str]) -> String {
-        self.fixture.user(args, self.path())
-    }
+/// Stages everything in the scene's checkout on top of where it began.
+fn stage(scene: &Scene) -> Staged {
+    scene.checkout.stage(&scene.base, "staged", &ada()).unwrap()
 }
 
 /// Breaks when the index that is installed differs from the commit or from the files, or hides what happens to them later.
@@ -53,7 +28,7 @@ fn the_branch_takes_up_what_was_staged_and_the_status_is_clean() {
     let record = scene.fixture.repo().join(".git/worktrees/1");
     fs::write(record.join("index.lock"), "").unwrap();
     fs::write(record.join("MERGE_HEAD"), format!("{}\n", scene.base)).unwrap();
-    let staged = scene.stage();
+    let staged = stage(&scene);
     let commit = staged.commit().clone();
     assert_eq!(staged.captured().map(|captured| captured.commit), Some(commit.clone()));
     scene.checkout.branch_to(staged, &scene.base).unwrap();
@@ -74,7 +49,7 @@ fn an_untouched_checkout_is_staged_as_what_it_was_made_at() {
     let scene = Scene::new();
     let objects = || scene.agent(&["count-objects"]);
     let before = objects();
-    let staged = scene.stage();
+    let staged = stage(&scene);
     assert_eq!((staged.commit(), staged.captured()), (&scene.base, None));
     scene.checkout.branch_to(staged, &scene.base).unwrap();
     assert_eq!(objects(), before);
@@ -94,7 +69,7 @@ fn an_untouched_checkout_is_staged_as_what_it_was_made_at() {
 fn a_branch_that_moved_since_is_left_alone() {
     let scene = Scene::new();
     write(&scene.path().join("a.txt"), "edited\n");
-    let staged = scene.stage();
+    let staged = stage(&scene);
     let index = fs::read(scene.fixture.repo().join(".git/worktrees/1/index")).unwrap();
     let moved = scene
         .repository
