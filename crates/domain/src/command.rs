@@ -2,8 +2,8 @@
 //! transaction began; `decide` judges them against the stored plan.
 
 use crate::{
-    Answer, Birth, Choice, DecisionId, Divergence, Enforcement, Failure, Fanout, Intent, News, Phase, PlanId,
-    Question, RateLimit, ReviewRun, RunId, Spent, Timestamp, ValidationRun,
+    Answer, Authority, Birth, Choice, DecisionId, Divergence, Enforcement, Failure, Fanout, Intent, News,
+    Phase, PlanId, Question, RateLimit, ReviewRun, RunId, Spent, Timestamp, ValidationRun,
 };
 
 /// A request to change a plan.
@@ -135,8 +135,8 @@ pub struct Advance {
     pub to: Next,
     /// What the invariants said.
     pub enforcement: Enforcement,
-    /// Who lets it go on.
-    pub approval: Approval,
+    /// What the person who lets it go on added.
+    pub note: Option<String>,
     /// What there is to apply.
     pub changes: Changes,
 }
@@ -158,18 +158,6 @@ impl Next {
             Next::Apply => Phase::Apply,
         }
     }
-}
-
-/// Who lets a phase begin.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Approval {
-    /// A person asked for it, which answers the gate.
-    Person {
-        /// What the person added.
-        note: Option<String>,
-    },
-    /// Nobody did; only a profile that does not ask lets it pass.
-    Profile,
 }
 
 /// Whether a plan has anything to apply.
@@ -266,6 +254,8 @@ pub struct Context {
     pub by: String,
     /// From where.
     pub via: String,
+    /// In what capacity, which is what may be asked for.
+    pub authority: Authority,
     /// What the plan's run has used so far, where the caller knows.
     pub spent: Option<(RunId, Spent)>,
     /// An unused id, for the decision that the command may open.

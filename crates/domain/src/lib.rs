@@ -3,6 +3,7 @@
 
 mod action;
 mod agent;
+mod authority;
 mod budget;
 mod changeset;
 mod choice;
@@ -34,12 +35,11 @@ pub use action::{
     Action, Argument, Name, NameError, ReviewOpinion, ReviewRun, Reviewer, Validation, ValidationRun,
 };
 pub use agent::AgentRoles;
+pub use authority::Authority;
 pub use budget::{Budget, BudgetError, Spent, WrittenBudget, dollars, micros};
 pub use changeset::{ChangeOp, Changeset, ChangesetState, Entry, NewEntry};
 pub use choice::{CHOICES_MAX, Choice, Placed, Tangle, outline, put as put_choice, tangle};
-pub use command::{
-    Advance, Approval, Call, Changes, Command, Completion, Context, Met, Next, Start, TakeOverCause,
-};
+pub use command::{Advance, Call, Changes, Command, Completion, Context, Met, Next, Start, TakeOverCause};
 pub use decide::{REVERSIONS_MAX, create, decide};
 pub use decision::{
     Answer, Decision, DecisionChange, DecisionKind, DecisionOption, DecisionStatus, JoinHow, OptionEffect,

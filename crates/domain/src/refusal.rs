@@ -1,6 +1,6 @@
 //! The ways a command is refused. A refusal is an answer, not an error: the plan is as it was.
 
-use crate::{DecisionId, Enforcement, Event, Phase, PlanId, RunId, State, ValidationRun};
+use crate::{Authority, DecisionId, Enforcement, Event, Phase, PlanId, RunId, State, ValidationRun};
 
 /// Why a command changes nothing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -14,6 +14,14 @@ pub enum Refusal {
         phase: Phase,
         /// The plan's state.
         state: State,
+    },
+    /// It is not theirs to ask for.
+    #[error("the authority of {} is not enough to {command} a plan", authority.name())]
+    NotAllowed {
+        /// The command.
+        command: &'static str,
+        /// In what capacity it was asked for.
+        authority: Authority,
     },
     /// Invariants do not hold, or could not be checked.
     #[error("{}", blocked_text(.0))]
@@ -100,6 +108,7 @@ impl Refusal {
                 text: format!("decision {decision} was answered though it is no longer open"),
             }],
             Refusal::WrongStage { .. }
+            | Refusal::NotAllowed { .. }
             | Refusal::Undecided { .. }
             | Refusal::StaleRun { .. }
             | Refusal::NothingChanged

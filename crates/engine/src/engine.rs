@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use drydock_agent::Runner;
 use drydock_domain::{
-    ChangesetId, Context, Decision, DecisionId, Event, IdPrefix, Name, Plan, PlanId, Project, RunId,
+    Authority, ChangesetId, Context, Decision, DecisionId, Event, IdPrefix, Name, Plan, PlanId, Project,
+    RunId,
 };
 use drydock_store::{Found, KeyedRequest, PlanRow, Store};
 use drydock_worktree::Repository;
@@ -33,12 +34,13 @@ const SHUT_DOWN_POLL: Duration = Duration::from_millis(10);
 pub(crate) struct Who<'a> {
     pub(crate) name: &'a str,
     pub(crate) via: &'a str,
+    pub(crate) authority: Authority,
 }
 
 /// What nobody asked for comes from the engine itself.
 impl<'a> From<&'a str> for Who<'a> {
     fn from(name: &'a str) -> Self {
-        Who { name, via: WORKER }
+        Who { name, via: WORKER, authority: Authority::Engine }
     }
 }
 
@@ -164,6 +166,7 @@ impl Engine {
             now: clock::now(),
             by: who.name.to_owned(),
             via: who.via.to_owned(),
+            authority: who.authority,
             spent: None,
             fresh_decision: DecisionId::from_random(clock::random()),
         }

@@ -48,7 +48,7 @@ pub use meter::Metered;
 pub use registry::{Lockable, NewProject};
 pub use settings::{Settings, SubplanLimits};
 pub use sign_in::Session;
-pub use steer::{Authority, Caller};
+pub use steer::Caller;
 pub use subplan::{Branch, PlanTree};
 pub use sync::{Backup, Backups, Restored, Synced};
 pub use task::shield;

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use drydock_domain::{
-    Advance, Answer, Approval, Changes, Command, Decision, DecisionStatus, Enforcement, Next, OptionEffect,
+    Advance, Answer, Authority, Changes, Command, Decision, DecisionStatus, Enforcement, Next, OptionEffect,
     Phase, Plan, PlanId, Progress, Refusal, Resolution, Stage, State, TakeOverCause,
 };
 use drydock_store::{Request, RequestKind};
@@ -27,41 +27,23 @@ pub struct Caller {
     pub by: String,
     /// From where, e.g. `command line`.
     pub via: String,
-    /// Whether what they ask for is a person's word.
+    /// In what capacity.
     pub authority: Authority,
     /// The revision that the answer is based on, when the caller says so.
     pub expected: Option<i64>,
 }
 
 impl Caller {
-    /// Returns a worker, which asks for what goes on by itself and answers nothing.
+    /// Returns the engine itself, which asks for what goes on unasked and answers nothing.
     pub(crate) fn worker() -> Self {
         let (by, via) = (WORKER.to_owned(), WORKER.to_owned());
-        Self { by, via, authority: Authority::Operator, expected: None }
-    }
-}
-
-/// Whether somebody can answer a decision by asking for what it holds up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Authority {
-    /// A person, whose asking is the answer.
-    Person,
-    /// Somebody who keeps things running: what a decision holds up stays held up.
-    Operator,
-}
-
-impl Authority {
-    fn approval(self) -> Approval {
-        match self {
-            Authority::Person => Approval::Person { note: None },
-            Authority::Operator => Approval::Profile,
-        }
+        Self { by, via, authority: Authority::Engine, expected: None }
     }
 }
 
 impl<'a> From<&'a Caller> for Who<'a> {
     fn from(caller: &'a Caller) -> Self {
-        Who { name: &caller.by, via: &caller.via }
+        Who { name: &caller.by, via: &caller.via, authority: caller.authority }
     }
 }
 
@@ -85,7 +67,7 @@ impl Engine {
     /// Goes on to the next phase; when a person asks, that is the approval.
     pub async fn advance(&self, plan: &PlanId, to: Next, caller: &Caller) -> Result<Plan, EngineError> {
         let hold = self.hold_at_rest(plan, "go on to the next phase").await?;
-        let done = self.advance_held(&hold, plan, to, caller.authority.approval(), caller).await;
+        let done = self.advance_held(&hold, plan, to, None, caller).await;
         hold.release().await;
         done
     }
@@ -95,16 +77,13 @@ impl Engine {
         hold: &Hold,
         id: &PlanId,
         to: Next,
-        approval: Approval,
+        note: Option<String>,
         caller: &Caller,
     ) -> Result<Plan, EngineError> {
         let plan = self.expected(id, caller).await?;
         // The phase was queued before and then held back: asking for it again is the answer to its gate.
-        if let (Approval::Person { note }, Some(_)) = (&approval, &plan.gate)
-            && plan.stage == to.phase().queued()
-        {
-            let approve = Command::Approve { note: note.clone() };
-            return Ok(self.issue(hold, approve, caller).await?.plan);
+        if caller.authority == Authority::Person && plan.gate.is_some() && plan.stage == to.phase().queued() {
+            return Ok(self.issue(hold, Command::Approve { note }, caller).await?.plan);
         }
         // So it is where the phase waits for a rate limit: a person who asks for it does not want to wait.
         if plan.stage == to.phase().queued() && hurries(&plan, caller) {
@@ -122,7 +101,7 @@ impl Engine {
         } else {
             (Enforcement::nothing(to.phase()), Changes::Something)
         };
-        let command = Command::Advance(Advance { to, enforcement, approval, changes });
+        let command = Command::Advance(Advance { to, enforcement, note, changes });
         Ok(self.issue(hold, command, caller).await?.plan)
     }
 
@@ -183,10 +162,10 @@ impl Engine {
         };
         match (effect, &plan.stage) {
             (Some(OptionEffect::Approve), Stage::Strategize(Progress::Reached(_))) => {
-                self.advance_held(hold, &plan.id, Next::Execute, Approval::Person { note }, caller).await
+                self.advance_held(hold, &plan.id, Next::Execute, note, caller).await
             }
             (Some(OptionEffect::Approve), Stage::Execute(Progress::Reached(_))) => {
-                self.advance_held(hold, &plan.id, Next::Apply, Approval::Person { note }, caller).await
+                self.advance_held(hold, &plan.id, Next::Apply, note, caller).await
             }
             (Some(OptionEffect::Approve), _) => {
                 Ok(self.issue(hold, Command::Approve { note }, caller).await?.plan)
@@ -280,12 +259,6 @@ impl Engine {
         command: Command,
     ) -> Result<Plan, EngineError> {
         let plan = self.expected(id, caller).await?;
-        if let (Command::Approve { .. }, Authority::Operator, Some(gate)) =
-            (&command, caller.authority, &plan.gate)
-        {
-            let (command, decision) = (command.name(), gate.clone());
-            return Err(Refusal::Undecided { command, decision }.into());
-        }
         // We hold its lock, so whoever ran it is gone and cannot say itself what it used.
         if plan.stage.state() == State::Processing {
             self.recover_usage(hold, &plan).await?;

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use drydock_domain::{Approval, Command, Effect, Met, Next, Refusal, Timestamp, told};
+use drydock_domain::{Command, Effect, Met, Next, Refusal, Timestamp, told};
 use drydock_store::{Claim, ClaimOrder};
 
 use crate::engine::{Engine, WORKER};
@@ -119,7 +119,7 @@ impl Engine {
 
     async fn advance_unasked(&self, claim: &Claim, to: Next) -> Result<(), EngineError> {
         let hold = self.hold(&claim.plan, "go on to the next phase").await?;
-        let done = self.advance_held(&hold, &claim.plan, to, Approval::Profile, &Caller::worker()).await;
+        let done = self.advance_held(&hold, &claim.plan, to, None, &Caller::worker()).await;
         hold.release().await;
         done.map(drop)
     }

@@ -7,7 +7,7 @@ use super::route::wrong_stage;
 use crate::outcome::{Decided, Draft, Transition};
 use crate::stage::Common;
 use crate::{
-    Advance, Approval, Changes, Choice, Complete, Context, DecisionKind, Event, Fanout, Lands, Met, NewPlan,
+    Advance, Authority, Changes, Choice, Complete, Context, DecisionKind, Event, Fanout, Lands, Met, NewPlan,
     Next, Phase, Plan, Progress, Question, Refusal, Snapshot, Spent, Stage, Start, State, TakeUp, Turn,
 };
 
@@ -87,7 +87,7 @@ pub(super) fn start(snapshot: &Snapshot, start: Start, context: &Context) -> Res
     if phase != Phase::Apply && !used_up.is_empty() {
         return Err(Refusal::BudgetSpent { used_up, decision: None });
     }
-    let mut draft = pass_gate(snapshot, "start", Approval::Profile, Draft::after(snapshot, context))?;
+    let mut draft = pass_gate(snapshot, "start", Pass::Ungated, Draft::after(snapshot, context))?;
     draft.plan.spent = draft.plan.used();
     draft.plan.run_spent = Spent::default();
     // All that is left is the run's until it ends; nobody else can be given any of it meanwhile.
@@ -216,7 +216,7 @@ pub(super) fn approve(
     match snapshot.plan.stage.state() {
         State::Queued if snapshot.plan.gate.is_some() => {
             let draft = Draft::after(snapshot, context);
-            Ok(pass_gate(snapshot, "approve", Approval::Person { note }, draft)?.done())
+            Ok(pass_gate(snapshot, "approve", Pass::by(context, note), draft)?.done())
         }
         State::Queued | State::Processing => Ok(Decided::Already),
         State::Waiting | State::Errored => Err(undecided(snapshot, "approve")),
@@ -240,7 +240,7 @@ pub(super) fn advance(snapshot: &Snapshot, advance: Advance, context: &Context) 
             return Err(wrong_stage(snapshot, to.name()));
         }
     }
-    may_land(&snapshot.plan, &advance)?;
+    may_land(&snapshot.plan, advance.to, context)?;
     if !advance.enforcement.blocking().is_empty() {
         return Err(Refusal::Blocked(advance.enforcement));
     }
@@ -251,19 +251,40 @@ pub(super) fn advance(snapshot: &Snapshot, advance: Advance, context: &Context) 
         return Err(Refusal::NothingChanged);
     }
     let draft = Draft::after(snapshot, context).event(Event::InvariantEnforced(advance.enforcement));
-    let draft = pass_gate(snapshot, to.name(), advance.approval, draft)?;
+    let draft = pass_gate(snapshot, to.name(), Pass::by(context, advance.note), draft)?;
     Ok(draft.enter(to.queued()).event(Event::Advanced(to)).done())
 }
 
 /// A subplan's result goes where its parent puts it; one of another project lands when its parent does.
-fn may_land(plan: &Plan, advance: &Advance) -> Result<(), Refusal> {
-    let (Some(place), Some(parent), Next::Apply) = (&plan.place, &plan.parent, advance.to) else {
+fn may_land(plan: &Plan, to: Next, context: &Context) -> Result<(), Refusal> {
+    let (Some(place), Some(parent), Next::Apply) = (&plan.place, &plan.parent, to) else {
         return Ok(());
     };
-    match (place.lands, &advance.approval) {
-        (Lands::ByItself, Approval::Profile) => Ok(()),
-        (Lands::WithParent, _) | (Lands::ByItself, Approval::Person { .. }) => {
+    match (place.lands, context.authority) {
+        (Lands::ByItself, Authority::Engine) => Ok(()),
+        (Lands::WithParent, _)
+        | (Lands::ByItself, Authority::Person | Authority::Operator | Authority::Agent) => {
             Err(Refusal::NotCalled { parent: parent.clone() })
+        }
+    }
+}
+
+/// How an open gate is met.
+enum Pass {
+    /// A person asks for what it holds up, which answers it.
+    Answering {
+        /// What the person added.
+        note: Option<String>,
+    },
+    /// Only a plan without one goes on.
+    Ungated,
+}
+
+impl Pass {
+    fn by(context: &Context, note: Option<String>) -> Pass {
+        match context.authority {
+            Authority::Person => Pass::Answering { note },
+            Authority::Operator | Authority::Agent | Authority::Engine => Pass::Ungated,
         }
     }
 }
@@ -281,15 +302,15 @@ fn took_effect(state: State) -> bool {
 fn pass_gate<'a>(
     snapshot: &Snapshot,
     command: &'static str,
-    approval: Approval,
+    pass: Pass,
     mut draft: Draft<'a>,
 ) -> Result<Draft<'a>, Refusal> {
-    let note = match (&snapshot.plan.gate, &approval) {
-        (None, Approval::Profile) => return Ok(draft),
-        (Some(gate), Approval::Profile) => {
+    let note = match (&snapshot.plan.gate, pass) {
+        (None, Pass::Ungated) => return Ok(draft),
+        (Some(gate), Pass::Ungated) => {
             return Err(Refusal::Undecided { command, decision: gate.clone() });
         }
-        (None | Some(_), Approval::Person { note }) => note.clone(),
+        (None | Some(_), Pass::Answering { note }) => note,
     };
     draft.plan.feedback.extend(note.clone());
     match (&snapshot.plan.gate, &snapshot.pending) {

@@ -2,10 +2,11 @@
 
 use super::{begin, diverge, fan, finish, land, postpone, steer};
 use crate::outcome::Decided;
-use crate::{Command, Context, Refusal, RunId, Snapshot};
+use crate::{Authority, Command, Context, Refusal, RunId, Snapshot};
 
 /// Judges a command against the stored plan. Pure: the same arguments give the same answer.
 pub fn decide(snapshot: &Snapshot, command: Command, context: &Context) -> Result<Decided, Refusal> {
+    admit(&command, context.authority)?;
     match command {
         Command::Start(start) => begin::start(snapshot, start, context),
         Command::Approve { note } => begin::approve(snapshot, note, context),
@@ -35,6 +36,16 @@ pub fn decide(snapshot: &Snapshot, command: Command, context: &Context) -> Resul
         Command::Call(call) => fan::call(snapshot, call, context),
         Command::Join { commit } => fan::join(snapshot, commit, context),
         Command::Prompt { text } => steer::prompt(snapshot, text, context),
+    }
+}
+
+/// Passes what the authority may ask for at all, however the plan stands.
+fn admit(command: &Command, authority: Authority) -> Result<(), Refusal> {
+    match (authority, command) {
+        (Authority::Agent, _) | (Authority::Operator | Authority::Engine, Command::Resolve(_)) => {
+            Err(Refusal::NotAllowed { command: command.name(), authority })
+        }
+        (Authority::Person | Authority::Operator | Authority::Engine, _) => Ok(()),
     }
 }
 

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use drydock_domain::{
-    AgentRoles, Context, DecisionId, Holder, NewPlan, Plan, PlanId, Profile, Spec, Timestamp, create,
+    AgentRoles, Authority, Context, DecisionId, Holder, NewPlan, Plan, PlanId, Profile, Spec, Timestamp,
+    create,
 };
 use drydock_store::{Acquired, Options, PlanLease, Store, StoreUrl};
 
@@ -25,6 +26,7 @@ pub(crate) fn context(number: u128) -> Context {
         now: clock(),
         by: "bench".to_owned(),
         via: "a bench".to_owned(),
+        authority: Authority::Person,
         spent: None,
         fresh_decision: DecisionId::from_random(number),
     }

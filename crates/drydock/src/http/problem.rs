@@ -61,6 +61,8 @@ fn refused(refusal: &Refusal, text: String) -> Problem {
             .hint("`drydock plan why ID` says what can be done now")
             .with("phase", phase.name())
             .with("state", state.name()),
+        Refusal::NotAllowed { .. } => Problem::new(Code::Forbidden, text)
+            .hint("ask as a person: with a token of the role human, or on the machine of the store"),
         Refusal::Blocked(enforcement) => Problem::new(Code::InvariantBlocked, text)
             .hint("the plan is as it was; change what the invariant names, or the invariant, and try again")
             .with("findings", json!(enforcement.findings)),

@@ -4,8 +4,8 @@
 use std::pin::Pin;
 
 use drydock_domain::{
-    Approval, Command, Effect, Enforcement, ErrorClass, Failure, Next, Phase, Plan, PlanId, Project, Start,
-    State, TakeOverCause, due, told,
+    Command, Effect, Enforcement, ErrorClass, Failure, Next, Phase, Plan, PlanId, Project, Start, State,
+    TakeOverCause, due, told,
 };
 use drydock_store::Limits;
 use tokio_util::sync::CancellationToken;
@@ -94,7 +94,7 @@ impl Engine {
         // What the ended run used is recorded.
         hold.tally().end();
         let caller = Caller::worker();
-        let advanced = self.advance_held(hold, &plan.id, Next::Execute, Approval::Profile, &caller).await;
+        let advanced = self.advance_held(hold, &plan.id, Next::Execute, None, &caller).await;
         let begins = |plan: &Plan| due(plan) == Some(Effect::DrivePhase(Phase::Execute));
         // How many may work at the same time is counted where work is claimed.
         let unlimited = self.settings().limits == Limits::default();

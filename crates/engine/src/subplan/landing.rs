@@ -2,7 +2,7 @@
 //! and their parent lands last. So a crash leaves each of them landed, intended or queued, and recorded as such.
 
 use drydock_domain::{
-    Approval, Command, Complete, ErrorClass, Failure, Fanout, Fate, News, Next, Plan, Progress, Seen, Stage,
+    Command, Complete, ErrorClass, Failure, Fanout, Fate, News, Next, Plan, Progress, Seen, Stage,
 };
 
 use super::tend::Tended;
@@ -55,8 +55,7 @@ impl Engine {
             Err(EngineError::LockHeld { .. }) => return Ok(false),
             Err(error) => return Err(error),
         };
-        let done =
-            self.advance_held(&hold, &child.id, Next::Apply, Approval::Profile, &Caller::worker()).await;
+        let done = self.advance_held(&hold, &child.id, Next::Apply, None, &Caller::worker()).await;
         hold.release().await;
         done.map(|_| true)
     }

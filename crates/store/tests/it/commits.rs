@@ -4,8 +4,8 @@ use std::future::poll_fn;
 use std::task::Poll;
 
 use drydock_domain::{
-    Advance, Approval, Changes, Check, Command, Completion, Decided, Effect, Enforcement, Event, Finding,
-    Intent, InvariantScope, NewPlan, Next, Phase, Refusal, State, TakeOverCause, create, decide,
+    Advance, Changes, Check, Command, Completion, Decided, Effect, Enforcement, Event, Finding, Intent,
+    InvariantScope, NewPlan, Next, Phase, Refusal, State, TakeOverCause, create, decide,
 };
 use drydock_store::{
     Change, CommitError, CrashPoint, DecisionFilter, EventFilter, Options, Request, RequestKind, StoreError,
@@ -104,7 +104,7 @@ on_both! {
         let advance = Command::Advance(Advance {
             to: Next::Execute,
             enforcement: Enforcement { at: Phase::Execute, findings: vec![finding] },
-            approval: Approval::Profile,
+            note: None,
             changes: Changes::Something,
         });
         let refused = command(&store, &lease, advance).await.unwrap_err();
@@ -167,8 +167,7 @@ on_both! {
         command(&store, &lease, done).await.unwrap();
         let advance = |to: Next| {
             let enforcement = Enforcement::nothing(to.phase());
-            let approval = Approval::Person { note: None };
-            Command::Advance(Advance { to, enforcement, approval, changes: Changes::Something })
+            Command::Advance(Advance { to, enforcement, note: None, changes: Changes::Something })
         };
         command(&store, &lease, advance(Next::Execute)).await.unwrap();
         let (_, run) = started(&store, &lease).await;

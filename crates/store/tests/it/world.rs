@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use drydock_domain::{
-    AgentRoles, ChangesetId, Command, Context, DecisionId, Enforcement, ErrorClass, Failure, Holder, NewPlan,
-    Phase, Plan, PlanId, Profile, Question, RunId, Spec, Start, Timestamp, create, decide,
+    AgentRoles, Authority, ChangesetId, Command, Context, DecisionId, Enforcement, ErrorClass, Failure,
+    Holder, NewPlan, Phase, Plan, PlanId, Profile, Question, RunId, Spec, Start, Timestamp, create, decide,
 };
 use drydock_store::{
     Acquired, CommitError, Committed, Decide, EventFilter, Options, PlanLease, ProjectLease, Store, StoreUrl,
@@ -146,6 +146,7 @@ pub(crate) fn context() -> Context {
         now: now(),
         by: "tester".to_owned(),
         via: "a test".to_owned(),
+        authority: Authority::Person,
         spent: None,
         fresh_decision: DecisionId::from_random(random()),
     }

@@ -3,8 +3,8 @@
 use super::say::{Say, advance, diverge, intent, nothing, recovered, start, violated};
 use super::world::{Seen, World, spec};
 use crate::{
-    Advance, Answer, Approval, Changes, Check, Command, Completion, Decided, DecisionChange, Enforcement,
-    Event, Next, Phase, Question, REVERSIONS_MAX, Refusal, State, Validation, ValidationRun,
+    Advance, Answer, Changes, Check, Command, Completion, Decided, DecisionChange, Enforcement, Event, Next,
+    Phase, Question, REVERSIONS_MAX, Refusal, State, Validation, ValidationRun,
 };
 
 fn walk(world: &mut World, says: &[Say]) {
@@ -35,8 +35,7 @@ fn an_invariant_that_is_not_known_to_hold_blocks_and_changes_nothing() {
     };
     let kinds: [fn(Phase) -> Enforcement; 2] = [violated, unknown];
     let advance = |to: Next, enforcement| {
-        let approval = Approval::Person { note: None };
-        Command::Advance(Advance { to, enforcement, approval, changes: Changes::Something })
+        Command::Advance(Advance { to, enforcement, note: None, changes: Changes::Something })
     };
     for seen in kinds {
         let mut fresh = reach(&[]);
@@ -63,7 +62,7 @@ fn nothing_is_applied_only_where_the_spec_allows_it() {
     {
         let mut world = World::of(crate::Spec { allow_empty, ..spec("auto") });
         walk(&mut world, &[Say::Start, Say::Strategized, Say::Execute, Say::Start, Say::Executed]);
-        let Command::Advance(facts) = advance(Next::Apply, Approval::Profile) else { unreachable!() };
+        let Command::Advance(facts) = advance(Next::Apply, None) else { unreachable!() };
         assert_eq!(world.give(Command::Advance(Advance { changes: Changes::Nothing, ..facts })), seen);
     }
 }

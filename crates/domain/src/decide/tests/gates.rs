@@ -2,7 +2,7 @@
 
 use super::say::{Say, advance};
 use super::world::{Seen, World};
-use crate::{Approval, Command, DecisionKind, Effect, Event, Next, Phase, Profile, State, due};
+use crate::{Authority, Command, DecisionKind, Effect, Event, Next, Phase, Profile, State, due};
 
 /// Goes as far as the profile lets it without a person and returns the phase it asks before, then lets it
 /// pass; over and over until the plan waits in Apply.
@@ -55,8 +55,7 @@ fn strategized(profile: &str) -> World {
 fn a_person_who_goes_on_is_the_one_who_answered_the_gate() {
     let mut world = strategized("supervised");
     let gate = world.pending().id.clone();
-    let answer =
-        world.judge(advance(Next::Execute, Approval::Person { note: Some("mind the tests".into()) }));
+    let answer = world.judge(advance(Next::Execute, Some("mind the tests")));
     let Ok(crate::Decided::Change(transition)) = answer else { panic!("{answer:?}") };
     let resolved = transition.events().iter().find_map(|event| match event {
         Event::DecisionResolved(id, resolution) => Some((id.clone(), resolution.clone())),
@@ -71,17 +70,17 @@ fn a_person_who_goes_on_is_the_one_who_answered_the_gate() {
 #[test]
 fn the_words_of_an_approval_are_kept_where_no_gate_asked() {
     let mut world = strategized("auto");
-    world.give(advance(Next::Execute, Approval::Person { note: Some("mind the tests".into()) }));
+    world.give(advance(Next::Execute, Some("mind the tests")));
     assert_eq!(world.plan().feedback, ["mind the tests"]);
 }
 
 /// Breaks when a decision that was not read with its plan counts as no decision.
 #[test]
 fn a_gate_whose_decision_is_missing_stays_shut() {
-    for approval in [Approval::Profile, Approval::Person { note: None }] {
+    for authority in [Authority::Engine, Authority::Operator, Authority::Person] {
         let mut world = strategized("supervised");
         world.snapshot.pending = None;
-        assert_eq!(world.give(advance(Next::Execute, approval)), Seen::Undecided);
+        assert_eq!(world.give_as(authority, advance(Next::Execute, None)), Seen::Undecided);
     }
     let mut world = World::under("manual");
     world.snapshot.pending = None;
@@ -96,4 +95,25 @@ fn a_rejected_gate_ends_the_plan() {
     assert_eq!(world.give(reject), Seen::Now(Phase::Strategize, State::Cancelled));
     assert_eq!(world.give(approve), Seen::DecisionClosed);
     assert_eq!(world.plan().gate, None);
+}
+
+/// N5: breaks when an answer counts that no person gave, or an agent moves a plan.
+#[test]
+fn only_a_person_answers_and_an_agent_changes_nothing() {
+    for authority in [Authority::Operator, Authority::Agent, Authority::Engine] {
+        for say in [Say::AnswerFirst, Say::AnswerLast] {
+            let mut world = strategized("supervised");
+            let answer = say.to(&world);
+            assert_eq!(world.give_as(authority, answer), Seen::NotAllowed, "{say:?} by {authority:?}");
+        }
+        let mut world = World::under("manual");
+        let approve = Command::Approve { note: None };
+        let refused = if authority == Authority::Agent { Seen::NotAllowed } else { Seen::Undecided };
+        assert_eq!(world.give_as(authority, approve), refused);
+    }
+    for say in Say::ALL {
+        let mut world = World::under("auto");
+        let command = say.to(&world);
+        assert_eq!(world.give_as(Authority::Agent, command), Seen::NotAllowed, "{say:?}");
+    }
 }

@@ -340,7 +340,7 @@ proptest! {
             let say = say.unwrap_or_else(|| onward(world.plan()));
             let before = world.snapshot.clone();
             let given = command(say, twist, &world);
-            let seen = world.give(given);
+            let seen = world.give_as(say.authority(), given);
             match model.after(say, twist, &profile) {
                 Some(next) => {
                     prop_assert_eq!(seen, Seen::Now(next.phase, next.state), "{:?} {:?} of {:?}", twist, say, model);
@@ -383,7 +383,7 @@ fn the_random_histories_reach_every_stage_and_the_limit_of_reversions() {
         for (say, twist) in steps {
             let say = say.unwrap_or_else(|| onward(world.plan()));
             let given = command(say, twist, &world);
-            world.give(given);
+            world.give_as(say.authority(), given);
             reached.insert((world.plan().stage.phase(), world.plan().stage.state().name()));
         }
         applied += u32::from(world.plan().stage.state() == State::Applied);

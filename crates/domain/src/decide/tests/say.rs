@@ -2,7 +2,7 @@
 
 use super::world::World;
 use crate::{
-    Advance, Answer, Approval, Call, Changes, Check, Choice, Clash, Command, CommitLine, Completion,
+    Advance, Answer, Authority, Call, Changes, Check, Choice, Clash, Command, CommitLine, Completion,
     DecisionId, DecisionOption, Enforcement, ErrorClass, Failure, Finding, Intent, InvariantScope, Met, Next,
     OnDivergence, Phase, PinLine, Question, RateLimit, RunId, Start, SyncOutcome, TakeOverCause, Timestamp,
     Uncommitted,
@@ -129,6 +129,14 @@ impl Say {
         }
     }
 
+    /// Returns in what capacity it is meant.
+    pub(super) fn authority(self) -> Authority {
+        match self {
+            Say::ExecuteAlone | Say::ApplyAlone => Authority::Engine,
+            _ => Authority::Person,
+        }
+    }
+
     /// Returns the command, as the plan's current run or a person who looks at the plan would give it.
     pub(super) fn to(self, world: &World) -> Command {
         self.of_run(world, world.run())
@@ -157,10 +165,8 @@ impl Say {
             Say::Adopt => Command::Adopt { choices: vec![adopted()], fanout: None },
             Say::TakeOver => Command::TakeOver(TakeOverCause::OwnerGone),
             Say::Approve => Command::Approve { note: None },
-            Say::Execute => advance(Next::Execute, Approval::Person { note: None }),
-            Say::ExecuteAlone => advance(Next::Execute, Approval::Profile),
-            Say::Apply => advance(Next::Apply, Approval::Person { note: None }),
-            Say::ApplyAlone => advance(Next::Apply, Approval::Profile),
+            Say::Execute | Say::ExecuteAlone => advance(Next::Execute, None),
+            Say::Apply | Say::ApplyAlone => advance(Next::Apply, None),
             Say::Intend => Command::Intend(run, intent("merged")),
             Say::Forgo => Command::Forgo,
             Say::Land => Command::Land(run, "merged".into()),
@@ -187,9 +193,10 @@ pub(super) fn start(run: RunId, enforcement: Enforcement) -> Command {
     Command::Start(Start { run, base: "tip".to_owned(), from, replaces, enforcement })
 }
 
-pub(super) fn advance(to: Next, approval: Approval) -> Command {
+pub(super) fn advance(to: Next, note: Option<&str>) -> Command {
     let enforcement = Enforcement::nothing(to.phase());
-    Command::Advance(Advance { to, enforcement, approval, changes: Changes::Something })
+    let note = note.map(str::to_owned);
+    Command::Advance(Advance { to, enforcement, note, changes: Changes::Something })
 }
 
 /// Returns an enforcement with one rule that does not hold.

@@ -111,7 +111,7 @@ fn every_stage_answers_every_command_as_the_contract_says() {
             let before = world.snapshot.clone();
             let command = say.to(&world);
             assert!(Say::samples(&command).contains(&say));
-            let seen = world.give(command);
+            let seen = world.give_as(say.authority(), command);
             if seen != expected(cell) {
                 wrong.push(format!(
                     "{} after {path:?}: {say:?} is {seen:?}, not {cell}",

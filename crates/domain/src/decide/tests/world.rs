@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    AgentRoles, Budget, Command, Context, Decided, Decision, DecisionChange, DecisionId, NewPlan, Phase,
-    Plan, PlanId, Profile, Refusal, RunId, Snapshot, Spec, Spent, State, Timestamp, Transition, create,
-    decide,
+    AgentRoles, Authority, Budget, Command, Context, Decided, Decision, DecisionChange, DecisionId, NewPlan,
+    Phase, Plan, PlanId, Profile, Refusal, RunId, Snapshot, Spec, Spent, State, Timestamp, Transition,
+    create, decide,
 };
 
 /// A plan, and the records of all its decisions.
@@ -15,6 +15,8 @@ pub(super) struct World {
     open: BTreeMap<DecisionId, Decision>,
     closed: Vec<DecisionId>,
     ticks: i64,
+    /// In what capacity commands are given.
+    pub(super) authority: Authority,
     /// What the run says that it used.
     pub(super) spent: Option<(RunId, Spent)>,
 }
@@ -25,6 +27,7 @@ pub(super) enum Seen {
     Now(Phase, State),
     Already,
     WrongStage,
+    NotAllowed,
     Blocked,
     Undecided,
     StaleRun,
@@ -49,7 +52,9 @@ impl World {
         let new = NewPlan { id: PlanId::from_random(1), spec, base_commit: "base".to_owned() };
         let made = create(new, &context(1));
         let snapshot = Snapshot { plan: made.plan().clone(), pending: None };
-        let mut world = World { snapshot, open: BTreeMap::new(), closed: Vec::new(), ticks: 1, spent: None };
+        let authority = Authority::Person;
+        let (open, closed) = (BTreeMap::new(), Vec::new());
+        let mut world = World { snapshot, open, closed, ticks: 1, authority, spent: None };
         world.commit(made);
         world
     }
@@ -89,10 +94,19 @@ impl World {
         }
     }
 
+    /// Gives a command in this capacity, and commits what it decides.
+    pub(super) fn give_as(&mut self, authority: Authority, command: Command) -> Seen {
+        let before = std::mem::replace(&mut self.authority, authority);
+        let seen = self.give(command);
+        self.authority = before;
+        seen
+    }
+
     /// Gives a command and commits nothing.
     pub(super) fn judge(&mut self, command: Command) -> Result<Decided, Refusal> {
         self.ticks += 1;
-        let context = Context { spent: self.spent.clone(), ..context(self.ticks) };
+        let (authority, spent) = (self.authority, self.spent.clone());
+        let context = Context { authority, spent, ..context(self.ticks) };
         let answer = decide(&self.snapshot, command.clone(), &context);
         assert_eq!(answer, decide(&self.snapshot, command, &context), "the same question, another answer");
         answer
@@ -126,6 +140,7 @@ impl From<&Refusal> for Seen {
     fn from(refusal: &Refusal) -> Seen {
         match refusal {
             Refusal::WrongStage { .. } => Seen::WrongStage,
+            Refusal::NotAllowed { .. } => Seen::NotAllowed,
             Refusal::Blocked(_) => Seen::Blocked,
             Refusal::Undecided { .. } => Seen::Undecided,
             Refusal::StaleRun { .. } => Seen::StaleRun,
@@ -164,6 +179,7 @@ fn context(ticks: i64) -> Context {
         now: Timestamp::from_micros(ticks),
         by: "ada".to_owned(),
         via: "a test".to_owned(),
+        authority: Authority::Person,
         spent: None,
         fresh_decision: DecisionId::from_random(ticks as u128),
     }

@@ -4,10 +4,10 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    Advance, Approval, Birth, Call, Changes, Command, Completion, Context, Decided, Decision, DecisionChange,
-    DecisionId, Effect, Enforcement, ErrorClass, Failure, Fanout, Fate, Inherited, MergeStrategy, NewChild,
-    NewPlan, News, Next, OnFailure, Phase, Piece, PieceTask, Plan, PlanId, Profile, Refusal, RunId, Seen,
-    Snapshot, Spec, Start, Timestamp, create, decide, due,
+    Advance, Authority, Birth, Call, Changes, Command, Completion, Context, Decided, Decision,
+    DecisionChange, DecisionId, Effect, Enforcement, ErrorClass, Failure, Fanout, Fate, Inherited,
+    MergeStrategy, NewChild, NewPlan, News, Next, OnFailure, Phase, Piece, PieceTask, Plan, PlanId, Profile,
+    Refusal, RunId, Seen, Snapshot, Spec, Start, Timestamp, create, decide, due,
 };
 
 /// A parent, its children, and a clock that ticks with every commit.
@@ -295,8 +295,8 @@ fn start(run: RunId) -> Command {
 
 fn advance() -> Command {
     let enforcement = Enforcement::nothing(Phase::Execute);
-    let (approval, changes) = (Approval::Profile, Changes::Something);
-    Command::Advance(Advance { to: Next::Execute, enforcement, approval, changes })
+    let (note, changes) = (None, Changes::Something);
+    Command::Advance(Advance { to: Next::Execute, enforcement, note, changes })
 }
 
 fn spec() -> Spec {
@@ -321,6 +321,7 @@ fn context(ticks: i64) -> Context {
         now: Timestamp::from_micros(ticks),
         by: "test".into(),
         via: "test".into(),
+        authority: Authority::Person,
         fresh_decision: DecisionId::from_random(ticks as u128),
         spent: None,
     }

@@ -1,0 +1,31 @@
+//! Who asks for a change. Names are for the record; what a command may do depends on this alone, and `decide` alone
+//! judges it.
+
+/// In what capacity somebody or something asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Authority {
+    /// A person, whose asking answers the question that holds the plan up.
+    Person,
+    /// A program, or a person who keeps things running: what a question holds up stays held up.
+    Operator,
+    /// An agent, and what else only reads: it asks for no change of a plan.
+    Agent,
+    /// Drydock itself, which does what follows from what is recorded.
+    Engine,
+}
+
+impl Authority {
+    /// Every authority there is.
+    pub const ALL: [Authority; 4] =
+        [Authority::Person, Authority::Operator, Authority::Agent, Authority::Engine];
+
+    /// Returns the word for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Authority::Person => "person",
+            Authority::Operator => "operator",
+            Authority::Agent => "agent",
+            Authority::Engine => "engine",
+        }
+    }
+}
