@@ -13,7 +13,7 @@ use crate::id::CommitId;
 use crate::name;
 use crate::repository::{Repository, commit_at};
 use crate::run::{LIMIT_FILES, Output, Place};
-use crate::worktrees::{Worktree, resolved};
+use crate::worktrees::{Worktree, past_half_made, resolved};
 
 /// Written into a worktree's git directory: the branch that it was made for.
 const BRANCH_FILE: &str = "drydock-branch";
@@ -133,9 +133,12 @@ impl Repository {
     ) -> Result<Output, GitError> {
         // The user's sparse checkout is no reason for an agent to see half of the files.
         let sparse = [("core.sparseCheckout".to_owned(), "false".to_owned())];
-        let call = self.place().call(attempt).settings(&self.place().guard()?).settings(&sparse);
-        let call = args.iter().fold(call.args(["worktree", "add", "--quiet"]), |call, arg| call.arg(arg));
-        call.arg("--").arg(path).arg(base.as_str()).limit(LIMIT_FILES).run()
+        let guard = self.place().guard()?;
+        past_half_made(self.common_dir(), || {
+            let call = self.place().call(attempt).settings(&guard).settings(&sparse);
+            let call = args.iter().fold(call.args(["worktree", "add", "--quiet"]), |call, arg| call.arg(arg));
+            call.arg("--").arg(path).arg(base.as_str()).limit(LIMIT_FILES).run()
+        })
     }
 
     /// Removes what an attempt that was cut short left at this very path, and takes the branch from worktrees whose directories

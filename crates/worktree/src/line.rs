@@ -60,15 +60,38 @@ impl Repository {
         Ok(())
     }
 
-    /// Tells whether anything but this branch keeps its commits: another ref, or the remote as it was last seen.
-    pub fn branch_is_kept_elsewhere(&self, branch: &str) -> Result<bool, GitError> {
+    /// Tells whether anything but this branch keeps its commits: another ref, or the remote as it was last seen. The likely
+    /// keepers, refs or prefixes of refs in whole parts, are asked first: looking at all refs takes as long as there are many.
+    pub fn branch_is_kept_elsewhere(&self, branch: &str, likely: &[String]) -> Result<bool, GitError> {
         let full = name::branch_ref(branch)?;
         let attempt = format!("look what else keeps {branch}");
+        let Some(tip) = self.ref_read(&full)? else { return Ok(true) };
+        let likely: Vec<&str> = likely.iter().map(String::as_str).filter(|name| *name != full).collect();
+        if self.is_kept_by(&tip, &likely)? {
+            return Ok(true);
+        }
         // Where the other worktrees are keeps nothing for long, and looking there meets records that are half made.
         let call = self.call(attempt.as_str()).args(["rev-list", "--single-worktree", "--max-count=1"]);
-        let call = call.args([&full, "--not"]);
+        let call = call.args([tip.as_str(), "--not"]);
         let call = call.arg(format!("--exclude={full}"));
         let call = call.args(["--exclude=refs/drydock/gone/*", "--all"]);
         Ok(call.run()?.stdout.is_empty())
+    }
+
+    /// Tells whether one of these refs, or of those below these prefixes, has a commit.
+    pub(crate) fn is_kept_by(&self, commit: &CommitId, refs: &[&str]) -> Result<bool, GitError> {
+        if refs.is_empty() {
+            return Ok(false);
+        }
+        let attempt = format!("look for {commit} in {}", refs.join(", "));
+        // Patterns of `rev-list` go through every ref there is; those of `for-each-ref` do not.
+        let call = self.call(attempt.as_str()).args(["for-each-ref", "--format=%(objectname)"]);
+        let found = refs.iter().fold(call, |call, name| call.arg(name)).run()?.text(&attempt)?;
+        if found.is_empty() || found.lines().any(|id| id == commit.as_str()) {
+            return Ok(!found.is_empty());
+        }
+        let call = self.call(attempt).args(["rev-list", "--max-count=1", "--stdin", commit.as_str()]);
+        let known = found.lines().map(|id| format!("^{id}\n")).collect::<String>();
+        Ok(call.stdin(known.into_bytes()).run()?.stdout.is_empty())
     }
 }

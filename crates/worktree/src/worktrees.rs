@@ -7,6 +7,7 @@
 //! after a crash in between, dies of a `commondir` that is still empty: also a `fetch`, which cannot
 //! wait for the repository's lock. `past_half_made` completes the record and asks again.
 
+use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::fs;
 use std::io::Write as _;
@@ -35,12 +36,38 @@ pub(crate) struct Worktree {
 }
 
 impl Repository {
+    /// Returns all worktrees, read from the records themselves: `git worktree list` takes a third of a landing where there are
+    /// a thousand.
     pub(crate) fn worktrees(&self) -> Result<Vec<Worktree>, GitError> {
+        let place = self.place();
+        // There, HEAD is not in the file of that name.
+        if self.common_dir().join("reftable").is_dir() {
+            return self.worktrees_listed();
+        }
+        // Opened elsewhere than in the common directory, the main entry is that of a bare repository, which is not a worktree.
+        let main = (place.git_dir == place.common_dir).then(|| Worktree {
+            path: place.work_tree.clone(),
+            git_dir: place.common_dir.clone(),
+            branch: head_ref(&place.common_dir),
+            prunable: false,
+        });
+        let records = linked(self.common_dir()).into_iter().map(|record| Worktree {
+            branch: head_ref(&record.git_dir),
+            prunable: record.is_prunable(),
+            path: record.tree,
+            git_dir: record.git_dir,
+        });
+        Ok(main.into_iter().chain(records).collect())
+    }
+
+    /// The same, as git lists them.
+    fn worktrees_listed(&self) -> Result<Vec<Worktree>, GitError> {
         let output = past_half_made(self.common_dir(), || {
             let call = self.place().call_without_files("list the worktrees");
             call.args(["worktree", "list", "--porcelain", "-z"]).run()
         })?;
-        let linked = linked(self.common_dir());
+        let linked: HashMap<PathBuf, PathBuf> =
+            linked(self.common_dir()).into_iter().map(|one| (resolved(&one.tree), one.git_dir)).collect();
         let mut found: Vec<Worktree> = Vec::new();
         for field in output.fields() {
             let (word, value) = match field.iter().position(|b| *b == b' ') {
@@ -50,10 +77,9 @@ impl Repository {
             match (word, found.last_mut()) {
                 (b"worktree", _) => {
                     let path = PathBuf::from(OsStr::from_bytes(value));
-                    let own = linked.iter().find(|(_, tree)| same(tree, &path));
                     let main = || (self.common_dir().to_owned(), self.main_path(&path));
-                    let (git_dir, path) =
-                        own.map_or_else(main, |(git_dir, _)| (git_dir.clone(), path.clone()));
+                    let own = linked.get(&resolved(&path));
+                    let (git_dir, path) = own.map_or_else(main, |git_dir| (git_dir.clone(), path.clone()));
                     found.push(Worktree { path, git_dir, branch: None, prunable: false });
                 }
                 (b"branch", Some(last)) => last.branch = Some(String::from_utf8_lossy(value).into_owned()),
@@ -76,7 +102,7 @@ impl Repository {
 
     /// Returns the directories of all linked worktrees, whether or not they are there.
     pub fn linked_trees(&self) -> Vec<PathBuf> {
-        linked(self.common_dir()).into_iter().map(|(_, tree)| tree).collect()
+        linked(self.common_dir()).into_iter().map(|record| record.tree).collect()
     }
 
     /// Finds the git directory of a linked worktree, whether or not its directory is there.
@@ -84,7 +110,15 @@ impl Repository {
         if let Some(git_dir) = self.mutually_linked(path) {
             return Some(git_dir);
         }
-        linked(self.common_dir()).into_iter().find(|(_, tree)| same(tree, path)).map(|(git_dir, _)| git_dir)
+        let records = linked(self.common_dir());
+        let exact = records.iter().find(|record| record.tree == path);
+        // The last part of a path is not resolved, so only records with the same one can be another spelling of it.
+        let respelled = || {
+            let wanted = resolved(path);
+            let named = records.iter().filter(|record| record.tree.file_name() == path.file_name());
+            named.into_iter().find(|record| resolved(&record.tree) == wanted)
+        };
+        exact.or_else(respelled).map(|record| record.git_dir.clone())
     }
 
     /// The same, where the worktree names a record of this repository that names the worktree: others need not be looked at.
@@ -101,7 +135,7 @@ impl Repository {
         if git_dir.parent()? != self.common_dir().join("worktrees") || git_dir.file_name().is_none() {
             return None;
         }
-        read_record(git_dir).filter(|(_, tree)| tree == path).map(|(git_dir, _)| git_dir)
+        read_record(git_dir).filter(|record| record.tree == path).map(|record| record.git_dir)
     }
 
     pub(crate) fn place_of(&self, worktree: &Worktree) -> Place {
@@ -143,26 +177,52 @@ fn complete_records(common_dir: &Path) {
     }
 }
 
-/// Pairs of git directory and worktree. An unreadable entry is one that git does not see either.
-fn linked(common_dir: &Path) -> Vec<(PathBuf, PathBuf)> {
+/// What git keeps about a linked worktree.
+struct Record {
+    git_dir: PathBuf,
+    /// The worktree's directory.
+    tree: PathBuf,
+    /// The file by which the worktree names this record.
+    dot_git: PathBuf,
+}
+
+impl Record {
+    /// Judges as `git worktree prune` does.
+    fn is_prunable(&self) -> bool {
+        fs::symlink_metadata(&self.dot_git).is_err()
+            && fs::symlink_metadata(self.git_dir.join("locked")).is_err()
+    }
+}
+
+/// Reads all records. An unreadable one is one that git does not see either.
+fn linked(common_dir: &Path) -> Vec<Record> {
     let Ok(entries) = fs::read_dir(common_dir.join("worktrees")) else { return Vec::new() };
     entries.filter_map(|entry| read_record(entry.ok()?.path())).collect()
 }
 
 /// Reads which worktree the record in a git directory names.
-fn read_record(git_dir: PathBuf) -> Option<(PathBuf, PathBuf)> {
+fn read_record(git_dir: PathBuf) -> Option<Record> {
     let mut link = fs::read(git_dir.join("gitdir")).ok()?;
     while link.last().is_some_and(|b| matches!(b, b'\n' | b'\r')) {
         link.pop();
     }
-    let dot_git = git_dir.join(OsStr::from_bytes(&link));
-    let tree = dot_git.parent()?.to_owned();
-    Some((git_dir, tree))
+    let link = Path::new(OsStr::from_bytes(&link));
+    let tree = link.parent()?;
+    // A relative one is relative to the record.
+    let tree = if link.is_absolute() { tree.to_owned() } else { resolved(&git_dir.join(tree)) };
+    let dot_git = tree.join(link.file_name()?);
+    Some(Record { git_dir, tree, dot_git })
 }
 
-/// Compares paths of which either may be written another way, or be gone.
-fn same(one: &Path, other: &Path) -> bool {
-    one == other || resolved(one) == resolved(other)
+/// Returns the ref that HEAD of a worktree names; none when it is detached or cannot be read.
+fn head_ref(git_dir: &Path) -> Option<String> {
+    let head = git_dir.join("HEAD");
+    let name = match fs::read_link(&head) {
+        // `core.preferSymlinkRefs` makes it a link.
+        Ok(target) => target.to_str()?.to_owned(),
+        Err(_) => fs::read_to_string(&head).ok()?.strip_prefix("ref:")?.trim().to_owned(),
+    };
+    name.starts_with("refs/").then_some(name)
 }
 
 /// Resolves links in a path whose last part need not exist.

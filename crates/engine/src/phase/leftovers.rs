@@ -144,11 +144,12 @@ pub(crate) fn leftovers(worktrees: &Path, plan: &PlanId) -> io::Result<Vec<Lefto
 fn strays(repository: &Repository, worktrees: &Path, plan: &PlanId) -> Vec<Leftover> {
     let own = fs::canonicalize(worktrees).unwrap_or_else(|_| worktrees.to_owned());
     let stray = |tree: PathBuf| {
-        let run = tree.parent().filter(|_| tree.ends_with(TREE) && tree.exists())?;
+        let run = tree.parent().filter(|_| tree.ends_with(TREE))?;
         let (name, folder) = (run.file_name()?, run.parent()?);
         let home = folder.parent()?;
         // What was put by stays there, whatever git thinks of it.
-        let is_stray = folder.ends_with(plan.as_str()) && home != own && !home.ends_with(KEPT);
+        let is_stray =
+            folder.ends_with(plan.as_str()) && home != own && !home.ends_with(KEPT) && tree.exists();
         is_stray.then(|| Leftover { path: run.to_owned(), run: name.to_string_lossy().into_owned() })
     };
     repository.linked_trees().into_iter().filter_map(stray).collect()
@@ -326,7 +327,8 @@ fn keep_branch(
     branch: &str,
 ) -> Result<Option<PinLine>, GitError> {
     let Some(tip) = repository.branch_tip(branch)? else { return Ok(None) };
-    if repository.branch_is_kept_elsewhere(branch)? {
+    let likely = [format!("{SNAPSHOTS}{plan}/"), format!("{PINS}{plan}/")];
+    if repository.branch_is_kept_elsewhere(branch, &likely)? {
         return Ok(None);
     }
     let signature = signature(repository);

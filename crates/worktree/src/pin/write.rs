@@ -7,7 +7,7 @@
 use std::thread;
 use std::time::Duration;
 
-use drydock_domain::{PINS, PinLine, Uncommitted};
+use drydock_domain::{PINS, PinLine, SNAPSHOTS, Uncommitted};
 
 use crate::capture::OwnFolder;
 use crate::checkout::Checkout;
@@ -19,7 +19,7 @@ use crate::objects::objects;
 use crate::pin::about::{ABOUTS, About, about_of, blob_write, parts};
 use crate::private_index::{Copied, PrivateIndex};
 use crate::refs::{object_at, update};
-use crate::repository::{Repository, commit_at};
+use crate::repository::{Repository, commit_at, head_branch};
 use crate::sync::{staged_only, tree_of};
 
 /// How often a name that somebody else was quicker to take is followed by the next.
@@ -85,7 +85,8 @@ impl Repository {
     ) -> Result<Option<PinLine>, GitError> {
         let Some(head) = commit_at(&checkout.place, "HEAD")? else { return Ok(None) };
         let staged = staged_alone(checkout, &head)?;
-        if staged.is_none() && self.is_referred_to(&head)? {
+        let branch = checkout.branch().map(name::branch_ref).transpose()?;
+        if staged.is_none() && self.is_referred_to(&head, order.plan, branch.as_deref())? {
             return Ok(None);
         }
         let held = match staged {
@@ -96,14 +97,19 @@ impl Repository {
             .map(|pinned| Some(pinned.line))
     }
 
-    fn is_referred_to(&self, commit: &CommitId) -> Result<bool, GitError> {
-        let call = self.call(format!("look for {commit} in the refs"));
+    /// Tells whether a ref has a commit. Those that mostly do are asked first: there may be very many.
+    fn is_referred_to(&self, commit: &CommitId, plan: &str, branch: Option<&str>) -> Result<bool, GitError> {
+        let (snapshots, pins) = (format!("{SNAPSHOTS}{plan}/"), format!("{PINS}{plan}/"));
+        let root = head_branch(self.place())?.map(|branch| name::branch_ref(&branch)).transpose()?;
+        let likely = [branch, Some(&snapshots), Some(&pins), root.as_deref()];
+        let likely: Vec<&str> = likely.into_iter().flatten().collect();
+        if self.is_kept_by(commit, &likely)? {
+            return Ok(true);
+        }
         // HEADs of worktrees are not refs that stay.
-        Ok(call
-            .args(["rev-list", "--max-count=1", commit.as_str(), "--not", "--glob=refs/*"])
-            .run()?
-            .stdout
-            .is_empty())
+        let call = self.call(format!("look for {commit} in the refs"));
+        let call = call.args(["rev-list", "--max-count=1", commit.as_str(), "--not", "--glob=refs/*"]);
+        Ok(call.run()?.stdout.is_empty())
     }
 
     /// Pins what is given, or finds the newest pin of the same.

@@ -5,6 +5,7 @@
 mod capture;
 mod checkout;
 mod child;
+mod crowd;
 mod diff;
 mod fixture;
 mod guard;
