@@ -61,8 +61,10 @@ fn a_remote_in_a_directory() {
 fn a_remote_behind_the_git_protocol() {
     let scene = Scene::new();
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let mut daemon = Command::new("git");
-    daemon.args(["daemon", "--reuseaddr", "--export-all", "--enable=receive-pack", "--listen=127.0.0.1"]);
+    // Started directly: `git daemon` starts it as a child, which outlives the test when only the parent is killed.
+    let programs = proc::run(Command::new("git").arg("--exec-path"), Duration::from_secs(30)).expect_code(0);
+    let mut daemon = Command::new(Path::new(programs.stdout.trim()).join("git-daemon"));
+    daemon.args(["--reuseaddr", "--export-all", "--enable=receive-pack", "--listen=127.0.0.1"]);
     daemon.arg(format!("--port={port}")).arg(format!("--base-path={}", scene.fixture.path("").display()));
     daemon.env("HOME", scene.fixture.path("home"));
     let _daemon = proc::spawn(&mut daemon);
