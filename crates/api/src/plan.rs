@@ -50,6 +50,9 @@ pub struct Plan {
     pub action: Option<String>,
     /// The project's name.
     pub project: String,
+    /// The branch that it lands on; null for a plan of an earlier version, which lands on its project's.
+    #[serde(default)]
+    pub target: Option<String>,
     /// Its phase.
     pub phase: Phase,
     /// How far it got in it.
@@ -177,6 +180,9 @@ pub struct NewPlan {
     pub task: Option<String>,
     /// The project to work on.
     pub project: String,
+    /// The branch to land on; the project's when none is named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<String>,
     /// The agent to use instead of the action's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,

@@ -22,10 +22,12 @@ mod postpone;
 mod profile;
 mod project;
 mod refusal;
+mod shell;
 mod stage;
 mod subplan;
 mod sync;
 mod take_up;
+mod target;
 mod time;
 mod token;
 mod told;
@@ -57,6 +59,7 @@ pub use postpone::{POSTPONED_MAX, POSTPONED_MS_MAX, Postponed, RateLimit};
 pub use profile::{OnDivergence, Profile};
 pub use project::Project;
 pub use refusal::Refusal;
+pub use shell::shell_word;
 pub use stage::{Complete, ErrorClass, Failure, Phase, Progress, Settled, Stage, State};
 pub use subplan::{
     Acts, Birth, Clashed, Clashing, FailureRecord, Fanout, FanoutError, Fate, Holding, Inheritance,
@@ -68,6 +71,7 @@ pub use sync::{
     Sight, Standing, Step, SyncOutcome, Uncommitted, Unsent,
 };
 pub use take_up::TakeUp;
+pub use target::Target;
 pub use time::Timestamp;
 pub use token::{Role, Token, TokenKind, TokenState};
 pub use told::told;

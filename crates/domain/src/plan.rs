@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     AgentRoles, Budget, Choice, Decision, DecisionId, Fanout, Invariant, Name, Place, PlanId, Postponed,
-    Profile, RunId, Spent, Stage, State, TakeUp, Timestamp, Validation,
+    Profile, RunId, Spent, Stage, State, TakeUp, Target, Timestamp, Validation,
 };
 
 /// One use of an action on a project.
@@ -104,6 +104,9 @@ pub struct Spec {
     pub action: Name,
     /// The project's name.
     pub project: Name,
+    /// The branch that it lands on.
+    #[serde(default)]
+    pub target: Target,
     /// The task, rendered.
     pub task: String,
     /// When it counts as done, rendered.

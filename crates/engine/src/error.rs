@@ -1,6 +1,8 @@
 //! What an engine call can end with other than its answer. A refusal says that the world said no; the others say
 //! that we could not find out or could not do it.
 
+use std::path::Path;
+
 use drydock_domain::{Decision, Lock, Refusal, SyncOutcome};
 use drydock_store::{CommitError, RecordError, StoreError};
 use drydock_worktree::{GitError, OpenError};
@@ -32,7 +34,7 @@ pub enum EngineError {
         found: i64,
     },
     /// There is no such thing.
-    #[error("there is no {} {:?}", .0.kind, .0.name)]
+    #[error("there is no {}", .0.shown())]
     Absent(Absent),
     /// The beginning of an id fits several.
     #[error("{given:?} fits more than one {kind}: {}", candidates.join(", "))]
@@ -111,12 +113,29 @@ pub struct Absent {
     pub kind: &'static str,
     /// What it was called.
     pub name: String,
+    /// The repository that it was looked for in, where it is a thing of git.
+    pub repository: Option<String>,
+}
+
+impl Absent {
+    fn shown(&self) -> String {
+        match &self.repository {
+            Some(repository) => format!("{} {:?} in {repository}", self.kind, self.name),
+            None => format!("{} {:?}", self.kind, self.name),
+        }
+    }
 }
 
 impl EngineError {
     /// Says that there is no such thing.
     pub fn absent(kind: &'static str, name: impl ToString) -> Self {
-        Self::Absent(Absent { kind, name: name.to_string() })
+        Self::Absent(Absent { kind, name: name.to_string(), repository: None })
+    }
+
+    /// Says that a repository has no such branch or remote.
+    pub(crate) fn absent_in(kind: &'static str, name: impl ToString, repository: &Path) -> Self {
+        let repository = Some(repository.display().to_string());
+        Self::Absent(Absent { kind, name: name.to_string(), repository })
     }
 
     pub(crate) fn invalid(text: impl Into<String>, hint: impl Into<String>) -> Self {

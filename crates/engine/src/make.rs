@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use drydock_domain::{
     Action, AgentRoles, Argument, Budget, BudgetError, Event, Invariant, InvariantScope, Name, NewPlan,
-    Phase, Plan, PlanId, Profile, Project, Spec, Validation, create,
+    Phase, Plan, PlanId, Profile, Project, Spec, Target, Validation, create,
 };
 
 use crate::action_file::{render, rule_of};
@@ -25,6 +25,8 @@ pub struct Request {
     pub asked: Asked,
     /// On which project.
     pub project: String,
+    /// To land on which branch; else the project's.
+    pub target: Option<String>,
     /// With which profile; else the action's, else the configured default.
     pub profile: Option<String>,
     /// With which agent, instead of the action's.
@@ -79,7 +81,7 @@ impl NewInvariant {
 }
 
 impl Engine {
-    /// Makes a plan: `strategize/queued`, its base pinned to the tip of the project's target.
+    /// Makes a plan: `strategize/queued`, its base pinned to the tip of its target.
     pub async fn use_action(&self, request: Request, by: &str) -> Result<Plan, EngineError> {
         if let Some(id) = &request.id
             && let Some(plan) = self.store().plan_fetch(id).await?
@@ -88,8 +90,10 @@ impl Engine {
         }
         let project = self.project(&request.project).await?;
         let id = request.id.clone().unwrap_or_else(|| self.fresh_plan());
-        let spec = self.spec(&project, request, &id).await?;
-        let base_commit = self.target_tip(&project).await?;
+        let target = request.target.clone().unwrap_or_else(|| project.target.clone());
+        let base_commit = self.target_tip(&project, &target).await?;
+        let mut spec = self.spec(&project, request, &id).await?;
+        spec.target = Target::branch(target);
         let repository = self.repository(&project).await?;
         task::blocking(move || repository.require_room()).await?;
         let hold = self.hold(&id, "make the plan").await?;
@@ -184,6 +188,7 @@ impl Engine {
         Ok(Spec {
             action: PLAIN_TASK.parse().expect("the constant is a valid name"),
             project: project.name.clone(),
+            target: Target::branch(&project.target),
             task,
             definition_of_done: None,
             arguments: BTreeMap::new(),
@@ -214,6 +219,7 @@ impl Engine {
         let definition_of_done = action.definition_of_done.as_deref().map(rendered).transpose()?;
         Ok(Spec {
             project: project.name.clone(),
+            target: Target::branch(&project.target),
             task,
             definition_of_done,
             profile: self.profile(profile.or(action.profile).as_deref())?,
@@ -246,12 +252,15 @@ impl Engine {
         }
     }
 
-    /// Returns the commit that the project's target points to.
-    pub(crate) async fn target_tip(&self, project: &Project) -> Result<String, EngineError> {
+    /// Returns the commit that a branch of the project points to.
+    pub(crate) async fn target_tip(&self, project: &Project, target: &str) -> Result<String, EngineError> {
         let repository = self.repository(project).await?;
-        let target = project.target.clone();
-        let tip = task::blocking(move || repository.branch_tip(&target)).await?;
-        tip.map(|commit| commit.to_string()).ok_or_else(|| EngineError::absent("branch", &project.target))
+        let branch = target.to_owned();
+        task::blocking(move || match repository.branch_tip(&branch)? {
+            Some(tip) => Ok(tip.to_string()),
+            None => Err(EngineError::absent_in("branch", branch, repository.root())),
+        })
+        .await
     }
 }
 

@@ -46,11 +46,11 @@ impl Engine {
                 None => repository.head_branch()?.ok_or_else(|| no_branch(&called, &place))?,
             };
             if repository.branch_tip(&target)?.is_none() {
-                return Err(EngineError::absent("branch", target));
+                return Err(EngineError::absent_in("branch", target, repository.root()));
             }
             match remote {
                 Some(remote) if !repository.remote_exists(&remote)? => {
-                    Err(EngineError::absent("remote", remote))
+                    Err(EngineError::absent_in("remote", remote, repository.root()))
                 }
                 Some(_) | None => Ok(target),
             }

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use drydock_domain::{
-    AgentRoles, Authority, Context, DecisionId, Holder, NewPlan, Plan, PlanId, Profile, Spec, Timestamp,
-    create,
+    AgentRoles, Authority, Context, DecisionId, Holder, NewPlan, Plan, PlanId, Profile, Spec, Target,
+    Timestamp, create,
 };
 use drydock_store::{Acquired, Options, PlanLease, Store, StoreUrl};
 
@@ -49,6 +49,7 @@ fn spec() -> Spec {
         agents: AgentRoles::default(),
         validations: Vec::new(),
         invariants: Vec::new(),
+        target: Target::default(),
         allow_empty: false,
         budget: drydock_domain::Budget::UNLIMITED,
     }

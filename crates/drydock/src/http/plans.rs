@@ -42,8 +42,8 @@ pub(super) async fn make(
     };
     let invariants = new.invariants.into_iter().map(rule).collect();
     let id = seed.map(|Extension(Seed(seed))| PlanId::from_random(seed));
-    let (project, profile, agent, budget) = (new.project, new.profile, new.agent, new.budget);
-    let request = Request { asked, project, profile, agent, invariants, budget, id };
+    let api::NewPlan { project, target, profile, agent, budget, .. } = new;
+    let request = Request { asked, project, target, profile, agent, invariants, budget, id };
     one(shield(async move { shared.engine.use_action(request, &caller.by).await }).await?)
 }
 

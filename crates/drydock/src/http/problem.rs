@@ -1,8 +1,8 @@
 //! How an engine's error travels: its code, the thing and the reason, the next step, and the details of that code.
 
 use drydock_api::{Code, Problem};
-use drydock_domain::{Decision, Lock, LockScope, Refusal, told};
-use drydock_engine::EngineError;
+use drydock_domain::{Decision, Lock, LockScope, Refusal, shell_word, told};
+use drydock_engine::{Absent, EngineError};
 use drydock_worktree::GitError;
 use serde_json::json;
 
@@ -21,7 +21,7 @@ pub(crate) fn problem(error: &EngineError) -> Problem {
             .with("expected", *expected)
             .with("found", *found),
         EngineError::Absent(absent) => Problem::new(Code::NotFound, text)
-            .hint(listing(absent.kind))
+            .hint(listing(absent))
             .with("kind", absent.kind)
             .with("name", absent.name.clone()),
         EngineError::Ambiguous { candidates, .. } => Problem::new(Code::AmbiguousId, text)
@@ -141,8 +141,12 @@ fn held(lock: &Lock, text: String) -> Problem {
         .with("expires_at", time(lock.expires_at))
 }
 
-fn listing(kind: &str) -> String {
-    match kind {
+fn listing(absent: &Absent) -> String {
+    let git = match &absent.repository {
+        Some(repository) => format!("git -C {}", shell_word(repository)),
+        None => "git".to_owned(),
+    };
+    match absent.kind {
         "plan" => "`drydock plan list` shows all plans".to_owned(),
         "project" => "`drydock project list` shows all projects; `drydock project add` adds one".to_owned(),
         "action" => {
@@ -159,8 +163,8 @@ fn listing(kind: &str) -> String {
         "backup" => "`drydock backup list` shows all backups".to_owned(),
         "token" => "`drydock token list` shows all tokens".to_owned(),
         "run under way" => "`drydock plan list --state processing` shows the plans that have one".to_owned(),
-        "branch" => "`git branch` lists the branches of the repository".to_owned(),
-        "remote" => "`git remote` lists the remotes of the repository".to_owned(),
+        "branch" => format!("`{git} branch` lists its branches"),
+        "remote" => format!("`{git} remote` lists its remotes"),
         other => format!("check the name of the {other}"),
     }
 }

@@ -96,6 +96,7 @@ pub(super) fn plan(plan: domain::Plan) -> api::Plan {
     api::Plan {
         action: Some(plan.spec.action.to_string()),
         project: plan.spec.project.to_string(),
+        target: plan.spec.target.named().map(str::to_owned),
         phase: phase(plan.stage.phase()),
         state: state(plan.stage.state()),
         revision: plan.revision,

@@ -34,6 +34,7 @@ pub(crate) fn show(plan: &Plan, now: Timestamp) -> String {
         .field("task", &plan.task)
         .maybe("done when", plan.definition_of_done.as_ref())
         .field("project", &plan.project)
+        .maybe("lands on", plan.target.as_ref())
         .maybe("action", plan.action.as_ref());
     for (name, value) in &plan.arguments {
         block = block.field("argument", format!("{name} = {value}"));
@@ -160,6 +161,7 @@ pub(crate) mod tests {
             id: "pln-7k3m9q2x5v8wz4t1".into(),
             action: Some("fix".into()),
             project: "site".into(),
+            target: Some("main".into()),
             phase,
             state,
             revision: 3,

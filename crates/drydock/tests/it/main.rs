@@ -48,6 +48,7 @@ mod spending;
 mod steering;
 mod streaming;
 mod supervising;
+mod targeting;
 mod telling;
 mod tokens;
 #[cfg(feature = "otel")]

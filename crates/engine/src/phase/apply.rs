@@ -81,10 +81,8 @@ impl Lander<'_> {
                 Attempt::TargetMoved => {}
             }
         }
-        let text = format!(
-            "{} moved {ATTEMPTS_MAX} times while the plan was being landed",
-            self.scope.project.target
-        );
+        let text =
+            format!("{} moved {ATTEMPTS_MAX} times while the plan was being landed", self.scope.target());
         Ok(self.scope.failed(ErrorClass::Git, text))
     }
 
@@ -152,11 +150,11 @@ impl Lander<'_> {
     async fn merge(&self) -> Result<Result<Merged, Vec<String>>, EngineError> {
         let scope = self.scope;
         let (target, subject, text) =
-            (scope.project.target.clone(), Subject::of(&scope.plan)?, message(&scope.plan));
+            (scope.target().to_owned(), Subject::of(&scope.plan)?, message(&scope.plan));
         let repository = scope.repository.clone();
         task::blocking(move || {
             let Some(from) = repository.branch_tip(&target)? else {
-                return Err(EngineError::absent("branch", target));
+                return Err(EngineError::absent_in("branch", target, repository.root()));
             };
             match repository.merge(&subject.from, &from, &subject.to)? {
                 Merge::Conflict { paths, .. } => Ok(Err(conflicts(&target, &paths))),
@@ -203,7 +201,7 @@ impl Lander<'_> {
     /// tell afterwards how it ended.
     async fn land(&self, merged: Merged) -> Result<Attempt, EngineError> {
         let scope = self.scope;
-        let target = scope.project.target.clone();
+        let target = scope.target().to_owned();
         let intent =
             Intent { target: target.clone(), from: merged.from.to_string(), to: merged.commit.to_string() };
         // The permit comes before the fenced commit, and the landing compares it: whoever takes the plan over deletes
@@ -264,14 +262,14 @@ impl Lander<'_> {
     async fn push(&self, commit: &CommitId) -> Result<(), EngineError> {
         let scope = self.scope;
         let Some(remote) = scope.project.remote.clone() else { return Ok(()) };
-        let (branch, pushed, name) = (scope.project.target.clone(), commit.clone(), remote.clone());
+        let (branch, pushed, name) = (scope.target().to_owned(), commit.clone(), remote.clone());
         let pushed = scope.git(move |repository| repository.push(&name, &branch, &pushed)).await;
         let (outcome, text) = match pushed {
             Ok(Push::Pushed) => ("pushed", None),
             Ok(Push::Rejected { text }) => ("push_failed", Some(text)),
             Err(error) => ("push_failed", Some(told(&error))),
         };
-        let target = &scope.project.target;
+        let target = scope.target();
         let details =
             json!({ "target": target, "remote": remote, "commit": commit.to_string(), "text": text });
         scope.note(Event::TargetSent { outcome, details }).await?;

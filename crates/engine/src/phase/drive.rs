@@ -163,7 +163,7 @@ impl Engine {
         // A subplan begins where its parent says.
         let base = match plan.place {
             Some(_) => plan.base_commit.clone(),
-            None => self.target_tip(project).await?,
+            None => self.target_tip(project, plan.target(project)).await?,
         };
         let enforcement = match phase {
             Phase::Strategize if plan.gate.is_none() => {

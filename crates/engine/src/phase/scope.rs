@@ -55,6 +55,11 @@ impl Scope<'_> {
         self.directory().join(TEMP)
     }
 
+    /// Returns the branch that the plan lands on.
+    pub(super) fn target(&self) -> &str {
+        self.plan.target(&self.project)
+    }
+
     pub(super) fn base(&self) -> Result<CommitId, EngineError> {
         commit_id(&self.plan.base_commit)
     }

@@ -31,6 +31,7 @@ pub(crate) struct PlanFacts {
     pub(crate) reversions: i64,
     pub(crate) runs: i64,
     pub(crate) choices: i64,
+    pub(crate) target: String,
 }
 
 #[derive(Debug, Clone, Serialize)]
@@ -62,6 +63,7 @@ pub(crate) fn gather(plan: &Plan, project: &Project, at: Phase, diff: DiffFacts)
             reversions: i64::from(plan.reversions),
             runs: i64::from(plan.runs),
             choices: i64::try_from(plan.choices.len()).unwrap_or(i64::MAX),
+            target: plan.target(project).to_owned(),
         },
         project: ProjectFacts { name: project.name.to_string(), target: project.target.clone() },
         args: plan.spec.arguments.clone(),

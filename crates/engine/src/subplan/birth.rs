@@ -2,7 +2,7 @@
 
 use drydock_domain::{
     Birth, Command, ErrorClass, Failure, Fanout, Fate, Inherited, NewChild, News, Piece, PieceTask, Plan,
-    Spec,
+    Spec, Target,
 };
 
 use crate::engine::{Engine, WORKER};
@@ -75,6 +75,7 @@ impl Engine {
         for agent in roles.strategize.iter().chain(&roles.execute).chain(reviewers) {
             self.known_agent(agent)?;
         }
+        spec.target = Target::branch(parent.target(&project));
         spec.allow_empty = true;
         Ok(spec)
     }

@@ -141,7 +141,8 @@ impl Engine {
         children: &Children,
     ) -> Result<Option<String>, EngineError> {
         if let Some(project) = &fanout.pieces[index].project {
-            return self.target_tip(&self.project(project.as_str()).await?).await.map(Some);
+            let project = self.project(project.as_str()).await?;
+            return self.target_tip(&project, plan.target(&project)).await.map(Some);
         }
         let before = fanout.predecessors(index);
         let pieces: Vec<_> =

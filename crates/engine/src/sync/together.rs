@@ -234,7 +234,7 @@ impl Together<'_> {
         }
         let to = self.plan.work_from.as_deref().map_or_else(|| self.base(), commit_id)?;
         let (repository, branch) = (self.repository.clone(), self.plan.branch());
-        let (base, mark, target) = (self.base()?, self.mark(), self.project.target.clone());
+        let (base, mark, target) = (self.base()?, self.mark(), self.plan.target(self.project).to_owned());
         let (begins, name) = (to.clone(), branch.clone());
         let left = task::blocking(move || -> Result<Option<CommitId>, GitError> {
             let Some(tip) = repository.branch_tip(&name)? else { return Ok(None) };
@@ -362,7 +362,7 @@ impl Together<'_> {
         };
         let (repository, base, mark) = (self.repository.clone(), self.base()?, self.mark());
         let seen = commit_id(tip)?;
-        let target = self.project.target.clone();
+        let target = self.plan.target(self.project).to_owned();
         let others = task::blocking(move || {
             let target = repository.branch_tip(&target)?;
             let known: Vec<_> = [Some(base), target].into_iter().flatten().collect();

@@ -9,7 +9,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use drydock_domain::{
     AgentRoles, Authority, ChangesetId, Command, Context, DecisionId, Enforcement, ErrorClass, Failure,
-    Holder, NewPlan, Phase, Plan, PlanId, Profile, Question, RunId, Spec, Start, Timestamp, create, decide,
+    Holder, NewPlan, Phase, Plan, PlanId, Profile, Question, RunId, Spec, Start, Target, Timestamp, create,
+    decide,
 };
 use drydock_store::{
     Acquired, CommitError, Committed, Decide, EventFilter, Options, PlanLease, ProjectLease, Store, StoreUrl,
@@ -168,6 +169,7 @@ pub(crate) fn spec(project: &str, action: &str) -> Spec {
         agents: AgentRoles::default(),
         validations: Vec::new(),
         invariants: Vec::new(),
+        target: Target::default(),
         allow_empty: false,
         budget: drydock_domain::Budget::UNLIMITED,
     }

@@ -10,4 +10,5 @@ mod random;
 mod rounds;
 mod say;
 mod table;
+mod target;
 mod world;

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use crate::{
     AgentRoles, Authority, Budget, Command, Context, Decided, Decision, DecisionChange, DecisionId, NewPlan,
-    Phase, Plan, PlanId, Profile, Refusal, RunId, Snapshot, Spec, Spent, State, Timestamp, Transition,
-    create, decide,
+    Phase, Plan, PlanId, Profile, Refusal, RunId, Snapshot, Spec, Spent, State, Target, Timestamp,
+    Transition, create, decide,
 };
 
 /// A plan, and the records of all its decisions.
@@ -169,6 +169,7 @@ pub(super) fn spec(profile: &str) -> Spec {
         agents: AgentRoles::default(),
         validations: Vec::new(),
         invariants: Vec::new(),
+        target: Target::default(),
         allow_empty: false,
         budget: Budget::UNLIMITED,
     }

@@ -7,7 +7,7 @@ use crate::{
     Advance, Authority, Birth, Call, Changes, Command, Completion, Context, Decided, Decision,
     DecisionChange, DecisionId, Effect, Enforcement, ErrorClass, Failure, Fanout, Fate, Inherited,
     MergeStrategy, NewChild, NewPlan, News, Next, OnFailure, Phase, Piece, PieceTask, Plan, PlanId, Profile,
-    Refusal, RunId, Seen, Snapshot, Spec, Start, Timestamp, create, decide, due,
+    Refusal, RunId, Seen, Snapshot, Spec, Start, Target, Timestamp, create, decide, due,
 };
 
 /// A parent, its children, and a clock that ticks with every commit.
@@ -311,6 +311,7 @@ fn spec() -> Spec {
         agents: crate::AgentRoles::default(),
         validations: Vec::new(),
         invariants: Vec::new(),
+        target: Target::default(),
         allow_empty: true,
         budget: crate::Budget::UNLIMITED,
     }

@@ -15,6 +15,9 @@ pub(crate) struct Use {
     /// The project to work on
     #[arg(long, value_name = "NAME")]
     project: String,
+    /// The branch to land on [default: the project's]
+    #[arg(long, value_name = "BRANCH")]
+    target: Option<String>,
     /// An argument of the action; may be given more than once
     #[arg(long = "arg", value_name = "KEY=VALUE", value_parser = argument)]
     arguments: Vec<(String, String)>,
@@ -37,6 +40,7 @@ pub(crate) async fn run(session: &Session, args: Use) -> Outcome {
         action: Some(args.action),
         task: None,
         project: args.project,
+        target: args.target,
         agent: args.agent,
         arguments: args.arguments.into_iter().collect(),
         profile: args.profile,
