@@ -19,7 +19,7 @@ mod tests {
     #[test]
     fn what_means_something_to_a_shell_is_quoted() {
         for (word, shown) in [
-            ("/home/a/site", "/home/a/site"),
+            ("/srv/a/site", "/srv/a/site"),
             ("", "''"),
             ("my site", "'my site'"),
             ("it's", r"'it'\''s'"),
