@@ -28,6 +28,16 @@ impl Effect {
             Effect::AdvanceToApply => Some(Next::Apply),
         }
     }
+
+    /// Returns the phase that this brings a plan nearer to the end of. What is nearest to landing is done first: the base of
+    /// a plan that waits to land grows old, and its worktree stays.
+    pub fn phase(self) -> Phase {
+        match self {
+            Effect::DrivePhase(phase) => phase,
+            Effect::Tend | Effect::AdvanceToExecute => Phase::Execute,
+            Effect::AdvanceToApply => Phase::Apply,
+        }
+    }
 }
 
 /// Returns what must happen next to this plan without a person, if anything.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{LockId, Timestamp};
+use crate::{LockId, ProcessIdentity, Timestamp};
 
 /// A number that grows with every acquisition of one lock; a commit with an older one is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -33,10 +33,9 @@ impl LockScope {
 pub struct Holder {
     /// Names the invocation; no two are the same.
     pub owner: String,
-    /// The machine.
-    pub host: String,
     /// The process.
-    pub pid: u32,
+    #[serde(flatten)]
+    pub process: ProcessIdentity,
     /// What it does, for a person to read.
     pub purpose: String,
 }

@@ -13,6 +13,7 @@ use drydock_store::{Found, KeyedRequest, PlanRow, Store};
 use drydock_worktree::Repository;
 use tokio_util::sync::CancellationToken;
 
+use crate::absent::LeftAlone;
 use crate::error::EngineError;
 use crate::feed::Feed;
 use crate::identity::Identity;
@@ -60,6 +61,7 @@ struct Inner {
     meter: Meter,
     repositories: Repositories,
     families: Families,
+    left_alone: LeftAlone,
     recall: Recall,
     served_at: OnceLock<String>,
 }
@@ -81,6 +83,7 @@ impl Engine {
                 meter: Meter::default(),
                 repositories: Repositories::default(),
                 families: Families::default(),
+                left_alone: LeftAlone::default(),
                 recall: Recall::default(),
                 served_at: OnceLock::new(),
             }),
@@ -123,6 +126,10 @@ impl Engine {
 
     pub(crate) fn families(&self) -> &Families {
         &self.inner.families
+    }
+
+    pub(crate) fn left_alone(&self) -> &LeftAlone {
+        &self.inner.left_alone
     }
 
     pub(crate) fn recall(&self) -> &Recall {

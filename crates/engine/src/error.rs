@@ -14,7 +14,7 @@ pub enum EngineError {
     #[error(transparent)]
     Refused(#[from] Refusal),
     /// Another process works on it.
-    #[error("{} {} is held by {} (process {} on {}, {})", lock.scope.name(), lock.key, lock.holder.owner, lock.holder.pid, lock.holder.host, lock.holder.purpose)]
+    #[error("{} {} is held by {} (process {} on {}, {})", lock.scope.name(), lock.key, lock.holder.owner, lock.holder.process.pid, lock.holder.process.host, lock.holder.purpose)]
     LockHeld {
         /// The lock in the way.
         lock: Box<Lock>,

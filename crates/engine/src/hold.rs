@@ -90,7 +90,13 @@ impl Engine {
         let counted = Counted::new(self.identity().clone());
         let holder = self.identity().holder(purpose);
         let (store, ttl) = (self.store().clone(), self.settings().lock_ttl);
-        match store.plan_lease_acquire(plan, &holder, ttl).await? {
+        let mut acquired = store.plan_lease_acquire(plan, &holder, ttl).await?;
+        if let Acquired::Busy(lock) = &acquired
+            && self.free_if_gone(lock).await?
+        {
+            acquired = store.plan_lease_acquire(plan, &holder, ttl).await?;
+        }
+        match acquired {
             Acquired::Held(lease) => Ok(Hold::new(store, lease, plan.clone(), ttl, counted)),
             Acquired::Busy(lock) => Err(EngineError::LockHeld { lock }),
         }
@@ -132,6 +138,9 @@ impl Engine {
                 }
                 Acquired::Busy(lock) => lock,
             };
+            if self.free_if_gone(&lock).await? {
+                continue;
+            }
             if stop.is_cancelled() || Instant::now() >= deadline {
                 return Err(EngineError::LockHeld { lock });
             }

@@ -3,15 +3,14 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
-use drydock_domain::Holder;
+use drydock_domain::{Holder, ProcessIdentity};
 
 use crate::clock;
 
 /// One process. Owners of locks are numbered within it, so that no two of them are the same invocation.
 #[derive(Debug)]
 pub(crate) struct Identity {
-    host: String,
-    pid: u32,
+    process: ProcessIdentity,
     prefix: String,
     next: AtomicU64,
     held: AtomicI64,
@@ -20,12 +19,12 @@ pub(crate) struct Identity {
 
 impl Identity {
     pub(crate) fn of_this_process() -> Self {
-        let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
-        let pid = std::process::id();
+        let process = drydock_worktree::this_process();
+        let (host, pid) = (&process.host, process.pid);
         // The random part tells this process from an earlier one with the same pid.
         let prefix = format!("{host}/{pid}/{:08x}/", clock::random() as u32);
         let (next, held, works) = (AtomicU64::new(1), AtomicI64::new(0), AtomicBool::new(false));
-        Self { host, pid, prefix, next, held, works }
+        Self { process, prefix, next, held, works }
     }
 
     /// Returns a holder that no other acquisition shares.
@@ -34,11 +33,15 @@ impl Identity {
         let holder = Holder {
             // Ends with a mark, so that no owner is the beginning of another.
             owner: format!("{}{number}.", self.prefix),
-            host: self.host.clone(),
-            pid: self.pid,
+            process: self.process.clone(),
             purpose: purpose.to_owned(),
         };
         if self.works.load(Ordering::Relaxed) { holder.as_worker() } else { holder }
+    }
+
+    /// Returns what tells this process from every other.
+    pub(crate) fn process(&self) -> &ProcessIdentity {
+        &self.process
     }
 
     /// Notes that this process is a worker, before it takes its first lock as one.

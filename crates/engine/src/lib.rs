@@ -1,6 +1,7 @@
 //! Takes plans through their phases: the only committer of transitions, the only keeper of held locks, and the
 //! place where slow looks outside (git, agents, rules) become facts for the pure state machine.
 
+mod absent;
 mod action_file;
 mod clock;
 mod diff;
@@ -8,6 +9,7 @@ mod engine;
 mod error;
 mod explain;
 mod feed;
+mod gone;
 mod hold;
 mod hook;
 mod identity;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use drydock_agent::{Landlock, SandboxMode, landlock};
 use drydock_domain::{Fence, LockScope, Plan, PlanId, State, told};
-use drydock_worktree::Git;
+use drydock_worktree::{Git, is_gone};
 
 use crate::engine::Engine;
 use crate::error::EngineError;
@@ -79,15 +79,17 @@ impl Engine {
             Ok(git) => good("git", format!("git {}", git.version())),
             Err(error) => bad("git", told(&error), "install git 2.41 or newer"),
         };
-        let counts = self.store().counts().await?;
         let version = self.store().engine_version().await?;
         let store = good("store", format!("{version}, schema {}", self.store().schema_version()));
-        let locks = match counts.stale_locks {
+        let stale: Vec<_> = self.locks().await?.into_iter().filter(|lock| lock.stale).collect();
+        let gone = stale.iter().filter(|lock| is_gone(&lock.holder.process)).count();
+        let stale_locks = i64::try_from(stale.len()).unwrap_or(i64::MAX);
+        let locks = match stale.len() {
             0 => good("locks", "no lock is stale".to_owned()),
             count => Checkup {
                 name: "locks",
                 grade: Grade::Doubtful,
-                text: format!("{count} stale: their processes are gone"),
+                text: format!("{count} stale: the processes of {gone} are gone, {} ran out", count - gone),
                 hint: Some(
                     "`drydock lock list` names them; the next command on each plan takes it over, and `drydock gc` \
                      frees those of plans that are over"
@@ -107,7 +109,7 @@ impl Engine {
         let agents = agents(&self.agents());
         let hooks = self.hooks_checkup().await?;
         let sandbox = sandbox(self.settings().sandbox.mode(), landlock());
-        Ok((vec![git, store, locks, worktrees, projects, agents, hooks, sandbox], counts.stale_locks))
+        Ok((vec![git, store, locks, worktrees, projects, agents, hooks, sandbox], stale_locks))
     }
 
     /// Looks whether every project's repository is there.
@@ -163,7 +165,7 @@ impl Engine {
     /// Frees the locks that ran out and whose plans are over: no command takes such a plan up any more, so nobody else
     /// would.
     async fn collect_locks(&self, sweep: Sweep, collected: &mut Collected) -> Result<(), EngineError> {
-        let locks = self.store().lock_list().await?;
+        let locks = self.locks().await?;
         for lock in locks.into_iter().filter(|lock| lock.stale && lock.scope == LockScope::Plan) {
             let Ok(id) = lock.key.parse::<PlanId>() else { continue };
             let state = match self.store().plan_fetch(&id).await? {
@@ -179,7 +181,8 @@ impl Engine {
                     Err(error) => return Err(error),
                 }
             }
-            let (what, pid, host) = (format!("lock {} of {id}", lock.id), lock.holder.pid, lock.holder.host);
+            let (what, pid, host) =
+                (format!("lock {} of {id}", lock.id), lock.holder.process.pid, lock.holder.process.host);
             let proof = format!("{state}; the lock of process {pid} on {host} has run out");
             collected.removed.push(Removed { what, proof });
         }
@@ -205,7 +208,8 @@ impl Engine {
         let hold = match self.hold(id, "gc").await {
             Ok(hold) => hold,
             Err(EngineError::LockHeld { lock }) => {
-                let reason = format!("process {} on {} holds it", lock.holder.pid, lock.holder.host);
+                let reason =
+                    format!("process {} on {} holds it", lock.holder.process.pid, lock.holder.process.host);
                 collected.kept.push(keep(id.to_string(), reason));
                 return Ok(());
             }

@@ -44,7 +44,7 @@ impl Engine {
     pub async fn why(&self, plan: &Plan) -> Result<Why, EngineError> {
         let snapshot = self.store().plan_snapshot(&plan.id).await?;
         let decision = snapshot.and_then(|snapshot| snapshot.pending);
-        let locks = self.store().lock_list().await?;
+        let locks = self.locks().await?;
         let lock =
             locks.into_iter().find(|lock| lock.scope == LockScope::Plan && lock.key == plan.id.as_str());
         let recent = self.store().event_recent(&plan.id, EVENTS_MAX).await?;
@@ -259,7 +259,10 @@ fn among_others(plan: &Plan) -> Option<String> {
 fn processing(phase: &str, lock: Option<&Lock>) -> String {
     match lock {
         Some(lock) if lock.stale => format!("{phase} was being run by a process that is gone"),
-        Some(lock) => format!("{phase} is being run by process {} on {}", lock.holder.pid, lock.holder.host),
+        Some(lock) => format!(
+            "{phase} is being run by process {} on {}",
+            lock.holder.process.pid, lock.holder.process.host
+        ),
         None => format!("{phase} was being run by a process that let go of it"),
     }
 }
@@ -267,7 +270,10 @@ fn processing(phase: &str, lock: Option<&Lock>) -> String {
 fn describe_lock(lock: &Lock) -> String {
     let stale = if lock.stale { ", expired" } else { "" };
     let Lock { holder, .. } = lock;
-    format!("its lock is held by process {} on {} ({}{stale})", holder.pid, holder.host, holder.purpose)
+    format!(
+        "its lock is held by process {} on {} ({}{stale})",
+        holder.process.pid, holder.process.host, holder.purpose
+    )
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use std::time::Duration;
 use drydock_domain::{Command, Effect, Met, Next, Refusal, Timestamp, told};
 use drydock_store::{Claim, ClaimOrder};
 
+use crate::absent::cannot_open;
 use crate::engine::{Engine, WORKER};
 use crate::error::EngineError;
 use crate::steer::Caller;
@@ -29,9 +30,10 @@ impl Engine {
             self.identity().works();
         }
         let workers: Vec<_> = (0..count)
-            .map(|_| {
+            .map(|number| {
                 let engine = self.clone();
-                task::start("worker", async move { engine.work_on().await })
+                // One of them looks for processes that are gone.
+                task::start("worker", async move { engine.work_on(number == 0).await })
             })
             .collect();
         for worker in workers {
@@ -42,25 +44,36 @@ impl Engine {
     }
 
     /// Keeps one worker at work: one that ended badly is replaced, and its plan is taken over like any other.
-    async fn work_on(&self) {
+    async fn work_on(&self, sweeps: bool) {
         while !self.stopping().is_cancelled() {
             let engine = self.clone();
-            if let Err(error) = task::start("worker's hands", async move { engine.work_alone().await }).await
+            if let Err(error) =
+                task::start("worker's hands", async move { engine.work_alone(sweeps).await }).await
             {
                 tracing::error!(error = %told(&error), "a worker ended badly; another goes on");
             }
         }
     }
 
-    async fn work_alone(&self) {
+    async fn work_alone(&self, sweeps: bool) {
         let mut watch = self.store().watch();
+        if sweeps {
+            self.free_gone_or_say().await;
+        }
         let owner = self.identity().holder("work").owner;
         while !self.stopping().is_cancelled() {
             let (ttl, limits) = (self.settings().lock_ttl, self.settings().limits);
-            let order = ClaimOrder { owner: &owner, ttl, root: None, limits };
+            let (process, without) = (Some(self.identity().process()), self.left_alone().names());
+            let order = ClaimOrder { owner: &owner, process, ttl, root: None, limits, without: &without };
             match self.store().effect_claim_within(&order).await {
-                Ok(Some(claim)) => self.perform(claim).await,
-                Ok(None) => self.idle(&mut watch).await,
+                // What cannot be done here is left to others.
+                Ok(Some(claim)) => self.perform(claim).await.ok().unwrap_or_default(),
+                Ok(None) => {
+                    self.idle(&mut watch).await;
+                    if sweeps {
+                        self.free_gone_or_say().await;
+                    }
+                }
                 Err(error) => {
                     tracing::warn!(error = %told(&error), "could not look for work");
                     self.idle(&mut watch).await;
@@ -76,19 +89,26 @@ impl Engine {
         }
     }
 
-    /// Does what was claimed. What could not be done now is due again later; what will not pass by itself is asked.
-    pub(crate) async fn perform(&self, claim: Claim) {
+    /// Does what was claimed. What could not be done now is due again later; what will not pass by itself is asked. Fails
+    /// only where the project cannot be opened here, with the claim given back.
+    pub(crate) async fn perform(&self, claim: Claim) -> Result<(), EngineError> {
         let done = match claim.effect {
             Effect::DrivePhase(phase) => self.drive_claimed(claim.plan.clone(), phase).await.map(drop),
             Effect::Tend => return self.perform_tending(&claim).await,
             Effect::AdvanceToExecute => self.advance_unasked(&claim, Next::Execute).await,
             Effect::AdvanceToApply => self.advance_unasked(&claim, Next::Apply).await,
         };
-        let Err(error) = done else { return };
+        let Err(error) = done else { return Ok(()) };
+        if cannot_open(&error) {
+            self.leave_alone(&claim, &error)
+                .await
+                .unwrap_or_else(|failure| put_back_failed(&claim, &failure));
+            return Err(error);
+        }
         let delay = match outlook(&error, claim.attempts) {
             Outlook::Later(delay) => delay,
             Outlook::Person => match self.hold_back(&claim, &error).await {
-                Ok(()) => return,
+                Ok(()) => return Ok(()),
                 Err(failure) => {
                     tracing::warn!(plan = %claim.plan, error = %told(&failure), "could not ask a person");
                     back_off(claim.attempts)
@@ -96,25 +116,35 @@ impl Engine {
             },
         };
         tracing::info!(plan = %claim.plan, error = %told(&error), delay_s = delay.as_secs(), "not done now");
-        if let Err(error) = self.store().effect_defer(&claim, delay).await {
-            tracing::warn!(plan = %claim.plan, error = %told(&error), "could not put work back; its claim runs out by itself");
+        self.put_back(&claim, delay).await;
+        Ok(())
+    }
+
+    async fn put_back(&self, claim: &Claim, delay: Duration) {
+        if let Err(error) = self.store().effect_defer(claim, delay).await {
+            put_back_failed(claim, &error.into());
         }
     }
 
     /// Looks after subplans. What rests is due again when one of them moves, or when it is time for another attempt.
-    async fn perform_tending(&self, claim: &Claim) {
+    async fn perform_tending(&self, claim: &Claim) -> Result<(), EngineError> {
         let delay = match self.tend(&claim.plan).await {
-            Ok(Tended::Moved) => return,
+            Ok(Tended::Moved) => return Ok(()),
             Ok(Tended::Rests(None)) => TEND_AGAIN_MAX,
             Ok(Tended::Rests(Some(at))) => until(at).min(TEND_AGAIN_MAX),
+            Err(error) if cannot_open(&error) => {
+                self.leave_alone(claim, &error)
+                    .await
+                    .unwrap_or_else(|failure| put_back_failed(claim, &failure));
+                return Err(error);
+            }
             Err(error) => {
                 tracing::info!(plan = %claim.plan, error = %told(&error), "could not tend subplans now");
                 back_off(claim.attempts)
             }
         };
-        if let Err(error) = self.store().effect_defer(claim, delay).await {
-            tracing::warn!(plan = %claim.plan, error = %told(&error), "could not put work back; its claim runs out by itself");
-        }
+        self.put_back(claim, delay).await;
+        Ok(())
     }
 
     async fn advance_unasked(&self, claim: &Claim, to: Next) -> Result<(), EngineError> {
@@ -131,6 +161,10 @@ impl Engine {
         hold.release().await;
         done.map(drop)
     }
+}
+
+fn put_back_failed(claim: &Claim, error: &EngineError) {
+    tracing::warn!(plan = %claim.plan, error = %told(error), "could not put work back; its claim runs out by itself");
 }
 
 /// Says what a plan met, for the question about it.

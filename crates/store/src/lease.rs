@@ -4,7 +4,7 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 
-use drydock_domain::{Fence, Holder, Lock, LockId, LockScope, Name, PlanId, Timestamp};
+use drydock_domain::{Fence, Holder, Lock, LockId, LockScope, Name, PlanId, ProcessIdentity, Timestamp};
 
 use crate::lock::{LOCK_COLUMNS, lock_from};
 use crate::tx::{BoxFuture, Ending, Tx, Verdict};
@@ -188,6 +188,11 @@ impl Store {
     }
 }
 
+/// Returns a process as the store keeps it: two texts are equal when the processes are.
+pub(crate) fn identity_text(process: &ProcessIdentity) -> String {
+    serde_json::to_string(process).expect("an identity is text and numbers")
+}
+
 /// Returns a span as the store keeps it.
 pub(crate) fn micros(span: Duration) -> i64 {
     i64::try_from(span.as_micros()).unwrap_or(i64::MAX / 4)
@@ -213,10 +218,10 @@ pub(crate) struct Wanted {
 }
 
 const ACQUIRE: &str = "
-    INSERT INTO locks (scope, key, id, owner, host, pid, purpose, fence, acquired_at, expires_at)
-    VALUES ($1, $2, $3, $4, $5, $6, $7, 1, drydock_now(), drydock_now() + $8)
+    INSERT INTO locks (scope, key, id, owner, host, pid, purpose, fence, acquired_at, expires_at, process)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, 1, drydock_now(), drydock_now() + $8, $9)
     ON CONFLICT (scope, key) DO UPDATE SET id = excluded.id, owner = excluded.owner, host = excluded.host,
-        pid = excluded.pid, purpose = excluded.purpose, fence = locks.fence + 1,
+        pid = excluded.pid, purpose = excluded.purpose, process = excluded.process, fence = locks.fence + 1,
         acquired_at = drydock_now(), expires_at = drydock_now() + $8
     WHERE locks.owner IS NULL OR locks.owner = excluded.owner OR locks.expires_at <= drydock_now()
     RETURNING fence";
@@ -242,10 +247,11 @@ pub(crate) async fn seize(
             key.as_str().into(),
             id.as_str().into(),
             holder.owner.as_str().into(),
-            holder.host.as_str().into(),
-            i64::from(holder.pid).into(),
+            holder.process.host.as_str().into(),
+            i64::from(holder.process.pid).into(),
             holder.purpose.as_str().into(),
             (*ttl).into(),
+            identity_text(&holder.process).into(),
         ];
         if let [row] = tx.one(Statement::new(ACQUIRE, params), ending).await?.as_slice() {
             let fence = Fence(row.int(0)?);

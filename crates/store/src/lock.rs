@@ -1,16 +1,17 @@
 //! Locks as those see them who do not hold them: to list, to find, to break with a reason (S1.6, S1.7).
 
-use drydock_domain::{Event, Fence, Holder, IdPrefix, Lock, LockId, LockScope};
+use drydock_domain::{Event, Fence, Holder, IdPrefix, Lock, LockId, LockScope, ProcessIdentity};
 use serde_json::Value as Json;
 
 use crate::event::{About, append_with};
 use crate::find::{Found, by_prefix};
+use crate::plan::row::parse;
 use crate::tx::{BoxFuture, Tx, Verdict};
 use crate::value::{Row, Statement};
 use crate::{Store, StoreError};
 
 pub(crate) const LOCK_COLUMNS: &str = "id, scope, key, owner, host, pid, purpose, fence, acquired_at, expires_at, \
-    CAST(CASE WHEN expires_at <= drydock_now() THEN 1 ELSE 0 END AS BIGINT)";
+    CAST(CASE WHEN expires_at <= drydock_now() THEN 1 ELSE 0 END AS BIGINT), process";
 
 pub(crate) fn lock_from(row: &Row) -> Result<Lock, StoreError> {
     let key = row.text(2)?.to_owned();
@@ -20,15 +21,18 @@ pub(crate) fn lock_from(row: &Row) -> Result<Lock, StoreError> {
         "project" => LockScope::Project,
         other => return Err(damaged(format!("unknown scope {other:?}"))),
     };
+    let process = match row.text_or_null(11)? {
+        Some(text) => parse("locks", &key, text)?,
+        // It was taken by a program that did not write it.
+        None => {
+            let pid = u32::try_from(row.int(5)?).map_err(|error| damaged(error.to_string()))?;
+            ProcessIdentity::unproven(row.text(4)?, pid)
+        }
+    };
     Ok(Lock {
         id: row.text(0)?.parse().map_err(|error| damaged(format!("{error}")))?,
         scope,
-        holder: Holder {
-            owner: row.text(3)?.to_owned(),
-            host: row.text(4)?.to_owned(),
-            pid: u32::try_from(row.int(5)?).map_err(|error| damaged(error.to_string()))?,
-            purpose: row.text(6)?.to_owned(),
-        },
+        holder: Holder { owner: row.text(3)?.to_owned(), process, purpose: row.text(6)?.to_owned() },
         fence: Fence(row.int(7)?),
         acquired_at: row.time(8)?,
         expires_at: row.time(9)?,
@@ -68,7 +72,7 @@ impl Store {
 }
 
 const FIND: &str = "SELECT id, scope, key, owner, host, pid, purpose, fence, acquired_at, expires_at,
-    CAST(CASE WHEN expires_at <= drydock_now() THEN 1 ELSE 0 END AS BIGINT)
+    CAST(CASE WHEN expires_at <= drydock_now() THEN 1 ELSE 0 END AS BIGINT), process
     FROM locks WHERE id >= $1 AND id < $2 AND owner IS NOT NULL ORDER BY id LIMIT 6";
 
 async fn break_lock(

@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
-use drydock_domain::{Effect, PlanId};
+use drydock_domain::{Effect, Name, PlanId, ProcessIdentity};
 
-use crate::lease::micros;
+use crate::lease::{identity_text, micros};
 use crate::plan::row::parse;
 use crate::tx::{BoxFuture, Dialect, Tx, Verdict};
 use crate::value::{Row, Statement, Value};
@@ -25,14 +25,15 @@ pub struct Claim {
 }
 
 impl Store {
-    /// Claims the effect that has been due longest of a plan that nobody holds; no two claimants get the same one
-    /// while a claim lasts.
+    /// Claims an effect of a plan that nobody holds: what is nearest to landing, and of that what has been due longest. No
+    /// two claimants get the same one while a claim lasts.
     pub fn effect_claim(
         &self,
         owner: &str,
         ttl: Duration,
     ) -> BoxFuture<'_, Result<Option<Claim>, StoreError>> {
-        self.effect_claim_within(&ClaimOrder { owner, ttl, root: None, limits: Limits::default() })
+        let limits = Limits::default();
+        self.effect_claim_within(&ClaimOrder { owner, process: None, ttl, root: None, limits, without: &[] })
     }
 
     /// Claims an effect like [`Store::effect_claim`], of one tree of plans or within limits.
@@ -42,6 +43,8 @@ impl Store {
     ) -> BoxFuture<'_, Result<Option<Claim>, StoreError>> {
         let wanted = Wanted {
             owner: order.owner.to_owned(),
+            process: order.process.map(identity_text),
+            without: order.without.to_vec(),
             ttl: micros(order.ttl),
             root: order.root.map(|root| root.as_str().to_owned()),
             limits: order.limits,
@@ -49,9 +52,23 @@ impl Store {
         Box::pin(self.write(move |tx| Box::pin(claim(tx, wanted))))
     }
 
+    /// Gives a claimed effect back as if it had never been claimed: for whoever cannot do it, while others can.
+    pub fn effect_give_back(&self, claim: &Claim) -> BoxFuture<'_, Result<(), StoreError>> {
+        let sql = "UPDATE outbox SET ready_at = drydock_now(), claimed_by = NULL, process = NULL,
+            attempts = attempts - 1 WHERE plan = $1 AND claimed_by = $2 AND attempts = $3";
+        let params = [claim.plan.as_str().into(), claim.owner.as_str().into(), claim.attempts.into()];
+        let statement = Statement::new(sql, params);
+        Box::pin(self.write(move |tx| {
+            Box::pin(async move {
+                tx.last(statement).await?;
+                Ok(Verdict::Keep(()))
+            })
+        }))
+    }
+
     /// Makes a claimed effect due again after a delay; nothing when the claim is no longer ours.
     pub fn effect_defer(&self, claim: &Claim, delay: Duration) -> BoxFuture<'_, Result<(), StoreError>> {
-        let sql = "UPDATE outbox SET ready_at = drydock_now() + $4, claimed_by = NULL
+        let sql = "UPDATE outbox SET ready_at = drydock_now() + $4, claimed_by = NULL, process = NULL
             WHERE plan = $1 AND claimed_by = $2 AND attempts = $3";
         let params = [
             claim.plan.as_str().into(),
@@ -75,12 +92,16 @@ impl Store {
 pub struct ClaimOrder<'a> {
     /// Who asks.
     pub owner: &'a str,
+    /// The process that asks: what it claimed is free when it is gone.
+    pub process: Option<&'a ProcessIdentity>,
     /// How long the claim lasts.
     pub ttl: Duration,
     /// Only for the plans below this root.
     pub root: Option<&'a PlanId>,
     /// How many phases may run at the same time.
     pub limits: Limits,
+    /// Projects of which nothing is wanted.
+    pub without: &'a [Name],
 }
 
 /// How many phases may run at the same time, whoever runs them; nothing is no limit.
@@ -94,6 +115,8 @@ pub struct Limits {
 
 struct Wanted {
     owner: String,
+    process: Option<String>,
+    without: Vec<Name>,
     ttl: i64,
     root: Option<String>,
     limits: Limits,
@@ -111,13 +134,23 @@ const CLAIMS_KEY: i64 = 0x6472_7964_6f63_0003;
 impl Wanted {
     /// Returns the statement that claims; the limits are counted in the same moment.
     fn statement(&self, dialect: Dialect) -> Statement {
-        let mut params: Vec<Value> = vec![self.owner.as_str().into(), self.ttl.into()];
+        let mut params: Vec<Value> =
+            vec![self.owner.as_str().into(), self.ttl.into(), self.process.as_deref().into()];
         let mut condition = format!("o.ready_at <= drydock_now() AND NOT {}", HELD.replace("{row}", "o"));
         if let Some(root) = &self.root {
             params.push(root.as_str().into());
             let at = params.len();
             condition.push_str(&format!(
                 " AND EXISTS (SELECT 1 FROM plans t WHERE t.id = o.plan AND t.root = ${at})"
+            ));
+        }
+        if !self.without.is_empty() {
+            let first = params.len() + 1;
+            params.extend(self.without.iter().map(|project| Value::from(project.as_str())));
+            let places: Vec<_> = (first..=params.len()).map(|at| format!("${at}")).collect();
+            condition.push_str(&format!(
+                " AND NOT EXISTS (SELECT 1 FROM plans w WHERE w.id = o.plan AND w.project IN ({}))",
+                places.join(", ")
             ));
         }
         let running = RUNNING.replace("{held}", &HELD.replace("{row}", "r"));
@@ -134,8 +167,8 @@ impl Wanted {
             Dialect::Postgres => " FOR UPDATE SKIP LOCKED",
         };
         let sql = format!(
-            "UPDATE outbox SET ready_at = drydock_now() + $2, claimed_by = $1, attempts = attempts + 1
-             WHERE plan = (SELECT o.plan FROM outbox o WHERE {condition} ORDER BY o.ready_at LIMIT 1{skipping})
+            "UPDATE outbox SET ready_at = drydock_now() + $2, claimed_by = $1, process = $3, attempts = attempts + 1
+             WHERE plan = (SELECT o.plan FROM outbox o WHERE {condition} ORDER BY o.rank, o.ready_at LIMIT 1{skipping})
              RETURNING plan, effect, attempts"
         );
         Statement::composed(sql, params)

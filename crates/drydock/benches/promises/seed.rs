@@ -60,8 +60,7 @@ pub(crate) async fn plan(store: &Store, number: u128) -> (Plan, PlanLease) {
     let id = PlanId::from_random(scattered(number));
     let holder = Holder {
         owner: format!("bench/{number}"),
-        host: "bench".to_owned(),
-        pid: 1,
+        process: drydock_domain::ProcessIdentity::unproven("bench", 1),
         purpose: "bench".to_owned(),
     };
     let Acquired::Held(lease) = store.plan_lease_acquire(&id, &holder, TTL).await.unwrap() else {

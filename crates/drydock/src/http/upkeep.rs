@@ -44,7 +44,7 @@ pub(super) async fn agent_check(
 }
 
 pub(super) async fn locks(State(shared): State<Shared>) -> Answer<api::Locks> {
-    let locks = shared.engine.store().lock_list().await?.into_iter().map(view::lock).collect();
+    let locks = shared.engine.locks().await?.into_iter().map(view::lock).collect();
     Ok(Sent(api::Locks { locks, next: None }))
 }
 

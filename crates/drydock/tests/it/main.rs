@@ -14,6 +14,7 @@ mod capture;
 mod choosing;
 mod crowding;
 mod diverging;
+mod dying;
 mod elsewhere;
 mod fanning;
 mod faulting;

@@ -86,7 +86,8 @@ impl Engine {
         let hold = match self.hold(id, "gc").await {
             Ok(hold) => hold,
             Err(EngineError::LockHeld { lock }) => {
-                let reason = format!("process {} on {} holds it", lock.holder.pid, lock.holder.host);
+                let reason =
+                    format!("process {} on {} holds it", lock.holder.process.pid, lock.holder.process.host);
                 collected.kept.push(kept(reason));
                 return Ok(());
             }

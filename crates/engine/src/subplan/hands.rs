@@ -77,9 +77,11 @@ impl Engine {
         while !self.stopping().is_cancelled() {
             let order = ClaimOrder {
                 owner: &owner,
+                process: Some(self.identity().process()),
                 ttl: self.settings().lock_ttl,
                 root: Some(&plan.root),
                 limits: self.settings().limits,
+                without: &[],
             };
             let turn = Turn::begin(busy);
             match self.store().effect_claim_within(&order).await? {
@@ -89,7 +91,7 @@ impl Engine {
                     return Ok(());
                 }
                 Some(claim) => {
-                    self.perform(claim).await;
+                    self.perform(claim).await?;
                     continue;
                 }
                 None => drop(turn),

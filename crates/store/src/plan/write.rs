@@ -1,8 +1,8 @@
 //! What a transition writes, as steps between which a test can let the process die. All of them are one commit.
 
 use drydock_domain::{
-    ChangesetId, Decision, DecisionChange, DecisionStatus, Effect, Event, Plan, Snapshot, State, Transition,
-    due,
+    ChangesetId, Decision, DecisionChange, DecisionStatus, Effect, Event, Phase, Plan, Snapshot, State,
+    Transition, due,
 };
 
 use super::claim::Claimed;
@@ -176,15 +176,15 @@ fn seal(plan: &Plan, open: &[(ChangesetId, i64)], about: &About) -> Vec<Statemen
     statements
 }
 
-const ENQUEUE: &str = "INSERT INTO outbox (plan, effect, attempts, ready_at, claimed_by)
-    VALUES ($1, $2, 0, drydock_now() + $3, NULL)
+const ENQUEUE: &str = "INSERT INTO outbox (plan, effect, attempts, ready_at, claimed_by, rank)
+    VALUES ($1, $2, 0, drydock_now() + $3, NULL, $4)
     ON CONFLICT (plan) DO UPDATE SET effect = excluded.effect, attempts = 0, ready_at = drydock_now() + $3,
-        claimed_by = NULL";
+        claimed_by = NULL, process = NULL, rank = excluded.rank";
 /// Whoever claimed the effect is the one that began the phase, and keeps its claim while it works.
-const ENQUEUE_UNLESS_SAME: &str = "INSERT INTO outbox (plan, effect, attempts, ready_at, claimed_by)
-    VALUES ($1, $2, 0, drydock_now() + $3, NULL)
+const ENQUEUE_UNLESS_SAME: &str = "INSERT INTO outbox (plan, effect, attempts, ready_at, claimed_by, rank)
+    VALUES ($1, $2, 0, drydock_now() + $3, NULL, $4)
     ON CONFLICT (plan) DO UPDATE SET effect = excluded.effect, attempts = 0, ready_at = drydock_now() + $3,
-        claimed_by = NULL
+        claimed_by = NULL, process = NULL, rank = excluded.rank
     WHERE outbox.effect <> excluded.effect";
 
 fn outbox(transition: &Transition) -> Result<Statement, StoreError> {
@@ -201,7 +201,18 @@ fn outbox(transition: &Transition) -> Result<Statement, StoreError> {
 
 fn enqueue(plan: &Plan, effect: Effect, sql: &'static str) -> Result<Statement, StoreError> {
     let id = plan.id.as_str();
-    Ok(Statement::new(sql, [id.into(), body("outbox", id, &effect)?.into(), delay(plan).into()]))
+    let params =
+        [id.into(), body("outbox", id, &effect)?.into(), delay(plan).into(), rank(effect.phase()).into()];
+    Ok(Statement::new(sql, params))
+}
+
+/// Returns the place of a phase in the order in which work is handed out.
+fn rank(phase: Phase) -> i64 {
+    match phase {
+        Phase::Apply => 0,
+        Phase::Execute => 1,
+        Phase::Strategize => 2,
+    }
 }
 
 /// Returns for how many microseconds the phase is not due. A span, not a time: the database's clock is not the one by
@@ -213,7 +224,7 @@ fn delay(plan: &Plan) -> i64 {
 
 /// Whoever tends a parent looks again when one of its subplans comes to rest, or is queued anew.
 fn wake_parent(plan: &Plan) -> Option<Statement> {
-    let sql = "UPDATE outbox SET ready_at = drydock_now(), claimed_by = NULL, attempts = 0
+    let sql = "UPDATE outbox SET ready_at = drydock_now(), claimed_by = NULL, process = NULL, attempts = 0
         WHERE plan = $1 AND effect = '\"tend\"'";
     let parent = plan.parent.as_ref().filter(|_| plan.stage.state() != State::Processing)?;
     Some(Statement::new(sql, [parent.as_str().into()]))

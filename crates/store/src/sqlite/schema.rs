@@ -24,6 +24,7 @@ pub(crate) const STEPS: &[&str] = &[
     include_str!("schema_6.sql"),
     include_str!("schema_7.sql"),
     include_str!("schema_8.sql"),
+    include_str!("schema_9.sql"),
 ];
 
 /// The schema that this program writes.

@@ -20,6 +20,7 @@ mod damage;
 mod deliveries;
 mod diverging;
 mod feed;
+mod gone;
 mod leases;
 mod opening;
 mod outbox;

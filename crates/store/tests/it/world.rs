@@ -9,8 +9,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use drydock_domain::{
     AgentRoles, Authority, ChangesetId, Command, Context, DecisionId, Enforcement, ErrorClass, Failure,
-    Holder, NewPlan, Phase, Plan, PlanId, Profile, Question, RunId, Spec, Start, Target, Timestamp, create,
-    decide,
+    Holder, NewPlan, Phase, Plan, PlanId, ProcessIdentity, Profile, Question, RunId, Spec, Start, Target,
+    Timestamp, create, decide,
 };
 use drydock_store::{
     Acquired, CommitError, Committed, Decide, EventFilter, Options, PlanLease, ProjectLease, Store, StoreUrl,
@@ -154,7 +154,11 @@ pub(crate) fn context() -> Context {
 }
 
 pub(crate) fn holder(owner: &str) -> Holder {
-    Holder { owner: owner.to_owned(), host: "here".to_owned(), pid: 7, purpose: "test".to_owned() }
+    Holder {
+        owner: owner.to_owned(),
+        process: ProcessIdentity::unproven("here", 7),
+        purpose: "test".to_owned(),
+    }
 }
 
 pub(crate) fn spec(project: &str, action: &str) -> Spec {

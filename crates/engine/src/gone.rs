@@ -1,0 +1,53 @@
+//! What processes hold that are proven to be gone: it is freed at once instead of when its time is over, so that the
+//! next command after a `kill -9` goes on (S1.7). Where nothing can be proven, the time of a lock decides as before.
+
+use drydock_domain::{Lock, told};
+use drydock_store::HoldingProcess;
+use drydock_worktree::is_gone;
+
+use crate::engine::Engine;
+use crate::error::EngineError;
+
+impl Engine {
+    /// Frees all that the holder of this lock holds, if its process is gone; says whether it is.
+    pub(crate) async fn free_if_gone(&self, lock: &Lock) -> Result<bool, EngineError> {
+        if !is_gone(&lock.holder.process) {
+            return Ok(false);
+        }
+        let holding = self.store().processes_holding().await?;
+        if let Some(gone) = holding.iter().find(|one| one.process == lock.holder.process) {
+            self.free(gone).await?;
+        }
+        Ok(true)
+    }
+
+    /// Frees what any process holds that is gone.
+    pub(crate) async fn free_gone(&self) -> Result<(), EngineError> {
+        for gone in self.store().processes_holding().await?.iter().filter(|one| is_gone(&one.process)) {
+            self.free(gone).await?;
+        }
+        Ok(())
+    }
+
+    async fn free(&self, gone: &HoldingProcess) -> Result<(), EngineError> {
+        let freed = self.store().process_free(gone).await?;
+        tracing::info!(pid = gone.process.pid, freed, "freed the locks of a process that is gone");
+        Ok(())
+    }
+
+    /// Frees what is left of processes that are gone, for whoever looks for work: what fails is tried with the next look.
+    pub(crate) async fn free_gone_or_say(&self) {
+        if let Err(error) = self.free_gone().await {
+            tracing::warn!(error = %told(&error), "could not look for processes that are gone");
+        }
+    }
+
+    /// Returns every held lock. One whose process is gone is stale, though its time is not over.
+    pub async fn locks(&self) -> Result<Vec<Lock>, EngineError> {
+        let mut locks = self.store().lock_list().await?;
+        for lock in &mut locks {
+            lock.stale = lock.stale || is_gone(&lock.holder.process);
+        }
+        Ok(locks)
+    }
+}

@@ -1,0 +1,11 @@
+-- Which process took a lock or a claim, as JSON: it proves that the taker is gone when the process is.
+ALTER TABLE locks ADD COLUMN process TEXT;
+ALTER TABLE outbox ADD COLUMN process TEXT;
+-- What leads to Apply comes before what leads to Execute, and that before Strategize; then the oldest.
+ALTER TABLE outbox ADD COLUMN rank INTEGER NOT NULL DEFAULT 2;
+UPDATE outbox SET rank = CASE
+    WHEN effect IN ('{"drive_phase":"apply"}', '"advance_to_apply"') THEN 0
+    WHEN effect IN ('{"drive_phase":"execute"}', '"advance_to_execute"', '"tend"') THEN 1
+    ELSE 2 END;
+DROP INDEX outbox_by_time;
+CREATE INDEX outbox_by_rank ON outbox (rank, ready_at);

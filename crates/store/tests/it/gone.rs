@@ -1,0 +1,64 @@
+//! What a process that is gone held: freed together, once, and nothing else with it.
+
+use drydock_domain::{Holder, ProcessIdentity};
+use drydock_store::{Acquired, ClaimOrder, HoldingProcess, Limits};
+
+use crate::world::{LONG, free, holder, lease, project_lease, spawn};
+
+fn process(pid: u32) -> ProcessIdentity {
+    ProcessIdentity {
+        boot: Some("b".to_owned()),
+        pid_namespace: Some("pid:[1]".to_owned()),
+        started: Some(9),
+        ..ProcessIdentity::unproven("here", pid)
+    }
+}
+
+fn by(pid: u32, owner: &str) -> Holder {
+    Holder { process: process(pid), ..holder(owner) }
+}
+
+on_both! {
+    /// S1.7: breaks when what a dead process held is not all freed in one commit, when two of those who free it count the
+    /// same lock, or when a lock that another took since, or one of a living process, is freed along.
+    async fn all_that_a_dead_process_held_is_freed_once(world: World) {
+        let store = world.open().await;
+        let (held, claimed, other) = (free(&store).await, free(&store).await, free(&store).await);
+        let (dead, limits) = (process(7), Limits::default());
+        let Acquired::Held(late) = store.plan_lease_acquire(&held.id, &by(7, "a"), LONG).await.unwrap() else {
+            panic!("it is free");
+        };
+        let project = "boat".parse().unwrap();
+        let Acquired::Held(_) = store.project_lease_acquire(&project, &by(7, "b"), LONG).await.unwrap() else {
+            panic!("it is free");
+        };
+        let Acquired::Held(_) = store.plan_lease_acquire(&other.id, &by(8, "c"), LONG).await.unwrap() else {
+            panic!("it is free");
+        };
+        let order = ClaimOrder { owner: "d", process: Some(&dead), ttl: LONG, root: None, limits, without: &[] };
+        assert_eq!(store.effect_claim_within(&order).await.unwrap().unwrap().plan, claimed.id);
+        assert_eq!(store.effect_claim("e", LONG).await.unwrap(), None);
+        let holding = store.processes_holding().await.unwrap();
+        let found = |process: &ProcessIdentity| holding.iter().find(|one| one.process == *process).cloned().unwrap();
+        assert_eq!((found(&dead).locks.len(), found(&process(8)).locks.len()), (2, 1));
+        let takers: Vec<_> = (0..6)
+            .map(|_| {
+                let (store, gone) = (store.clone(), found(&dead));
+                spawn(async move { store.process_free(&gone).await.unwrap() })
+            })
+            .collect();
+        let mut freed = 0;
+        for taker in takers {
+            freed += taker.await.unwrap();
+        }
+        assert_eq!(freed, 2);
+        let plans = [store.effect_claim("e", LONG).await.unwrap(), store.effect_claim("e", LONG).await.unwrap()];
+        assert_eq!(plans.map(|claim| claim.unwrap().plan), [held.id.clone(), claimed.id]);
+        // Whoever comes late frees nothing that is another's by now, and the dead one commits nothing.
+        lease(&store, &held.id, "next").await;
+        project_lease(&store, "boat", "next").await;
+        assert_eq!(store.process_free(&HoldingProcess { process: dead, ..found(&process(7)) }).await.unwrap(), 0);
+        assert_eq!(store.lock_list().await.unwrap().len(), 3);
+        assert!(store.plan_note(&late, Vec::new()).await.is_err());
+    }
+}
