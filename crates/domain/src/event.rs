@@ -94,12 +94,14 @@ pub enum Event {
     },
     /// What a sync came to.
     Synced(SyncOutcome),
-    /// What sending the landed target came to.
+    /// The remote took the landed target. That it did not is an outcome of a sync like any other.
     TargetSent {
-        /// `pushed` or `push_failed`.
-        outcome: &'static str,
-        /// What it carries.
-        details: Value,
+        /// The target branch.
+        target: String,
+        /// The remote.
+        remote: String,
+        /// The commit that it is at.
+        commit: String,
     },
     /// A landing is about to begin.
     ApplyIntended(Intent),
@@ -182,7 +184,7 @@ impl Event {
             Event::ChangesetSealed { .. } => "changeset.sealed",
             Event::StrategyAdopted { .. } => "plan.strategy_adopted",
             Event::Synced(outcome) => return format!("sync.{}", outcome.name()),
-            Event::TargetSent { outcome, .. } => return format!("sync.{outcome}"),
+            Event::TargetSent { .. } => "sync.pushed",
             Event::ApplyIntended(_) => "apply.intended",
             Event::ApplyForgone(_) => "apply.forgone",
             Event::Agent { what, .. } => return format!("agent.{what}"),
@@ -236,9 +238,10 @@ impl Event {
             Event::ChangesetSealed { id, entries } => json!({ "id": id, "entries": entries }),
             Event::StrategyAdopted { choices } => json!({ "choices": choices }),
             Event::Synced(outcome) => outcome.told(),
-            Event::TargetSent { details, .. }
-            | Event::Agent { details, .. }
-            | Event::Subplan { details, .. } => details.clone(),
+            Event::TargetSent { target, remote, commit } => {
+                json!({ "target": target, "remote": remote, "commit": commit })
+            }
+            Event::Agent { details, .. } | Event::Subplan { details, .. } => details.clone(),
             Event::ApplyIntended(intent) | Event::ApplyForgone(intent) => json!(intent),
             Event::RateLimited(Postponed { until, agent, times, .. }) => {
                 json!({ "agent": agent, "until": until.to_string(), "times": times })

@@ -69,8 +69,8 @@ pub use subplan::{
     Place, Seen, Side, Turn, arrange, outlook,
 };
 pub use sync::{
-    Clash, ClashStep, CommitLine, Divergence, Footing, PinLine, Publish, Publishing, Relation, RemoteSight,
-    Sight, Standing, Step, SyncOutcome, Uncommitted, Unsent,
+    Clash, ClashCause, ClashStep, CommitLine, Divergence, Footing, PinLine, Publish, Publishing, Relation,
+    RemoteSight, Sight, Standing, Step, SyncOutcome, Uncommitted, Unsent,
 };
 pub use take_up::TakeUp;
 pub use target::Target;

@@ -5,6 +5,6 @@ mod outcome;
 mod sight;
 mod words;
 
-pub use outcome::{Clash, CommitLine, PinLine, Publishing, Standing, SyncOutcome, Uncommitted};
+pub use outcome::{Clash, ClashCause, CommitLine, PinLine, Publishing, Standing, SyncOutcome, Uncommitted};
 pub use sight::{ClashStep, Footing, Publish, Relation, RemoteSight, Sight, Step, Unsent};
 pub use words::Divergence;

@@ -36,6 +36,12 @@ pub enum SyncOutcome {
     },
     /// The branch is ahead, and sending it failed. Nothing was changed on either side.
     PushFailed {
+        /// The branch: the plan's, or the target that a landing moved.
+        #[serde(default)]
+        branch: String,
+        /// The remote that did not take it.
+        #[serde(default)]
+        remote: String,
         /// Where the branch is.
         head: String,
         /// What git or the remote said.
@@ -58,6 +64,12 @@ pub enum SyncOutcome {
         onto: String,
         /// The branch as it was before.
         pin: PinLine,
+        /// The commits that left the branch, as they were, oldest first (S4.4).
+        #[serde(default)]
+        discarded: Vec<CommitLine>,
+        /// Those of them that nothing stands for: the remote had their changes already.
+        #[serde(default)]
+        absorbed: Vec<CommitLine>,
         /// The commits that were replayed, as they are now, oldest first.
         replayed: Vec<CommitLine>,
         /// The commits that arrived, oldest first.
@@ -184,12 +196,26 @@ pub enum Publishing {
 /// Why two lines of commits could not be joined.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Clash {
+    /// What kind of reason it is.
+    #[serde(default)]
+    pub cause: ClashCause,
     /// The commit that could not be replayed; none when it was the uncommitted edits.
     pub commit: Option<CommitLine>,
     /// The files that both sides changed.
     pub paths: Vec<String>,
     /// What git said.
     pub text: String,
+}
+
+/// What kind of reason two lines of commits could not be joined for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ClashCause {
+    /// Both changed the same places.
+    #[default]
+    Content,
+    /// There is no commit that both go back to, so none of them is a change to the other.
+    NoCommonCommit,
 }
 
 /// What an outcome means for the plan.

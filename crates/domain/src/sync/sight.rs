@@ -76,6 +76,8 @@ pub enum Relation {
     Behind,
     /// Both have.
     Diverged,
+    /// Both have, and there is no commit that both go back to.
+    Unrelated,
     /// The remote is at a tip of which it was decided that the branch replaces it.
     Replaced,
 }
@@ -124,6 +126,8 @@ pub enum Step {
     FastForward,
     /// Replay the branch's own commits, then the edits, on those of the remote.
     Replay,
+    /// Pin the branch and leave both as they are: what belongs to no common history cannot be joined.
+    LeaveUnrelated,
     /// Send a commit that has the branch's content and both as its parents.
     Supersede,
 }
@@ -181,7 +185,7 @@ impl Sight {
             // Neither files nor index change by it.
             (Remote::Tip(Relation::Replaced), Publish::Yes | Publish::IfAlone, _) => Step::Supersede,
             (
-                Remote::Tip(Relation::Behind | Relation::Diverged),
+                Remote::Tip(Relation::Behind | Relation::Diverged | Relation::Unrelated),
                 Publish::Yes | Publish::IfAlone | Publish::No,
                 Some(lock),
             ) => Step::MidOperation { operation: lock.clone() },
@@ -190,6 +194,9 @@ impl Sight {
             }
             (Remote::Tip(Relation::Diverged), Publish::Yes | Publish::IfAlone | Publish::No, None) => {
                 Step::Replay
+            }
+            (Remote::Tip(Relation::Unrelated), Publish::Yes | Publish::IfAlone | Publish::No, None) => {
+                Step::LeaveUnrelated
             }
         }
     }
@@ -240,6 +247,7 @@ mod tests {
             RemoteSight::Tip(Relation::Replaced),
             RemoteSight::Tip(Relation::Behind),
             RemoteSight::Tip(Relation::Diverged),
+            RemoteSight::Tip(Relation::Unrelated),
         ]
     }
 
@@ -255,8 +263,9 @@ mod tests {
         all
     }
 
-    fn moves_files(step: &Step) -> bool {
-        matches!(step, Step::FastForward | Step::Replay)
+    /// Says whether a step writes the index, or has to read all files at one moment.
+    fn holds_files(step: &Step) -> bool {
+        matches!(step, Step::FastForward | Step::Replay | Step::LeaveUnrelated)
     }
 
     fn sends(step: &Step) -> bool {
@@ -272,7 +281,7 @@ mod tests {
                 matches!(sight.remote, RemoteSight::Unreachable { .. } | RemoteSight::NotConfigured);
             let unsteady = matches!(sight.footing, Footing::Elsewhere { .. } | Footing::MidOperation { .. });
             if unknown || unsteady {
-                assert!(!moves_files(&step) && !sends(&step), "{sight:?}: {step:?}");
+                assert!(!holds_files(&step) && !sends(&step), "{sight:?}: {step:?}");
                 assert_ne!(step, Step::InSync, "{sight:?}");
             }
         }
@@ -296,7 +305,7 @@ mod tests {
         for sight in all().into_iter().filter(|sight| matches!(sight.footing, Footing::Locked { .. })) {
             let free = Sight { footing: Footing::OnBranch, ..sight.clone() }.step();
             let locked = sight.step();
-            if moves_files(&free) {
+            if holds_files(&free) {
                 assert_eq!(locked, Step::MidOperation { operation: "index.lock".to_owned() });
             } else {
                 assert_eq!(locked, free, "{sight:?}");
@@ -316,6 +325,7 @@ mod tests {
             assert_eq!(step(RemoteSight::NoBranch(Unsent::Nothing), publish), Step::LeaveRemoteAbsent);
             assert_eq!(step(tip(Relation::Behind), publish), Step::FastForward);
             assert_eq!(step(tip(Relation::Diverged), publish), Step::Replay);
+            assert_eq!(step(tip(Relation::Unrelated), publish), Step::LeaveUnrelated);
         }
         let ahead = [RemoteSight::NoBranch(Unsent::Commits), tip(Relation::Ahead)];
         for remote in ahead {

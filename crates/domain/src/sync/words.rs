@@ -4,7 +4,7 @@
 
 use serde_json::{Value, json};
 
-use super::outcome::{Clash, CommitLine, PinLine, Publishing, SyncOutcome, Uncommitted};
+use super::outcome::{Clash, ClashCause, CommitLine, PinLine, Publishing, SyncOutcome, Uncommitted};
 use crate::{
     DecisionKind, DecisionOption, ErrorClass, Failure, OnDivergence, OptionEffect, Phase, Plan, Question,
 };
@@ -73,7 +73,7 @@ impl SyncOutcome {
         let mut told = json!(self);
         told["text"] = json!(self.summary());
         told["standing"] = json!(self.standing().name());
-        for list in ["arrived", "sent", "local", "replayed", "discarded"] {
+        for list in ["arrived", "sent", "local", "replayed", "discarded", "absorbed"] {
             if let Some(Value::Array(commits)) = told.get_mut(list) {
                 let total = commits.len();
                 // The newest of those that arrived say who moved the branch.
@@ -99,8 +99,8 @@ impl SyncOutcome {
             SyncOutcome::Pushed { to, sent, .. } => {
                 format!("the remote took {} of the branch and is at {}", named(sent), short(to))
             }
-            SyncOutcome::PushFailed { head, reason } => {
-                format!("the branch is at {}, and sending it to the remote failed: {reason}", short(head))
+            SyncOutcome::PushFailed { branch, remote, head, reason } => {
+                format!("{branch} is at {}, and sending it to {remote} failed: {reason}", short(head))
             }
             SyncOutcome::KeptLocal { head, local } if local.is_empty() => {
                 format!(
@@ -113,14 +113,21 @@ impl SyncOutcome {
                 short(head),
                 named(local)
             ),
-            SyncOutcome::Rebased { to, replayed, arrived, publishing, .. } => {
+            SyncOutcome::Rebased { to, replayed, absorbed, arrived, publishing, .. } => {
                 let sent = match publishing {
                     Publishing::Done => String::new(),
                     Publishing::NotAsked => "; it is not sent".to_owned(),
                     Publishing::Failed { reason } => format!("; sending it failed: {reason}"),
                 };
+                let left = match absorbed.is_empty() {
+                    true => String::new(),
+                    false => format!(
+                        "; {} left the branch, because the remote has the same changes",
+                        named(absorbed)
+                    ),
+                };
                 format!(
-                    "{} of the branch now stand on {} of the remote, at {}{sent}",
+                    "{} of the branch now stand on {} of the remote, at {}{left}{sent}",
                     named(replayed),
                     named(arrived),
                     short(to)
@@ -147,14 +154,16 @@ impl SyncOutcome {
     /// Says what a person can do about an outcome that leaves the plan where it is.
     pub fn hint(&self) -> &'static str {
         match self {
-            SyncOutcome::FetchFailed { .. } | SyncOutcome::PushFailed { .. } => {
+            SyncOutcome::FetchFailed { .. }
+            | SyncOutcome::PushFailed { .. }
+            | SyncOutcome::Rebased { publishing: Publishing::Failed { .. }, .. } => {
                 "see that the remote can be reached and lets you push, then ask again"
             }
             SyncOutcome::Detached { .. } => {
                 "check the plan's branch out in its worktree again, then ask again"
             }
             SyncOutcome::MidOperation { .. } => "finish or abort it in the worktree, then ask again",
-            SyncOutcome::Unknown { .. } | SyncOutcome::Rebased { .. } => "remove the cause, then ask again",
+            SyncOutcome::Unknown { .. } => "remove the cause, then ask again",
             SyncOutcome::RecoveredByReset { .. }
             | SyncOutcome::ResetFailed { .. }
             | SyncOutcome::Unreconciled { .. } => "answer the decision",
@@ -163,6 +172,7 @@ impl SyncOutcome {
             | SyncOutcome::InSync { .. }
             | SyncOutcome::FastForwarded { .. }
             | SyncOutcome::Pushed { .. }
+            | SyncOutcome::Rebased { publishing: Publishing::Done | Publishing::NotAsked, .. }
             | SyncOutcome::KeptLocal { .. } => "nothing needs to be done",
         }
     }
@@ -237,7 +247,7 @@ impl Divergence {
 
     fn options(&self, plan: &Plan) -> Vec<DecisionOption> {
         let phase = plan.stage.phase();
-        let Parts { pin, own, arrived, remote, left, .. } = &self.parts;
+        let Parts { pin, own, arrived, remote, left, clash } = &self.parts;
         let option = |id: &str, label: String, effect| DecisionOption { id: id.to_owned(), label, effect };
         let theirs = match phase {
             Phase::Strategize | Phase::Execute => {
@@ -267,6 +277,10 @@ impl Divergence {
                 vec![option("continue", theirs, take_theirs()), option("restore_local", ours, take_ours())]
             }
             Left::ResetFailed { .. } => vec![again(), option("restore_local", ours, take_ours())],
+            // A run needs a history that has the base in it.
+            Left::Alone if clash.cause == ClashCause::NoCommonCommit => {
+                vec![option("restore_local", ours, take_ours()), again()]
+            }
             Left::Alone => vec![
                 option("continue", theirs, take_theirs()),
                 option("restore_local", ours, take_ours()),
@@ -304,6 +318,9 @@ impl Divergence {
 
 impl Clash {
     fn describe(&self) -> String {
+        if self.cause == ClashCause::NoCommonCommit {
+            return "they have no commit in common".to_owned();
+        }
         let what = match &self.commit {
             Some(commit) => format!("{} clashes", line(commit)),
             None => "the edits that were not committed clash".to_owned(),

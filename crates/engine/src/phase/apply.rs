@@ -4,10 +4,9 @@
 
 use drydock_domain::{
     Command, Enforcement, ErrorClass, Event, Intent, NewEntry, Phase, Plan, PlanId, Question, RunId,
-    ValidationRun, told, trailer,
+    SyncOutcome, ValidationRun, told, trailer,
 };
 use drydock_worktree::{CommitId, Landing, Merge, Push, RefDeleted, Repository};
-use serde_json::json;
 use tracing::Instrument;
 
 use super::execute::entry;
@@ -264,16 +263,18 @@ impl Lander<'_> {
         let Some(remote) = scope.project.remote.clone() else { return Ok(()) };
         let (branch, pushed, name) = (scope.target().to_owned(), commit.clone(), remote.clone());
         let pushed = scope.git(move |repository| repository.push(&name, &branch, &pushed)).await;
-        let (outcome, text) = match pushed {
-            Ok(Push::Pushed) => ("pushed", None),
-            Ok(Push::Rejected { text }) => ("push_failed", Some(text)),
-            Err(error) => ("push_failed", Some(told(&error))),
+        let target = scope.target().to_owned();
+        let reason = match pushed {
+            Ok(Push::Pushed) => {
+                let commit = commit.to_string();
+                return scope.note(Event::TargetSent { target, remote, commit }).await;
+            }
+            Ok(Push::Rejected { text }) => text,
+            Err(error) => told(&error),
         };
-        let target = scope.target();
-        let details =
-            json!({ "target": target, "remote": remote, "commit": commit.to_string(), "text": text });
-        scope.note(Event::TargetSent { outcome, details }).await?;
-        let Some(reason) = text else { return Ok(()) };
+        let (branch, to, head, words) = (target.clone(), remote.clone(), commit.to_string(), reason.clone());
+        let failed = SyncOutcome::PushFailed { branch, remote: to, head, reason: words };
+        scope.note(Event::Synced(failed)).await?;
         let text = format!(
             "{} landed on {target} here, but {remote} did not take it: {reason}; bring {target} up to date with {remote} \
              and push it yourself (`git push {remote} {target}`)",

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use drydock_domain::{
-    Answer, Clash, Command, CommitLine, DecisionId, DecisionStatus, IdPrefix, PinLine, Plan, State,
-    SyncOutcome, Uncommitted,
+    Answer, Clash, ClashCause, Command, CommitLine, DecisionId, DecisionStatus, IdPrefix, PinLine, Plan,
+    State, SyncOutcome, Uncommitted,
 };
 use drydock_store::{Found, Store};
 
@@ -25,7 +25,12 @@ fn recovered(number: usize) -> SyncOutcome {
         discarded: vec![commit("c1")],
         to: "c2".into(),
         arrived: vec![commit("c2")],
-        clash: Clash { commit: Some(commit("c1")), paths: vec!["a.txt".into()], text: String::new() },
+        clash: Clash {
+            cause: ClashCause::Content,
+            commit: Some(commit("c1")),
+            paths: vec!["a.txt".into()],
+            text: String::new(),
+        },
     }
 }
 

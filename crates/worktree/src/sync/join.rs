@@ -19,6 +19,8 @@ pub(crate) enum Joined {
         /// What the directory is to hold.
         files: TreeId,
         replayed: Vec<CommitLine>,
+        /// Those whose changes the remote had already.
+        absorbed: Vec<CommitLine>,
     },
     Clash(Clash),
 }
@@ -35,21 +37,21 @@ impl Repository {
     ) -> Result<Joined, GitError> {
         let (local, remote) = tips;
         let attempt = format!("join {local} with {remote}");
-        let (to, replayed) = if sides.local.is_empty() {
-            (remote.clone(), Vec::new())
+        let (to, replayed, absorbed) = if sides.local.is_empty() {
+            (remote.clone(), Vec::new(), Vec::new())
         } else {
             match replay(self.place(), guard, sides, local, remote)? {
-                Replayed::Clean { to, commits } => (to, commits),
+                Replayed::Clean { to, commits, absorbed } => (to, commits, absorbed),
                 Replayed::Clash(clash) => return Ok(Joined::Clash(clash)),
             }
         };
         let Some(held) = held else {
             let files = tree_of(self.place(), &to, &attempt)?;
-            return Ok(Joined::Clean { to, files, replayed });
+            return Ok(Joined::Clean { to, files, replayed, absorbed });
         };
         let edits = self.commit_held(signature, local, held)?;
         match merge_trees(self.place(), guard, local.as_str(), to.as_str(), edits.as_str())? {
-            Ok(files) => Ok(Joined::Clean { to, files, replayed }),
+            Ok(files) => Ok(Joined::Clean { to, files, replayed, absorbed }),
             Err(conflict) => Ok(Joined::Clash(clash_of(&conflict, None))),
         }
     }

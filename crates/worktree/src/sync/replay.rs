@@ -12,7 +12,7 @@ use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::time::Duration;
 
-use drydock_domain::{Clash, CommitLine};
+use drydock_domain::{Clash, ClashCause, CommitLine};
 use tempfile::TempDir;
 
 use crate::child::Conversation;
@@ -27,7 +27,12 @@ use crate::sync::walk::{Sides, Walked};
 
 /// What a replay came to.
 pub(crate) enum Replayed {
-    Clean { to: CommitId, commits: Vec<CommitLine> },
+    Clean {
+        to: CommitId,
+        commits: Vec<CommitLine>,
+        /// Those whose changes the other side had already.
+        absorbed: Vec<CommitLine>,
+    },
     Clash(Clash),
 }
 
@@ -53,7 +58,7 @@ pub(crate) fn replay(
     let trees: HashMap<&CommitId, &TreeId> = all.map(|walked| (&walked.id, &walked.tree)).collect();
     let mut writer = Writer::start(place, &attempt)?;
     let (mut tip, mut tip_tree) = (onto.clone(), tree_of(place, onto, &attempt)?);
-    let mut commits = Vec::new();
+    let (mut commits, mut absorbed) = (Vec::new(), Vec::new());
     for (nth, walked) in chain.into_iter().enumerate() {
         let parent = walked.parents.first().unwrap_or(&base);
         let tree = match &at_once {
@@ -66,6 +71,7 @@ pub(crate) fn replay(
         let kept: Vec<&CommitId> = walked.parents.iter().skip(1).filter(|id| ours.contains(id)).collect();
         let was_empty = trees.get(parent).is_some_and(|before| **before == walked.tree);
         if tree == tip_tree && kept.is_empty() && !was_empty {
+            absorbed.push(walked.line.clone());
             continue;
         }
         let text = texts.get(walked.id.as_str());
@@ -74,13 +80,13 @@ pub(crate) fn replay(
         tip_tree = tree;
         commits.push(CommitLine { id: tip.to_string(), ..walked.line.clone() });
     }
-    Ok(Replayed::Clean { to: tip, commits })
+    Ok(Replayed::Clean { to: tip, commits, absorbed })
 }
 
 /// Finds out what both sides changed, and says so.
 pub(crate) fn clash_of(conflict: &Conflict, commit: Option<CommitLine>) -> Clash {
     let paths = conflict.paths().into_iter().map(|path| String::from_utf8_lossy(path).into_owned()).collect();
-    Clash { commit, paths, text: conflict.messages() }
+    Clash { cause: ClashCause::Content, commit, paths, text: conflict.messages() }
 }
 
 /// Merges each commit with another by one base; none when one of them conflicts.

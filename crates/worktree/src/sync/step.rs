@@ -1,8 +1,8 @@
 //! A sync from its first look to its outcome. It never fails: what could not be found out or done is an outcome too.
 
 use drydock_domain::{
-    Clash, ClashStep, CommitLine, Footing, PinLine, Publish, Publishing, Relation, RemoteSight, Sight, Step,
-    SyncOutcome, Uncommitted, Unsent, told, trailer,
+    Clash, ClashCause, ClashStep, CommitLine, Footing, PinLine, Publish, Publishing, Relation, RemoteSight,
+    Sight, Step, SyncOutcome, Uncommitted, Unsent, told, trailer,
 };
 
 use crate::crash;
@@ -71,7 +71,8 @@ impl Repository {
         };
         let (seen, tip, sides) = self.compare(order, &local, seen)?;
         let scene = Scene { order, names: &names, remote, local, tip, sides };
-        let moves = matches!(seen, RemoteSight::Tip(Relation::Behind | Relation::Diverged));
+        let moves =
+            matches!(seen, RemoteSight::Tip(Relation::Behind | Relation::Diverged | Relation::Unrelated));
         let sight = Sight { footing, remote: seen, publish: order.publish };
         if !moves || !matches!(sight.footing, Footing::Unattached | Footing::OnBranch) {
             return self.step(&scene, sight.step(), None);
@@ -136,6 +137,7 @@ impl Repository {
             (_, false) if replaced => Relation::Replaced,
             (true, false) => Relation::Behind,
             (false, true) => Relation::Ahead,
+            (false, false) if sides.shared.is_empty() => Relation::Unrelated,
             (false, false) => Relation::Diverged,
             (true, true) => {
                 return Err(GitError::unexpected("compare", "two tips, and nothing between them"));
@@ -171,6 +173,7 @@ impl Repository {
             Step::Push => self.send(scene),
             Step::Supersede => self.supersede(scene),
             Step::FastForward | Step::Replay => self.bring_together(scene, folder),
+            Step::LeaveUnrelated => self.leave_unrelated(scene, folder),
         }
     }
 
@@ -191,7 +194,7 @@ impl Repository {
                 to: head,
                 sent: self.own_lines(scene)?,
             }),
-            Publishing::Failed { reason } => Ok(SyncOutcome::PushFailed { head, reason }),
+            Publishing::Failed { reason } => Ok(push_failed(scene, head, reason)),
             Publishing::NotAsked => Ok(SyncOutcome::KeptLocal { head, local: self.own_lines(scene)? }),
         }
     }
@@ -232,7 +235,7 @@ impl Repository {
         let head = scene.local.to_string();
         match self.publish(scene, &joined) {
             Publishing::Done => {}
-            Publishing::Failed { reason } => return Ok(SyncOutcome::PushFailed { head, reason }),
+            Publishing::Failed { reason } => return Ok(push_failed(scene, head, reason)),
             Publishing::NotAsked => {
                 return Ok(SyncOutcome::KeptLocal { head, local: scene.sides.local_lines() });
             }
@@ -267,8 +270,8 @@ impl Repository {
         let joined =
             self.join_sides(&self.place().guard()?, sides, (local, tip), held.as_ref(), order.pin.signature)?;
         crash::hit("sync.replayed");
-        let (to, files, replayed) = match joined {
-            Joined::Clean { to, files, replayed } => (to, files, replayed),
+        let (to, files, replayed, absorbed) = match joined {
+            Joined::Clean { to, files, replayed, absorbed } => (to, files, replayed, absorbed),
             Joined::Clash(clash) => return self.clashed(scene, tip, clash, folder),
         };
         // A fast-forward without edits drops nothing.
@@ -294,6 +297,8 @@ impl Repository {
                 to: to.to_string(),
                 onto: tip.to_string(),
                 pin,
+                discarded: commit_lines(self.place(), &[format!("{to}..{local}")])?,
+                absorbed,
                 replayed,
                 arrived,
             }),
@@ -315,6 +320,43 @@ impl Repository {
         outcome
     }
 
+    /// Pins a branch that has no history in common with the remote's. Neither is moved, whatever the policy is: joined, one
+    /// of them would be rewritten from its first commit on.
+    fn leave_unrelated(
+        &self,
+        scene: &Scene<'_>,
+        folder: Option<Folder<'_>>,
+    ) -> Result<SyncOutcome, GitError> {
+        let Some(tip) = &scene.tip else {
+            return Err(GitError::unexpected("compare histories", "the remote has no such branch"));
+        };
+        let text = format!("{} and {tip} have no common ancestor", scene.local);
+        let clash = Clash { cause: ClashCause::NoCommonCommit, commit: None, paths: Vec::new(), text };
+        self.pin_only(scene, tip, clash, folder)
+    }
+
+    fn pin_only(
+        &self,
+        scene: &Scene<'_>,
+        tip: &CommitId,
+        clash: Clash,
+        folder: Option<Folder<'_>>,
+    ) -> Result<SyncOutcome, GitError> {
+        let Scene { order, local, sides, .. } = scene;
+        let held = folder.and_then(|folder| folder.held);
+        let content = Content { head: local, held, remote: Some(tip) };
+        let pin = self.pin_write(&order.pin, &content, None)?.line;
+        crash::hit("sync.pinned");
+        Ok(SyncOutcome::Unreconciled {
+            pin,
+            discarded: sides.local_lines(),
+            local: local.to_string(),
+            remote: tip.to_string(),
+            arrived: sides.remote_lines(),
+            clash,
+        })
+    }
+
     fn clashed(
         &self,
         scene: &Scene<'_>,
@@ -323,22 +365,10 @@ impl Repository {
         folder: Option<Folder<'_>>,
     ) -> Result<SyncOutcome, GitError> {
         let Scene { order, names, local, sides, .. } = scene;
-        let held = folder.as_ref().and_then(|folder| folder.held.clone());
         match order.on_divergence.on_clash() {
-            ClashStep::PinOnly => {
-                let content = Content { head: local, held, remote: Some(tip) };
-                let pin = self.pin_write(&order.pin, &content, None)?.line;
-                crash::hit("sync.pinned");
-                Ok(SyncOutcome::Unreconciled {
-                    pin,
-                    discarded: sides.local_lines(),
-                    local: local.to_string(),
-                    remote: tip.to_string(),
-                    arrived: sides.remote_lines(),
-                    clash,
-                })
-            }
+            ClashStep::PinOnly => self.pin_only(scene, tip, clash, folder),
             ClashStep::PinAndReset => {
+                let held = folder.as_ref().and_then(|folder| folder.held.clone());
                 let no_pin = PinLine {
                     name: String::new(),
                     commit: String::new(),
@@ -358,6 +388,15 @@ impl Repository {
                 self.recover(order, names, &marker, held.as_ref(), folder)
             }
         }
+    }
+}
+
+fn push_failed(scene: &Scene<'_>, head: String, reason: String) -> SyncOutcome {
+    SyncOutcome::PushFailed {
+        branch: scene.order.branch.to_owned(),
+        remote: scene.remote.to_owned(),
+        head,
+        reason,
     }
 }
 

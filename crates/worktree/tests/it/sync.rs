@@ -65,7 +65,8 @@ fn a_divergence_without_conflict_is_rebased_and_sent() {
     let mine = scene.commit("b.txt", "mine\n", "mine");
     let theirs = scene.remote_commit("a.txt", "theirs\n", "theirs");
     match scene.sync() {
-        SyncOutcome::Rebased { from, to, onto, pin, replayed, arrived, publishing } => {
+        SyncOutcome::Rebased { from, to, onto, pin, discarded, absorbed, replayed, arrived, publishing } => {
+            assert_eq!((discarded[0].id.as_str(), absorbed), (mine.as_str(), Vec::new()), "S4.4: it left");
             assert_eq!((from.as_str(), onto.as_str()), (mine.as_str(), theirs.as_str()));
             assert_eq!(pin.commit, mine.as_str());
             assert_eq!((replayed.len(), arrived.len()), (1, 1));

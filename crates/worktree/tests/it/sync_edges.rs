@@ -220,8 +220,8 @@ fn a_push_that_is_refused_changes_nothing() {
     write(&hook, "#!/bin/sh\necho not today >&2\nexit 1\n");
     fs::set_permissions(&hook, fs::Permissions::from_mode(0o755)).unwrap();
     let outcome = scene.sync();
-    let SyncOutcome::PushFailed { head, reason } = &outcome else { panic!("{outcome:?}") };
-    assert_eq!(head, made.as_str());
+    let SyncOutcome::PushFailed { branch, remote, head, reason } = &outcome else { panic!("{outcome:?}") };
+    assert_eq!((branch.as_str(), remote.as_str(), head.as_str()), (BRANCH, "origin", made.as_str()));
     assert!(reason.contains("not today"), "{reason}");
     assert_eq!((scene.local(), scene.remote_tip()), (made, Some(scene.base.clone())));
     fs::remove_file(hook).unwrap();

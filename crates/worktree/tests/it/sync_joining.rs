@@ -6,7 +6,7 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
-use drydock_domain::{OnDivergence, Publish, Publishing, SyncOutcome, Uncommitted};
+use drydock_domain::{ClashCause, CommitLine, OnDivergence, Publish, Publishing, SyncOutcome, Uncommitted};
 use drydock_testkit::proc;
 
 use crate::fixture::{read, write};
@@ -43,9 +43,18 @@ fn what_the_remote_has_already_is_not_replayed_and_what_was_empty_stays() {
     scene.commit("b.txt", "the same\n", "made empty");
     scene.commit("dir/c.txt", "mine\n", "mine");
     scene.remote_commit("b.txt", "the same\n", "the same, by others");
-    let SyncOutcome::Rebased { replayed, .. } = scene.sync() else { panic!("no conflict here") };
-    let subjects: Vec<&str> = replayed.iter().map(|commit| commit.subject.as_str()).collect();
-    assert_eq!(subjects, ["made empty", "mine"]);
+    let outcome = scene.sync();
+    let SyncOutcome::Rebased { replayed, discarded, absorbed, .. } = &outcome else {
+        panic!("no conflict here")
+    };
+    let subjects = |commits: &[CommitLine]| -> Vec<String> {
+        commits.iter().map(|commit| commit.subject.clone()).collect()
+    };
+    assert_eq!(subjects(replayed), ["made empty", "mine"]);
+    // S4.4, B4: what left is named, and so is what nothing stands for any more.
+    assert_eq!(subjects(discarded), ["the same", "made empty", "mine"]);
+    assert_eq!(subjects(absorbed), ["the same"]);
+    assert!(outcome.summary().contains("“the same”) left the branch"), "{}", outcome.summary());
 }
 
 /// Lesson of foreign commits: would break if a merge's other side were replayed as the branch's own commits.
@@ -186,20 +195,29 @@ fn a_thousand_commits_are_replayed_or_pinned() {
     }
 }
 
-/// Would break if histories without a common commit were taken for joined, or made it panic.
+/// B6: would break if histories without a common commit were joined by rewriting one of them from its first commit on, or
+/// the branch or the remote were moved, whatever the policy is.
 #[test]
-fn unrelated_histories_are_pinned() {
+fn unrelated_histories_are_left_alone_and_asked_about() {
     let scene = Scene::pushed();
-    scene.commit("b.txt", "mine\n", "mine");
+    let mine = scene.commit("b.txt", "mine\n", "mine");
     let other = scene.other();
     scene.fixture.user(&["checkout", "-q", "--orphan", "new"], &other);
-    write(&other.join("a.txt"), "unrelated\n");
-    scene.fixture.commit_in(&other, "unrelated");
+    scene.fixture.user(&["rm", "-q", "-r", "--cached", "."], &other);
+    // Nothing in it conflicts with what the branch has.
+    write(&other.join("other.txt"), "unrelated\n");
+    scene.fixture.user(&["add", "other.txt"], &other);
+    scene.fixture.user(&["commit", "-q", "-m", "unrelated"], &other);
     scene.fixture.user(&["push", "-q", "--force", "origin", &format!("HEAD:{BRANCH}")], &other);
     let ledger = Ledger::of(&scene);
-    let outcome = scene.sync_with(|order| order.on_divergence = OnDivergence::Pause);
-    assert_eq!(outcome.name(), "unreconciled", "{outcome:?}");
-    assert_eq!(scene.sync().name(), "recovered_by_reset");
-    assert_eq!(read(&scene.tree().join("a.txt")), "unrelated\n");
+    let theirs = scene.remote_tip();
+    for policy in [OnDivergence::Pause, OnDivergence::Recover] {
+        let outcome = scene.sync_with(|order| order.on_divergence = policy);
+        let SyncOutcome::Unreconciled { pin, clash, .. } = &outcome else {
+            panic!("{policy:?}: {outcome:?}")
+        };
+        assert_eq!((pin.commit.as_str(), clash.cause), (mine.as_str(), ClashCause::NoCommonCommit));
+        assert_eq!((scene.local(), scene.remote_tip()), (mine.clone(), theirs.clone()));
+    }
     assert_eq!(ledger.lost(&scene), [""; 0]);
 }

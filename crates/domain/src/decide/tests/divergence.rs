@@ -1,8 +1,11 @@
 //! Claims about branches that went apart: what is asked, what each answer does, and what a draft by hand does.
 
-use super::say::{Say, diverge, recovered, reset_failed, unreconciled};
+use super::say::{Say, diverge, rebased, recovered, reset_failed, unreconciled, unrelated};
 use super::world::{Seen, World};
-use crate::{Answer, Choice, Command, DecisionKind, Event, OptionEffect, Phase, State, SyncOutcome};
+use crate::{
+    Answer, Choice, Command, DecisionKind, Event, OptionEffect, Phase, Publishing, Standing, State,
+    SyncOutcome,
+};
 
 const EXECUTING: &[Say] = &[Say::Start, Say::Strategized, Say::Execute, Say::Start];
 const APPLYING: &[Say] =
@@ -46,6 +49,8 @@ fn only_what_can_work_is_offered() {
         (recovered("p/1"), &["continue", "restore_local", "abort"][..]),
         (reset_failed("p/1"), &["sync_again", "restore_local", "abort"]),
         (unreconciled("p/1"), &["continue", "restore_local", "sync_again", "abort"]),
+        // B6: no run can begin on a history that the base is not in.
+        (unrelated("p/1"), &["restore_local", "sync_again", "abort"]),
     ] {
         let mut world = reach(EXECUTING);
         world.give(diverge(&outcome));
@@ -72,6 +77,41 @@ fn the_words_are_made_from_the_outcome() {
         assert_eq!(question.details["outcome"], outcome.name());
         assert_eq!(question.details["backup_ref"], "p/1");
         assert_eq!(question.details["discarded_commits"], serde_json::json!(["b1"]));
+    }
+}
+
+/// B7, B6: breaks when an outcome that needs nothing carries the hint of a failure, or one that does carries none, or the
+/// reason names edits where histories are unrelated.
+#[test]
+fn hint_and_reason_are_those_of_the_outcome() {
+    let idle = "nothing needs to be done";
+    for (publishing, settled) in [
+        (Publishing::Done, true),
+        (Publishing::NotAsked, true),
+        (Publishing::Failed { reason: "no".into() }, false),
+    ] {
+        let outcome = rebased(publishing);
+        assert_eq!(outcome.standing() == Standing::Settled, settled, "{outcome:?}");
+        assert_eq!(outcome.hint() == idle, settled, "{outcome:?}: {}", outcome.hint());
+    }
+    let outcome = unrelated("p/1");
+    assert!(outcome.summary().contains("no commit in common"), "{}", outcome.summary());
+    assert!(!outcome.summary().contains("not committed clash"), "{}", outcome.summary());
+}
+
+/// D7: breaks when what a remote did not take is told in two shapes, one for the plan's branch and one for the target.
+#[test]
+fn a_push_that_failed_is_told_in_one_shape() {
+    let told = |branch: &str| {
+        let (branch, remote) = (branch.to_owned(), "origin".to_owned());
+        Event::Synced(SyncOutcome::PushFailed { branch, remote, head: "c1".into(), reason: "no".into() })
+    };
+    for branch in ["main", "drydock/p/work"] {
+        let details = told(branch).details();
+        assert_eq!(told(branch).kind(), "sync.push_failed");
+        for (field, value) in [("branch", branch), ("remote", "origin"), ("head", "c1"), ("reason", "no")] {
+            assert_eq!(details[field], value, "{details}");
+        }
     }
 }
 

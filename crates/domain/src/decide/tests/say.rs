@@ -2,10 +2,10 @@
 
 use super::world::World;
 use crate::{
-    Advance, Answer, Authority, Call, Changes, Check, Choice, Clash, Command, CommitLine, Completion,
-    DecisionId, DecisionOption, Enforcement, ErrorClass, Failure, Finding, Intent, InvariantScope, Met, Next,
-    OnDivergence, Phase, PinLine, Question, RateLimit, RunId, Start, SyncOutcome, TakeOverCause, Timestamp,
-    Uncommitted,
+    Advance, Answer, Authority, Call, Changes, Check, Choice, Clash, ClashCause, Command, CommitLine,
+    Completion, DecisionId, DecisionOption, Enforcement, ErrorClass, Failure, Finding, Intent,
+    InvariantScope, Met, Next, OnDivergence, Phase, PinLine, Publishing, Question, RateLimit, RunId, Start,
+    SyncOutcome, TakeOverCause, Timestamp, Uncommitted,
 };
 
 /// A way to mean a command. The order is the order of the columns in `table.rs`.
@@ -267,13 +267,43 @@ pub(super) fn unreconciled(pin: &str) -> SyncOutcome {
     }
 }
 
+/// Returns a remote whose history has nothing in common with the branch's.
+pub(super) fn unrelated(pin: &str) -> SyncOutcome {
+    let SyncOutcome::Unreconciled { pin, discarded, local, remote, arrived, .. } = unreconciled(pin) else {
+        unreachable!("it is one")
+    };
+    let text = String::new();
+    let clash = Clash { cause: ClashCause::NoCommonCommit, commit: None, paths: Vec::new(), text };
+    SyncOutcome::Unreconciled { pin, discarded, local, remote, arrived, clash }
+}
+
+/// Returns a divergence that was joined.
+pub(super) fn rebased(publishing: Publishing) -> SyncOutcome {
+    SyncOutcome::Rebased {
+        from: "b1".into(),
+        to: "d1".into(),
+        onto: "c1".into(),
+        pin: pinned("p/1"),
+        discarded: vec![commit("b1", "mine")],
+        absorbed: Vec::new(),
+        replayed: vec![commit("d1", "mine")],
+        arrived: vec![commit("c1", "theirs")],
+        publishing,
+    }
+}
+
 fn pinned(name: &str) -> PinLine {
     let uncommitted = Uncommitted::Kept;
     PinLine { name: name.into(), commit: "p1".into(), head: "b1".into(), uncommitted }
 }
 
 fn clash() -> Clash {
-    Clash { commit: Some(commit("b1", "mine")), paths: vec!["a.txt".into()], text: "content".into() }
+    Clash {
+        cause: ClashCause::Content,
+        commit: Some(commit("b1", "mine")),
+        paths: vec!["a.txt".into()],
+        text: "content".into(),
+    }
 }
 
 fn commit(id: &str, subject: &str) -> CommitLine {
