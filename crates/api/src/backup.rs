@@ -18,12 +18,15 @@ pub struct Backup {
     pub run: Option<String>,
     /// Why it was made.
     pub reason: String,
-    /// The commits that nothing but backups keeps, oldest first.
+    /// The commits that no ref has but those of plans, oldest first.
     pub commits: Vec<Commit>,
     /// Whether it keeps edits that were not committed.
     pub uncommitted: bool,
     /// When it was made.
     pub created_at: String,
+    /// Why it must stay; absent when nothing would be lost with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub needed: Option<String>,
 }
 
 /// A commit, as a person recognises it.
@@ -84,7 +87,16 @@ pub struct RestoredBackup {
     pub branch: String,
 }
 
-/// Removes backups whose commits are all reachable elsewhere.
+/// How to remove one backup.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DeleteBackup {
+    /// Remove it though it is needed; only a person may.
+    #[serde(default)]
+    pub discard: bool,
+}
+
+/// Removes backups that nothing needs.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PruneBackups {

@@ -112,6 +112,10 @@ codes! {
     Exists = "exists" 409 CONFLICT "exists already";
     /// Something else needs it.
     InUse = "in_use" 409 CONFLICT "in use";
+    /// A backup keeps what nothing else has, or a question names it.
+    BackupNeeded = "backup_needed" 409 CONFLICT "the backup is needed";
+    /// An answer begins on a backup that is gone.
+    BackupGone = "backup_gone" 409 CONFLICT "the backup is gone";
     /// Another process holds the lock.
     LockHeld = "lock_held" 409 CONFLICT "the lock is held";
     /// The plan is not where the command could be taken.

@@ -33,8 +33,8 @@ mod word;
 pub use action::{Action, Actions, Argument, NewAction, OneAction, Reviewer, Roles};
 pub use agent::{AgentCheck, AgentEntry, Agents, OneAgentCheck};
 pub use backup::{
-    Backup, BackupQuery, Backups, Commit, OneBackup, PruneBackups, PrunedBackups, RestoreBackup,
-    RestoredBackup,
+    Backup, BackupQuery, Backups, Commit, DeleteBackup, OneBackup, PruneBackups, PrunedBackups,
+    RestoreBackup, RestoredBackup,
 };
 pub use changeset::{ChangeOp, Changeset, ChangesetQuery, ChangesetState, Changesets, Entry, OneChangeset};
 pub use checkpoint::{Checkpoint, Checkpoints};

@@ -7,13 +7,13 @@ use crate::client::{Client, ClientError, PlanMove, Terms};
 use crate::query::{query, segment};
 use crate::{
     Action, Actions, AgentCheck, Agents, Backup, BackupQuery, Backups, BreakLock, Changeset, ChangesetQuery,
-    Changesets, Checkpoints, Code, Decision, DecisionQuery, Decisions, Diff, Doctor, EventQuery, EventStream,
-    Events, ExplainQuery, Explanation, Gc, GcRequest, Invariant, InvariantQuery, Invariants, LastEvent,
-    LastEventQuery, Lock, Locks, MadeLink, MadeToken, NewAction, NewInvariant, NewLink, NewPlan, NewProject,
-    NewToken, OneAction, OneAgentCheck, OneBackup, OneChangeset, OneDecision, OneDiff, OneDoctor,
-    OneExplanation, OneGc, OneInvariant, OneLock, OnePlan, OneProject, OneTree, OneWhy, Plan, PlanQuery,
-    Plans, Problem, Project, Projects, Prompt, PruneBackups, PrunedBackups, Reason, Resolve, Resolved,
-    RestoreBackup, RestoredBackup, RevokedToken, RollBack, ScopeQuery, Synced, Tokens, Tree, Why,
+    Changesets, Checkpoints, Code, Decision, DecisionQuery, Decisions, DeleteBackup, Diff, Doctor,
+    EventQuery, EventStream, Events, ExplainQuery, Explanation, Gc, GcRequest, Invariant, InvariantQuery,
+    Invariants, LastEvent, LastEventQuery, Lock, Locks, MadeLink, MadeToken, NewAction, NewInvariant,
+    NewLink, NewPlan, NewProject, NewToken, OneAction, OneAgentCheck, OneBackup, OneChangeset, OneDecision,
+    OneDiff, OneDoctor, OneExplanation, OneGc, OneInvariant, OneLock, OnePlan, OneProject, OneTree, OneWhy,
+    Plan, PlanQuery, Plans, Problem, Project, Projects, Prompt, PruneBackups, PrunedBackups, Reason, Resolve,
+    Resolved, RestoreBackup, RestoredBackup, RevokedToken, RollBack, ScopeQuery, Synced, Tokens, Tree, Why,
 };
 
 type Answer<T> = Result<T, ClientError>;
@@ -181,13 +181,13 @@ impl Client<'_> {
         self.post(format!("{}/restore", backup_path(name)?), how, &Terms::default()).await
     }
 
-    /// Removes one backup, whatever it keeps.
-    pub async fn backup_delete(&self, name: &str) -> Answer<Backup> {
-        let one: OneBackup = self.delete(backup_path(name)?).await?;
+    /// Removes one backup: one that nothing needs, or any that a person discards.
+    pub async fn backup_delete(&self, name: &str, how: &DeleteBackup) -> Answer<Backup> {
+        let one: OneBackup = self.delete(format!("{}{}", backup_path(name)?, query(how))).await?;
         Ok(one.backup)
     }
 
-    /// Removes backups whose commits are all reachable elsewhere.
+    /// Removes backups that nothing needs.
     pub async fn backup_prune(&self, which: &PruneBackups) -> Answer<PrunedBackups> {
         self.post("/backups/prune".to_owned(), which, &Terms::default()).await
     }

@@ -5,8 +5,9 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::{
-    ChangesetId, Choice, Decision, DecisionId, Enforcement, Failure, Intent, Phase, PlanId, Postponed,
-    Resolution, ReviewOpinion, ReviewRun, RunId, SyncOutcome, TakeOverCause, Timestamp, ValidationRun,
+    ChangesetId, Choice, CommitLine, Decision, DecisionId, Enforcement, Failure, Intent, Phase, PlanId,
+    Postponed, Resolution, ReviewOpinion, ReviewRun, RunId, SyncOutcome, TakeOverCause, Timestamp,
+    ValidationRun,
 };
 
 /// Something that happened to a plan.
@@ -103,6 +104,17 @@ pub enum Event {
         /// The commit that it is at.
         commit: String,
     },
+    /// A person removed a backup that was needed.
+    BackupDiscarded {
+        /// The ref.
+        backup_ref: String,
+        /// The commit that it kept.
+        commit: String,
+        /// The commits that nothing else had, oldest first.
+        commits: Vec<CommitLine>,
+        /// Whether it kept edits that were not committed.
+        uncommitted: bool,
+    },
     /// A landing is about to begin.
     ApplyIntended(Intent),
     /// A begun landing was seen not to have happened.
@@ -185,6 +197,7 @@ impl Event {
             Event::StrategyAdopted { .. } => "plan.strategy_adopted",
             Event::Synced(outcome) => return format!("sync.{}", outcome.name()),
             Event::TargetSent { .. } => "sync.pushed",
+            Event::BackupDiscarded { .. } => "backup.discarded",
             Event::ApplyIntended(_) => "apply.intended",
             Event::ApplyForgone(_) => "apply.forgone",
             Event::Agent { what, .. } => return format!("agent.{what}"),
@@ -242,6 +255,12 @@ impl Event {
                 json!({ "target": target, "remote": remote, "commit": commit })
             }
             Event::Agent { details, .. } | Event::Subplan { details, .. } => details.clone(),
+            Event::BackupDiscarded { backup_ref, commit, commits, uncommitted } => json!({
+                "backup_ref": backup_ref,
+                "commit": commit,
+                "commits": commits,
+                "uncommitted": uncommitted,
+            }),
             Event::ApplyIntended(intent) | Event::ApplyForgone(intent) => json!(intent),
             Event::RateLimited(Postponed { until, agent, times, .. }) => {
                 json!({ "agent": agent, "until": until.to_string(), "times": times })

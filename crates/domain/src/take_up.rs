@@ -6,9 +6,11 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TakeUp {
-    /// A person's answer.
+    /// A person's answer about a branch and its remote that went apart.
     #[default]
     Answer,
+    /// A person's answer to another question, after which the kept work is gone on with.
+    Work,
     /// A person's rollback.
     RollBack,
     /// A rate limit cut a run short, and its work is gone on with.
@@ -26,6 +28,7 @@ impl TakeUp {
     pub fn reason(self) -> &'static str {
         match self {
             TakeUp::Answer => "a person chose other commits",
+            TakeUp::Work => "a person answered, and the next run goes on with the work that was kept",
             TakeUp::RollBack => "a person rolled the plan back",
             TakeUp::RateLimit => {
                 "a rate limit cut the run short, and the next one goes on with its kept work"

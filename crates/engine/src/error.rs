@@ -3,9 +3,11 @@
 
 use std::path::Path;
 
-use drydock_domain::{Decision, Lock, Refusal, SyncOutcome};
+use drydock_domain::{Decision, DecisionId, Lock, Refusal, SyncOutcome};
 use drydock_store::{CommitError, RecordError, StoreError};
 use drydock_worktree::{GitError, OpenError};
+
+use crate::sync::Backup;
 
 /// Why an engine call has no answer.
 #[derive(Debug, thiserror::Error)]
@@ -63,6 +65,24 @@ pub enum EngineError {
         name: String,
         /// Who needs it.
         by: Vec<String>,
+    },
+    /// A backup would take with it what nothing else keeps.
+    #[error("backup {} is needed: {}", backup.name, backup.needed.as_deref().unwrap_or("it was changed"))]
+    BackupNeeded {
+        /// The backup.
+        backup: Box<Backup>,
+    },
+    /// An answer begins on a backup that is gone.
+    #[error("{option:?} begins on the backup {backup}, which is gone")]
+    BackupGone {
+        /// The decision.
+        decision: DecisionId,
+        /// The answer.
+        option: String,
+        /// The ref.
+        backup: String,
+        /// The answers that can still be carried out.
+        others: Vec<String>,
     },
     /// What was asked for makes no sense.
     #[error("{text}")]
@@ -156,6 +176,8 @@ impl EngineError {
             | EngineError::Ambiguous { .. }
             | EngineError::Exists { .. }
             | EngineError::InUse { .. }
+            | EngineError::BackupNeeded { .. }
+            | EngineError::BackupGone { .. }
             | EngineError::Diverged { .. }
             | EngineError::Unsynced { .. }
             | EngineError::Invalid { .. }

@@ -52,7 +52,7 @@ pub use settings::{Settings, SubplanLimits};
 pub use sign_in::Session;
 pub use steer::Caller;
 pub use subplan::{Branch, PlanTree};
-pub use sync::{Backup, Backups, Restored, Synced};
+pub use sync::{Backup, Backups, Named, Restored, Synced};
 pub use task::shield;
 pub use token::{NewRole, NewToken, Recognised, Secret};
 pub use trace::TRACE;

@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use drydock_domain::{
-    Advance, Answer, Authority, Changes, Command, Decision, DecisionStatus, Enforcement, Next, OptionEffect,
-    Phase, Plan, PlanId, Progress, Refusal, Resolution, Stage, State, TakeOverCause,
+    Advance, Answer, Authority, Changes, Command, Decision, DecisionOption, DecisionStatus, Enforcement,
+    Next, OptionEffect, Phase, Plan, PlanId, Progress, Refusal, Resolution, Stage, State, TakeOverCause,
 };
 use drydock_store::{Request, RequestKind};
 
@@ -137,6 +137,50 @@ impl Engine {
         Ok((decision, plan))
     }
 
+    /// Refuses an answer that begins on a backup which is gone: recorded, it could never be carried out (S4.7).
+    async fn backup_is_there(
+        &self,
+        plan: &Plan,
+        decision: &Decision,
+        option: &str,
+    ) -> Result<(), EngineError> {
+        let details = &decision.question.details;
+        let (Some(backup), Some(kept)) = (details["backup_ref"].as_str(), details["backup_commit"].as_str())
+        else {
+            return Ok(());
+        };
+        let begins_on_it = |one: &&DecisionOption| match &one.effect {
+            OptionEffect::StartFrom { commit, replaces } => commit == kept && replaces.is_some(),
+            OptionEffect::Approve
+            | OptionEffect::Requeue
+            | OptionEffect::WaitUntil(_)
+            | OptionEffect::SetBudget { .. }
+            | OptionEffect::Join(_)
+            | OptionEffect::RetryLost
+            | OptionEffect::DropLost
+            | OptionEffect::Revert
+            | OptionEffect::Cancel => false,
+        };
+        let needing: Vec<_> =
+            decision.question.options.iter().filter(begins_on_it).map(|one| one.id.as_str()).collect();
+        if !needing.contains(&option) {
+            return Ok(());
+        }
+        let project = self.project(plan.spec.project.as_str()).await?;
+        let (repository, name) = (self.repository(&project).await?, backup.to_owned());
+        let found = task::blocking(move || repository.pin_find(&name)).await?;
+        if found.is_some_and(|found| found.commit.as_str() == kept) {
+            return Ok(());
+        }
+        let others = decision.question.options.iter().map(|one| one.id.clone());
+        Err(EngineError::BackupGone {
+            decision: decision.id.clone(),
+            option: option.to_owned(),
+            backup: backup.to_owned(),
+            others: others.filter(|id| !needing.contains(&id.as_str())).collect(),
+        })
+    }
+
     async fn resolve_held(
         &self,
         hold: &Hold,
@@ -185,6 +229,7 @@ impl Engine {
                 | None,
                 _,
             ) => {
+                self.backup_is_there(&plan, &stored, option).await?;
                 let answer = Answer { decision: stored.id, option: option.to_owned(), note };
                 let plan = self.issue(hold, Command::Resolve(answer), caller).await?.plan;
                 self.carry_out(hold, &plan).await;

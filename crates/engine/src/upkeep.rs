@@ -10,6 +10,7 @@ use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::look::{AgentEntry, AgentSource, CHECKS};
 use crate::phase::{Work, leftovers, occupy, remove_empty, remove_leftover};
+use crate::sync::Backup;
 use crate::task;
 
 /// One check of the health of everything.
@@ -158,6 +159,10 @@ impl Engine {
             self.collect_plan(&id, sweep, &mut collected).await?;
         }
         self.collect_joins(sweep, &mut collected).await?;
+        let (backups, _) = self.backup_prune(None, sweep).await?;
+        let proof = "every commit in it is reachable from a ref that is not a plan's own, and no open decision names it";
+        let gone = |backup: Backup| Removed { what: backup.name, proof: proof.to_owned() };
+        collected.removed.extend(backups.into_iter().map(gone));
         self.collect_locks(sweep, &mut collected).await?;
         Ok(collected)
     }

@@ -47,7 +47,7 @@ pub use id::{BadId, CommitId, TreeId, Treeish};
 pub use join::{ConflictFile, ConflictKind, Favour, Hunk, Join, JoinOrder};
 pub use land::Landing;
 pub use merge::{Merge, Signature};
-pub use pin::{KeptPin, Pin, PinOrder, Pruned, Restored};
+pub use pin::{Pin, PinDropped, PinOrder, Restored};
 pub use process::{at_pid, is_gone, this_process};
 pub use push::Push;
 pub use refs::{RefCreated, RefDeleted};

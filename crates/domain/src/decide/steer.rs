@@ -67,7 +67,11 @@ pub(super) fn resolve(snapshot: &Snapshot, answer: Answer, context: &Context) ->
         OptionEffect::StartFrom { commit, replaces } => {
             let mut draft = draft;
             draft.plan.feedback.push(answer_text(decision, &answer));
-            Ok(start_from(snapshot, draft, (commit.clone(), TakeUp::Answer), replaces.clone()))
+            let why = match decision.question.kind {
+                DecisionKind::Divergence => TakeUp::Answer,
+                _ => TakeUp::Work,
+            };
+            Ok(start_from(snapshot, draft, (commit.clone(), why), replaces.clone()))
         }
         OptionEffect::Join(how) => {
             let draft = draft.stage(Common::Queued).event(Event::Resumed);

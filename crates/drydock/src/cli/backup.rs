@@ -1,7 +1,7 @@
 //! `drydock backup`: list, show, restore, prune.
 
 use clap::Subcommand;
-use drydock_api::{BackupQuery, OneBackup, PruneBackups, PrunedBackups, RestoreBackup, exit};
+use drydock_api::{BackupQuery, DeleteBackup, OneBackup, PruneBackups, PrunedBackups, RestoreBackup, exit};
 
 use super::report::{Ending, Level, Outcome, Report};
 use super::session::Session;
@@ -31,11 +31,14 @@ pub(crate) enum Backup {
         #[arg(long)]
         branch: Option<String>,
     },
-    /// Remove those whose commits are all reachable elsewhere, or those that are named
+    /// Remove those that nothing needs, or those that are named
     Prune {
-        /// Remove exactly these, whatever they keep
+        /// Only these; one that is needed is refused, with what would be lost
         #[arg(value_name = "REF")]
         names: Vec<String>,
+        /// Remove those that are named though they are needed, for good
+        #[arg(long, requires = "names")]
+        discard: bool,
         /// Only those of this plan
         #[arg(long, conflicts_with = "names")]
         plan: Option<String>,
@@ -81,14 +84,14 @@ pub(crate) async fn run(session: &Session, command: Backup) -> Outcome {
             let next = Some(format!("git switch {}", restored.branch));
             Ok(Report::new(restored, text).go_on(Level::Info, next))
         }
-        Backup::Prune { names, plan, dry_run } if names.is_empty() => {
+        Backup::Prune { names, plan, dry_run, discard: _ } if names.is_empty() => {
             let pruned = client.backup_prune(&PruneBackups { plan, dry_run }).await?;
             Ok(report(pruned, dry_run, session))
         }
-        Backup::Prune { names, .. } => {
+        Backup::Prune { names, discard, .. } => {
             let mut pruned = PrunedBackups { removed: Vec::new(), kept: Vec::new() };
             for name in names {
-                pruned.removed.push(client.backup_delete(&name).await?);
+                pruned.removed.push(client.backup_delete(&name, &DeleteBackup { discard }).await?);
             }
             Ok(report(pruned, false, session))
         }
@@ -97,7 +100,7 @@ pub(crate) async fn run(session: &Session, command: Backup) -> Outcome {
 
 fn report(pruned: PrunedBackups, dry_run: bool, session: &Session) -> Report {
     let verb = if dry_run { "would remove" } else { "removed" };
-    let said = format!("{verb} {}, kept {} that nothing else keeps", pruned.removed.len(), pruned.kept.len());
+    let said = format!("{verb} {}, kept {} that are needed", pruned.removed.len(), pruned.kept.len());
     let text = render::backup::list(&pruned.removed, session.now());
     Report::new(pruned, text).note(Level::Info, said)
 }

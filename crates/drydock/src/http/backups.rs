@@ -2,7 +2,7 @@
 
 use axum::extract::State;
 use drydock_api as api;
-use drydock_engine::{Backup, Sweep, shield};
+use drydock_engine::{Backup, Named, Sweep, shield};
 use serde_json::Value;
 
 use super::extract::{Answer, Body, By, Path, Query, Sent};
@@ -83,10 +83,13 @@ pub(super) async fn restore(
 pub(super) async fn delete(
     State(shared): State<Shared>,
     Path((plan, number)): Name,
+    Query(api::DeleteBackup { discard }): Query<api::DeleteBackup>,
+    By(caller): By,
 ) -> Answer<api::OneBackup> {
     let engine = shared.engine;
     let name = format!("{plan}/{number}");
-    let removed = shield(async move { engine.backup_delete(&name).await }).await?;
+    let named = if discard { Named::Discard } else { Named::IfNeedless };
+    let removed = shield(async move { engine.backup_delete(&name, named, &caller).await }).await?;
     Ok(Sent(api::OneBackup { backup: backup(removed) }))
 }
 
@@ -121,5 +124,6 @@ fn backup(backup: Backup) -> api::Backup {
         commits: backup.commits.into_iter().map(commit).collect(),
         uncommitted: backup.uncommitted,
         created_at: view::time(backup.created_at),
+        needed: backup.needed,
     }
 }

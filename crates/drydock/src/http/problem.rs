@@ -1,7 +1,7 @@
 //! How an engine's error travels: its code, the thing and the reason, the next step, and the details of that code.
 
 use drydock_api::{Code, Problem};
-use drydock_domain::{Decision, Lock, LockScope, Refusal, shell_word, told};
+use drydock_domain::{Decision, Lock, LockScope, PINS, Refusal, shell_word, told};
 use drydock_engine::{Absent, EngineError};
 use drydock_worktree::GitError;
 use serde_json::json;
@@ -33,6 +33,26 @@ pub(crate) fn problem(error: &EngineError) -> Problem {
         EngineError::InUse { by, .. } => {
             Problem::new(Code::InUse, text).hint("finish or cancel those first").with("by", by.clone())
         }
+        EngineError::BackupNeeded { backup } => {
+            let name = backup.name.strip_prefix(PINS).unwrap_or(&backup.name);
+            Problem::new(Code::BackupNeeded, text)
+                .hint(format!(
+                    "`drydock backup restore {name}` puts it on a branch; a person removes it for good with `drydock backup \
+                     prune {name} --discard`"
+                ))
+                .with("backup_ref", backup.name.clone())
+                .with("commits", json!(backup.commits))
+                .with("uncommitted", backup.uncommitted)
+        }
+        EngineError::BackupGone { decision, others, .. } => Problem::new(Code::BackupGone, text)
+            .hint(match others.first() {
+                Some(other) => {
+                    format!("`drydock decision resolve {decision} --option {other}` can be carried out")
+                }
+                None => format!("`drydock decision show {decision}` shows the question"),
+            })
+            .with("decision_id", decision.as_str())
+            .with("offered", others.clone()),
         EngineError::Diverged { decision } => diverged(decision, text),
         EngineError::Unsynced { outcome } => {
             Problem::new(Code::SyncFailed, text).hint(outcome.hint()).with("sync", outcome.told())

@@ -62,18 +62,21 @@ fn row(backup: &Backup) -> Markup {
                     (when(&backup.created_at))
                 }
                 p { (backup.reason) }
+                @if let Some(needed) = &backup.needed { p.hint { (needed) } }
                 ul.plain-list {
                     @for one in backup.commits.iter().take(COMMITS_MAX) { li { code { (commit(&one.id)) } " " (one.subject) @if !one.author.is_empty() { span.hint { " " (one.author) } } } }
                     @if backup.commits.len() > COMMITS_MAX { li.hint { "and " (backup.commits.len() - COMMITS_MAX) " more" } }
                     @if backup.uncommitted { li.hint { "and edits that were not committed" } }
                 }
             }
-            (act.asking(
-                "Bring this backup back?",
-                "A new branch gets its commits. No branch that exists is moved, and the backup stays.",
-                Words::Optional("branch", "Name of the new branch"),
-                &[],
-            ))
+            @if !backup.commits.is_empty() || backup.uncommitted {
+                (act.asking(
+                    "Bring this backup back?",
+                    "A new branch gets its commits. No branch that exists is moved, and the backup stays.",
+                    Words::Optional("branch", "Name of the new branch"),
+                    &[],
+                ))
+            }
         }
     }
 }

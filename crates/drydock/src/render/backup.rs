@@ -41,7 +41,11 @@ pub(crate) fn show(backup: &Backup, now: Timestamp) -> String {
     if backup.commits.len() > COMMITS_SHOWN_MAX {
         block = block.field("holds", format!("and {} more", backup.commits.len() - COMMITS_SHOWN_MAX));
     }
-    block.field("restore", format!("drydock backup restore {}", backup.reference)).done()
+    let block = block.maybe("needed", backup.needed.as_ref());
+    match backup.commits.is_empty() && !backup.uncommitted {
+        true => block.done(),
+        false => block.field("restore", format!("drydock backup restore {}", backup.reference)).done(),
+    }
 }
 
 fn kept(backup: &Backup) -> String {
@@ -71,6 +75,7 @@ mod tests {
             commits: vec![Commit { id: "c".repeat(40), subject: "mine".into(), author: "ada".into() }],
             uncommitted: true,
             created_at: "2026-03-10T11:57:00Z".into(),
+            needed: Some("it keeps a commit that is nowhere else".into()),
         };
         let now = "2026-03-10T12:00:00Z".parse().unwrap();
         let text = bare(&show(&backup, now));
@@ -78,10 +83,17 @@ mod tests {
             "refs/drydock/pin/pln-1/2\n",
             "  keeps       1 commit with uncommitted edits\n",
             "  holds       cccccccccc mine (ada)\n",
+            "  needed      it keeps a commit that is nowhere else\n",
             "  restore     drydock backup restore refs/drydock/pin/pln-1/2\n",
         ] {
             assert!(text.contains(said), "{said:?} is missing in\n{text}");
         }
-        assert!(bare(&list(&[backup], now)).contains("refs/drydock/pin/pln-1/2  1 commit with"));
+        assert!(
+            bare(&list(std::slice::from_ref(&backup), now))
+                .contains("refs/drydock/pin/pln-1/2  1 commit with")
+        );
+        // Page B8: what keeps nothing is not offered to be brought back.
+        let empty = Backup { commits: Vec::new(), uncommitted: false, needed: None, ..backup };
+        assert!(!bare(&show(&empty, now)).contains("restore"));
     }
 }

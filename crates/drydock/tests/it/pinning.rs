@@ -86,6 +86,10 @@ on_both! {
         assert_eq!(restored["branch"], "mine");
         assert_eq!(shared.world.repo.head("mine"), ours);
         shared.world.drydock(&["backup", "restore", "pln-nope/1"]).expect(3);
+        // N4: it is on a branch now, and the question still names it.
+        assert_eq!(list(&shared.world.ok(&["backup", "prune"])["removed"]), [] as [Value; 0]);
+        let decision = text(&shared.decision(&id)["id"]);
+        shared.world.ok(&["decision", "resolve", &decision, "--option", "continue"]);
         let pruned = shared.world.ok(&["backup", "prune"]);
         assert_eq!(list(&pruned["removed"]).len(), 1, "it is on a branch now");
         assert_eq!(list(&shared.world.ok(&["backup", "list"])["backups"]), [] as [Value; 0]);
@@ -128,5 +132,65 @@ on_both! {
         shared.world.ok(&["plan", "strategize", &id]);
         shared.world.ok(&["plan", "execute", &id]);
         assert_eq!(shared.world.count(&id, "alert"), alerts);
+    }
+}
+
+on_both! {
+    /// B1, N4, S4.7: breaks when the only copy of a person's commits goes unasked because the branch was pushed before, when
+    /// it goes without what would be lost being named, or when an answer that begins on it is recorded after it went.
+    fn the_last_copy_goes_by_a_persons_word_alone(kind: Kind) {
+        let shared = Shared::new(kind, "echo plan > plan.txt");
+        let id = shared.plan("fix");
+        shared.world.ok(&["plan", "strategize", &id]);
+        shared.world.ok(&["plan", "execute", &id]);
+        // Pushed, so that git keeps a tracking ref, and forced away afterwards.
+        let run = text(&shared.world.show(&id)["run"]);
+        let tree = shared.world.worktrees().join(&id).join(run).join("tree");
+        let mine = commit_in(&tree, "README.md", "by hand\n");
+        shared.world.ok(&["plan", "sync", &id]);
+        assert_eq!(shared.remote_tip(&id), Some(mine.clone()));
+        shared.others_force(&id, "README.md", "forced\n");
+        shared.world.drydock(&["plan", "sync", &id]).expect(6);
+        let decision = shared.decision(&id);
+        let name = text(&decision["details"]["backup_ref"]);
+        let shown = shared.world.ok(&["backup", "show", &name])["backup"].clone();
+        let ids: Vec<_> = list(&shown["commits"]).iter().map(|one| one["id"].clone()).collect();
+        assert_eq!(Value::from(ids), decision["details"]["discarded_commits"], "D5");
+        assert!(text(&shown["needed"]).contains("names it"), "{shown:#}");
+        for sweep in [&["backup", "prune"][..], &["gc"]] {
+            shared.world.ok(sweep);
+            assert_eq!(shared.pins(&id), std::slice::from_ref(&name), "{sweep:?}");
+        }
+        let refused = shared.world.drydock(&["backup", "prune", &name]).expect(4);
+        assert_eq!(refused.error_code(), "backup_needed");
+        let lost = list(&refused.json["error"]["details"]["commits"]);
+        assert!(lost.iter().any(|one| one["id"] == mine.as_str()), "{:#}", refused.json);
+        shared.world.ok(&["backup", "prune", &name, "--discard"]);
+        assert_eq!(shared.pins(&id), [""; 0]);
+        let told = shared.world.events(&id).into_iter().find(|event| event["kind"] == "backup.discarded");
+        assert_eq!(told.expect("an event")["data"]["backup_ref"], name.as_str());
+        let decision = text(&decision["id"]);
+        let answer = ["decision", "resolve", &decision, "--option", "restore_local"];
+        let refused = shared.world.drydock(&answer).expect(4);
+        assert_eq!(refused.error_code(), "backup_gone");
+        let hint = text(&refused.json["error"]["hint"]);
+        assert!(hint.contains(&format!("drydock decision resolve {decision} --option continue")), "{hint}");
+        assert_eq!(shared.decision(&id)["status"], "open", "nothing was recorded");
+        shared.world.ok(&["decision", "resolve", &decision, "--option", "continue"]);
+    }
+}
+
+on_both! {
+    /// Page B8: breaks when drydock's own commits of an earlier round are kept as the agent's, or an ordinary landing makes
+    /// a backup.
+    fn drydocks_own_rounds_make_no_backups(kind: Kind) {
+        let world = crate::world::World::with_writer(kind, "echo round >> rounds.txt");
+        world.action("twice", "[agents]\nexecute = \"writer\"\n[[validations]]\nname = \"two\"\ncommand = \"test $(wc -l < rounds.txt) -ge 2\"");
+        let id = text(&world.ok(&["plan", "use", "twice", "--project", "app"])["plan"]["id"]);
+        world.ok(&["plan", "strategize", &id]);
+        world.ok(&["plan", "execute", &id]);
+        assert_eq!(world.count(&id, "agent.sent_back"), 1);
+        world.ok(&["plan", "apply", &id]);
+        assert_eq!(list(&world.ok(&["backup", "list"])["backups"]), [] as [Value; 0]);
     }
 }

@@ -65,6 +65,16 @@ impl Shared {
         git(&self.other, &["rev-parse", "HEAD"])
     }
 
+    /// Somebody else forces the plan's branch on the remote to a commit of theirs on the target.
+    pub(crate) fn others_force(&self, plan: &str, path: &str, content: &str) {
+        git(&self.other, &["fetch", "-q", "origin"]);
+        git(&self.other, &["checkout", "-q", "-B", "theirs", "origin/main"]);
+        fs::write(self.other.join(path), content).unwrap();
+        git(&self.other, &["add", "-A"]);
+        git(&self.other, &["commit", "-q", "-m", &format!("others force {path}")]);
+        git(&self.other, &["push", "-q", "--force", "origin", &format!("theirs:drydock/{plan}/work")]);
+    }
+
     /// Somebody else puts a commit on the remote's target branch.
     pub(crate) fn others_land(&self, path: &str) {
         git(&self.other, &["fetch", "-q", "origin"]);

@@ -271,6 +271,8 @@ fn failure(scope: &Scope<'_>, error: &EngineError) -> Command {
         | EngineError::Ambiguous { .. }
         | EngineError::Exists { .. }
         | EngineError::InUse { .. }
+        | EngineError::BackupNeeded { .. }
+        | EngineError::BackupGone { .. }
         // These end a run in other ways and do not come here.
         | EngineError::LockHeld { .. }
         | EngineError::LeaseLost { .. }

@@ -5,7 +5,7 @@ use drydock_domain::{Command, Completion, ErrorClass, Publish, ReviewRun, SentBa
 use drydock_worktree::{Checkout, CommitId, PinOrder, Staged};
 
 use super::review::Reviewed;
-use super::scope::{End, Scope, kept_as, signature};
+use super::scope::{End, Scope, is_checkpoint, kept_as, signature};
 use super::validate::Validated;
 use crate::error::EngineError;
 use crate::sync::Joined;
@@ -101,7 +101,10 @@ impl Scope<'_> {
         let (set, plan, run) = (checkout.clone(), self.plan.id.clone(), self.run.clone());
         self.git(move |repository| {
             // Commits of the agent's own are in the capture as far as their files are; they themselves are kept too.
-            if tip != *staged.parent() && !repository.is_ancestor(&tip, staged.commit())? {
+            // Those of an earlier round are drydock's.
+            let own =
+                || is_checkpoint(&repository, plan.as_str(), &[base.clone(), staged.parent().clone()], &tip);
+            if tip != *staged.parent() && !repository.is_ancestor(&tip, staged.commit())? && !own()? {
                 let signature = signature(&repository);
                 let reason = "the agent made commits of its own";
                 let run = Some(run.as_str());

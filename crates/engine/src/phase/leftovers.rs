@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use drydock_domain::{Event, Fence, PINS, PinLine, Plan, PlanId, SNAPSHOTS, told, trailer};
 use drydock_worktree::{Checkout, CommitId, GitError, PinOrder, Repository, remove_folder};
 
-use super::scope::{commit_id, kept_as, signature, snapshot};
+use super::scope::{commit_id, is_checkpoint, kept_as, signature, snapshot};
 use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::hold::Hold;
@@ -329,6 +329,10 @@ fn keep_branch(
     let Some(tip) = repository.branch_tip(branch)? else { return Ok(None) };
     let likely = [format!("{SNAPSHOTS}{plan}/"), format!("{PINS}{plan}/")];
     if repository.branch_is_kept_elsewhere(branch, &likely)? {
+        return Ok(None);
+    }
+    // Another commit of the same files, made by drydock, is no news to anybody.
+    if is_checkpoint(repository, plan.as_str(), std::slice::from_ref(base), &tip)? {
         return Ok(None);
     }
     let signature = signature(repository);

@@ -22,4 +22,4 @@ pub(crate) use apply::landed;
 pub(crate) use leftovers::{
     Alive, Claimed, Work, claim_latest, leftovers, occupy, remove_empty, remove_leftover, set_aside,
 };
-pub(crate) use scope::{commit_id, kept_as, signature};
+pub(crate) use scope::{commit_id, is_checkpoint, kept_as, signature};

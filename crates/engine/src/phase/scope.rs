@@ -128,6 +128,22 @@ pub(crate) fn kept_as(label: &str, plan: &str) -> String {
     format!("{}\n\n{}\n", label.trim(), trailer(plan))
 }
 
+/// Says whether all that a commit has beyond the known ones was made by drydock for this plan, and a checkpoint has its files:
+/// then nothing is lost when a branch leaves it.
+pub(crate) fn is_checkpoint(
+    repository: &Repository,
+    plan: &str,
+    known: &[CommitId],
+    commit: &CommitId,
+) -> Result<bool, GitError> {
+    if repository.others_wrote(known, commit, &trailer(plan))? {
+        return Ok(false);
+    }
+    let tree = repository.tree_of(commit)?;
+    let kept = repository.ref_trees(&format!("{SNAPSHOTS}{plan}/"))?;
+    Ok(kept.iter().any(|(_, kept, _)| *kept == tree))
+}
+
 /// Keeps a captured tree under the next free snapshot ref of a plan, and returns the ref. A tree that is kept already
 /// upon the same parent is not kept twice: upon another one, other work would be gone on with.
 pub(crate) fn snapshot(

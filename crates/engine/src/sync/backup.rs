@@ -1,15 +1,24 @@
-//! Backups: the pins of all projects as a person sees them. Listing, looking and restoring touch nothing that exists;
-//! pruning keeps whatever is not reachable elsewhere.
+//! Backups: the pins of all projects as a person sees them. Listing, looking and restoring touch nothing that exists. One is
+//! removed under its plan's lock, and only if nothing needs it: neither a commit in it nor an open decision (N4). What is
+//! needed goes by a person's word alone.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use drydock_domain::{CommitLine, PINS, PlanId, Project, Timestamp, told};
-use drydock_worktree::{Pin, Repository, Restored as PinRestored};
+use drydock_domain::{
+    Authority, CommitLine, DecisionId, Event, PINS, PlanId, Project, Refusal, Timestamp, told,
+};
+use drydock_store::DecisionFilter;
+use drydock_worktree::{Pin, PinDropped, Repository, Restored as PinRestored};
 
 use crate::engine::Engine;
 use crate::error::EngineError;
+use crate::hold::Hold;
+use crate::steer::Caller;
 use crate::task;
 use crate::upkeep::Sweep;
+
+/// How many open decisions of a plan are looked through; a plan asks a few at a time.
+const DECISIONS_MAX: i64 = 1_000;
 
 /// A backup ref and what it keeps.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,12 +35,23 @@ pub struct Backup {
     pub run: Option<String>,
     /// Why it was made.
     pub reason: String,
-    /// The commits that nothing but backups keeps, oldest first.
+    /// The commits that no ref has but those of plans, oldest first.
     pub commits: Vec<CommitLine>,
     /// Whether it keeps edits that were not committed.
     pub uncommitted: bool,
     /// When it was made.
     pub created_at: Timestamp,
+    /// Why it must stay; none when nothing would be lost with it.
+    pub needed: Option<String>,
+}
+
+/// What to do with a backup that is named and needed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Named {
+    /// Refuse, and say what would be lost.
+    IfNeedless,
+    /// Remove it: a person said so, having seen what would be lost.
+    Discard,
 }
 
 /// The backups that were found, and where nobody could look.
@@ -74,12 +94,16 @@ impl Engine {
             let pins = task::blocking(move || repository.pin_list(wanted.as_deref())).await?;
             backups.found.extend(pins.into_iter().map(|pin| backup(&project, pin)));
         }
+        self.needed_by_decisions(&mut backups.found).await?;
         Ok(backups)
     }
 
     /// Returns one backup by its ref, or by the end of it (`<plan>/<n>`).
     pub async fn backup(&self, given: &str) -> Result<Backup, EngineError> {
-        self.backup_found(given).await.map(|(backup, _)| backup)
+        let (backup, _) = self.backup_found(given).await?;
+        let mut found = vec![backup];
+        self.needed_by_decisions(&mut found).await?;
+        found.pop().ok_or_else(|| EngineError::absent("backup", given))
     }
 
     /// Brings a backup back as a new branch; nothing that exists is changed.
@@ -98,33 +122,133 @@ impl Engine {
         }
     }
 
-    /// Removes one backup by its name, whatever it keeps.
-    pub async fn backup_delete(&self, name: &str) -> Result<Backup, EngineError> {
+    /// Removes one backup by its name: one that nothing needs, or, by a person's word, one that is needed.
+    pub async fn backup_delete(
+        &self,
+        name: &str,
+        named: Named,
+        caller: &Caller,
+    ) -> Result<Backup, EngineError> {
+        if named == Named::Discard && caller.authority != Authority::Person {
+            let command = "discard a backup of";
+            return Err(Refusal::NotAllowed { command, authority: caller.authority }.into());
+        }
         let (backup, repository) = self.backup_found(name).await?;
-        let exact = backup.name.clone();
-        task::blocking(move || repository.pin_delete(&exact)).await?;
-        Ok(backup)
+        let Some(plan) = self.plan_of(&backup).await? else {
+            return self.backup_drop(backup, &repository, named, None).await;
+        };
+        let hold = self.hold_at_rest(&plan, "remove a backup").await?;
+        let done = self.backup_drop(backup, &repository, named, Some(&hold)).await;
+        hold.release().await;
+        done
     }
 
-    /// Removes the backups whose commits are all reachable elsewhere, and returns them with those that stay.
+    /// Removes a backup, under the lock of its plan where that is in the store.
+    async fn backup_drop(
+        &self,
+        mut backup: Backup,
+        repository: &Repository,
+        named: Named,
+        hold: Option<&Hold>,
+    ) -> Result<Backup, EngineError> {
+        match hold {
+            Some(_) => self.needed_by_decisions(std::slice::from_mut(&mut backup)).await?,
+            None => {
+                let unknown = "its plan is not in this store, so nobody knows whether a question names it";
+                backup.needed.get_or_insert_with(|| unknown.to_owned());
+            }
+        }
+        if backup.needed.is_some() {
+            match (named, hold) {
+                (Named::IfNeedless, _) => return Err(EngineError::BackupNeeded { backup: Box::new(backup) }),
+                // Told first: what is gone without a word could not be told of after a crash.
+                (Named::Discard, Some(hold)) => self.note(hold, vec![discarded(&backup)]).await?,
+                (Named::Discard, None) => {}
+            }
+        }
+        let (name, repository) = (backup.name.clone(), repository.clone());
+        let anyway = named == Named::Discard;
+        match task::blocking(move || repository.pin_drop(&name, anyway)).await? {
+            PinDropped::Gone(_) => Ok(backup),
+            PinDropped::Absent => Err(EngineError::absent("backup", &backup.name)),
+            PinDropped::Needed(pin) => {
+                Err(EngineError::BackupNeeded { backup: Box::new(Backup { needed: pin.needed, ..backup }) })
+            }
+        }
+    }
+
+    /// Removes the backups that nothing needs, and returns them with those that stay.
     pub async fn backup_prune(
         &self,
         plan: Option<&PlanId>,
         sweep: Sweep,
     ) -> Result<(Vec<Backup>, Vec<Backup>), EngineError> {
-        let backups = self.backups(plan).await?.found;
-        let mut gone = BTreeSet::new();
-        for project in self.backup_projects(plan).await? {
-            let Ok(repository) = self.repository(&project).await else { continue };
-            let wanted = plan.map(ToString::to_string);
-            let pruned = task::blocking(move || match sweep {
-                Sweep::Tell => repository.pin_judge(wanted.as_deref()),
-                Sweep::Remove => repository.pin_prune(wanted.as_deref()),
-            });
-            gone.extend(pruned.await?.removed);
+        let (needless, mut kept): (Vec<_>, Vec<_>) =
+            self.backups(plan).await?.found.into_iter().partition(|backup| backup.needed.is_none());
+        if sweep == Sweep::Tell {
+            return Ok((needless, kept));
         }
-        let is_gone = |backup: &Backup| gone.contains(&backup.name);
-        Ok(backups.into_iter().partition(is_gone))
+        let mut removed = Vec::new();
+        for backup in needless {
+            match self.backup_swept(&backup).await {
+                Ok(backup) => removed.push(backup),
+                Err(EngineError::BackupNeeded { backup }) => kept.push(*backup),
+                Err(error @ EngineError::LockHeld { .. }) => {
+                    kept.push(Backup { needed: Some(told(&error)), ..backup });
+                }
+                Err(EngineError::Absent(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok((removed, kept))
+    }
+
+    async fn backup_swept(&self, backup: &Backup) -> Result<Backup, EngineError> {
+        let (found, repository) = self.backup_found(&backup.name).await?;
+        let Some(plan) = self.plan_of(&found).await? else {
+            return self.backup_drop(found, &repository, Named::IfNeedless, None).await;
+        };
+        let hold = self.hold(&plan, "remove a backup").await?;
+        let done = self.backup_drop(found, &repository, Named::IfNeedless, Some(&hold)).await;
+        hold.release().await;
+        done
+    }
+
+    /// Returns the plan of a backup, when it is in this store.
+    async fn plan_of(&self, backup: &Backup) -> Result<Option<PlanId>, EngineError> {
+        let Ok(plan) = backup.plan.parse::<PlanId>() else { return Ok(None) };
+        Ok(self.store().plan_fetch(&plan).await?.map(|plan| plan.id))
+    }
+
+    /// Says of each backup that an open decision names it, where nothing else needs it.
+    async fn needed_by_decisions(&self, backups: &mut [Backup]) -> Result<(), EngineError> {
+        let mut named: BTreeMap<String, BTreeMap<String, DecisionId>> = BTreeMap::new();
+        for backup in backups {
+            if !named.contains_key(&backup.plan) {
+                named.insert(backup.plan.clone(), self.named_backups(&backup.plan).await?);
+            }
+            let Some(decision) = named.get(&backup.plan).and_then(|of| of.get(&backup.name)) else {
+                continue;
+            };
+            let text = format!("decision {decision} is open and names it");
+            backup.needed = Some(match backup.needed.take() {
+                Some(reason) => format!("{reason}; {text}"),
+                None => text,
+            });
+        }
+        Ok(())
+    }
+
+    /// Returns the backups that open decisions of a plan name.
+    async fn named_backups(&self, plan: &str) -> Result<BTreeMap<String, DecisionId>, EngineError> {
+        let Ok(plan) = plan.parse::<PlanId>() else { return Ok(BTreeMap::new()) };
+        let filter = DecisionFilter { open_only: true, plan: Some(plan), limit: DECISIONS_MAX, after: None };
+        let open = self.store().decision_list(&filter).await?.items;
+        let name = |one: drydock_domain::Decision| {
+            let name = one.question.details["backup_ref"].as_str()?.to_owned();
+            Some((name, one.id))
+        };
+        Ok(open.into_iter().filter_map(name).collect())
     }
 
     async fn backup_found(&self, given: &str) -> Result<(Backup, Repository), EngineError> {
@@ -165,5 +289,15 @@ fn backup(project: &Project, pin: Pin) -> Backup {
         commits: pin.commits,
         uncommitted: pin.uncommitted == drydock_domain::Uncommitted::Kept,
         created_at: Timestamp::from_micros(pin.created_at_seconds.saturating_mul(1_000_000)),
+        needed: pin.needed,
+    }
+}
+
+fn discarded(backup: &Backup) -> Event {
+    Event::BackupDiscarded {
+        backup_ref: backup.name.clone(),
+        commit: backup.commit.clone(),
+        commits: backup.commits.clone(),
+        uncommitted: backup.uncommitted,
     }
 }

@@ -7,5 +7,5 @@ mod backup;
 mod together;
 
 pub use ask::Synced;
-pub use backup::{Backup, Backups, Restored};
+pub use backup::{Backup, Backups, Named, Restored};
 pub(crate) use together::{Begin, Joined, Together};

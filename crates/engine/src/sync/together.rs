@@ -11,7 +11,7 @@ use drydock_worktree::{Checkout, CommitId, GitError, Merge, PinOrder, Repository
 use crate::engine::{Engine, WORKER, Who};
 use crate::error::EngineError;
 use crate::hold::Hold;
-use crate::phase::{Claimed, claim_latest, commit_id, kept_as, set_aside, signature};
+use crate::phase::{Claimed, claim_latest, commit_id, is_checkpoint, kept_as, set_aside, signature};
 use crate::task;
 
 /// How many decisions of a plan are looked through for the one about a pin; the newest come first.
@@ -325,12 +325,16 @@ impl Together<'_> {
         let Some(tip) = tip else { return Ok(()) };
         set_aside(self.engine, self.hold, self.plan, self.repository).await?;
         let (repository, plan, run) = (self.repository.clone(), self.plan.id.clone(), self.plan.run.clone());
-        let reason = self.plan.take_up_why.reason();
+        let (reason, base) = (self.plan.take_up_why.reason(), self.base()?);
         task::blocking(move || {
             let author = signature(&repository);
             let run = run.as_ref().map(RunId::as_str);
             let pin = PinOrder { plan: plan.as_str(), run, reason, signature: &author };
-            repository.pin_branch(&pin, &tip)?;
+            let kept = repository.is_ancestor(&tip, &commit)?
+                || is_checkpoint(&repository, plan.as_str(), &[base, commit.clone()], &tip)?;
+            if !kept {
+                repository.pin_branch(&pin, &tip)?;
+            }
             repository.branch_put(&branch, &tip, &commit)
         })
         .await?;

@@ -7,9 +7,9 @@ use crate::id::CommitId;
 use crate::name;
 use crate::objects::objects;
 use crate::pin::about::{ABOUTS, About, about_of, parts};
+use crate::pin::alone::Alone;
 use crate::refs::{RefCreated, RefDeleted, object_at, update};
 use crate::repository::Repository;
-use crate::sync::commit_lines;
 
 /// A pin, and what it keeps.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,7 +26,7 @@ pub struct Pin {
     pub run: Option<String>,
     /// Why it was made.
     pub reason: String,
-    /// The commits that no branch, remote-tracking branch or tag has, oldest first.
+    /// The commits that no ref has but those of plans, oldest first.
     pub commits: Vec<CommitLine>,
     /// Whether it keeps edits that were not committed.
     pub uncommitted: Uncommitted,
@@ -34,10 +34,9 @@ pub struct Pin {
     pub remote: Option<String>,
     /// When it was made, in seconds since 1970.
     pub created_at_seconds: i64,
+    /// Why it must stay, as far as the repository knows; none when everything it keeps is elsewhere too.
+    pub needed: Option<String>,
 }
-
-/// What else may keep a pin's commits. Branches of plans do not count: drydock itself moves them.
-const ELSEWHERE: [&str; 4] = ["--exclude=drydock/*/work", "--branches", "--remotes", "--tags"];
 
 /// What came of bringing a pin back.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,22 +55,15 @@ pub enum Restored {
     NoSuchPin,
 }
 
-/// What came of removing pins.
+/// What came of removing a pin.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Pruned {
-    /// The names of those that are gone; what they kept is reachable elsewhere.
-    pub removed: Vec<String>,
-    /// Those that stay.
-    pub kept: Vec<KeptPin>,
-}
-
-/// A pin that was not removed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct KeptPin {
-    /// The ref's full name.
-    pub name: String,
-    /// Why.
-    pub reason: String,
+pub enum PinDropped {
+    /// It is gone, and was this.
+    Gone(Box<Pin>),
+    /// It stays, because it is needed.
+    Needed(Box<Pin>),
+    /// There is no such pin.
+    Absent,
 }
 
 impl Repository {
@@ -120,58 +112,31 @@ impl Repository {
         }
     }
 
-    /// Tells which pins could be removed, because a branch, a remote-tracking branch or a tag has what they keep, and why
-    /// the others could not.
-    pub fn pin_judge(&self, plan: Option<&str>) -> Result<Pruned, GitError> {
-        let mut judged = Pruned { removed: Vec::new(), kept: Vec::new() };
-        for pin in self.pin_list(plan)? {
-            match self.reason_to_keep(&pin)? {
-                Some(reason) => judged.kept.push(KeptPin { name: pin.name, reason }),
-                None => judged.removed.push(pin.name),
-            }
-        }
-        Ok(judged)
-    }
-
-    /// Removes the pins that can be.
-    pub fn pin_prune(&self, plan: Option<&str>) -> Result<Pruned, GitError> {
+    /// Removes a pin that nothing needs. With `anyway` it goes whatever it keeps.
+    pub fn pin_drop(&self, name: &str, anyway: bool) -> Result<PinDropped, GitError> {
         // In turn with those who pin and then move a branch.
-        let _lock = self.lock("prune the pins")?;
-        let Pruned { removed: safe, mut kept } = self.pin_judge(plan)?;
-        let mut removed = Vec::new();
-        for name in safe {
-            let Some(commit) = self.ref_read(&name)? else { continue };
-            match self.pin_remove(&name, &commit)? {
-                RefDeleted::Deleted | RefDeleted::Absent => removed.push(name),
-                RefDeleted::Moved { .. } => {
-                    kept.push(KeptPin { name, reason: "it was changed meanwhile".to_owned() });
-                }
-            }
+        let _lock = self.lock("remove a pin")?;
+        let Some(pin) = self.pin_find(name)? else { return Ok(PinDropped::Absent) };
+        if pin.needed.is_some() && !anyway {
+            return Ok(PinDropped::Needed(Box::new(pin)));
         }
-        Ok(Pruned { removed, kept })
-    }
-
-    fn reason_to_keep(&self, pin: &Pin) -> Result<Option<String>, GitError> {
-        if self.recovery_pin(&pin.plan)?.as_deref() == Some(pin.name.as_str()) {
-            return Ok(Some("a recovery that is not settled names it".to_owned()));
-        }
-        if pin.uncommitted == Uncommitted::Kept && !self.is_elsewhere(&pin.commit)? {
-            return Ok(Some("it keeps edits that were never committed".to_owned()));
-        }
-        Ok(match pin.commits.len() {
-            0 => None,
-            1 => Some("it keeps a commit that is nowhere else".to_owned()),
-            many => Some(format!("it keeps {many} commits that are nowhere else")),
+        Ok(match self.pin_remove(&pin.name, &pin.commit)? {
+            RefDeleted::Deleted => PinDropped::Gone(Box::new(pin)),
+            RefDeleted::Absent => PinDropped::Absent,
+            RefDeleted::Moved { .. } => PinDropped::Needed(Box::new(Pin {
+                needed: Some("it was changed meanwhile".to_owned()),
+                ..pin
+            })),
         })
     }
 
-    /// Removes a pin by its exact name, whatever it keeps.
-    pub fn pin_delete(&self, name: &str) -> Result<RefDeleted, GitError> {
-        let full = full_name(name)?;
-        match self.ref_read(&full)? {
-            Some(commit) => self.pin_remove(&full, &commit),
-            None => Ok(RefDeleted::Absent),
+    /// Says why a pin must stay: what it keeps alone, or that a recovery needs it.
+    fn reason_to_keep(&self, name: &str, plan: &str, alone: &Alone) -> Result<Option<String>, GitError> {
+        if let Some(reason) = alone.reason() {
+            return Ok(Some(reason));
         }
+        let named = self.recovery_pin(plan)?.as_deref() == Some(name);
+        Ok(named.then(|| "a recovery that is not settled names it".to_owned()))
     }
 
     /// Removes a pin and what is said about it, together.
@@ -191,20 +156,13 @@ impl Repository {
         }
     }
 
-    fn is_elsewhere(&self, commit: &CommitId) -> Result<bool, GitError> {
-        let call = self.call(format!("look for {commit} elsewhere"));
-        let call = call.args(["rev-list", "--max-count=1", commit.as_str(), "--not"]);
-        Ok(call.args(ELSEWHERE).run()?.stdout.is_empty())
-    }
-
     fn pin_of(&self, name: &str, commit: &CommitId, about: Option<About>) -> Result<Pin, GitError> {
         let (head, uncommitted) = match &about {
             Some(about) => (about.head.parse().unwrap_or_else(|_| commit.clone()), about.uncommitted),
             // Nothing is known but the commit; whatever it keeps counts as its own.
             None => (commit.clone(), Uncommitted::Nothing),
         };
-        let elsewhere = ELSEWHERE.map(str::to_owned);
-        let revisions = [&[head.to_string(), "--not".to_owned()], elsewhere.as_slice()].concat();
+        let alone = self.alone(commit, &head)?;
         let plan = parts(name).map_or("", |(plan, _)| plan).to_owned();
         let (run, reason, remote, created_at_seconds) = match about {
             Some(about) => (about.run, about.reason, about.remote, about.created_at),
@@ -213,7 +171,7 @@ impl Repository {
                 (None, "what was said about it is gone".to_owned(), None, made)
             }
         };
-        let commits = commit_lines(self.place(), &revisions)?;
+        let needed = self.reason_to_keep(name, &plan, &alone)?;
         let commit = commit.clone();
         Ok(Pin {
             name: name.to_owned(),
@@ -222,10 +180,11 @@ impl Repository {
             plan,
             run,
             reason,
-            commits,
+            commits: alone.commits,
             uncommitted,
             remote,
             created_at_seconds,
+            needed,
         })
     }
 }

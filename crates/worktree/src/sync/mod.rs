@@ -16,4 +16,4 @@ mod walk;
 pub(crate) use folder::staged_only;
 pub use order::SyncOrder;
 pub(crate) use replay::tree_of;
-pub(crate) use walk::commit_lines;
+pub(crate) use walk::{Walked, commits};

@@ -53,8 +53,13 @@ pub(crate) fn lines(walked: &[Walked]) -> Vec<CommitLine> {
 }
 
 /// Lists commits, oldest first.
+pub(crate) fn commits(place: &Place, revisions: &[String]) -> Result<Vec<Walked>, GitError> {
+    Ok(list(place, revisions)?.into_iter().map(|(_, walked)| walked).collect())
+}
+
+/// Lists commits as a person recognises them, oldest first.
 pub(crate) fn commit_lines(place: &Place, revisions: &[String]) -> Result<Vec<CommitLine>, GitError> {
-    Ok(list(place, revisions)?.into_iter().map(|(_, walked)| walked.line).collect())
+    Ok(lines(&commits(place, revisions)?))
 }
 
 #[derive(Clone, Copy)]

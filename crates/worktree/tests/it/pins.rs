@@ -6,7 +6,7 @@ use std::fs;
 use std::time::Duration;
 
 use drydock_domain::Uncommitted;
-use drydock_worktree::{GitError, PinOrder, RefDeleted, Restored};
+use drydock_worktree::{GitError, PinDropped, PinOrder, Restored};
 
 use crate::child;
 use crate::fixture::{ada, write};
@@ -94,9 +94,9 @@ fn a_pin_comes_back_as_a_branch_that_did_not_exist() {
     assert_eq!(repository.pin_restore("p/7", "other").unwrap(), Restored::NoSuchPin);
 }
 
-/// Would break if pruning removed what is nowhere else.
+/// N4: would break if a pin went that keeps what is nowhere else, or one that keeps nothing stayed.
 #[test]
-fn pruning_keeps_what_is_nowhere_else_and_a_name_removes_it() {
+fn a_pin_goes_when_all_it_keeps_is_elsewhere_or_by_a_word() {
     let scene = Scene::pushed();
     let mine = scene.commit("a.txt", "mine\n", "mine");
     scene.remote_commit("a.txt", "theirs\n", "theirs");
@@ -105,18 +105,54 @@ fn pruning_keeps_what_is_nowhere_else_and_a_name_removes_it() {
     let signature = ada();
     let order = PinOrder { plan: "p", run: None, reason: "reachable", signature: &signature };
     let reachable = repository.pin_branch(&order, &scene.base).unwrap();
-    scene.repository().recovery_settle("p").unwrap();
-    let pruned = repository.pin_prune(None).unwrap();
-    assert_eq!(pruned.removed, [reachable.name]);
-    assert_eq!(pruned.kept.len(), 1);
-    assert_eq!(pruned.kept[0].reason, "it keeps a commit that is nowhere else");
+    let PinDropped::Gone(_) = repository.pin_drop(&reachable.name, false).unwrap() else {
+        panic!("it stays")
+    };
+    let PinDropped::Needed(pin) = repository.pin_drop("p/1", false).unwrap() else { panic!("it went") };
+    assert_eq!(pin.needed.as_deref(), Some("it keeps a commit that is nowhere else"));
     scene.fixture.user(&["branch", "kept", mine.as_str()], &scene.fixture.repo());
-    assert_eq!(repository.pin_prune(Some("p")).unwrap().removed, ["refs/drydock/pin/p/1"]);
+    let pin = repository.pin_find("p/1").unwrap().unwrap();
+    assert_eq!(pin.needed.as_deref(), Some("a recovery that is not settled names it"));
+    repository.recovery_settle("p").unwrap();
+    let PinDropped::Gone(_) = repository.pin_drop("p/1", false).unwrap() else { panic!("it stays") };
     assert_eq!(repository.refs("refs/drydock/pin-about/").unwrap(), []);
+    scene.fixture.user(&["branch", "-D", "kept"], &scene.fixture.repo());
     let last = repository.pin_branch(&order, &mine).unwrap();
-    assert_eq!(repository.pin_delete(&last.name).unwrap(), RefDeleted::Deleted);
-    assert_eq!(repository.pin_delete(&last.name).unwrap(), RefDeleted::Absent);
+    let PinDropped::Gone(_) = repository.pin_drop(&last.name, true).unwrap() else { panic!("it stays") };
+    assert_eq!(repository.pin_drop(&last.name, true).unwrap(), PinDropped::Absent);
     assert_eq!(repository.pin_list(None).unwrap(), []);
+}
+
+/// B1, D5: would break if a ref that drydock moves itself counted as a copy: a plan's branch, here or as it was last seen
+/// on a remote, and whatever is below `refs/drydock/`.
+#[test]
+fn a_plans_own_refs_are_no_copies() {
+    let scene = Scene::pushed();
+    let mine = scene.commit("a.txt", "mine\n", "mine");
+    let signature = ada();
+    let order = PinOrder { plan: "p", run: None, reason: "kept", signature: &signature };
+    let repository = scene.repository();
+    let pin = repository.pin_branch(&order, &mine).unwrap();
+    let refer = |name: &str| scene.fixture.user(&["update-ref", name, mine.as_str()], &scene.fixture.repo());
+    for own in [
+        "refs/heads/drydock/p/work",
+        "refs/heads/drydock/intent/p/r",
+        "refs/remotes/origin/drydock/p/work",
+        "refs/remotes/team/mirror/drydock/q/work",
+        "refs/drydock/remote/origin/drydock/p/work",
+        "refs/drydock/snapshot/p/1",
+    ] {
+        refer(own);
+        let seen = repository.pin_find(&pin.name).unwrap().unwrap();
+        assert_eq!(seen.commits.len(), 1, "{own} is no copy");
+        assert_eq!(repository.pin_list(None).unwrap(), [seen], "one function says so everywhere");
+        assert!(matches!(repository.pin_drop(&pin.name, false).unwrap(), PinDropped::Needed(_)), "{own}");
+    }
+    for copy in ["refs/heads/mine", "refs/remotes/origin/mine", "refs/tags/mine"] {
+        refer(copy);
+        assert_eq!(repository.pin_find(&pin.name).unwrap().unwrap().needed, None, "{copy} is one");
+        scene.fixture.user(&["update-ref", "-d", copy], &scene.fixture.repo());
+    }
 }
 
 /// Would break if a crash and a second attempt piled up pins of the same.

@@ -354,7 +354,7 @@ fn the_ledger_notices_a_loss() {
     let ledger = Ledger::of(&scene);
     let SyncOutcome::RecoveredByReset { pin, .. } = scene.sync() else { panic!("a conflict") };
     assert_eq!(ledger.lost(&scene), [""; 0]);
-    scene.repository().pin_delete(&pin.name).unwrap();
+    let _ = scene.repository().pin_drop(&pin.name, true).unwrap();
     // The commit, the file that it changed, what was staged, what was edited, and what was new.
     assert_eq!(ledger.lost(&scene).len(), 5);
 }

@@ -117,13 +117,11 @@ fn plans() -> Vec<Operation> {
             .moves(),
         get::<api::Backups>("/backups", "Lists what was pinned before it could be lost.")
             .asks::<api::BackupQuery>(),
-        post::<api::PrunedBackups>(
-            "/backups/prune",
-            "Removes backups whose commits are all kept elsewhere too.",
-        )
-        .takes::<api::PruneBackups>(),
+        post::<api::PrunedBackups>("/backups/prune", "Removes backups that nothing needs.")
+            .takes::<api::PruneBackups>(),
         get::<api::OneBackup>("/backups/{plan}/{number}", "Shows a backup."),
-        delete::<api::OneBackup>("/backups/{plan}/{number}", "Removes a backup."),
+        delete::<api::OneBackup>("/backups/{plan}/{number}", "Removes a backup that nothing needs.")
+            .asks::<api::DeleteBackup>(),
         post::<api::RestoredBackup>("/backups/{plan}/{number}/restore", "Brings a backup back on a branch.")
             .takes::<api::RestoreBackup>(),
     ]
