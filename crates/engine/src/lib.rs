@@ -18,6 +18,7 @@ mod make;
 mod meter;
 mod phase;
 mod recall;
+mod record;
 mod registry;
 mod repositories;
 mod rule;

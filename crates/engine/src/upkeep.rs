@@ -158,6 +158,7 @@ impl Engine {
         for id in plans {
             self.collect_plan(&id, sweep, &mut collected).await?;
         }
+        self.collect_records(sweep, &mut collected).await?;
         self.collect_joins(sweep, &mut collected).await?;
         let (backups, _) = self.backup_prune(None, sweep).await?;
         let proof = "every commit in it is reachable from a ref that is not a plan's own, and no open decision names it";

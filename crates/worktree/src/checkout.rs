@@ -13,10 +13,13 @@ use crate::id::CommitId;
 use crate::name;
 use crate::repository::{Repository, commit_at};
 use crate::run::{LIMIT_FILES, Output, Place};
-use crate::worktrees::{Worktree, past_half_made, resolved};
+use crate::worktrees::{Worktree, is_half_made, past_half_made, resolved};
 
 /// Written into a worktree's git directory: the branch that it was made for.
 const BRANCH_FILE: &str = "drydock-branch";
+
+/// Why git is to keep the record. Begins with [`crate::worktrees::LOCK_MARK`].
+const LOCK_REASON: &str = "drydock: a run works here; `drydock gc` removes what runs that are over left";
 
 /// One worktree directory of drydock's.
 #[derive(Debug, Clone)]
@@ -34,8 +37,10 @@ pub enum Verified {
         /// The commit it is at.
         head: CommitId,
     },
-    /// The directory, or what git knows about it, is gone.
+    /// The directory is gone.
     Missing,
+    /// The directory is there, but git's record of it is gone.
+    Unrecorded,
     /// The directory is there, but no longer linked to this repository.
     Unlinked,
     /// It is on its branch, but the branch does not contain the base.
@@ -88,6 +93,11 @@ impl Repository {
         Ok(Some(Checkout { place: self.linked_place(git_dir, path), branch }))
     }
 
+    /// Tells whether the making of a worktree was cut short before git wrote a file into it.
+    pub fn is_half_made(&self, checkout: &Checkout) -> bool {
+        is_half_made(&checkout.place.git_dir, checkout.path())
+    }
+
     /// Removes a worktree and everything in it; its branch stays. One that is gone is fine.
     pub fn checkout_remove(&self, path: &Path) -> Result<(), GitError> {
         let attempt = format!("remove the worktree {}", path.display());
@@ -136,7 +146,9 @@ impl Repository {
         let guard = self.place().guard()?;
         past_half_made(self.common_dir(), || {
             let call = self.place().call(attempt).settings(&guard).settings(&sparse);
-            let call = args.iter().fold(call.args(["worktree", "add", "--quiet"]), |call, arg| call.arg(arg));
+            // Locked, so that a `git worktree prune` where the directory cannot be seen leaves the record (BUG-6).
+            let call = call.args(["worktree", "add", "--quiet", "--lock", "--reason", LOCK_REASON]);
+            let call = args.iter().fold(call, |call, arg| call.arg(arg));
             call.arg("--").arg(path).arg(base.as_str()).limit(LIMIT_FILES).run()
         })
     }
@@ -173,7 +185,7 @@ impl Repository {
     fn detach_absent(&self, worktree: &Worktree, branch: &str, attempt: &str) -> Result<bool, GitError> {
         let gone =
             fs::symlink_metadata(&worktree.path).is_err_and(|error| error.kind() == ErrorKind::NotFound);
-        let tip = if worktree.prunable && gone { commit_at(self.place(), branch)? } else { None };
+        let tip = if worktree.absent && gone { commit_at(self.place(), branch)? } else { None };
         let Some(tip) = tip else { return Ok(false) };
         let (head, new) = (worktree.git_dir.join("HEAD"), worktree.git_dir.join("HEAD.drydock"));
         let written = fs::write(&new, format!("{tip}\n")).and_then(|()| fs::rename(&new, &head));

@@ -49,6 +49,6 @@ fn first_commit(
             .env(&format!("GIT_{role}_NAME"), "drydock")
             .env(&format!("GIT_{role}_EMAIL"), "drydock@localhost")
     });
-    commit.run()?;
+    commit.once().run()?;
     Ok(())
 }

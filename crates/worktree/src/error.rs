@@ -177,7 +177,9 @@ impl GitError {
             | Self::IndexLocked { .. }
             | Self::RefLocked { .. }
             | Self::Busy { .. }
-            | Self::Remote { .. } => true,
+            | Self::Remote { .. }
+            // A signal ended it.
+            | Self::Failed { code: None, .. } => true,
             Self::Missing
             | Self::TooOld { .. }
             | Self::Start { .. }
@@ -194,6 +196,11 @@ impl GitError {
             | Self::NotForward { .. }
             | Self::BadName { .. } => false,
         }
+    }
+
+    /// Tells whether a signal ended git.
+    pub fn is_by_signal(&self) -> bool {
+        matches!(self, Self::Failed { code: None, .. })
     }
 
     /// Tells whether git failed for want of room or memory, or was killed: nothing that it was asked about is to blame.

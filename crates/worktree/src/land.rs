@@ -106,7 +106,11 @@ impl Repository {
                 Moved::Elsewhere(found) => Ok(Landing::Stale { found }),
                 Moved::Revoked => Ok(Landing::Revoked),
             },
-            Holder::Worktree(place) => land_files(&place, &full, from, to, &permit, &attempt),
+            Holder::Worktree(place) => match land_files(&place, &full, from, to, &permit, &attempt) {
+                // As after a crash: files that were written are found to be done.
+                Err(error) if error.is_by_signal() => land_files(&place, &full, from, to, &permit, &attempt),
+                landing => landing,
+            },
             Holder::Occupied { worktree, operation } => Ok(Landing::Occupied { worktree, operation }),
         }
     }
@@ -121,8 +125,7 @@ impl Repository {
                     operation: "a rebase is under way",
                 };
             }
-            // Git calls a worktree prunable when its directory is gone and nobody locked it.
-            if worktree.branch.as_deref() == Some(full) && !worktree.prunable {
+            if worktree.branch.as_deref() == Some(full) && !worktree.absent {
                 holders.push(worktree);
             }
         }
@@ -168,7 +171,7 @@ fn land_files(
         Prepared::Elsewhere(found) => return Ok(Landing::Stale { found }),
     };
     let call = place.call(attempt).index(&index.path()).settings(&guard).limit(LIMIT_FILES);
-    match call.args(["read-tree", "-m", "-u", start.as_str(), to.as_str()]).run() {
+    match call.args(["read-tree", "-m", "-u", start.as_str(), to.as_str()]).once().run() {
         Ok(_) => {}
         // Written to between our look and git's own, which comes before its first write.
         Err(GitError::Failed { detail, .. }) if in_the_way(&detail) => {

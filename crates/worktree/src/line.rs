@@ -51,7 +51,7 @@ impl Repository {
         let full = name::branch_ref(branch)?;
         let attempt = format!("move {branch} to {to}");
         let _lock = self.lock(&attempt)?;
-        let has_branch = |one: &Worktree| !one.prunable && one.branch.as_deref() == Some(full.as_str());
+        let has_branch = |one: &Worktree| !one.absent && one.branch.as_deref() == Some(full.as_str());
         if let Some(holder) = self.worktrees()?.into_iter().find(has_branch) {
             return Err(GitError::BranchInUse { branch: branch.to_owned(), worktree: holder.path });
         }

@@ -40,8 +40,11 @@ impl Checkout {
     /// Looks whether the checkout is still what it was made as.
     pub fn verify(&self, base: &CommitId) -> Result<Verified, GitError> {
         let there = fs::symlink_metadata(self.path()).is_ok_and(|meta| meta.is_dir());
-        if !there || !self.place.git_dir.is_dir() {
+        if !there {
             return Ok(Verified::Missing);
+        }
+        if !self.place.git_dir.is_dir() {
+            return Ok(Verified::Unrecorded);
         }
         if !self.is_linked() {
             return Ok(Verified::Unlinked);

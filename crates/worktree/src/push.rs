@@ -32,7 +32,8 @@ impl Repository {
         // The program at the other end is not for this repository's configuration to choose.
         let call = call.args(["--recurse-submodules=no", "--receive-pack=git-receive-pack", "--"]);
         let call = call.arg(name::remote(remote)?).arg(format!("{commit}:{full}")).accept(&[0, 1]);
-        let output = match call.run() {
+        // The remote may have taken it, which a second attempt would report as a refusal.
+        let output = match call.once().run() {
             Ok(output) => output,
             Err(GitError::Failed { attempt, detail, .. }) => {
                 return Err(GitError::Remote { attempt, detail });

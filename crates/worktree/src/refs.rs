@@ -107,7 +107,11 @@ impl Repository {
         match update(self.place(), &attempt, permitted(full, from, to, permit)) {
             Ok(()) => Ok(Moved::Done),
             Err(_) if !permit.holds(self.place())? => Ok(Moved::Revoked),
-            Err(error) => Ok(Moved::Elsewhere(found_elsewhere(self.place(), full, from, error)?)),
+            Err(error) => match found_elsewhere(self.place(), full, from, error)? {
+                // Moved by a git that a signal ended before it could report it.
+                Some(found) if found == *to => Ok(Moved::Done),
+                found => Ok(Moved::Elsewhere(found)),
+            },
         }
     }
 }

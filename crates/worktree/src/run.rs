@@ -5,6 +5,7 @@
 //! `rev-parse`, which prints such an option back with code 0; `Output::rev_parse` looks for that.
 
 use std::ffi::{OsStr, OsString};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -92,6 +93,16 @@ pub(crate) struct Call {
     stdin: Vec<u8>,
     limit: Duration,
     accepted: &'static [i32],
+    repeats: Repeats,
+    /// The index of our own that it works on.
+    private_index: Option<PathBuf>,
+}
+
+/// Whether a call that a signal ended is made again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Repeats {
+    Once,
+    Never,
 }
 
 /// What an accepted call answered.
@@ -114,6 +125,8 @@ impl Call {
             stdin: Vec::new(),
             limit: LIMIT,
             accepted: &[0],
+            repeats: Repeats::Once,
+            private_index: None,
         }
     }
 
@@ -132,9 +145,16 @@ impl Call {
         self
     }
 
-    /// Works on another index than the worktree's own.
-    pub(crate) fn index(self, path: &Path) -> Call {
+    /// Works on an index of our own instead of the worktree's.
+    pub(crate) fn index(mut self, path: &Path) -> Call {
+        self.private_index = Some(path.to_owned());
         self.env("GIT_INDEX_FILE", path)
+    }
+
+    /// Makes the call only once, also when a signal ended it: what a part of it did would be mistaken by a second one.
+    pub(crate) fn once(mut self) -> Call {
+        self.repeats = Repeats::Never;
+        self
     }
 
     pub(crate) fn settings(mut self, settings: &[(String, String)]) -> Call {
@@ -174,13 +194,28 @@ impl Call {
         self.env("GIT_PROXY_COMMAND", "")
     }
 
+    /// Makes the call. A git that a signal ended, such as one that the kernel killed for want of memory, is started once more
+    /// (BUG-10): reading can be repeated, objects are named by their content, and refs are compared before they change.
     pub(crate) fn run(self) -> Result<Output, GitError> {
         let _span = self.span().entered();
-        let command = self.command();
-        let Call { attempt, stdin, limit, accepted, .. } = self;
-        match child::run(command, stdin, limit) {
-            Ok(ended) => judge(&attempt, ended, accepted),
-            Err(broken) => Err(broken.named(&attempt, limit)),
+        let answer = self.run_once();
+        match answer {
+            Err(GitError::Failed { code: None, .. }) if self.repeats == Repeats::Once => {
+                if let Some(index) = &self.private_index {
+                    // A git that was killed leaves it. No other process uses this index.
+                    fs::remove_file(index.with_extension("lock")).ok();
+                }
+                tracing::warn!(attempt = self.attempt, "a signal ended git; starting it once more");
+                self.run_once()
+            }
+            answer => answer,
+        }
+    }
+
+    fn run_once(&self) -> Result<Output, GitError> {
+        match child::run(self.command(), self.stdin.clone(), self.limit) {
+            Ok(ended) => judge(&self.attempt, ended, self.accepted),
+            Err(broken) => Err(broken.named(&self.attempt, self.limit)),
         }
     }
 

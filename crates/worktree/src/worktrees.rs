@@ -10,7 +10,7 @@
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::fs;
-use std::io::Write as _;
+use std::io::{ErrorKind, Write as _};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -22,6 +22,8 @@ use crate::run::Place;
 const ATTEMPTS: usize = 5;
 /// What git writes into `commondir` of every linked worktree.
 const COMMON_DIR: &str = "../..\n";
+/// What the reason of a lock on a record begins with, if it is ours.
+pub(crate) const LOCK_MARK: &str = "drydock";
 /// A file `.git` that is longer names no directory.
 const LINK_MAX: u64 = 8192;
 
@@ -31,8 +33,8 @@ pub(crate) struct Worktree {
     pub(crate) path: PathBuf,
     pub(crate) git_dir: PathBuf,
     pub(crate) branch: Option<String>,
-    /// There is no `.git` in its directory, if there is one, and nobody asked for it to be kept.
-    pub(crate) prunable: bool,
+    /// There is no `.git` in its directory, if there is one, and no one but drydock asked for the record to be kept.
+    pub(crate) absent: bool,
 }
 
 impl Repository {
@@ -49,11 +51,11 @@ impl Repository {
             path: place.work_tree.clone(),
             git_dir: place.common_dir.clone(),
             branch: head_ref(&place.common_dir),
-            prunable: false,
+            absent: false,
         });
         let records = linked(self.common_dir()).into_iter().map(|record| Worktree {
             branch: head_ref(&record.git_dir),
-            prunable: record.is_prunable(),
+            absent: record.is_absent(),
             path: record.tree,
             git_dir: record.git_dir,
         });
@@ -66,8 +68,8 @@ impl Repository {
             let call = self.place().call_without_files("list the worktrees");
             call.args(["worktree", "list", "--porcelain", "-z"]).run()
         })?;
-        let linked: HashMap<PathBuf, PathBuf> =
-            linked(self.common_dir()).into_iter().map(|one| (resolved(&one.tree), one.git_dir)).collect();
+        let linked: HashMap<PathBuf, Record> =
+            linked(self.common_dir()).into_iter().map(|record| (resolved(&record.tree), record)).collect();
         let mut found: Vec<Worktree> = Vec::new();
         for field in output.fields() {
             let (word, value) = match field.iter().position(|b| *b == b' ') {
@@ -77,16 +79,17 @@ impl Repository {
             match (word, found.last_mut()) {
                 (b"worktree", _) => {
                     let path = PathBuf::from(OsStr::from_bytes(value));
-                    let main = || (self.common_dir().to_owned(), self.main_path(&path));
                     let own = linked.get(&resolved(&path));
-                    let (git_dir, path) = own.map_or_else(main, |git_dir| (git_dir.clone(), path.clone()));
-                    found.push(Worktree { path, git_dir, branch: None, prunable: false });
+                    let absent = own.is_some_and(Record::is_absent);
+                    let main = || (self.common_dir().to_owned(), self.main_path(&path));
+                    let (git_dir, path) =
+                        own.map_or_else(main, |record| (record.git_dir.clone(), path.clone()));
+                    found.push(Worktree { path, git_dir, branch: None, absent });
                 }
                 (b"branch", Some(last)) => last.branch = Some(String::from_utf8_lossy(value).into_owned()),
-                (b"prunable", Some(last)) => last.prunable = true,
                 // The main entry of a bare repository is no worktree.
                 (b"bare", Some(_)) => drop(found.pop()),
-                // HEAD, detached, locked, and the empty field between two entries.
+                // HEAD, detached, locked, prunable, and the empty field between two entries.
                 (_, _) => {}
             }
         }
@@ -103,6 +106,14 @@ impl Repository {
     /// Returns the directories of all linked worktrees, whether or not they are there.
     pub fn linked_trees(&self) -> Vec<PathBuf> {
         linked(self.common_dir()).into_iter().map(|record| record.tree).collect()
+    }
+
+    /// Returns the directories below this one that git has records of and that are not there, or were never filled: HEAD points
+    /// at nothing, and there is no file. Git itself removes none of them, since the records are locked.
+    pub fn unfilled_trees(&self, below: &Path) -> Vec<PathBuf> {
+        let below = fs::canonicalize(below).unwrap_or_else(|_| below.to_owned());
+        let records = linked(self.common_dir()).into_iter().filter(|record| record.tree.starts_with(&below));
+        records.filter(|record| record.is_gone() || record.is_half_made()).map(|record| record.tree).collect()
     }
 
     /// Finds the git directory of a linked worktree, whether or not its directory is there.
@@ -187,11 +198,33 @@ struct Record {
 }
 
 impl Record {
-    /// Judges as `git worktree prune` does.
-    fn is_prunable(&self) -> bool {
-        fs::symlink_metadata(&self.dot_git).is_err()
-            && fs::symlink_metadata(self.git_dir.join("locked")).is_err()
+    fn is_gone(&self) -> bool {
+        fs::symlink_metadata(&self.tree).is_err_and(|error| error.kind() == ErrorKind::NotFound)
     }
+
+    fn is_half_made(&self) -> bool {
+        is_half_made(&self.git_dir, &self.tree)
+    }
+
+    /// Judges as `git worktree prune` does, except that a lock of ours says nothing about whether the directory is there.
+    fn is_absent(&self) -> bool {
+        let is_ours = || match fs::read(self.git_dir.join("locked")) {
+            Ok(reason) => reason.starts_with(LOCK_MARK.as_bytes()),
+            Err(error) => error.kind() == ErrorKind::NotFound,
+        };
+        fs::symlink_metadata(&self.dot_git).is_err() && is_ours()
+    }
+}
+
+/// Tells whether the making of a worktree was cut short before git wrote a file into it.
+pub(crate) fn is_half_made(git_dir: &Path, tree: &Path) -> bool {
+    // Until it knows better, git writes an id of zeros. A record without HEAD is not even that far.
+    let nothing = match fs::read(git_dir.join("HEAD")) {
+        Ok(head) => head.trim_ascii().iter().all(|b| *b == b'0'),
+        Err(error) => error.kind() == ErrorKind::NotFound,
+    };
+    let is_link = |entry: std::io::Result<fs::DirEntry>| entry.is_ok_and(|entry| entry.file_name() == ".git");
+    nothing && fs::read_dir(tree).is_ok_and(|mut entries| entries.all(is_link))
 }
 
 /// Reads all records. An unreadable one is one that git does not see either.

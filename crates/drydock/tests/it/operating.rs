@@ -3,7 +3,7 @@
 use drydock_testkit::wait;
 use serde_json::Value;
 
-use crate::world::{Kind, LIMIT, World, list, text};
+use crate::world::{Answer, Kind, LIMIT, World, list, text};
 
 /// Breaks when a copy that is made while others write is torn, or cannot be worked with.
 #[test]
@@ -57,6 +57,40 @@ fn a_sweep_tells_its_proof_for_each_removal() {
     let snapshot = kept.split_whitespace().find(|word| word.starts_with("refs/drydock/snap/")).unwrap();
     assert_eq!(world.repo.git(&["show", &format!("{snapshot}:hello.txt")]).trim(), "hi");
     assert_eq!(list(&world.ok(&["gc", "--dry-run"])["gc"]["removed"]).len(), 0);
+}
+
+/// BUG-6. Breaks when the record of a worktree that is gone stays for good, since it is locked, or goes while its run works.
+#[test]
+fn the_record_of_a_worktree_that_is_gone_goes_with_its_run() {
+    let world = World::with_writer(Kind::Sqlite, "");
+    let (began, go) = (world.place("began"), world.place("go"));
+    world.agent(
+        "writer",
+        &format!("touch {began}; while [ ! -e {go} ]; do sleep 0.05; done; echo hi > hello.txt"),
+    );
+    let forgotten = world.plan_after("strategize");
+    let running = world.spawn(&["plan", "execute", &forgotten]);
+    world.wait_file("began");
+    std::fs::remove_dir_all(world.repo.path().join(".git/worktrees")).unwrap();
+    world.write("go", "");
+    let failed = Answer::of(running.wait(LIMIT)).expect(1);
+    let said = text(&failed.json["error"]["text"]);
+    assert!(said.contains("git's record of the worktree") && !said.contains("the agent"), "{said}");
+    world.ok(&["plan", "cancel", &forgotten]);
+
+    world.agent("writer", "echo hi > hello.txt");
+    let plan = world.plan_after("execute");
+    std::fs::remove_dir_all(world.worktrees().join(&plan)).unwrap();
+    world.repo.git(&["worktree", "prune", "--expire=now"]);
+    let records =
+        || world.repo.git(&["worktree", "list"]).lines().filter(|line| line.contains(&plan)).count();
+    assert_eq!(records(), 1, "git leaves it to us");
+    world.ok(&["gc", "--dry-run"]);
+    assert_eq!(records(), 1);
+    let removed = list(&world.ok(&["gc"])["gc"]["removed"]);
+    assert!(removed.iter().any(|one| text(&one["what"]).contains("git's record of")), "{removed:#?}");
+    assert_eq!(records(), 0);
+    world.ok(&["plan", "apply", &plan]);
 }
 
 on_both! {

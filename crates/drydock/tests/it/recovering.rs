@@ -70,7 +70,7 @@ on_both! {
 fn stopped_behind_its_intent(world: &World, plan: &str) -> Running {
     // Removing the worktree of Execute would want the same lock.
     fs::remove_dir_all(world.worktrees().join(plan)).unwrap();
-    world.repo.git(&["worktree", "prune"]);
+    fs::remove_dir_all(world.repo.path().join(".git/worktrees")).unwrap();
     let path = world.repo.path().join(".git/drydock.lock");
     let lock = File::options().create(true).truncate(false).write(true).open(path).unwrap();
     lock.lock().unwrap();

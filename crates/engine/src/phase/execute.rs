@@ -137,6 +137,7 @@ async fn found(scope: &Scope<'_>, checkout: &Checkout) -> Result<Result<CommitId
     let text = match scope.git(move |_| seen.verify(&base)).await? {
         Verified::Sound { head } => return Ok(Ok(head)),
         Verified::Missing => "the agent removed its worktree".to_owned(),
+        Verified::Unrecorded => return Ok(Err(unrecorded(scope, checkout))),
         Verified::Unlinked => "the agent replaced the file .git, by which git knows its worktree".to_owned(),
         Verified::Moved { head } => {
             format!("the agent moved its branch to {head}, which does not contain what it began at")
@@ -147,6 +148,17 @@ async fn found(scope: &Scope<'_>, checkout: &Checkout) -> Result<Result<CommitId
     let next =
         "tell it to change files only; `plan retry` begins anew and keeps what it wrote as a checkpoint";
     Ok(Err(scope.failed(ErrorClass::Inconsistent, format!("{text}: {next}"))))
+}
+
+/// Returns the end of a run whose worktree git has forgotten. That is not the agent's doing, and its files are all there.
+fn unrecorded(scope: &Scope<'_>, checkout: &Checkout) -> End {
+    let text = format!(
+        "git's record of the worktree {} is gone, though its files are there: another process removed it from the \
+         repository; `drydock plan retry {}` starts again and keeps the directory",
+        checkout.path().display(),
+        scope.plan.id
+    );
+    scope.failed(ErrorClass::Git, text)
 }
 
 /// Captures the worktree and keeps it as a snapshot, if there is anything to keep.

@@ -59,10 +59,20 @@ pub(crate) struct Alive {
     file: File,
 }
 
+impl Drop for Alive {
+    /// Closing the file is not enough: a git that another thread is just starting has a copy of it until it runs, and the
+    /// lock with it (BUG-13).
+    fn drop(&mut self) {
+        if let Err(error) = self.file.unlock() {
+            tracing::warn!(error = %told(&error), "could not let go of the directory of a run");
+        }
+    }
+}
+
 /// Whose the directory of an earlier run is.
 enum Claim {
     /// Ours, with the lock of its run where it had one.
-    Ours { _alive: Option<File> },
+    Ours { _alive: Option<Alive> },
     /// Its run lives on under a fence that is no longer current, and can commit nothing.
     Superseded,
 }
@@ -70,7 +80,7 @@ enum Claim {
 /// The directory of a plan's latest run, when that is over.
 pub(crate) enum Claimed {
     /// Ours, until the lock is dropped.
-    Checkout { checkout: Checkout, _alive: Option<File> },
+    Checkout { checkout: Checkout, _alive: Option<Alive> },
     /// It is gone, or has another branch than the plan's.
     Nothing,
 }
@@ -85,7 +95,8 @@ pub(crate) fn claim_latest(
 ) -> Result<Claimed, EngineError> {
     let Some(run) = &plan.run else { return Ok(Claimed::Nothing) };
     let own = Leftover { path: worktrees.join(plan.id.as_str()).join(run.as_str()), run: run.to_string() };
-    let elsewhere = || strays(repository, worktrees, &plan.id).into_iter().find(|stray| stray.run == own.run);
+    let strays = || strays(repository.linked_trees(), worktrees, &plan.id);
+    let elsewhere = || strays().into_iter().find(|stray| stray.run == own.run);
     let leftover = if own.path.exists() { Some(own.clone()) } else { elsewhere() };
     let Some(leftover) = leftover else { return Ok(Claimed::Nothing) };
     match claim(&leftover, fence)? {
@@ -141,7 +152,7 @@ pub(crate) fn leftovers(worktrees: &Path, plan: &PlanId) -> io::Result<Vec<Lefto
 
 /// Returns the run directories of a plan that are not among ours: another drydock with the same store and repository keeps
 /// its worktrees elsewhere, or ours were moved.
-fn strays(repository: &Repository, worktrees: &Path, plan: &PlanId) -> Vec<Leftover> {
+fn strays(trees: Vec<PathBuf>, worktrees: &Path, plan: &PlanId) -> Vec<Leftover> {
     let own = fs::canonicalize(worktrees).unwrap_or_else(|_| worktrees.to_owned());
     let stray = |tree: PathBuf| {
         let run = tree.parent().filter(|_| tree.ends_with(TREE))?;
@@ -152,7 +163,7 @@ fn strays(repository: &Repository, worktrees: &Path, plan: &PlanId) -> Vec<Lefto
             folder.ends_with(plan.as_str()) && home != own && !home.ends_with(KEPT) && tree.exists();
         is_stray.then(|| Leftover { path: run.to_owned(), run: name.to_string_lossy().into_owned() })
     };
-    repository.linked_trees().into_iter().filter_map(stray).collect()
+    trees.into_iter().filter_map(stray).collect()
 }
 
 /// Keeps the work of a run's directory and removes the directory, as the holder of the plan under this fence. A run
@@ -174,15 +185,7 @@ pub(crate) fn remove_leftover(
     };
     forget_home(&leftover.path);
     let tree = leftover.path.join(TREE);
-    let work = match (repository.checkout_open(&tree)?, is_empty(&tree)) {
-        (Some(checkout), _) => keep_rest(repository, plan, leftover, &checkout).and_then(|pin| {
-            let work = capture(repository, &checkout, plan, base, leftover)?;
-            Ok(Removed { work, pin })
-        }),
-        (None, true) => Ok(alone(Work::Nothing)),
-        (None, false) => Err("git no longer knows it as a worktree".to_owned()),
-    };
-    match work {
+    match work_in(repository, plan, base, leftover, &tree)? {
         Ok(removed) => {
             repository.checkout_remove(&tree)?;
             // A review that was cut short left a worktree of its own.
@@ -191,6 +194,37 @@ pub(crate) fn remove_leftover(
             Ok(removed)
         }
         Err(reason) => put_by(repository, plan, leftover, reason).map(alone),
+    }
+}
+
+/// Keeps the work in a worktree, or returns why it cannot be kept in the repository. Git that was killed, or had no room, is an
+/// error: nothing is wrong with the work.
+fn work_in(
+    repository: &Repository,
+    plan: &PlanId,
+    base: &CommitId,
+    leftover: &Leftover,
+    tree: &Path,
+) -> Result<Result<Removed, String>, EngineError> {
+    let nothing = Removed { work: Work::Nothing, pin: None };
+    let Some(checkout) = repository.checkout_open(tree)? else {
+        let lost = "git's record of it as a worktree is gone".to_owned();
+        return Ok(if is_empty(tree) { Ok(nothing) } else { Err(lost) });
+    };
+    if repository.is_half_made(&checkout) {
+        return Ok(Ok(nothing));
+    }
+    let kept = || -> Result<Removed, EngineError> {
+        let pin = keep_rest(repository, plan, leftover, &checkout)?;
+        let is_there = fs::symlink_metadata(tree).is_ok();
+        let work =
+            if is_there { capture(repository, &checkout, plan, base, leftover)? } else { Work::Nothing };
+        Ok(Removed { work, pin })
+    };
+    match kept() {
+        Ok(removed) => Ok(Ok(removed)),
+        Err(EngineError::Git(error)) if error.is_starved() => Err(error.into()),
+        Err(error) => Ok(Err(told(&error))),
     }
 }
 
@@ -223,11 +257,11 @@ fn keep_rest(
     plan: &PlanId,
     leftover: &Leftover,
     checkout: &Checkout,
-) -> Result<Option<PinLine>, String> {
+) -> Result<Option<PinLine>, EngineError> {
     let signature = signature(repository);
     let reason = "a run ended and left more than its files";
     let order = PinOrder { plan: plan.as_str(), run: Some(&leftover.run), reason, signature: &signature };
-    repository.pin_checkout(&order, checkout).map_err(|error| told(&error))
+    Ok(repository.pin_checkout(&order, checkout)?)
 }
 
 fn claim(leftover: &Leftover, fence: Fence) -> Result<Claim, EngineError> {
@@ -237,7 +271,7 @@ fn claim(leftover: &Leftover, fence: Fence) -> Result<Claim, EngineError> {
         Err(source) => return Err(failed("open", &leftover.path, source)),
     };
     match file.try_lock() {
-        Ok(()) => Ok(Claim::Ours { _alive: Some(file) }),
+        Ok(()) => Ok(Claim::Ours { _alive: Some(Alive { file }) }),
         Err(TryLockError::WouldBlock) => match fence_in(&mut file) {
             Some(theirs) if theirs < fence => Ok(Claim::Superseded),
             // Of a newer holder, or of one that is just beginning: it is we who lost the plan.
@@ -253,25 +287,24 @@ fn fence_in(file: &mut File) -> Option<Fence> {
     text.parse().ok().map(Fence)
 }
 
-/// Captures the work, or says why it cannot be: a nested repository or a strange name is no reason to lose it.
+/// Captures the work.
 fn capture(
     repository: &Repository,
     checkout: &Checkout,
     plan: &PlanId,
     base: &CommitId,
     leftover: &Leftover,
-) -> Result<Work, String> {
+) -> Result<Work, EngineError> {
     let message = kept_as(&format!("work of {} of {plan}", leftover.run), plan.as_str());
-    let captured =
-        checkout.capture_change(base, &message, &signature(repository)).map_err(|error| told(&error))?;
+    let captured = checkout.capture_change(base, &message, &signature(repository))?;
     let Some(captured) = captured else { return Ok(Work::Nothing) };
     // Nobody goes on with it unasked, so any snapshot of the same files will do.
     let prefix = format!("{SNAPSHOTS}{plan}/");
-    let kept = repository.ref_trees(&prefix).map_err(|error| told(&error))?;
+    let kept = repository.ref_trees(&prefix)?;
     if let Some((name, ..)) = kept.into_iter().find(|(_, tree, _)| *tree == captured.tree) {
         return Ok(Work::Snapshot(name));
     }
-    snapshot(repository, plan.as_str(), &captured).map(Work::Snapshot).map_err(|error| told(&error))
+    snapshot(repository, plan.as_str(), &captured).map(Work::Snapshot)
 }
 
 /// Moves a directory out of the way with every byte in it, and frees the branch it had checked out.
@@ -368,7 +401,11 @@ pub(crate) async fn set_aside(
     let alerts = task::blocking(move || -> Result<Vec<Event>, EngineError> {
         let own = worktrees.join(id.as_str());
         let mut found = leftovers(&worktrees, &id).map_err(|source| failed("list", &own, source))?;
-        found.extend(strays(&repository, &worktrees, &id));
+        let trees = repository.linked_trees();
+        let home = fs::canonicalize(&own).unwrap_or_else(|_| own.clone());
+        let gone: Vec<PathBuf> =
+            trees.iter().filter(|tree| tree.starts_with(&home) && !tree.exists()).cloned().collect();
+        found.extend(strays(trees, &worktrees, &id));
         let mut alerts = Vec::new();
         for leftover in found {
             let Removed { work, pin } = remove_leftover(&repository, &id, &base, fence, &leftover)?;
@@ -380,6 +417,10 @@ pub(crate) async fn set_aside(
             let place = format!("in the worktree of {}", leftover.run);
             alerts.extend(pin.map(|pin| set_aside_alert(&place, &pin)));
         }
+        for tree in gone {
+            // Git removes no record that is locked.
+            repository.checkout_remove(&tree)?;
+        }
         remove_empty(&own)?;
         let kept = keep_branch(&repository, &id, &base, &branch)?;
         alerts.extend(kept.map(|pin| set_aside_alert(&format!("on {branch}"), &pin)));
@@ -387,4 +428,30 @@ pub(crate) async fn set_aside(
     })
     .await?;
     if alerts.is_empty() { Ok(()) } else { engine.note(hold, alerts).await }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use drydock_domain::Fence;
+
+    use super::{Claim, Leftover, claim, occupy_under};
+    use crate::error::EngineError;
+
+    /// BUG-13. Breaks when a copy of the file, as a process that is just being started has for a moment, keeps the lock of a
+    /// run that is over.
+    #[test]
+    fn a_copy_of_its_file_does_not_keep_a_run_alive() {
+        let folder = tempfile::tempdir().unwrap();
+        let leftover = Leftover { path: folder.path().join("run"), run: "run".to_owned() };
+        fs::create_dir(&leftover.path).unwrap();
+        let alive = occupy_under(Fence(3), &leftover.path).unwrap();
+        let copy = alive.file.try_clone().unwrap();
+        assert!(matches!(claim(&leftover, Fence(3)), Err(EngineError::LeaseLost { .. })));
+        drop(alive);
+        let claimed = claim(&leftover, Fence(3));
+        assert!(matches!(claimed, Ok(Claim::Ours { _alive: Some(_) })));
+        drop((copy, claimed));
+    }
 }

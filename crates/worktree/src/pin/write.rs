@@ -20,6 +20,7 @@ use crate::pin::about::{ABOUTS, About, about_of, blob_write, parts};
 use crate::private_index::{Copied, PrivateIndex};
 use crate::refs::{object_at, update};
 use crate::repository::{Repository, commit_at, head_branch};
+use crate::run::Place;
 use crate::sync::{staged_only, tree_of};
 
 /// How often a name that somebody else was quicker to take is followed by the next.
@@ -271,14 +272,21 @@ fn describe(order: &PinOrder<'_>, content: &Content<'_>) -> About {
 
 /// Returns the tree of an index that holds what neither the commit nor the files have.
 fn staged_alone(checkout: &Checkout, head: &CommitId) -> Result<Option<TreeId>, GitError> {
-    let (place, attempt) = (&checkout.place, "look at what is staged");
+    let attempt = "look at what is staged";
+    let is_there = checkout.path().is_dir();
+    // Where the directory is gone, git needs another one to be started in; the index is in the record.
+    let elsewhere = Place { work_tree: checkout.place.common_dir.clone(), ..checkout.place.clone() };
+    let place = if is_there { &checkout.place } else { &elsewhere };
     let Copied::Index(copy) = PrivateIndex::copy_of(place, attempt)? else { return Ok(None) };
     // What is not merged has no tree; its sides are commits, and kept as such.
     if copy.entries(place, attempt)?.iter().any(|entry| entry.stage != 0) {
         return Ok(None);
     }
     let staged = copy.write_tree(place, attempt)?;
-    let found = checkout.snapshot(head, OwnFolder::AsInParent, attempt)?.tree;
     let head_tree = tree_of(place, head, attempt)?;
+    if !is_there {
+        return Ok((staged != head_tree).then_some(staged));
+    }
+    let found = checkout.snapshot(head, OwnFolder::AsInParent, attempt)?.tree;
     Ok(staged_only(place, &head_tree, &staged, &found)?.then_some(staged))
 }

@@ -107,7 +107,8 @@ fn write_files(folder: &Folder<'_>, place: &Place, shift: &Shift<'_>, attempt: &
     let settings = [place.guard()?, vec![("core.sparseCheckout".to_owned(), "false".to_owned())]].concat();
     let call = || place.call(attempt).index(&index.path()).settings(&settings).limit(LIMIT_FILES);
     // Checks once more that every file is as it was captured before it writes the first.
-    call().args(["read-tree", "-m", "-u", tree.as_str(), files.as_str()]).run()?;
+    // A part of it would look like edits to a second one.
+    call().args(["read-tree", "-m", "-u", tree.as_str(), files.as_str()]).once().run()?;
     crash::hit("sync.files");
     call().args(["read-tree", "-m", shift.to.as_str()]).run()?;
     // Exit code 1 says that some file differs from the commit: an edit.

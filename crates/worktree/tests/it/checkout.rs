@@ -249,3 +249,53 @@ fn a_detached_checkout_is_sound_on_no_branch() {
     let reopened = repository.checkout_open(checkout.path()).unwrap().unwrap();
     assert_eq!(reopened.verify(&base).unwrap(), Verified::Sound { head: base });
 }
+
+/// BUG-6. Breaks when `git worktree prune`, typed where the directory cannot be seen, removes the record of a living worktree.
+#[test]
+fn pruning_where_the_directory_is_not_seen_leaves_the_record() {
+    let fixture = Fixture::new();
+    let (repository, base) = (fixture.open(), fixture.tip("main"));
+    let checkout = repository.checkout_add(&fixture.tree("p"), BRANCH, &base).unwrap();
+    fs::rename(checkout.path(), fixture.path("unseen")).unwrap();
+    fixture.user(&["worktree", "prune", "--expire=now"], &fixture.repo());
+    fs::rename(fixture.path("unseen"), checkout.path()).unwrap();
+    assert_eq!(checkout.verify(&base).unwrap(), Verified::Sound { head: base.clone() });
+
+    fs::remove_dir_all(fixture.repo().join(".git/worktrees")).unwrap();
+    assert_eq!(checkout.verify(&base).unwrap(), Verified::Unrecorded);
+    fs::remove_dir_all(checkout.path()).unwrap();
+    assert_eq!(checkout.verify(&base).unwrap(), Verified::Missing);
+}
+
+/// BUG-6. Breaks when records that git keeps for us are never removed, or one is that still has files, or is the user's.
+#[test]
+fn records_without_files_are_found_and_others_are_not() {
+    let fixture = Fixture::new();
+    let (repository, base) = (fixture.open(), fixture.tip("main"));
+    let below = fixture.path("store/worktrees");
+    for name in ["living", "gone", "half"] {
+        repository.checkout_add(&fixture.tree(name), &format!("drydock/{name}/work"), &base).unwrap();
+    }
+    fixture.user(&["worktree", "add", "-q", "--lock", "../users"], &fixture.repo());
+    fs::remove_dir_all(fixture.path("users")).unwrap();
+    fs::remove_dir_all(fixture.tree("gone")).unwrap();
+    assert_eq!(repository.unfilled_trees(&below), [fixture.tree("gone")]);
+    // As a `git worktree add` that is killed leaves it.
+    let half = fixture.tree("half");
+    let git_dir = read(&half.join(".git")).trim_end().replace("gitdir: ", "");
+    for file in ["a.txt", "b.txt", "dir/c.txt", "dir"] {
+        let path = half.join(file);
+        drop(if path.is_dir() { fs::remove_dir(path) } else { fs::remove_file(path) });
+    }
+    assert_eq!(repository.unfilled_trees(&below), [fixture.tree("gone")], "its HEAD is a commit");
+    write(&Path::new(&git_dir).join("HEAD"), &format!("{}\n", "0".repeat(40)));
+    let mut found = repository.unfilled_trees(&below);
+    found.sort();
+    assert_eq!(found, [fixture.tree("gone"), half.clone()]);
+    for tree in found {
+        repository.checkout_remove(&tree).unwrap();
+    }
+    assert_eq!(repository.unfilled_trees(&below), Vec::<std::path::PathBuf>::new());
+    assert!(!half.exists() && fixture.tree("living").exists());
+    assert_eq!(repository.linked_trees().len(), 2, "the living one and the user's");
+}

@@ -22,6 +22,7 @@ mod push;
 mod refs;
 mod remembering;
 mod scene;
+mod signals;
 mod staging;
 mod sync;
 mod sync_crash;

@@ -1,0 +1,56 @@
+//! Records of worktrees that git no longer removes, since drydock locks them: those below our own directory whose worktree is
+//! gone, or was never filled, and whose run is over, are removed by `gc`.
+
+use std::path::{Path, PathBuf};
+
+use drydock_domain::{PlanId, State, told};
+
+use crate::engine::Engine;
+use crate::error::EngineError;
+use crate::task;
+use crate::upkeep::{Collected, Kept, Removed, Sweep};
+
+impl Engine {
+    pub(crate) async fn collect_records(
+        &self,
+        sweep: Sweep,
+        collected: &mut Collected,
+    ) -> Result<(), EngineError> {
+        for project in self.store().project_list().await? {
+            // `doctor` reports a repository that cannot be opened.
+            let Ok(repository) = self.repository(&project).await else { continue };
+            let (looked, below) = (repository.clone(), self.settings().worktrees.clone());
+            for tree in task::blocking(move || looked.unfilled_trees(&below)).await {
+                if !self.is_over(&tree).await? {
+                    continue;
+                }
+                let what = format!("git's record of {}", tree.display());
+                if sweep == Sweep::Remove {
+                    let (swept, path) = (repository.clone(), tree.clone());
+                    if let Err(error) = task::blocking(move || swept.checkout_remove(&path)).await {
+                        collected.kept.push(Kept { what, reason: told(&error) });
+                        continue;
+                    }
+                }
+                let proof = "there are no files in that worktree, and its run is over".to_owned();
+                collected.removed.push(Removed { what, proof });
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells whether the run that a worktree was made for is over. One of a plan that this store does not have may go on.
+    async fn is_over(&self, tree: &Path) -> Result<bool, EngineError> {
+        let Some((plan, run)) = run_of(tree) else { return Ok(false) };
+        let Some(plan) = self.store().plan_fetch(&plan).await? else { return Ok(false) };
+        let current = plan.run.as_ref().is_some_and(|current| current.as_str() == run);
+        Ok(!(current && plan.stage.state() == State::Processing))
+    }
+}
+
+/// Reads a plan and a run from the path of a worktree: `PLAN/RUN/tree`.
+fn run_of(tree: &Path) -> Option<(PlanId, String)> {
+    let run: PathBuf = tree.parent()?.to_owned();
+    let plan = run.parent()?.file_name()?.to_str()?.parse().ok()?;
+    Some((plan, run.file_name()?.to_str()?.to_owned()))
+}
