@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use drydock_worktree::{Git, Landing, Merge, Repository};
 
@@ -25,7 +25,7 @@ fn dying(fixture: &Fixture, command: &str, first: &str, deaths: usize) -> (Repos
     (Repository::open(&git, &fixture.repo()).unwrap(), count)
 }
 
-fn calls(count: &PathBuf) -> usize {
+fn calls(count: &Path) -> usize {
     read(count).lines().count()
 }
 
