@@ -160,6 +160,8 @@ codes! {
     TooManyReversions = "too_many_reversions" 409 CONFLICT "too many reversions";
     /// A landing was begun and its end is not known.
     IntentOpen = "intent_open" 409 CONFLICT "a landing is under way";
+    /// The project's remote does not answer.
+    RemoteUnreachable = "remote_unreachable" 503 FAILED "the remote cannot be reached";
     /// The lock was lost while working.
     LeaseLost = "lease_lost" 409 CONFLICT "the lock was lost";
     /// The phase failed.

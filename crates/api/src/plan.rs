@@ -116,6 +116,9 @@ pub struct Plan {
     /// What people added on the way.
     #[serde(default)]
     pub feedback: Vec<String>,
+    /// What a person should know of the landing, such as a local branch that could not follow its remote.
+    #[serde(default)]
+    pub landing_warning: Option<String>,
     /// What the queued phase waits for, when it is not due before a time.
     #[serde(default)]
     pub waits: Option<Waits>,
@@ -151,9 +154,12 @@ pub struct Amounts {
 pub struct Waits {
     /// When it is due.
     pub until: String,
-    /// What for: `rate_limit`.
+    /// What for: `rate_limit`, `remote_unreachable` or `target_contended`.
     pub cause: String,
-    /// Whose limit it is.
+    /// The same, to be read.
+    #[serde(default)]
+    pub reason: String,
+    /// Whose limit it is; empty where it is no limit.
     pub agent: String,
     /// How often in a row.
     pub times: u32,

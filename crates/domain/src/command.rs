@@ -2,8 +2,8 @@
 //! transaction began; `decide` judges them against the stored plan.
 
 use crate::{
-    Answer, Authority, Birth, Choice, DecisionId, Divergence, Enforcement, Failure, Fanout, Intent, News,
-    Phase, PlanId, Question, RateLimit, ReviewRun, RunId, Spent, Timestamp, ValidationRun,
+    Answer, Authority, Birth, Choice, DecisionId, Delay, Divergence, Enforcement, Failure, Fanout, Intent,
+    News, Phase, PlanId, Question, ReviewRun, RunId, Spent, Timestamp, ValidationRun,
 };
 
 /// A request to change a plan.
@@ -17,8 +17,8 @@ pub enum Command {
     Fail(RunId, Failure, Option<Question>),
     /// The run needs a person.
     Ask(RunId, Question),
-    /// An agent's rate limit cut the run short; the phase waits for its end.
-    Postpone(RunId, RateLimit),
+    /// The run was cut short by something that passes; the phase waits for it.
+    Postpone(RunId, Delay),
     /// A sync found a divergence that only a person can settle.
     Diverge(Box<Divergence>),
     /// The divergence that the plan waits for was seen to be gone.
@@ -52,8 +52,8 @@ pub enum Command {
     Intend(RunId, Intent),
     /// The landing of the intent was seen not to have happened.
     Forgo,
-    /// The target was seen to contain this commit.
-    Land(RunId, String),
+    /// The target was seen to contain a landing of the plan.
+    Land(RunId, Landed),
     /// The merged result is not acceptable.
     Constrain(RunId, Vec<String>),
     /// Try the phase again.
@@ -102,6 +102,26 @@ pub enum Met {
     Obstacle(String),
     /// There is nothing to apply.
     NothingChanged,
+}
+
+/// A landing that was seen in the target.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Landed {
+    /// The commit.
+    pub commit: String,
+    /// Why it counts as the plan's.
+    pub proof: LandingProof,
+    /// What a person should know about it.
+    pub warning: Option<String>,
+}
+
+/// Why a commit of the target counts as the landing of a plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LandingProof {
+    /// It is the one that the intent names.
+    Intended,
+    /// It says so itself, or holds all that the plan changed: whatever the store knew of it was lost.
+    Found,
 }
 
 /// The facts that a start needs.

@@ -128,6 +128,8 @@ pub enum Event {
     },
     /// An agent's rate limit cut a run short.
     RateLimited(Postponed),
+    /// The remote of the target is away; the landing is tried again later.
+    LandingPostponed(Postponed),
     /// Something about a subplan.
     Subplan {
         /// What, e.g. `joined`.
@@ -202,6 +204,7 @@ impl Event {
             Event::ApplyForgone(_) => "apply.forgone",
             Event::Agent { what, .. } => return format!("agent.{what}"),
             Event::RateLimited(_) => "agent.rate_limited",
+            Event::LandingPostponed(_) => "apply.postponed",
             Event::Subplan { what, .. } => return format!("subplan.{what}"),
             Event::Validated(run) if run.passed => "validation.passed",
             Event::Validated(_) => "validation.failed",
@@ -265,6 +268,13 @@ impl Event {
             Event::RateLimited(Postponed { until, agent, times, .. }) => {
                 json!({ "agent": agent, "until": until.to_string(), "times": times })
             }
+            Event::LandingPostponed(postponed) => json!({
+                "until": postponed.until.to_string(),
+                "times": postponed.times,
+                "cause": postponed.cause(),
+                "reason": postponed.reason(),
+                "remote": postponed.remote.as_ref().map(|away| &away.remote),
+            }),
             Event::Validated(run) => json!(run),
             Event::Proposed { number, commit } => json!({ "proposal": number, "commit": commit }),
             Event::Reviewed { number, review } => {

@@ -42,7 +42,10 @@ pub use authority::Authority;
 pub use budget::{Budget, BudgetError, Spent, WrittenBudget, dollars, micros};
 pub use changeset::{ChangeOp, Changeset, ChangesetState, Entry, NewEntry};
 pub use choice::{CHOICES_MAX, Choice, Placed, Tangle, outline, put as put_choice, tangle};
-pub use command::{Advance, Call, Changes, Command, Completion, Context, Met, Next, Start, TakeOverCause};
+pub use command::{
+    Advance, Call, Changes, Command, Completion, Context, Landed, LandingProof, Met, Next, Start,
+    TakeOverCause,
+};
 pub use decide::{REVERSIONS_MAX, create, decide};
 pub use decision::{
     Answer, Decision, DecisionChange, DecisionKind, DecisionOption, DecisionStatus, JoinHow, OptionEffect,
@@ -56,7 +59,7 @@ pub use invariant::{Check, Enforcement, Finding, Invariant, InvariantScope, Rule
 pub use lock::{Fence, Holder, Lock, LockScope};
 pub use outcome::{Decided, Transition};
 pub use plan::{Intent, NewPlan, Plan, Snapshot, Spec};
-pub use postpone::{POSTPONED_MAX, POSTPONED_MS_MAX, Postponed, RateLimit};
+pub use postpone::{Delay, POSTPONED_MAX, POSTPONED_MS_MAX, Postponed, RateLimit, RemoteAway};
 pub use process::{AtPid, ProcessIdentity};
 pub use profile::{OnDivergence, Profile};
 pub use project::Project;
@@ -77,4 +80,4 @@ pub use target::Target;
 pub use time::Timestamp;
 pub use token::{Role, Token, TokenKind, TokenState};
 pub use told::told;
-pub use written::{JOINS, PINS, SNAPSHOTS, trailer};
+pub use written::{JOINS, PINS, SNAPSHOTS, is_landing_of, run_trailer, trailer, without_trailers};

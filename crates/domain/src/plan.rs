@@ -79,6 +79,9 @@ pub struct Plan {
     pub head_run: Option<RunId>,
     /// The commit that landed.
     pub landed_commit: Option<String>,
+    /// What a person should know of the landing, such as a local branch that could not follow its remote.
+    #[serde(default)]
+    pub landing_warning: Option<String>,
     /// A landing that was begun and whose end is not recorded yet.
     pub intent: Option<Intent>,
     /// What the strategy chose.
@@ -137,6 +140,12 @@ pub struct Intent {
     pub from: String,
     /// What it shall point to.
     pub to: String,
+    /// The remote whose target it is; none where the local branch is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remote: Option<String>,
+    /// Whether the remote had no such branch, so that the landing makes it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub creates: bool,
 }
 
 /// What is needed to make a plan.

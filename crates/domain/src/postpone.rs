@@ -1,4 +1,5 @@
-//! Waiting for a provider's limit to pass: how long by itself, how often, and when a person is asked instead.
+//! Waiting for something that passes: a provider's limit, or a remote that does not answer. How long, how often, and when
+//! a person is asked instead.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,6 +14,9 @@ const PAUSE_MS_MIN: i64 = 1000;
 /// The first wait where nobody says for how long; each later one is twice as long.
 const PAUSE_MS_FIRST: i64 = 60 * 1000;
 const PAUSE_MS_LONGEST: i64 = 60 * 60 * 1000;
+/// The same for a remote that is away.
+const REMOTE_MS_FIRST: i64 = 2 * 1000;
+const REMOTE_MS_LONGEST: i64 = 5 * 60 * 1000;
 
 /// A limit that an agent says it has met.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,6 +29,39 @@ pub struct RateLimit {
     pub work: Option<String>,
 }
 
+/// A remote that a landing could not be settled with.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RemoteAway {
+    /// Its name.
+    pub remote: String,
+    /// What it said, or why it could not be asked.
+    pub text: String,
+    /// Whether it answered, and each time refused because of the pushes of others.
+    pub contended: bool,
+}
+
+/// Why a run was cut short.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Delay {
+    /// An agent met its limit.
+    RateLimit(RateLimit),
+    /// The target's remote is away; Apply alone.
+    Remote(RemoteAway),
+}
+
+impl RemoteAway {
+    /// Returns the name of the cause in JSON.
+    pub fn cause(&self) -> &'static str {
+        if self.contended { "target_contended" } else { "remote_unreachable" }
+    }
+
+    /// Returns when to try again, the `times`-th time in a row.
+    pub(crate) fn over_at(now: Timestamp, times: u32) -> Timestamp {
+        let doublings = times.saturating_sub(1).min(16);
+        now.plus_ms(REMOTE_MS_FIRST.saturating_mul(1 << doublings).min(REMOTE_MS_LONGEST))
+    }
+}
+
 /// A queued phase that is not due before a time. It stays while the next run goes on, so that limits in a row are
 /// counted, and is gone when a run ends in another way.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,10 +70,29 @@ pub struct Postponed {
     pub until: Timestamp,
     /// The run that was cut short.
     pub run: RunId,
-    /// Whose limit it is.
+    /// Whose limit it is; empty where it is a remote that is waited for.
     pub agent: String,
     /// How often in a row.
     pub times: u32,
+    /// The remote that is waited for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remote: Option<RemoteAway>,
+}
+
+impl Postponed {
+    /// Returns the name of the cause in JSON.
+    pub fn cause(&self) -> &'static str {
+        self.remote.as_ref().map_or("rate_limit", RemoteAway::cause)
+    }
+
+    /// Returns what is waited for, to be read.
+    pub fn reason(&self) -> String {
+        match &self.remote {
+            None => format!("agent {} met its rate limit", self.agent),
+            Some(away) if away.contended => format!("{} refused the landing: {}", away.remote, away.text),
+            Some(away) => format!("{} cannot be reached: {}", away.remote, away.text),
+        }
+    }
 }
 
 impl RateLimit {

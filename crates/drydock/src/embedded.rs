@@ -147,8 +147,8 @@ fn fault(variable: &str) -> Result<Option<(CrashPoint, u32)>, Box<Problem>> {
     let Some(text) = std::env::var_os(variable) else { return Ok(None) };
     let text = text.to_string_lossy();
     let (point, nth) = text.split_once(':').unwrap_or((&text, "1"));
-    // Points of a sync are `worktree`'s.
-    if point.starts_with("sync.") {
+    // Points of a sync and of a landing are `worktree`'s.
+    if point.starts_with("sync.") || point.starts_with("land.") {
         return Ok(None);
     }
     match (point.parse(), nth.parse()) {

@@ -12,7 +12,7 @@ use drydock_store::{Request, RequestKind};
 use crate::engine::{Engine, WORKER, Who};
 use crate::error::EngineError;
 use crate::hold::Hold;
-use crate::phase::landed;
+use crate::phase::{IntentEnd, intent_end};
 use crate::rule::Subject;
 use crate::task;
 
@@ -331,20 +331,21 @@ impl Engine {
         self.steer_held(hold, id, &Caller::worker(), Command::Cancel { reason: reason.to_owned() }).await
     }
 
-    /// Drops the intent of a landing that is seen not to have happened. One that did happen stays, and the state
-    /// machine refuses to cancel it away.
+    /// Drops the intent of a landing that is seen not to have happened. One that did happen, or of which the remote does
+    /// not say, stays, and the state machine refuses to cancel it away.
     async fn forgo_unlanded(&self, hold: &Hold, plan: &Plan, caller: &Caller) -> Result<(), EngineError> {
         let Some(intent) = plan.intent.clone() else { return Ok(()) };
         let project = self.project(plan.spec.project.as_str()).await?;
         let project_hold = self.hold_project(&project.name, self.stopping()).await?;
         let done = async {
             let repository = self.repository(&project).await?;
-            let id = plan.id.clone();
-            let landed = task::blocking(move || landed(&repository, &id, &intent)).await?;
-            if !landed {
-                self.issue_landing(hold, &project_hold, Command::Forgo, caller).await?;
+            let (of, plan) = (project.clone(), plan.clone());
+            match task::blocking(move || intent_end(&repository, &of, &plan, &intent)).await? {
+                IntentEnd::NotLanded | IntentEnd::Rewritten => {
+                    self.issue_landing(hold, &project_hold, Command::Forgo, caller).await.map(drop)
+                }
+                IntentEnd::Landed(..) | IntentEnd::Unknown(_) => Ok(()),
             }
-            Ok(())
         }
         .await;
         project_hold.release().await;

@@ -206,11 +206,12 @@ fn queued(plan: &Plan, decision: Option<&Decision>) -> String {
         return text;
     }
     let postponed = plan.waits();
-    let Some(Postponed { until, agent, times, .. }) = postponed else {
+    let Some(postponed) = postponed else {
         return format!("{phase} is queued and waits for a worker");
     };
+    let Postponed { until, times, .. } = postponed;
     let often = if *times > 1 { format!(" ({times} times in a row)") } else { String::new() };
-    format!("{phase} is queued and waits until {until}: agent {agent} met its rate limit{often}")
+    format!("{phase} is queued and waits until {until}: {}{often}", postponed.reason())
 }
 
 fn answers(decision: &Decision) -> impl Iterator<Item = CanAct> {

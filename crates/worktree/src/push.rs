@@ -6,6 +6,7 @@ use crate::error::GitError;
 use crate::id::CommitId;
 use crate::name;
 use crate::repository::Repository;
+use crate::run::Call;
 
 const LIMIT: Duration = Duration::from_secs(60);
 
@@ -26,14 +27,8 @@ impl Repository {
     pub fn push(&self, remote: &str, branch: &str, commit: &CommitId) -> Result<Push, GitError> {
         let attempt = format!("push {branch} to {remote}");
         let full = name::branch_ref(branch)?;
-        // In the root, to which an address such as `../other` is relative.
-        let call = self.place().call(attempt.as_str()).remote().settings(&self.place().guard()?).limit(LIMIT);
-        let call = call.args(["push", "--porcelain", "--no-verify", "--no-follow-tags", "--no-progress"]);
-        // The program at the other end is not for this repository's configuration to choose.
-        let call = call.args(["--recurse-submodules=no", "--receive-pack=git-receive-pack", "--"]);
-        let call = call.arg(name::remote(remote)?).arg(format!("{commit}:{full}")).accept(&[0, 1]);
-        // The remote may have taken it, which a second attempt would report as a refusal.
-        let output = match call.once().run() {
+        let call = self.push_call(&attempt, remote)?.args(["--", remote]).accept(&[0, 1]);
+        let output = match call.arg(format!("{commit}:{full}")).run() {
             Ok(output) => output,
             Err(GitError::Failed { attempt, detail, .. }) => {
                 return Err(GitError::Remote { attempt, detail });
@@ -52,8 +47,69 @@ impl Repository {
     }
 }
 
+impl Repository {
+    /// Starts a call that reaches remotes, in the root, to which an address such as `../other` is relative.
+    pub(crate) fn remote_call(&self, attempt: &str) -> Result<Call, GitError> {
+        Ok(self.place().call(attempt).remote().settings(&self.place().guard()?).limit(LIMIT))
+    }
+
+    /// Starts a push; the remote's name, refspecs and leases are still to be added.
+    pub(crate) fn push_call(&self, attempt: &str, remote: &str) -> Result<Call, GitError> {
+        name::remote(remote)?;
+        let call = self.remote_call(attempt)?;
+        let call = call.args(["push", "--porcelain", "--no-verify", "--no-follow-tags", "--no-progress"]);
+        // The program at the other end is not for this repository's configuration to choose.
+        let call = call.args(["--recurse-submodules=no", "--receive-pack=git-receive-pack"]);
+        // The remote may have taken it, which a second attempt would report as a refusal.
+        Ok(call.accept(&[0, 1, 128]).once())
+    }
+}
+
+/// What a push came to for one ref.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// The remote has it.
+    Taken,
+    /// Something moved, or was being moved, at the same time.
+    Again { text: String },
+    /// The remote does not want it.
+    Refused { text: String },
+}
+
+/// The words by which git says that a ref was not where it was expected, or that another push was quicker.
+const AGAIN: [&str; 9] = [
+    "stale info",
+    "fetch first",
+    "non-fast-forward",
+    "cannot lock ref",
+    "failed to update ref",
+    "atomic transaction failed",
+    // Since git 2.50.
+    "incorrect old value provided",
+    "reference already exists",
+    "reference does not exist",
+];
+
+/// Finds what a push with `--porcelain` says about a ref; none when it has no line.
+pub(crate) fn verdict_of(answer: &str, stderr: &str, full: &str) -> Option<Verdict> {
+    // Records such as `!<TAB>from:to<TAB>[rejected] (fetch first)`.
+    let line = answer.lines().find(|line| {
+        let names = line.split('\t').nth(1).and_then(|names| names.rsplit_once(':'));
+        names.is_some_and(|(_, to)| to == full)
+    })?;
+    if !line.starts_with("!\t") {
+        return Some(Verdict::Taken);
+    }
+    let summary = line.rsplit('\t').next().unwrap_or(line);
+    if AGAIN.iter().any(|words| summary.contains(words)) {
+        return Some(Verdict::Again { text: summary.to_owned() });
+    }
+    Some(Verdict::Refused { text: rejection(line, stderr) })
+}
+
 fn rejection(record: &str, stderr: &str) -> String {
     let summary = record.rsplit('\t').next().unwrap_or(record);
-    let said: Vec<&str> = stderr.lines().filter(|line| line.starts_with("remote: ")).collect();
+    let said = stderr.lines().filter(|line| line.starts_with("remote: "));
+    let said: Vec<&str> = said.map(str::trim_end).collect();
     [&[summary], said.as_slice()].concat().join("\n")
 }

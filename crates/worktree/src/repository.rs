@@ -11,6 +11,7 @@ use crate::git::Git;
 use crate::id::{CommitId, TreeId};
 use crate::lock::{self, RepositoryLock};
 use crate::name;
+use crate::remote_land::Remotes;
 use crate::run::{Call, Place, path_text};
 use crate::worktrees::past_half_made;
 
@@ -23,6 +24,7 @@ pub struct Repository {
 struct Inner {
     place: Place,
     turns: Arc<Mutex<()>>,
+    remotes: Remotes,
 }
 
 impl fmt::Debug for Repository {
@@ -55,7 +57,7 @@ impl Repository {
         }
         let place = find_root(git, &folder, &seen).map_err(failed)?;
         let turns = lock::turns(&place.common_dir);
-        let repository = Repository { inner: Arc::new(Inner { place, turns }) };
+        let repository = Repository { inner: Arc::new(Inner { place, turns, remotes: Remotes::default() }) };
         match repository.has_commits() {
             Ok(Commits::Some) => Ok(repository),
             Ok(Commits::None) => Err(OpenError::NoCommits { path: given() }),
@@ -117,9 +119,14 @@ impl Repository {
     /// Tells whether a branch contains a commit; a branch that does not exist contains none.
     pub fn contains(&self, branch: &str, commit: &CommitId) -> Result<bool, GitError> {
         match self.branch_tip(branch)? {
-            Some(tip) => self.is_ancestor(commit, &tip),
+            Some(tip) => self.descends(&tip, commit),
             None => Ok(false),
         }
+    }
+
+    /// Tells whether a commit that is here is another or descends from it. One that is not here is no ancestor of it.
+    pub fn descends(&self, tip: &CommitId, commit: &CommitId) -> Result<bool, GitError> {
+        Ok(tip == commit || self.commit_exists(commit)? && self.is_ancestor(commit, tip)?)
     }
 
     /// Tells whether the repository has this commit.
@@ -152,6 +159,10 @@ impl Repository {
 
     pub(crate) fn place(&self) -> &Place {
         &self.inner.place
+    }
+
+    pub(crate) fn remotes(&self) -> &Remotes {
+        &self.inner.remotes
     }
 
     /// Starts a call about objects and refs, for which no files matter.

@@ -51,6 +51,7 @@ pub(crate) fn fresh(new: NewPlan, context: &Context) -> Plan {
         head_commit: None,
         head_run: None,
         landed_commit: None,
+        landing_warning: None,
         intent: None,
         choices: Vec::new(),
         feedback: Vec::new(),

@@ -3,7 +3,9 @@
 
 use super::route::{same_run, wrong_stage};
 use crate::outcome::{Decided, Draft};
-use crate::{Context, Event, Intent, Progress, Refusal, RunId, Settled, Snapshot, Stage, State};
+use crate::{
+    Context, Event, Intent, Landed, LandingProof, Progress, Refusal, RunId, Settled, Snapshot, Stage, State,
+};
 
 /// Records that the target is about to move; the plan stays `apply/processing`.
 pub(super) fn intend(
@@ -39,20 +41,26 @@ pub(super) fn forgo(snapshot: &Snapshot, context: &Context) -> Result<Decided, R
 pub(super) fn land(
     snapshot: &Snapshot,
     run: &RunId,
-    commit: String,
+    landed: Landed,
     context: &Context,
 ) -> Result<Decided, Refusal> {
+    let Landed { commit, proof, warning } = landed;
     same_run(snapshot, run)?;
     if snapshot.plan.stage.state() == State::Applied && snapshot.plan.landed_commit.as_ref() == Some(&commit)
     {
         return Ok(Decided::Already);
     }
     processing(snapshot, "land")?;
-    if snapshot.plan.intent.as_ref().is_none_or(|intent| intent.to != commit) {
-        return Err(wrong_stage(snapshot, "land"));
+    let intended = snapshot.plan.intent.as_ref().is_some_and(|intent| intent.to == commit);
+    match proof {
+        LandingProof::Found => {}
+        LandingProof::Intended if intended => {}
+        LandingProof::Intended => return Err(wrong_stage(snapshot, "land")),
     }
     let mut draft = Draft::after(snapshot, context).under_project();
     draft.plan.intent = None;
+    draft.plan.postponed = None;
+    draft.plan.landing_warning = warning;
     draft.plan.landed_commit = Some(commit.clone());
     draft.plan.phase_completed_at = Some(context.now);
     draft.plan.stage = Stage::Apply(Progress::Reached(Settled::Applied { commit: commit.clone() }));
@@ -75,6 +83,7 @@ pub(super) fn constrain(
         return Err(Refusal::IntentOpen);
     }
     let mut draft = Draft::after(snapshot, context);
+    draft.plan.postponed = None;
     draft.plan.stage = Stage::Apply(Progress::Reached(Settled::Constrained { reasons: reasons.clone() }));
     Ok(draft.event(Event::Constrained(reasons)).done())
 }

@@ -1,5 +1,5 @@
-//! A run that was cut short by no fault of its work: by an agent's rate limit, whose end is waited for, or by the plan's
-//! budget, about which a person is asked.
+//! A run that was cut short by no fault of its work: by an agent's rate limit or a remote that is away, whose end is waited
+//! for, or by the plan's budget, about which a person is asked.
 
 use super::begin::undecided;
 use super::finish::{asks, waiting};
@@ -7,19 +7,57 @@ use super::route::{same_run, wrong_stage};
 use crate::outcome::{Decided, Draft};
 use crate::stage::Common;
 use crate::{
-    Context, Event, POSTPONED_MAX, POSTPONED_MS_MAX, Phase, Postponed, Question, RateLimit, Refusal, RunId,
-    Snapshot, State, TakeUp, Turn,
+    Context, Delay, Event, POSTPONED_MAX, POSTPONED_MS_MAX, Phase, Postponed, Question, RateLimit, Refusal,
+    RemoteAway, RunId, Snapshot, State, TakeUp, Turn,
 };
+
+/// `*/processing` → `*/queued`, due when what cut the run short is over.
+pub(super) fn postpone(
+    snapshot: &Snapshot,
+    run: &RunId,
+    delay: Delay,
+    context: &Context,
+) -> Result<Decided, Refusal> {
+    same_run(snapshot, run)?;
+    match delay {
+        Delay::RateLimit(limit) => limited(snapshot, run, limit, context),
+        Delay::Remote(away) => unreachable_remote(snapshot, run, away, context),
+    }
+}
+
+/// `apply/processing`, and `apply/queued` that could not begin, → `apply/queued`, due a little later each time. An intent
+/// stays: how that landing ended is found out when the remote answers.
+fn unreachable_remote(
+    snapshot: &Snapshot,
+    run: &RunId,
+    away: RemoteAway,
+    context: &Context,
+) -> Result<Decided, Refusal> {
+    let plan = &snapshot.plan;
+    match (plan.stage.phase(), plan.stage.state()) {
+        (Phase::Apply, State::Processing) => {}
+        (Phase::Apply, State::Queued) if plan.gate.is_none() => {}
+        (Phase::Strategize | Phase::Execute | Phase::Apply, _) => {
+            return Err(wrong_stage(snapshot, "postpone"));
+        }
+    }
+    let before = plan.postponed.as_ref().filter(|postponed| postponed.remote.is_some());
+    let times = before.map_or(0, |postponed| postponed.times) + 1;
+    let until = RemoteAway::over_at(context.now, times);
+    let postponed = Postponed { until, run: run.clone(), agent: String::new(), times, remote: Some(away) };
+    let mut draft = Draft::after(snapshot, context).event(Event::LandingPostponed(postponed.clone()));
+    draft.plan.postponed = Some(postponed);
+    Ok(draft.stage(Common::Queued).done())
+}
 
 /// `strategize/processing` and `execute/processing` → `*/queued`, due when the limit is over; `*/waiting` when that is
 /// too long or was too often.
-pub(super) fn postpone(
+fn limited(
     snapshot: &Snapshot,
     run: &RunId,
     limit: RateLimit,
     context: &Context,
 ) -> Result<Decided, Refusal> {
-    same_run(snapshot, run)?;
     let plan = &snapshot.plan;
     match (plan.stage.phase(), plan.stage.state()) {
         (Phase::Strategize | Phase::Execute, State::Processing) => {}
@@ -34,7 +72,7 @@ pub(super) fn postpone(
     }
     let times = plan.postponed.as_ref().map_or(0, |postponed| postponed.times) + 1;
     let until = limit.over_at(context.now, times);
-    let postponed = Postponed { until, run: run.clone(), agent: limit.agent, times };
+    let postponed = Postponed { until, run: run.clone(), agent: limit.agent, times, remote: None };
     let mut draft = Draft::after(snapshot, context).event(Event::RateLimited(postponed.clone()));
     // The next run goes on with the work so far: the limit is no fault of it.
     if let Some(work) = limit.work {

@@ -27,6 +27,8 @@ const ASK_AGAIN: Duration = Duration::from_millis(100);
 /// How long a store or a server may be away while a plan is followed, and how soon it is looked for again.
 const PATIENCE: Duration = Duration::from_secs(60);
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
+/// How long a person waits for a remote that a landing cannot reach; workers go on trying.
+const REMOTE_PATIENCE: Duration = Duration::from_secs(60);
 
 /// When to stop following a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,17 +44,19 @@ pub(crate) enum Until {
 pub(crate) struct Feed<'s> {
     session: &'s Session,
     after: i64,
+    /// Since when the plan waits for its remote.
+    away_since: Option<Instant>,
 }
 
 impl<'s> Feed<'s> {
     /// Notes where the feed of a plan ends now.
     pub(crate) async fn from_here(session: &'s Session, plan: &str) -> Result<Self, Box<Problem>> {
-        Ok(Self { session, after: session.client().events_last(plan).await? })
+        Ok(Self { session, after: session.client().events_last(plan).await?, away_since: None })
     }
 
     /// Returns the feed of a plan that was just made: all of it is new.
     pub(crate) fn from_start(session: &'s Session) -> Self {
-        Self { session, after: 0 }
+        Self { session, after: 0, away_since: None }
     }
 
     /// Asks for a phase of a plan. What a worker has begun, or done before we looked, is no conflict for whoever wanted it
@@ -151,6 +155,7 @@ impl<'s> Feed<'s> {
         progress: &Progress<'_>,
     ) -> Result<Due, Box<Problem>> {
         while plan.state == State::Queued {
+            self.refuse_unreachable(&plan)?;
             let Some((due, left_ms)) = plan.waits.as_ref().and_then(|due| Some((due, left_ms(due)?))) else {
                 return Ok(Due::Now);
             };
@@ -252,7 +257,27 @@ impl<'s> Feed<'s> {
                 return Ok(look.plan);
             }
             refuse_blocked(&look.plan, look.blocked)?;
+            self.refuse_unreachable(&look.plan)?;
         }
+    }
+
+    /// Ends the waiting for a remote after a while; the plan stays queued, and is tried again by workers.
+    fn refuse_unreachable(&mut self, plan: &Plan) -> Result<(), Box<Problem>> {
+        let remote = ["remote_unreachable", "target_contended"];
+        let Some(waits) = plan.waits.as_ref().filter(|waits| remote.contains(&waits.cause.as_str())) else {
+            // A try that is under way may meet the same again.
+            if plan.state != State::Processing {
+                self.away_since = None;
+            }
+            return Ok(());
+        };
+        let since = *self.away_since.get_or_insert_with(Instant::now);
+        if since.elapsed() < patience() {
+            return Ok(());
+        }
+        let text = format!("{} has not landed: {}", plan.id, waits.reason);
+        let hint = format!("a worker tries it again, and so does `drydock plan apply {}`", plan.id);
+        Err(Box::new(Problem::new(Code::RemoteUnreachable, text).hint(hint).with("plan", plan.id.clone())))
     }
 
     /// Waits for news, and never spins: a feed that stops waiting because everything is being stopped answers at once,
@@ -316,6 +341,12 @@ enum Due {
 /// Says whether somebody else may put it right without a word from here.
 fn is_away(problem: &Problem) -> bool {
     matches!(problem.code, Code::StoreUnavailable | Code::StoreBusy | Code::ServerUnreachable)
+}
+
+/// Tests have less of it.
+fn patience() -> Duration {
+    let shorter = std::env::var("DRYDOCK_REMOTE_PATIENCE_MS").ok().filter(|_| cfg!(debug_assertions));
+    shorter.and_then(|ms| ms.parse().ok()).map_or(REMOTE_PATIENCE, Duration::from_millis)
 }
 
 /// Returns how long it is until a plan is due, unless it is.

@@ -17,7 +17,15 @@ pub(crate) fn of_move(plan: Plan, asked: Phase) -> Report {
     };
     // A failure has the next step in its hint.
     let next = next.filter(|_| !matches!(ending, Ending::Failed(_)));
-    Report::new(OnePlan { plan }, text).ending(ending).go_on(level, next)
+    let warning = plan.landing_warning.clone();
+    let report = Report::new(OnePlan { plan }, text).ending(ending).go_on(level, next);
+    match warning {
+        Some(warning) if matches!(report.ending, Ending::Done) => {
+            report.note(Level::Warn, warning).ending(Ending::Attention(exit::OK))
+        }
+        Some(warning) => report.note(Level::Warn, warning),
+        None => report,
+    }
 }
 
 /// Returns the report on a plan that was only to be queued.

@@ -125,6 +125,7 @@ pub(super) fn plan(plan: domain::Plan) -> api::Plan {
         constrained_by,
         cancel_reason,
         feedback: plan.feedback,
+        landing_warning: plan.landing_warning,
         waits,
         budget,
         spent,
@@ -145,7 +146,8 @@ fn amounts(budget: domain::Budget) -> api::Amounts {
 fn waits(postponed: &domain::Postponed) -> api::Waits {
     api::Waits {
         until: time(postponed.until),
-        cause: "rate_limit".to_owned(),
+        cause: postponed.cause().to_owned(),
+        reason: postponed.reason(),
         agent: postponed.agent.clone(),
         times: postponed.times,
     }

@@ -69,6 +69,7 @@ pub(crate) fn sentence(event: &Event) -> String {
             format!("moving {} to {}", text(&event.data, "target"), text(&event.data, "to"))
         }
         Some(("apply", "forgone")) => format!("{} was not moved", text(&event.data, "target")),
+        Some(("apply", "postponed")) => format!("not landed yet: {}", text(&event.data, "reason")),
         Some(("sync", what)) => of_sync(what, &event.data),
         Some(("review", what)) => of_review(what, &event.data),
         Some(("subplan", what)) => of_subplan(what, &event.data),

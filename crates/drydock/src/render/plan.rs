@@ -113,7 +113,7 @@ fn is_known(spent: &Amounts) -> bool {
 
 /// Returns until when a plan waits, and what for.
 pub(crate) fn waits(waits: &Waits) -> String {
-    format!("until {}: {} met its rate limit", moment(&waits.until), waits.agent)
+    format!("until {}: {}", moment(&waits.until), waits.reason)
 }
 
 /// Returns phase and state as one word.
@@ -189,6 +189,7 @@ pub(crate) mod tests {
             constrained_by: vec![],
             cancel_reason: None,
             feedback: vec![],
+            landing_warning: None,
             waits: None,
             budget: None,
             spent: Amounts::default(),

@@ -30,6 +30,7 @@ mod operating;
 mod outage;
 mod pinning;
 mod presets;
+mod publishing;
 mod racing;
 mod receiver;
 mod recovering;

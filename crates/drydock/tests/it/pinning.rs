@@ -28,23 +28,6 @@ fn told_of_pins(shared: &Shared, id: &str) {
 }
 
 on_both! {
-    /// Breaks when a landing that the remote did not take looks like one that it did, or is undone.
-    fn a_landing_that_the_remote_refuses_is_told_by_an_alert(kind: Kind) {
-        let shared = Shared::new(kind, "echo hi > hello.txt");
-        let id = shared.plan("fix");
-        shared.world.ok(&["plan", "strategize", &id]);
-        shared.world.ok(&["plan", "execute", &id]);
-        shared.others_land("theirs.txt");
-        shared.world.ok(&["plan", "apply", &id]);
-        let alert = shared.world.events(&id).into_iter().find(|event| event["kind"] == "alert").expect("an alert");
-        let said = text(&alert["data"]["text"]);
-        assert!(said.contains("origin did not take it") && said.contains("git push origin main"), "{said}");
-        assert_eq!(shared.world.count(&id, "sync.push_failed"), 1);
-        shared.world.assert_landed_once(&id);
-    }
-}
-
-on_both! {
     /// S4.1. Breaks when a repository that cannot be looked at counts as one without backups.
     fn a_repository_that_is_gone_does_not_pass_for_one_without_backups(kind: Kind) {
         let shared = Shared::new(kind, "true");

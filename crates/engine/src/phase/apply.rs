@@ -1,16 +1,19 @@
 //! Apply: merge in memory against the target as it is now, judge the merged result, record the intent, move the
-//! target by compare-and-swap, record the end. The user's files change only by a fast-forward that refuses to touch
-//! dirty ones. All of it under the project's lock.
+//! target by compare-and-swap, record the end. The target is that of the project's remote (`publish.rs`), or the local
+//! branch where there is none. The user's files change only by a fast-forward that refuses to touch dirty ones. All of
+//! it under the project's lock.
 
 use drydock_domain::{
-    Command, Enforcement, ErrorClass, Event, Intent, NewEntry, Phase, Plan, PlanId, Question, RunId,
-    SyncOutcome, ValidationRun, told, trailer,
+    Command, Enforcement, ErrorClass, Event, Intent, Landed, LandingProof, NewEntry, Phase, Plan, Question,
+    RemoteAway, RunId, ValidationRun, run_trailer, trailer, without_trailers,
 };
-use drydock_worktree::{CommitId, Landing, Merge, Push, RefDeleted, Repository};
+use drydock_worktree::{CommitId, Landing, Merge};
 use tracing::Instrument;
 
 use super::execute::entry;
-use super::scope::{End, Scope, commit_id, signature};
+use super::ground::{Ground, Looked, look};
+use super::scope::{End, Scope, signature};
+use super::settle::{IntentEnd, intent_end, intent_name, revoke};
 use super::validate::Validated;
 use crate::engine::WORKER;
 use crate::error::EngineError;
@@ -47,21 +50,31 @@ pub(super) async fn run(scope: &Scope<'_>) -> Result<End, EngineError> {
 }
 
 /// A landing under both locks.
-struct Lander<'a> {
-    scope: &'a Scope<'a>,
-    project: &'a ProjectHold,
+pub(super) struct Lander<'a> {
+    pub(super) scope: &'a Scope<'a>,
+    pub(super) project: &'a ProjectHold,
 }
 
 /// What came of one attempt.
-enum Attempt {
+pub(super) enum Attempt {
     Ended(End),
-    TargetMoved,
+    /// Something moved in the way, in git's words.
+    TargetMoved(String),
 }
 
 /// A merged result that has not landed.
-struct Merged {
-    from: CommitId,
-    commit: CommitId,
+#[derive(Clone)]
+pub(super) struct Merged {
+    pub(super) ground: Ground,
+    pub(super) commit: CommitId,
+}
+
+/// What merging came to.
+enum Joined {
+    Merged(Merged),
+    /// The target has it already: in a commit of the plan, or without any.
+    There(CommitId),
+    Conflicts(Vec<String>),
 }
 
 impl Lander<'_> {
@@ -74,41 +87,44 @@ impl Lander<'_> {
         if let Some(end) = self.unrecorded().await? {
             return Ok(end);
         }
+        self.sweep_intents().await?;
+        let mut moved = String::new();
         for _ in 0..ATTEMPTS_MAX {
             match self.attempt().await? {
                 Attempt::Ended(end) => return Ok(end),
-                Attempt::TargetMoved => {}
+                Attempt::TargetMoved(text) => moved = text,
             }
         }
-        let text =
-            format!("{} moved {ATTEMPTS_MAX} times while the plan was being landed", self.scope.target());
-        Ok(self.scope.failed(ErrorClass::Git, text))
+        let text = format!("{} moved {ATTEMPTS_MAX} times while the plan was being landed", self.target());
+        Ok(match &self.scope.project.remote {
+            None => self.scope.failed(ErrorClass::Git, text),
+            Some(remote) => {
+                let text = format!("{text} ({moved})");
+                self.wait_for(RemoteAway { remote: remote.clone(), text, contended: true })
+            }
+        })
     }
 
-    /// Finds out how a landing that was begun before ended. The repository says it: the target contains the commit,
-    /// or still stands where it stood, or was rewritten, in which case only a person can say.
+    pub(super) fn target(&self) -> &str {
+        self.scope.target()
+    }
+
+    /// Finds out how a landing that was begun before ended.
     async fn settle(&self, intent: Intent) -> Result<Option<End>, EngineError> {
-        let (from, to) = (commit_id(&intent.from)?, commit_id(&intent.to)?);
-        let (id, begun, seen) = (self.scope.plan.id.clone(), from.clone(), intent.clone());
-        let repository = self.scope.repository.clone();
-        let (has_to, has_from) = task::blocking(move || {
-            let has_to = landed(&repository, &id, &seen)?;
-            Ok::<_, EngineError>((has_to, repository.contains(&seen.target, &begun)?))
-        })
-        .await?;
-        match (has_to, has_from) {
-            (true, _) => self.landed(&to).await.map(Some),
-            (false, true) => {
-                self.scope
-                    .engine
-                    .issue_landing(self.scope.hold, self.project, Command::Forgo, WORKER)
-                    .await?;
+        let (repository, project) = (self.scope.repository.clone(), self.scope.project.clone());
+        let (plan, seen) = (self.scope.plan.clone(), intent.clone());
+        match task::blocking(move || intent_end(&repository, &project, &plan, &seen)).await? {
+            IntentEnd::Landed(commit, proof) => self.landed(&commit, proof).await.map(Some),
+            IntentEnd::NotLanded => {
+                let (hold, project) = (self.scope.hold, self.project);
+                self.scope.engine.issue_landing(hold, project, Command::Forgo, WORKER).await?;
                 Ok(None)
             }
-            (false, false) => {
+            IntentEnd::Rewritten => {
                 let question = Question::apply_outcome(&intent.target, &intent.from, &intent.to);
                 Ok(Some(End::Report(Box::new(Command::Ask(self.scope.run.clone(), question)))))
             }
+            IntentEnd::Unknown(away) => Ok(Some(self.wait_for(away))),
         }
     }
 
@@ -128,9 +144,20 @@ impl Lander<'_> {
 
     async fn attempt(&self) -> Result<Attempt, EngineError> {
         let scope = self.scope;
-        let merged = match self.merge().await? {
-            Ok(merged) => merged,
-            Err(reasons) => return Ok(Attempt::Ended(self.constrained(reasons))),
+        if scope.stop.is_cancelled() {
+            return Ok(Attempt::Ended(End::Stopped));
+        }
+        let ground = match self.look().await? {
+            Looked::Found(ground) => ground,
+            Looked::Unpushed(reason) => return Ok(Attempt::Ended(self.constrained(vec![reason]))),
+            Looked::Away(away) => return Ok(Attempt::Ended(self.wait_for(away))),
+        };
+        let merged = match self.merge(ground).await? {
+            Joined::Merged(merged) => merged,
+            Joined::There(commit) => {
+                return self.landed(&commit, LandingProof::Found).await.map(Attempt::Ended);
+            }
+            Joined::Conflicts(reasons) => return Ok(Attempt::Ended(self.constrained(reasons))),
         };
         let reasons = match self.judge(&merged).await? {
             Some(reasons) => reasons,
@@ -142,27 +169,44 @@ impl Lander<'_> {
         if scope.stop.is_cancelled() {
             return Ok(Attempt::Ended(End::Stopped));
         }
-        self.land(merged).instrument(trace::landing()).await
+        match scope.project.remote.clone() {
+            None => self.land_here(merged).instrument(trace::landing()).await,
+            Some(remote) => self.land_there(&remote, merged).instrument(trace::landing()).await,
+        }
     }
 
-    /// Merges without touching a file. A conflict is a reason, not an error.
-    async fn merge(&self) -> Result<Result<Merged, Vec<String>>, EngineError> {
+    async fn look(&self) -> Result<Looked, EngineError> {
         let scope = self.scope;
-        let (target, subject, text) =
-            (scope.target().to_owned(), Subject::of(&scope.plan)?, message(&scope.plan));
-        let repository = scope.repository.clone();
+        let (remote, target) = (scope.project.remote.clone(), self.target().to_owned());
+        let (base, plan, repository) = (scope.base()?, scope.plan.id.clone(), scope.repository.clone());
+        task::blocking(move || look(&repository, remote.as_deref(), &target, &base, plan.as_str())).await
+    }
+
+    /// Merges without touching a file. A conflict is a reason, not an error. A landing that the store forgot is found by
+    /// what its commit says, and a result that the target has already makes no commit (S2.3).
+    async fn merge(&self, ground: Ground) -> Result<Joined, EngineError> {
+        let scope = self.scope;
+        let (target, subject) = (self.target().to_owned(), Subject::of(&scope.plan)?);
+        let (text, plan) = (landing_message(&scope.plan, &scope.run), scope.plan.id.clone());
+        let (base, repository) = (scope.base()?, scope.repository.clone());
         task::blocking(move || {
-            let Some(from) = repository.branch_tip(&target)? else {
-                return Err(EngineError::absent_in("branch", target, repository.root()));
-            };
-            match repository.merge(&subject.from, &from, &subject.to)? {
-                Merge::Conflict { paths, .. } => Ok(Err(conflicts(&target, &paths))),
-                Merge::Clean(tree) => {
-                    let author = signature(&repository);
-                    let commit = repository.commit(&tree, std::slice::from_ref(&from), &text, &author)?;
-                    Ok(Ok(Merged { from, commit }))
-                }
+            let from = &ground.from;
+            if let Some(landed) = repository.landing_of(plan.as_str(), &base, from)? {
+                return Ok(Joined::There(landed));
             }
+            let tree = match repository.merge(&subject.from, from, &subject.to)? {
+                Merge::Conflict { paths, .. } => return Ok(Joined::Conflicts(conflicts(&target, &paths))),
+                Merge::Clean(tree) => tree,
+            };
+            if tree != repository.tree_of(from)? {
+                let author = signature(&repository);
+                let commit = repository.commit(&tree, std::slice::from_ref(from), &text, &author)?;
+                return Ok(Joined::Merged(Merged { ground, commit }));
+            }
+            Ok(match ground.creates {
+                true => Joined::Merged(Merged { commit: from.clone(), ground }),
+                false => Joined::There(ground.from),
+            })
         })
         .await
     }
@@ -170,7 +214,7 @@ impl Lander<'_> {
     /// Judges the merged result by validations and invariants. None means that the run was asked to stop.
     async fn judge(&self, merged: &Merged) -> Result<Option<Vec<String>>, EngineError> {
         let scope = self.scope;
-        let subject = Subject { from: merged.from.clone(), to: merged.commit.clone() };
+        let subject = Subject { from: merged.ground.from.clone(), to: merged.commit.clone() };
         let looked =
             scope.engine.enforce(&scope.plan, &scope.project, Phase::Apply, subject, &scope.stop).await;
         let enforcement = match looked {
@@ -196,27 +240,33 @@ impl Lander<'_> {
         Ok(Some(reasons))
     }
 
-    /// Records the intent, moves the target, records the end. Not interrupted in between: only the repository could
-    /// tell afterwards how it ended.
-    async fn land(&self, merged: Merged) -> Result<Attempt, EngineError> {
+    /// Records the intent, moves the local target, records the end. Not interrupted in between: only the repository
+    /// could tell afterwards how it ended.
+    async fn land_here(&self, merged: Merged) -> Result<Attempt, EngineError> {
         let scope = self.scope;
-        let target = scope.target().to_owned();
-        let intent =
-            Intent { target: target.clone(), from: merged.from.to_string(), to: merged.commit.to_string() };
-        // The permit comes before the fenced commit, and the landing compares it: whoever takes the plan over deletes
+        let target = self.target().to_owned();
+        let (from, to) = (merged.ground.from, merged.commit);
+        let intent = Intent {
+            target: target.clone(),
+            from: from.to_string(),
+            to: to.to_string(),
+            remote: None,
+            creates: false,
+        };
+        // The ref comes before the fenced commit, and the landing compares it: whoever takes the plan over deletes
         // it first, so a process that wakes up too late can move nothing.
-        let permit = permit(&scope.plan.id, &scope.run);
-        let (name, to) = (permit.clone(), merged.commit.clone());
-        scope.git(move |repository| repository.ref_create(&name, &to)).await?;
+        let permit = intent_name(&scope.plan.id, &scope.run);
+        let (name, commit) = (permit.clone(), to.clone());
+        scope.git(move |repository| repository.ref_create(&name, &commit)).await?;
         let intend = Command::Intend(scope.run.clone(), intent);
         scope.engine.issue_landing(scope.hold, self.project, intend, WORKER).await?;
-        let (branch, from, to) = (target.clone(), merged.from.clone(), merged.commit.clone());
-        let landing = scope.git(move |repository| repository.land(&branch, &from, &to, &permit)).await?;
+        let (branch, commit) = (target.clone(), to.clone());
+        let landing = scope.git(move |repository| repository.land(&branch, &from, &commit, &permit)).await?;
         let end = match landing {
             Landing::Moved | Landing::Already => {
-                return self.landed(&merged.commit).await.map(Attempt::Ended);
+                return self.landed(&to, LandingProof::Intended).await.map(Attempt::Ended);
             }
-            Landing::Stale { .. } => Attempt::TargetMoved,
+            Landing::Stale { .. } => Attempt::TargetMoved(String::new()),
             Landing::Revoked => return Err(EngineError::LeaseLost { key: scope.plan.id.to_string() }),
             Landing::Dirty { worktree, paths } => {
                 let text = format!(
@@ -242,71 +292,28 @@ impl Lander<'_> {
         Ok(end)
     }
 
-    async fn revoke(&self) -> Result<(), EngineError> {
+    pub(super) async fn revoke(&self) -> Result<(), EngineError> {
         let (repository, id) = (self.scope.repository.clone(), self.scope.plan.id.clone());
         task::blocking(move || revoke(&repository, &id)).await
     }
 
-    /// The target contains the commit: push it where there is a remote, and record the end.
-    async fn landed(&self, commit: &CommitId) -> Result<End, EngineError> {
+    /// The target contains the commit, at the remote where there is one: record the end.
+    pub(super) async fn landed(&self, commit: &CommitId, proof: LandingProof) -> Result<End, EngineError> {
         let scope = self.scope;
-        self.push(commit).await?;
+        let warning = match &scope.project.remote {
+            None => None,
+            Some(remote) => self.follow(remote, commit).await?,
+        };
         self.revoke().await?;
-        let land = Command::Land(scope.run.clone(), commit.to_string());
+        let landed = Landed { commit: commit.to_string(), proof, warning };
+        let land = Command::Land(scope.run.clone(), landed);
         scope.engine.issue_landing(scope.hold, self.project, land, WORKER).await?;
         Ok(End::Recorded)
     }
 
-    /// Pushes what landed. A push that fails is told and does not undo the landing.
-    async fn push(&self, commit: &CommitId) -> Result<(), EngineError> {
-        let scope = self.scope;
-        let Some(remote) = scope.project.remote.clone() else { return Ok(()) };
-        let (branch, pushed, name) = (scope.target().to_owned(), commit.clone(), remote.clone());
-        let pushed = scope.git(move |repository| repository.push(&name, &branch, &pushed)).await;
-        let target = scope.target().to_owned();
-        let reason = match pushed {
-            Ok(Push::Pushed) => {
-                let commit = commit.to_string();
-                return scope.note(Event::TargetSent { target, remote, commit }).await;
-            }
-            Ok(Push::Rejected { text }) => text,
-            Err(error) => told(&error),
-        };
-        let (branch, to, head, words) = (target.clone(), remote.clone(), commit.to_string(), reason.clone());
-        let failed = SyncOutcome::PushFailed { branch, remote: to, head, reason: words };
-        scope.note(Event::Synced(failed)).await?;
-        let text = format!(
-            "{} landed on {target} here, but {remote} did not take it: {reason}; bring {target} up to date with {remote} \
-             and push it yourself (`git push {remote} {target}`)",
-            scope.plan.id
-        );
-        scope.note(Event::Alert { priority: "high", text }).await
-    }
-
-    fn constrained(&self, reasons: Vec<String>) -> End {
+    pub(super) fn constrained(&self, reasons: Vec<String>) -> End {
         End::Report(Box::new(Command::Constrain(self.scope.run.clone(), reasons)))
     }
-}
-
-/// The ref that lets one run of a plan land.
-fn permit(plan: &PlanId, run: &RunId) -> String {
-    format!("refs/drydock/intent/{plan}/{run}")
-}
-
-/// Takes back every permit of a plan, and then looks whether the commit of its intent landed.
-pub(crate) fn landed(repository: &Repository, plan: &PlanId, intent: &Intent) -> Result<bool, EngineError> {
-    revoke(repository, plan)?;
-    Ok(repository.contains(&intent.target, &commit_id(&intent.to)?)?)
-}
-
-fn revoke(repository: &Repository, plan: &PlanId) -> Result<(), EngineError> {
-    for (name, commit) in repository.refs(&format!("refs/drydock/intent/{plan}/"))? {
-        match repository.ref_delete(&name, &commit)? {
-            RefDeleted::Deleted | RefDeleted::Absent => {}
-            RefDeleted::Moved { .. } => return Err(EngineError::LeaseLost { key: plan.to_string() }),
-        }
-    }
-    Ok(())
 }
 
 fn enforced(enforcement: Enforcement) -> Event {
@@ -343,9 +350,18 @@ fn same(mut one: Vec<NewEntry>, mut other: Vec<NewEntry>) -> bool {
 
 /// Returns the message of a plan's commits: the task's first line, the rest below, and which plan it was.
 pub(super) fn message(plan: &Plan) -> String {
-    let task = plan.spec.task.trim();
+    let mut task = without_trailers(&plan.spec.task);
+    if task.is_empty() {
+        task = format!("Plan {}", plan.id);
+    }
     let first = task.lines().next().unwrap_or_default();
     let subject: String = first.chars().take(SUBJECT_MAX).collect();
     let body = if subject == task { String::new() } else { format!("\n{task}\n") };
     format!("{subject}\n{body}\n{}\n", trailer(plan.id.as_str()))
+}
+
+/// Returns the message of the commit that lands a plan: beside the plan's line it has that of the run, by which a landing
+/// is known after a store was restored.
+fn landing_message(plan: &Plan, run: &RunId) -> String {
+    format!("{}{}\n", message(plan), run_trailer(run.as_str()))
 }

@@ -4,13 +4,14 @@
 use std::pin::Pin;
 
 use drydock_domain::{
-    Command, Effect, Enforcement, ErrorClass, Failure, Next, Phase, Plan, PlanId, Project, Start, State,
-    TakeOverCause, due, told,
+    Command, Delay, Effect, Enforcement, ErrorClass, Failure, Next, Phase, Plan, PlanId, Project, Start,
+    State, TakeOverCause, due, told,
 };
 use drydock_store::Limits;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
+use super::ground::unreachable;
 use super::pass::Pass;
 use super::scope::{End, Scope};
 use super::{apply, execute, leftovers, strategize};
@@ -134,9 +135,10 @@ impl Engine {
         let repository = self.repository(&project).await?;
         let together =
             Together { engine: self, hold, plan: &plan, project: &project, repository: &repository };
-        let begin = match together.before().await? {
-            Begin::At { from, replaces } => (from, replaces),
-            Begin::Diverged(plan) => return Ok(*plan),
+        let begin = match together.before().await {
+            Ok(Begin::At { from, replaces }) => (from, replaces),
+            Ok(Begin::Diverged(plan)) => return Ok(*plan),
+            Err(error) => return self.wait_to_land(hold, &plan, &project, error).await,
         };
         if makes_directory(&plan) {
             leftovers::set_aside(self, hold, &plan, &repository).await?;
@@ -152,6 +154,24 @@ impl Engine {
         self.finish(hold, scope).await
     }
 
+    /// Has a landing that could not begin wait for its remote; any other error is one.
+    async fn wait_to_land(
+        &self,
+        hold: &Hold,
+        plan: &Plan,
+        project: &Project,
+        error: EngineError,
+    ) -> Result<Plan, EngineError> {
+        let (EngineError::Unsynced { outcome }, Phase::Apply, Some(run)) =
+            (&error, plan.stage.phase(), &plan.run)
+        else {
+            return Err(error);
+        };
+        let Some(away) = unreachable(project, outcome) else { return Err(error) };
+        let postpone = Command::Postpone(run.clone(), Delay::Remote(away));
+        Ok(self.issue(hold, postpone, WORKER).await?.plan)
+    }
+
     async fn start(
         &self,
         hold: &Hold,
@@ -163,7 +183,9 @@ impl Engine {
         // A subplan begins where its parent says.
         let base = match plan.place {
             Some(_) => plan.base_commit.clone(),
-            None => self.target_tip(project, plan.target(project)).await?,
+            None if phase == Phase::Strategize => self.base_tip(hold, project, plan.target(project)).await?,
+            // Later phases stand on what Strategize began with.
+            None => plan.base_commit.clone(),
         };
         let enforcement = match phase {
             Phase::Strategize if plan.gate.is_none() => {

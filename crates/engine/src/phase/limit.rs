@@ -1,7 +1,7 @@
 //! A run that an agent's rate limit cuts short: its work is kept, and the phase waits for the limit to be over.
 
 use drydock_agent::Resets;
-use drydock_domain::{Command, Event, RateLimit, Timestamp, told};
+use drydock_domain::{Command, Delay, Event, RateLimit, Timestamp, told};
 use drydock_worktree::{Checkout, CommitId, Repository};
 
 use super::agents::{Errand, Role};
@@ -18,7 +18,7 @@ impl Scope<'_> {
     pub(super) async fn postponed(&self, errand: &Errand<'_>, resets: Resets) -> Result<End, EngineError> {
         let work = self.work_or_alert(errand, SO_FAR).await?;
         let limit = RateLimit { agent: errand.name.to_owned(), resets: over_at(resets), work };
-        Ok(End::Report(Box::new(Command::Postpone(self.run.clone(), limit))))
+        Ok(End::Report(Box::new(Command::Postpone(self.run.clone(), Delay::RateLimit(limit)))))
     }
 
     /// Keeps the work so far, as `work_so_far` does. Work that cannot be kept is told and stays in its directory: that is

@@ -5,21 +5,24 @@ mod apply;
 mod carried;
 mod drive;
 mod execute;
+mod ground;
 mod judge;
 mod leftovers;
 mod limit;
 mod listen;
 mod pass;
+mod publish;
 mod remains;
 mod review;
 mod scope;
+mod settle;
 mod spend;
 mod strategize;
 mod validate;
 
 pub(crate) use agents::wording;
-pub(crate) use apply::landed;
 pub(crate) use leftovers::{
     Alive, Claimed, Work, claim_latest, leftovers, occupy, remove_empty, remove_leftover, set_aside,
 };
 pub(crate) use scope::{commit_id, is_checkpoint, kept_as, signature};
+pub(crate) use settle::{IntentEnd, intent_end};

@@ -4,7 +4,7 @@
 
 use drydock_domain::{
     Clashed, Clashing, Command, ErrorClass, Failure, Fanout, Fate, JOINS, Marks, Mends, MergeStrategy, News,
-    Piece, Plan, PlanId, Project, Question, Side, trailer,
+    Piece, Plan, PlanId, Project, Question, Side, trailer, without_trailers,
 };
 use drydock_worktree::{
     CommitId, ConflictFile, ConflictKind, Favour, Join, JoinOrder, RefCreated, RefDeleted, Repository,
@@ -325,7 +325,7 @@ pub(crate) async fn forget_joins(repository: &Repository, plan: &PlanId) {
 }
 
 fn message(plan: &Plan, child: &Plan) -> String {
-    let task = child.spec.task.trim();
+    let task = without_trailers(&child.spec.task);
     let first: String = task.lines().next().unwrap_or_default().chars().take(60).collect();
     let plan = trailer(plan.id.as_str());
     format!("{}: {first}\n\n{plan}\nDrydock-Subplan: {}\n", name_of(child), child.id)

@@ -177,7 +177,7 @@ on_both! {
         let (plan, run) = started(&store, &lease).await;
         let intend = || {
             let (target, from, to) = ("main".to_owned(), "0".repeat(40), "1".repeat(40));
-            deciding(Command::Intend(run.clone(), Intent { target, from, to }))
+            deciding(Command::Intend(run.clone(), Intent { target, from, to, remote: None, creates: false }))
         };
 
         let bare = store.plan_transact(Warrant::Plan(&lease), intend()).await.unwrap_err();

@@ -15,7 +15,7 @@ use crate::error::GitError;
 use crate::guard::Replacements;
 use crate::id::CommitId;
 use crate::run::{Call, Place};
-use crate::sync::order::Names;
+use crate::sync::order::RemoteBranch;
 use crate::worktrees::past_half_made;
 
 const LIMIT: Duration = Duration::from_secs(60);
@@ -28,7 +28,7 @@ pub(crate) enum Fetched {
 }
 
 /// Tries to fetch the branch without a look at the configuration; none is no answer.
-pub(crate) fn fetch_at_once(place: &Place, remote: &str, names: &Names) -> Option<CommitId> {
+pub(crate) fn fetch_at_once(place: &Place, remote: &str, names: &RemoteBranch<'_>) -> Option<CommitId> {
     // What git takes for the name of a remote could be that of a directory, if no such remote is configured.
     if place.work_tree.join(remote).exists() {
         return None;
@@ -39,7 +39,7 @@ pub(crate) fn fetch_at_once(place: &Place, remote: &str, names: &Names) -> Optio
 }
 
 /// Fetches the branch; whatever goes wrong is an answer too.
-pub(crate) fn fetch(place: &Place, guard: &Replacements, remote: &str, names: &Names) -> Fetched {
+pub(crate) fn fetch(place: &Place, guard: &Replacements, remote: &str, names: &RemoteBranch<'_>) -> Fetched {
     let attempt = format!("fetch {} from {remote}", names.branch);
     let fetch = || try_fetch(ask(place, guard, &attempt), remote, names, &attempt);
     match past_half_made(&place.common_dir, fetch) {
@@ -55,8 +55,13 @@ pub(crate) fn fetch(place: &Place, guard: &Replacements, remote: &str, names: &N
     }
 }
 
-fn try_fetch(call: Call, remote: &str, names: &Names, attempt: &str) -> Result<CommitId, GitError> {
-    let Names { branch, tracking, .. } = names;
+fn try_fetch(
+    call: Call,
+    remote: &str,
+    names: &RemoteBranch<'_>,
+    attempt: &str,
+) -> Result<CommitId, GitError> {
+    let RemoteBranch { branch, tracking } = names;
     let call = call.args(["fetch", "--porcelain", "--verbose", "--no-progress"]);
     let call = call.args(["--no-tags", "--no-recurse-submodules", "--no-prune", "--no-auto-maintenance"]);
     // An empty map keeps the refspecs of the configuration from updating the user's own refs on the way.
@@ -65,19 +70,24 @@ fn try_fetch(call: Call, remote: &str, names: &Names, attempt: &str) -> Result<C
     let answer = output.text(attempt)?;
     // Records such as `* <before> <after> <ref>`; the flag may be a space.
     let found = answer.lines().find_map(|line| {
-        let rest = line.get(1..)?.trim_start().strip_suffix(tracking.as_str())?;
+        let rest = line.get(1..)?.trim_start().strip_suffix(*tracking)?;
         rest.split(' ').nth(1)?.parse().ok()
     });
     found.ok_or_else(|| GitError::unexpected(attempt, answer))
 }
 
-fn is_absent(place: &Place, guard: &Replacements, remote: &str, names: &Names) -> Result<bool, GitError> {
+fn is_absent(
+    place: &Place,
+    guard: &Replacements,
+    remote: &str,
+    names: &RemoteBranch<'_>,
+) -> Result<bool, GitError> {
     let attempt = format!("look for {} in {remote}", names.branch);
     let call = ask(place, guard, &attempt).args(["ls-remote", "--exit-code", "--refs"]);
-    let call = call.args(["--upload-pack=git-upload-pack", "--", remote, &names.branch]).accept(&[0, 2]);
+    let call = call.args(["--upload-pack=git-upload-pack", "--", remote, names.branch]).accept(&[0, 2]);
     let output = call.run()?;
     // The name is compared from its end, so a longer one may have been found.
-    let exact = |line: &str| line.split('\t').nth(1) == Some(names.branch.as_str());
+    let exact = |line: &str| line.split('\t').nth(1) == Some(names.branch);
     Ok(output.code == 2 || !String::from_utf8_lossy(&output.stdout).lines().any(exact))
 }
 

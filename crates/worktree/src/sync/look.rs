@@ -8,7 +8,7 @@ use crate::id::CommitId;
 use crate::refs::update;
 use crate::repository::Repository;
 use crate::sync::fetch::{Fetched, fetch, fetch_at_once};
-use crate::sync::order::Names;
+use crate::sync::order::{Names, RemoteBranch};
 
 /// The refs as they are.
 #[derive(Debug, Default)]
@@ -38,7 +38,7 @@ impl Repository {
         }
         thread::scope(|scope| {
             let refs = scope.spawn(|| self.refs_of(names));
-            let tip = fetch_at_once(self.place(), remote, names);
+            let tip = fetch_at_once(self.place(), remote, &names.at_remote());
             let refs = refs.join().map_err(|_| GitError::unexpected("read the refs", "a thread failed"))?;
             Ok((refs?, tip))
         })
@@ -67,7 +67,7 @@ impl Repository {
     }
 
     /// Asks the remote.
-    pub(crate) fn ask_remote(&self, names: &Names, remote: &str) -> Result<Fetched, GitError> {
+    pub(crate) fn ask_remote(&self, names: &RemoteBranch<'_>, remote: &str) -> Result<Fetched, GitError> {
         let (guard, configured) = self.place().guard_remote(remote)?;
         match configured {
             Configured::Yes => Ok(fetch(self.place(), &guard, remote, names)),

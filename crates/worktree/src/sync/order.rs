@@ -29,6 +29,24 @@ pub struct SyncOrder<'a> {
     pub pin: PinOrder<'a>,
 }
 
+/// A branch of a remote, and the ref of ours that keeps where it was.
+pub(crate) struct RemoteBranch<'a> {
+    pub(crate) branch: &'a str,
+    pub(crate) tracking: &'a str,
+}
+
+/// Returns the ref that keeps where a branch of a remote was when last seen.
+pub(crate) fn tracking_name(remote: &str, branch: &str) -> Result<String, GitError> {
+    let name = format!("refs/drydock/remote/{}/{branch}", part(remote)?);
+    name::full_ref(&name)?;
+    Ok(name)
+}
+
+/// One part of a ref, so that remotes called `a` and `a/b` do not get into each other's way.
+fn part(remote: &str) -> Result<String, GitError> {
+    Ok(name::remote(remote)?.replace('/', "%2F"))
+}
+
 /// The refs of one sync.
 pub(crate) struct Names {
     /// The branch.
@@ -43,17 +61,17 @@ pub(crate) struct Names {
 
 impl Names {
     pub(crate) fn new(order: &SyncOrder<'_>, remote: &str) -> Result<Names, GitError> {
-        // One part, so that remotes called `a` and `a/b` do not get into each other's way.
-        let part = name::remote(remote)?.replace('/', "%2F");
         let SyncOrder { branch, pin, .. } = order;
-        let names = Names {
+        Ok(Names {
             branch: name::branch_ref(branch)?,
-            tracking: format!("refs/drydock/remote/{part}/{branch}"),
-            gone: format!("refs/drydock/gone/{part}/{branch}"),
+            tracking: tracking_name(remote, branch)?,
+            gone: format!("refs/drydock/gone/{}/{branch}", part(remote)?),
             recovery: recovery_name(pin.plan)?,
-        };
-        name::full_ref(&names.tracking)?;
-        Ok(names)
+        })
+    }
+
+    pub(crate) fn at_remote(&self) -> RemoteBranch<'_> {
+        RemoteBranch { branch: &self.branch, tracking: &self.tracking }
     }
 }
 

@@ -61,7 +61,7 @@ impl Repository {
         }
         let fetched = match fetched {
             Some(tip) => Fetched::At(tip),
-            None => self.ask_remote(&names, remote)?,
+            None => self.ask_remote(&names.at_remote(), remote)?,
         };
         let seen = self.remember(&names, &refs, fetched)?;
         crash::hit("sync.fetched");

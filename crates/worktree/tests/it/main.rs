@@ -21,6 +21,7 @@ mod pins;
 mod push;
 mod refs;
 mod remembering;
+mod remote_land;
 mod scene;
 mod signals;
 mod staging;

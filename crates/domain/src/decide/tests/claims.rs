@@ -1,6 +1,6 @@
 //! Single promises of the state machine.
 
-use super::say::{Say, advance, diverge, intent, nothing, recovered, start, violated};
+use super::say::{Say, advance, diverge, intent, landed, nothing, recovered, start, violated};
 use super::world::{Seen, World, spec};
 use crate::{
     Advance, Answer, Changes, Check, Command, Completion, Decided, DecisionChange, Enforcement, Event, Next,
@@ -237,10 +237,10 @@ fn only_the_intended_commit_lands() {
     walk(&mut world, &[Say::Intend]);
     let run = world.run();
     assert_eq!(world.give(Command::Intend(run.clone(), intent("other"))), Seen::IntentOpen);
-    assert_eq!(world.give(Command::Land(run.clone(), "other".into())), Seen::WrongStage);
+    assert_eq!(world.give(Command::Land(run.clone(), landed("other"))), Seen::WrongStage);
     walk(&mut world, &[Say::Land]);
     assert_eq!((world.plan().landed_commit.as_deref(), &world.plan().intent), (Some("merged"), &None));
-    assert_eq!(world.give(Command::Land(run, "other".into())), Seen::WrongStage);
+    assert_eq!(world.give(Command::Land(run, landed("other"))), Seen::WrongStage);
 }
 
 /// Breaks when a landing that was begun is forgotten by whatever ends its run: the next run, which looks at

@@ -3,7 +3,7 @@
 use super::say::{Say, limit};
 use super::world::{Seen, World};
 use crate::{
-    Answer, Command, DecisionKind, POSTPONED_MAX, POSTPONED_MS_MAX, Phase, RateLimit, State, Timestamp,
+    Answer, Command, DecisionKind, Delay, POSTPONED_MAX, POSTPONED_MS_MAX, Phase, RateLimit, State, Timestamp,
 };
 
 const QUEUED: Seen = Seen::Now(Phase::Execute, State::Queued);
@@ -24,7 +24,7 @@ fn executing() -> World {
 
 /// Gives the limit of the current run, due at `resets`.
 fn meet(world: &mut World, resets: Option<Timestamp>) -> Seen {
-    world.give(Command::Postpone(world.run(), limit(resets)))
+    world.give(Command::Postpone(world.run(), Delay::RateLimit(limit(resets))))
 }
 
 fn answer(world: &mut World, option: &str) -> Seen {
@@ -39,7 +39,7 @@ fn a_limited_run_is_due_when_its_limit_is_over_and_goes_on_with_its_work() {
     let resets = world.now().plus_ms(90_000);
     let work = Some("half".to_owned());
     let met = RateLimit { agent: "writer".into(), resets: Some(resets), work };
-    assert_eq!(world.give(Command::Postpone(world.run(), met)), QUEUED);
+    assert_eq!(world.give(Command::Postpone(world.run(), Delay::RateLimit(met))), QUEUED);
     let waits = world.plan().waits().expect("it waits");
     assert_eq!((waits.until, waits.times), (resets, 1));
     assert_eq!(world.plan().work_from.as_deref(), Some("half"));

@@ -5,6 +5,7 @@ mod budgets;
 mod claims;
 mod divergence;
 mod gates;
+mod landing;
 mod limits;
 mod random;
 mod rounds;

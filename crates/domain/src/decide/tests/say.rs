@@ -3,9 +3,9 @@
 use super::world::World;
 use crate::{
     Advance, Answer, Authority, Call, Changes, Check, Choice, Clash, ClashCause, Command, CommitLine,
-    Completion, DecisionId, DecisionOption, Enforcement, ErrorClass, Failure, Finding, Intent,
-    InvariantScope, Met, Next, OnDivergence, Phase, PinLine, Publishing, Question, RateLimit, RunId, Start,
-    SyncOutcome, TakeOverCause, Timestamp, Uncommitted,
+    Completion, DecisionId, DecisionOption, Delay, Enforcement, ErrorClass, Failure, Finding, Intent,
+    InvariantScope, Landed, LandingProof, Met, Next, OnDivergence, Phase, PinLine, Publishing, Question,
+    RateLimit, RunId, Start, SyncOutcome, TakeOverCause, Timestamp, Uncommitted,
 };
 
 /// A way to mean a command. The order is the order of the columns in `table.rs`.
@@ -159,7 +159,7 @@ impl Say {
             Say::Ask => Command::Ask(run, Question::from_agent("Tabs?".into(), Vec::new())),
             Say::Recover => diverge(&recovered("refs/drydock/pin/a/1")),
             Say::Pause => diverge(&unreconciled("refs/drydock/pin/a/2")),
-            Say::Postpone => Command::Postpone(run, limit(None)),
+            Say::Postpone => Command::Postpone(run, Delay::RateLimit(limit(None))),
             Say::Reconcile => Command::Reconcile,
             Say::RollBack => Command::RollBack { commit: "snapshot".into() },
             Say::Adopt => Command::Adopt { choices: vec![adopted()], fanout: None },
@@ -169,7 +169,7 @@ impl Say {
             Say::Apply | Say::ApplyAlone => advance(Next::Apply, None),
             Say::Intend => Command::Intend(run, intent("merged")),
             Say::Forgo => Command::Forgo,
-            Say::Land => Command::Land(run, "merged".into()),
+            Say::Land => Command::Land(run, landed("merged")),
             Say::Constrain => Command::Constrain(run, vec!["conflict in a.txt".into()]),
             Say::AnswerFirst => answer(world, <[DecisionOption]>::first),
             Say::AnswerLast => answer(world, <[DecisionOption]>::last),
@@ -211,7 +211,11 @@ pub(super) fn nothing(world: &World) -> Enforcement {
 }
 
 pub(super) fn intent(to: &str) -> Intent {
-    Intent { target: "main".into(), from: "base".into(), to: to.into() }
+    Intent { target: "main".into(), from: "base".into(), to: to.into(), remote: None, creates: false }
+}
+
+pub(super) fn landed(commit: &str) -> Landed {
+    Landed { commit: commit.into(), proof: LandingProof::Intended, warning: None }
 }
 
 pub(super) fn failure(class: ErrorClass) -> Failure {

@@ -1,0 +1,146 @@
+//! Where a plan begins and where its landing goes: the target branch of the project's remote, or the local branch where
+//! there is no remote. What is committed here and not there is nobody else's: a landing never publishes it.
+
+use drydock_domain::{Event, Project, RemoteAway, SyncOutcome};
+use drydock_worktree::{CommitId, GitError, RemoteTip, Repository};
+
+use crate::engine::Engine;
+use crate::error::EngineError;
+use crate::hold::Hold;
+use crate::task;
+
+/// How many commits a text names.
+const NAMED_MAX: usize = 5;
+
+/// Where a landing begins.
+#[derive(Debug, Clone)]
+pub(super) struct Ground {
+    /// The commit of the target.
+    pub(super) from: CommitId,
+    /// Whether the remote has no such branch yet.
+    pub(super) creates: bool,
+}
+
+/// What looking for it came to.
+pub(super) enum Looked {
+    Found(Ground),
+    /// The plan builds on commits that the remote does not have.
+    Unpushed(String),
+    Away(RemoteAway),
+}
+
+/// Looks where a landing of a plan that builds on `base` begins.
+pub(super) fn look(
+    repository: &Repository,
+    remote: Option<&str>,
+    target: &str,
+    base: &CommitId,
+    plan: &str,
+) -> Result<Looked, EngineError> {
+    let here = || match repository.branch_tip(target)? {
+        Some(tip) => Ok(tip),
+        None => Err(EngineError::absent_in("branch", target, repository.root())),
+    };
+    let Some(remote) = remote else {
+        return Ok(Looked::Found(Ground { from: here()?, creates: false }));
+    };
+    match repository.remote_tip(remote, target)? {
+        RemoteTip::Away { reason } => Ok(Looked::Away(away(remote, &reason))),
+        RemoteTip::Absent => Ok(Looked::Found(Ground { from: here()?, creates: true })),
+        RemoteTip::At(tip) if repository.descends(&tip, base)? => {
+            Ok(Looked::Found(Ground { from: tip, creates: false }))
+        }
+        RemoteTip::At(tip) => {
+            let commits = repository.commits_beyond(base, &tip, NAMED_MAX)?.join("; ");
+            let local = repository.branch_tip(target)?;
+            let pushable = match &local {
+                Some(local) => repository.descends(local, &tip)? && repository.descends(local, base)?,
+                None => false,
+            };
+            Ok(Looked::Unpushed(if pushable {
+                format!(
+                    "the plan builds on commits of {target} that {remote} does not have ({commits}); publish them with \
+                     `git push {remote} {target}`, then `drydock plan retry {plan}`"
+                )
+            } else {
+                format!(
+                    "the plan builds on commits that {target} of {remote} does not have ({commits}); begin again from \
+                     what it has with `drydock plan revert {plan}`"
+                )
+            }))
+        }
+    }
+}
+
+/// Describes a remote that did not answer.
+pub(super) fn away(remote: &str, reason: &str) -> RemoteAway {
+    RemoteAway { remote: remote.to_owned(), text: one_line(reason), contended: false }
+}
+
+/// Returns a text of git's as one line.
+pub(super) fn one_line(text: &str) -> String {
+    let lines: Vec<_> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    lines.join("; ")
+}
+
+/// Returns the remote that kept a sync from an answer, if it was that.
+pub(super) fn unreachable(project: &Project, outcome: &SyncOutcome) -> Option<RemoteAway> {
+    match (outcome, &project.remote) {
+        (SyncOutcome::FetchFailed { reason }, Some(remote)) => Some(away(remote, reason)),
+        _ => None,
+    }
+}
+
+impl Engine {
+    /// Returns the commit that a plan begins at: the local tip of the target if it contains the remote's, else the
+    /// remote's. Commits that are only here are named: the plan cannot land before they are published.
+    pub(super) async fn base_tip(
+        &self,
+        hold: &Hold,
+        project: &Project,
+        target: &str,
+    ) -> Result<String, EngineError> {
+        let Some(remote) = project.remote.clone() else { return self.target_tip(project, target).await };
+        let (repository, branch, name) = (self.repository(project).await?, target.to_owned(), remote.clone());
+        let root = repository.root().to_owned();
+        let looked = task::blocking(move || base(&repository, &name, &branch)).await?;
+        let (base, unpushed) = match looked {
+            Based::On(base, unpushed) => (base, unpushed),
+            Based::Away(reason) => {
+                let outcome = Box::new(SyncOutcome::FetchFailed { reason });
+                return Err(EngineError::Unsynced { outcome });
+            }
+            Based::Nowhere => return Err(EngineError::absent_in("branch", target, &root)),
+        };
+        if !unpushed.is_empty() {
+            let commits = unpushed.join("; ");
+            let text = format!(
+                "{target} has commits that {remote} does not have, and the plan builds on them: {commits}; it cannot land \
+                 before `git push {remote} {target}`"
+            );
+            self.note(hold, vec![Event::Alert { priority: "low", text }]).await?;
+        }
+        Ok(base.to_string())
+    }
+}
+
+enum Based {
+    /// On this commit, of which these are not at the remote.
+    On(CommitId, Vec<String>),
+    Away(String),
+    Nowhere,
+}
+
+fn base(repository: &Repository, remote: &str, target: &str) -> Result<Based, GitError> {
+    let local = repository.branch_tip(target)?;
+    match (repository.remote_tip(remote, target)?, local) {
+        (RemoteTip::Away { reason }, _) => Ok(Based::Away(reason)),
+        (RemoteTip::Absent, Some(local)) => Ok(Based::On(local, Vec::new())),
+        (RemoteTip::Absent, None) => Ok(Based::Nowhere),
+        (RemoteTip::At(tip), Some(local)) if repository.descends(&local, &tip)? => {
+            let unpushed = repository.commits_beyond(&local, &tip, NAMED_MAX)?;
+            Ok(Based::On(local, unpushed))
+        }
+        (RemoteTip::At(tip), Some(_) | None) => Ok(Based::On(tip, Vec::new())),
+    }
+}

@@ -1,0 +1,164 @@
+//! Landing at the project's remote: announce, record the intent, push, and let the local branch follow. `applied` is
+//! recorded only when the remote has the commit.
+
+use drydock_domain::{Command, Delay, Event, Intent, LandingProof, RemoteAway, told};
+use drydock_worktree::{CommitId, Followed, IntentPushed, RemoteLanded, RemoteLanding, RemoteTip};
+
+use super::apply::{Attempt, Lander, Merged};
+use super::ground::{away, one_line};
+use super::scope::End;
+use super::settle::intent_name;
+use crate::engine::WORKER;
+use crate::error::EngineError;
+
+impl Lander<'_> {
+    /// Lands a merged result at the remote. Not interrupted between the intent and its end.
+    pub(super) async fn land_there(&self, remote: &str, merged: Merged) -> Result<Attempt, EngineError> {
+        let scope = self.scope;
+        let (plan, run, to) = (scope.plan.id.clone(), scope.run.clone(), merged.commit.clone());
+        let (name, kept) = (intent_name(&plan, &run), to.clone());
+        scope.git(move |repository| repository.ref_create(&name, &kept)).await?;
+        let (at, commit) = (remote.to_owned(), to.clone());
+        let announced = scope
+            .git(move |repository| repository.intent_push(&at, plan.as_str(), run.as_str(), &commit))
+            .await?;
+        let announced = match announced {
+            IntentPushed::As(name) => Some(name),
+            IntentPushed::Refused => None,
+            IntentPushed::Away { reason } => {
+                self.revoke().await?;
+                return Ok(Attempt::Ended(self.wait_for(away(remote, &reason))));
+            }
+        };
+        let intent = Intent {
+            target: self.target().to_owned(),
+            from: merged.ground.from.to_string(),
+            to: to.to_string(),
+            remote: Some(remote.to_owned()),
+            creates: merged.ground.creates,
+        };
+        let intend = Command::Intend(scope.run.clone(), intent);
+        scope.engine.issue_landing(scope.hold, self.project, intend, WORKER).await?;
+        match self.push(remote, &merged, announced).await? {
+            RemoteLanded::Moved => self.published(remote, &to).await.map(Attempt::Ended),
+            RemoteLanded::Refused { text } => {
+                self.forgo_there(remote).await?;
+                let text = format!("{remote} refused {}: {}", self.target(), one_line(&text));
+                Ok(Attempt::Ended(self.constrained(vec![text])))
+            }
+            RemoteLanded::Again { text } => self.look_again(remote, &to, text).await,
+            // Whether it moved is found out when the remote answers; until then the intent stays.
+            RemoteLanded::Away { reason } => Ok(Attempt::Ended(self.wait_for(away(remote, &reason)))),
+        }
+    }
+
+    async fn push(
+        &self,
+        remote: &str,
+        merged: &Merged,
+        intent: Option<String>,
+    ) -> Result<RemoteLanded, EngineError> {
+        let (remote, branch, merged) = (remote.to_owned(), self.target().to_owned(), merged.clone());
+        self.scope
+            .git(move |repository| {
+                let from = Some(&merged.ground.from).filter(|_| !merged.ground.creates);
+                let (to, intent) = (&merged.commit, intent.as_deref());
+                repository.land_remote(&RemoteLanding { remote: &remote, branch: &branch, from, to, intent })
+            })
+            .await
+    }
+
+    /// Looks at the target after a push that something moved in the way of.
+    async fn look_again(&self, remote: &str, to: &CommitId, text: String) -> Result<Attempt, EngineError> {
+        let (at, branch, commit) = (remote.to_owned(), self.target().to_owned(), to.clone());
+        let looked = self.scope.git(move |repository| match repository.remote_tip(&at, &branch)? {
+            RemoteTip::At(tip) => Ok(Ok(repository.descends(&tip, &commit)?)),
+            RemoteTip::Absent => Ok(Ok(false)),
+            RemoteTip::Away { reason } => Ok(Err(reason)),
+        });
+        match looked.await? {
+            Ok(true) => self.published(remote, to).await.map(Attempt::Ended),
+            Ok(false) => {
+                self.forgo_there(remote).await?;
+                Ok(Attempt::TargetMoved(one_line(&text)))
+            }
+            Err(reason) => Ok(Attempt::Ended(self.wait_for(away(remote, &reason)))),
+        }
+    }
+
+    /// Records that the remote has the commit.
+    pub(super) async fn published(&self, remote: &str, commit: &CommitId) -> Result<End, EngineError> {
+        let (target, remote, at) = (self.target().to_owned(), remote.to_owned(), commit.to_string());
+        self.scope.note(Event::TargetSent { target, remote, commit: at }).await?;
+        self.landed(commit, LandingProof::Intended).await
+    }
+
+    /// Deletes what a run left that announced a landing and died before it recorded that. Nothing lands under such an
+    /// intent; it would only stay. Its local twin says that there is one, so the remote is not asked otherwise.
+    pub(super) async fn sweep_intents(&self) -> Result<(), EngineError> {
+        let Some(remote) = self.scope.project.remote.clone() else { return Ok(()) };
+        let plan = self.scope.plan.id.to_string();
+        let left = format!("refs/drydock/intent/{plan}/");
+        let swept = self.scope.git(move |repository| {
+            if repository.refs(&left)?.is_empty() {
+                return Ok(false);
+            }
+            repository.intents_revoke(&remote, &plan).map(|_| true)
+        });
+        if swept.await? { self.revoke().await } else { Ok(()) }
+    }
+
+    /// Gives up a landing whose push the remote answered.
+    async fn forgo_there(&self, remote: &str) -> Result<(), EngineError> {
+        let (at, plan) = (remote.to_owned(), self.scope.plan.id.to_string());
+        // The push has ended, so an intent that stays lets nothing land.
+        let revoked = self.scope.git(move |repository| repository.intents_revoke(&at, &plan)).await;
+        if let Err(error) = revoked {
+            tracing::warn!(plan = %self.scope.plan.id, error = %told(&error), "an intent stays at the remote");
+        }
+        self.revoke().await?;
+        self.scope.engine.issue_landing(self.scope.hold, self.project, Command::Forgo, WORKER).await?;
+        Ok(())
+    }
+
+    /// Brings the local branch to what the remote has. Returns what a person should know where it could not be.
+    pub(super) async fn follow(
+        &self,
+        remote: &str,
+        commit: &CommitId,
+    ) -> Result<Option<String>, EngineError> {
+        let scope = self.scope;
+        let (name, branch, to) =
+            (intent_name(&scope.plan.id, &scope.run), self.target().to_owned(), commit.clone());
+        let followed = scope.git(move |repository| {
+            repository.ref_create(&name, &to)?;
+            repository.follow(&branch, &to, &name)
+        });
+        let target = self.target();
+        let pull = format!("git pull --ff-only {remote} {target}");
+        let why = match followed.await {
+            Ok(Followed::Done) => return Ok(None),
+            Ok(Followed::Revoked) => {
+                return Err(EngineError::LeaseLost { key: scope.plan.id.to_string() });
+            }
+            Ok(Followed::Diverged) => {
+                format!("it has commits that {remote} does not have; `git pull --rebase {remote} {target}`")
+            }
+            Ok(Followed::Dirty(paths)) => {
+                let paths = paths.join(", ");
+                format!("uncommitted changes are in the way ({paths}); commit or stash them, then `{pull}`")
+            }
+            Ok(Followed::Occupied(operation)) => format!("{operation}; when that is over, `{pull}`"),
+            Err(EngineError::Git(error)) => format!("{}; `{pull}`", told(&error)),
+            Err(error) => return Err(error),
+        };
+        Ok(Some(format!(
+            "the plan landed at {remote}, but {target} here stays behind: {why} brings it up to date"
+        )))
+    }
+
+    /// Waits for the remote; both locks are let go of meanwhile.
+    pub(super) fn wait_for(&self, away: RemoteAway) -> End {
+        End::Report(Box::new(Command::Postpone(self.scope.run.clone(), Delay::Remote(away))))
+    }
+}
