@@ -123,7 +123,7 @@ impl<'t> Client<'t> {
         let request = request(method, &path, body, terms)
             .map_err(|error| TransportError::caused(format!("could not ask {asked}"), error))?;
         let response = self.transport.send(request).await?;
-        read(&asked, &response).map_err(|error| about_plan(error, &path))
+        read(&asked, &response)
     }
 }
 
@@ -132,17 +132,6 @@ fn unnamed(path: &str) -> Option<Problem> {
     let path = path.split('?').next().unwrap_or(path);
     let empty = path.split('/').skip(1).any(str::is_empty);
     empty.then(|| Problem::new(Code::NotFound, "the id or the name is empty").hint("say which one is meant"))
-}
-
-/// Puts the plan that was asked about into a hint that is worded for any.
-fn about_plan(error: ClientError, path: &str) -> ClientError {
-    let ClientError::Problem(mut problem) = error else { return error };
-    let plan = path.strip_prefix("/plans/").and_then(|rest| rest.split(['/', '?']).next());
-    if let (Some(plan), Some(hint)) = (plan, &problem.hint) {
-        let named = format!(" {plan}`");
-        problem.hint = Some(hint.replace(" ID`", &named).replace(" PLAN`", &named));
-    }
-    ClientError::Problem(problem)
 }
 
 /// Returns the request for an answer that goes on.

@@ -16,6 +16,7 @@ mod explain;
 mod gc;
 mod invariant;
 mod lock;
+mod offer;
 mod plan;
 mod private;
 mod problem;
@@ -52,6 +53,7 @@ pub use hyper::body::Bytes;
 pub use hyper::http;
 pub use invariant::{Invariant, InvariantQuery, Invariants, NewInvariant, OneInvariant, Rule, ScopeQuery};
 pub use lock::{BreakLock, Lock, LockScope, Locks, OneLock};
+pub use offer::{Blocked, BlockedBy, Offer, Quantity};
 pub use plan::{
     Amounts, NewPlan, OnePlan, Phase, Plan, PlanError, PlanInvariant, PlanQuery, Plans, Prompt, Reason,
     RollBack, State, SubplanCount, Waits,

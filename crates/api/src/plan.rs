@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::Roles;
 use crate::word::words;
+use crate::{Blocked, Offer, Roles};
 
 words! {
     /// One of the three phases of a plan.
@@ -134,6 +134,12 @@ pub struct Plan {
     /// How far its subplans are; null for a plan that has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subplans: Option<SubplanCount>,
+    /// The rules that keep it from its next phase, as they were last checked; null when none does.
+    #[serde(default)]
+    pub blocked: Option<Blocked>,
+    /// What the caller can do with it now, what helps most first; absent in lists.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub offers: Option<Vec<Offer>>,
 }
 
 /// Amounts of what plans use; null where there is no limit.
@@ -292,6 +298,16 @@ pub struct OnePlan {
 }
 
 impl Plan {
+    /// Returns what the caller can do with it, as far as the answer says so.
+    pub fn offers(&self) -> &[Offer] {
+        self.offers.as_deref().unwrap_or_default()
+    }
+
+    /// Returns the offer of this command.
+    pub fn offer(&self, command: &str) -> Option<&Offer> {
+        self.offers().iter().find(|offer| offer.command == command)
+    }
+
     /// Says whether the phase rests: no worker is at it and none will take it up by itself.
     pub fn is_settled(&self) -> bool {
         match self.state {

@@ -6,7 +6,8 @@ use serde_json::Value;
 
 use crate::decide::REVERSIONS_MAX;
 use crate::{
-    Budget, DecisionId, Name, POSTPONED_MAX, Phase, Piece, Plan, PlanId, Postponed, RunId, Side, Timestamp,
+    Act, Budget, DecisionId, Name, POSTPONED_MAX, Phase, Piece, Plan, PlanId, Postponed, RunId, Side, Spec,
+    Timestamp,
 };
 
 /// A question to a person.
@@ -269,14 +270,18 @@ impl Question {
     /// The option of a gate that lets the phase start.
     pub const APPROVE: &'static str = "approve";
 
+    /// The option of an agent's question that the note answers.
+    pub const ANSWERED: &'static str = "answered";
+
     /// Returns the question that a profile asks before a phase.
-    pub fn gate(before: Phase, profile: &str) -> Question {
+    pub fn gate(before: Phase, spec: &Spec) -> Question {
+        let profile = &spec.profile.name;
         Question {
             kind: DecisionKind::Gate,
             text: format!("May {before} start? The profile {profile} asks before it."),
             options: vec![
-                option(Question::APPROVE, format!("start {before}"), OptionEffect::Approve),
-                option("reject", "cancel the plan; its work is kept".to_owned(), OptionEffect::Cancel),
+                option(Question::APPROVE, before.start_label(&spec.target), OptionEffect::Approve),
+                option("reject", cancels(), OptionEffect::Cancel),
             ],
             details: serde_json::json!({ "before": before }),
         }
@@ -288,8 +293,8 @@ impl Question {
             kind: DecisionKind::Gate,
             text: format!("{before} could not begin by itself: {reason}. Try again?"),
             options: vec![
-                option(Question::APPROVE, format!("try {before} again"), OptionEffect::Approve),
-                option("reject", "cancel the plan; its work is kept".to_owned(), OptionEffect::Cancel),
+                option(Question::APPROVE, "Check again".to_owned(), OptionEffect::Approve),
+                option("reject", cancels(), OptionEffect::Cancel),
             ],
             details: serde_json::json!({ "before": before, "reason": reason }),
         }
@@ -306,10 +311,10 @@ impl Question {
             }
         }
         if options.is_empty() {
-            let label = "go on with the note as the answer".to_owned();
-            options.push(option("answered", label, OptionEffect::Requeue));
+            let label = "Send answer".to_owned();
+            options.push(option(Question::ANSWERED, label, OptionEffect::Requeue));
         }
-        options.push(option("abort", "cancel the plan; its work is kept".to_owned(), OptionEffect::Cancel));
+        options.push(option("abort", cancels(), OptionEffect::Cancel));
         Question { kind: DecisionKind::Agent, text, options, details: Value::Object(Default::default()) }
     }
 
@@ -366,13 +371,12 @@ impl Question {
             SentBack::Review => (DecisionKind::Review, "is still refused by its reviewers"),
         };
         let goes_on = OptionEffect::StartFrom { commit: head.to_owned(), replaces: plan.replaces.clone() };
-        let mut options =
-            vec![option("another_round", "let the agent go on with the work so far".to_owned(), goes_on)];
+        let mut options = vec![option("another_round", tries_again(plan), goes_on)];
         if plan.reversions < REVERSIONS_MAX {
-            let label = "go back to strategize with the reasons".to_owned();
+            let label = Act::Revert.label().to_owned();
             options.push(option("revise_strategy", label, OptionEffect::Revert));
         }
-        options.push(option("abort", "cancel the plan; its work is kept".to_owned(), OptionEffect::Cancel));
+        options.push(option("abort", cancels(), OptionEffect::Cancel));
         Question {
             kind,
             text: format!(
@@ -402,9 +406,9 @@ impl Question {
             kind: DecisionKind::Budget,
             text: format!("{why}. Its work is kept. How shall it go on?"),
             options: vec![
-                option("raise", format!("raise it by as much again, to {raised}, and go on"), set(raised)),
-                option("unlimited", "go on without a limit".to_owned(), set(Budget::UNLIMITED)),
-                option("abort", "cancel the plan; its work is kept".to_owned(), OptionEffect::Cancel),
+                option("raise", format!("Continue with {raised}"), set(raised)),
+                option("unlimited", "Continue without a limit".to_owned(), set(Budget::UNLIMITED)),
+                option("abort", cancels(), OptionEffect::Cancel),
             ],
             details: serde_json::json!({ "budget": plan.budget, "spent": spent, "used_up": used_up }),
         }
@@ -416,8 +420,8 @@ impl Question {
             kind: DecisionKind::Gate,
             text: "Execute is complete and nothing was changed, so there is nothing to land. How shall it go on?".to_owned(),
             options: vec![
-                option("run_again", "let the agent try again; a note tells it more".to_owned(), OptionEffect::Requeue),
-                option("finish", "end the plan without landing anything".to_owned(), OptionEffect::Cancel),
+                option("run_again", "Let the agent try again".to_owned(), OptionEffect::Requeue),
+                option("finish", "Close without landing".to_owned(), OptionEffect::Cancel),
             ],
             details: serde_json::json!({ "before": Phase::Apply, "nothing_changed": true }),
         }
@@ -440,9 +444,9 @@ impl Question {
             kind: DecisionKind::RateLimit,
             text: format!("{what}. How shall it go on?"),
             options: vec![
-                option("retry", "run it again now".to_owned(), OptionEffect::Requeue),
-                option("wait", format!("run it again at {until}"), OptionEffect::WaitUntil(wait)),
-                option("abort", "cancel the plan; its work is kept".to_owned(), OptionEffect::Cancel),
+                option("retry", "Retry now".to_owned(), OptionEffect::Requeue),
+                option("wait", format!("Wait until {until}"), OptionEffect::WaitUntil(wait)),
+                option("abort", cancels(), OptionEffect::Cancel),
             ],
             details: serde_json::json!({ "agent": agent, "until": until.to_string(), "times": times }),
         }
@@ -457,12 +461,21 @@ impl Question {
                  landed. Land it again on {target} as it is now?"
             ),
             options: vec![
-                option("retry", format!("merge into {target} as it is now"), OptionEffect::Requeue),
-                option("abort", "cancel the plan; its work is kept".to_owned(), OptionEffect::Cancel),
+                option("retry", format!("Land on {target} as it is now"), OptionEffect::Requeue),
+                option("abort", cancels(), OptionEffect::Cancel),
             ],
             details: serde_json::json!({ "target": target, "from": from, "to": to }),
         }
     }
+}
+
+/// The label of every answer that ends the plan.
+fn cancels() -> String {
+    Act::Cancel.label().to_owned()
+}
+
+fn tries_again(plan: &Plan) -> String {
+    format!("Let {} try again", plan.spec.agents.execute.as_deref().unwrap_or("the agent"))
 }
 
 pub(crate) fn option(id: &str, label: String, effect: OptionEffect) -> DecisionOption {

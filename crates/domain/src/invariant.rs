@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Name, Phase, PlanId};
+use crate::{Measure, Name, Phase, Plan, PlanId, RunId, State};
 
 /// A rule that can block a transition.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,6 +33,30 @@ pub enum Rule {
     Command(String),
     /// Words for the agents; nothing checks them.
     Text(String),
+}
+
+impl Rule {
+    /// Returns what kind of rule it is.
+    pub fn kind(&self) -> RuleKind {
+        match self {
+            Rule::Cel(_) => RuleKind::Cel,
+            Rule::Command(_) => RuleKind::Command,
+            Rule::Text(_) => RuleKind::Text,
+        }
+    }
+}
+
+/// What kind of rule was enforced.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RuleKind {
+    /// An expression over the plan's facts: the same plan is judged the same again.
+    #[default]
+    Cel,
+    /// A command, which may look at anything.
+    Command,
+    /// Words for the agents.
+    Text,
 }
 
 /// Where an invariant holds, widest first.
@@ -126,8 +150,14 @@ pub struct Finding {
     pub invariant: Name,
     /// Its scope.
     pub scope: InvariantScope,
+    /// What kind of rule it is.
+    #[serde(default)]
+    pub rule: RuleKind,
     /// What was found.
     pub check: Check,
+    /// What was measured, where the rule compares a fact with a limit and does not hold.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub measure: Option<Measure>,
 }
 
 /// The answer of one check.
@@ -163,6 +193,20 @@ impl Enforcement {
     pub fn blocking(&self) -> Vec<&Finding> {
         self.findings.iter().filter(|finding| finding.blocks()).collect()
     }
+
+    /// Returns what can be done about rules that block.
+    pub fn advice(&self) -> &'static str {
+        match (self.at, self.is_lasting()) {
+            (Phase::Apply, true) => "ask the agent to reduce the change, or edit the rule",
+            (Phase::Strategize | Phase::Execute, true) => "change what the rule measures, or edit the rule",
+            (_, false) => "remove the cause and check again, or edit the rule",
+        }
+    }
+
+    /// Returns whether the rules block now and will whenever they are checked again, until a rule or the result changes.
+    pub fn is_lasting(&self) -> bool {
+        self.blocking().iter().any(|finding| !finding.may_pass())
+    }
 }
 
 impl Finding {
@@ -173,15 +217,76 @@ impl Finding {
         }
     }
 
+    /// Returns whether the same plan could be judged otherwise later, with no rule changed.
+    fn may_pass(&self) -> bool {
+        match (&self.check, self.rule) {
+            (Check::Violated(_), RuleKind::Cel) => false,
+            (Check::Violated(_), RuleKind::Command | RuleKind::Text)
+            | (Check::Held | Check::Unknown(_) | Check::NotChecked, _) => true,
+        }
+    }
+
+    /// Returns what was found, with the value and the limit where there is a measure.
+    pub fn reason(&self) -> String {
+        match (&self.check, &self.measure) {
+            (Check::Violated(_), Some(measure)) => measure.describe(),
+            (Check::Violated(text) | Check::Unknown(text), _) => text.clone(),
+            (Check::Held, _) => "it holds".to_owned(),
+            (Check::NotChecked, _) => "it is text, not machine-checked".to_owned(),
+        }
+    }
+
     /// Returns one line for a person.
     pub fn describe(&self) -> String {
-        let Finding { invariant, scope, check } = self;
+        let (Finding { invariant, scope, check, .. }, reason) = (self, self.reason());
         match check {
             Check::Held => format!("invariant {invariant} ({scope}) holds"),
-            Check::Violated(text) => format!("invariant {invariant} ({scope}) does not hold: {text}"),
-            Check::Unknown(text) => format!("invariant {invariant} ({scope}) could not be checked: {text}"),
+            Check::Violated(_) => format!("invariant {invariant} ({scope}) does not hold: {reason}"),
+            Check::Unknown(_) => format!("invariant {invariant} ({scope}) could not be checked: {reason}"),
             Check::NotChecked => format!("invariant {invariant} ({scope}) is text, not machine-checked"),
         }
+    }
+}
+
+/// An enforcement and what it judged. A plan that has moved since was not judged by it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Enforced {
+    /// What was found.
+    pub enforcement: Enforcement,
+    /// The phase that the plan was in.
+    pub phase: Phase,
+    /// The state that it was in.
+    pub state: State,
+    /// Its run.
+    pub run: Option<RunId>,
+    /// The result that was judged.
+    pub head: Option<String>,
+    /// How many choices its strategy had, which a rule can count.
+    pub choices: usize,
+}
+
+impl Enforced {
+    /// Returns an enforcement of the rules for a plan as it stands.
+    pub fn of(plan: &Plan, enforcement: Enforcement) -> Self {
+        Self {
+            enforcement,
+            phase: plan.stage.phase(),
+            state: plan.stage.state(),
+            run: plan.run.clone(),
+            head: plan.head_commit.clone(),
+            choices: plan.choices.len(),
+        }
+    }
+
+    /// Returns the enforcement, if it is about the plan as it stands. Guidance and an opened gate change nothing that a
+    /// rule can see.
+    pub fn current(&self, plan: &Plan) -> Option<&Enforcement> {
+        (*self == Self::of(plan, self.enforcement.clone())).then_some(&self.enforcement)
+    }
+
+    /// Returns the enforcement, if it blocks the plan as it stands.
+    pub fn blocking(&self, plan: &Plan) -> Option<&Enforcement> {
+        self.current(plan).filter(|enforcement| !enforcement.blocking().is_empty())
     }
 }
 
@@ -225,8 +330,13 @@ mod tests {
 
     #[test]
     fn what_could_not_be_found_out_blocks() {
-        let finding =
-            |check| Finding { invariant: "r".parse().unwrap(), scope: InvariantScope::Global, check };
+        let finding = |check| Finding {
+            invariant: "r".parse().unwrap(),
+            scope: InvariantScope::Global,
+            rule: RuleKind::Cel,
+            check,
+            measure: None,
+        };
         let checks =
             [Check::Held, Check::NotChecked, Check::Violated("x".into()), Check::Unknown("y".into())];
         let seen = Enforcement { at: Phase::Apply, findings: checks.map(finding).to_vec() };

@@ -16,6 +16,9 @@ mod event;
 mod id;
 mod invariant;
 mod lock;
+mod measure;
+mod offer;
+mod offers;
 mod outcome;
 mod plan;
 mod postpone;
@@ -55,8 +58,13 @@ pub use duration::duration;
 pub use effect::{Effect, due};
 pub use event::{Event, Recorded};
 pub use id::{ChangesetId, DecisionId, IdError, IdPrefix, LockId, PlanId, RunId, TokenId};
-pub use invariant::{Check, Enforcement, Finding, Invariant, InvariantScope, Rule, effective};
+pub use invariant::{
+    Check, Enforced, Enforcement, Finding, Invariant, InvariantScope, Rule, RuleKind, effective,
+};
 pub use lock::{Fence, Holder, Lock, LockScope};
+pub use measure::{Demand, Measure};
+pub use offer::{Act, Need, Offer};
+pub use offers::{offers, offers_unheld};
 pub use outcome::{Decided, Transition};
 pub use plan::{Intent, NewPlan, Plan, Snapshot, Spec};
 pub use postpone::{Delay, POSTPONED_MAX, POSTPONED_MS_MAX, Postponed, RateLimit, RemoteAway};

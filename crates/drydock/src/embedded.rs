@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::cli::{Backend, Driven};
 use crate::config::{Config, StorePlace};
-use crate::http::{Local, event_shape, phase_asked, problem, router};
+use crate::http::{Local, event_shape, phase_asked, problem, problem_of, router};
 
 /// The word that makes this program the keeper of a child.
 pub(crate) const KEEP: &str = "__keep";
@@ -193,7 +193,7 @@ impl Backend for Embedded {
                 Err(EngineError::LockHeld { lock }) if lock.key == given && lock.holder.is_worker() => {
                     Ok(Driven::ByWorker)
                 }
-                Err(error) => Err(problem(&error)),
+                Err(error) => Err(problem_of(&error, Some(&given))),
             }
         }))
     }

@@ -9,7 +9,7 @@ use drydock_domain::{
     Authority, ChangesetId, Context, Decision, DecisionId, Event, IdPrefix, Name, Plan, PlanId, Project,
     RunId,
 };
-use drydock_store::{Found, KeyedRequest, PlanRow, Store};
+use drydock_store::{Found, KeyedRequest, PlanRows, Store};
 use drydock_worktree::Repository;
 use tokio_util::sync::CancellationToken;
 
@@ -207,13 +207,13 @@ impl Engine {
         one(self.store().plan_find(&prefix).await?, "plan", given)
     }
 
-    /// Returns the same plan as it is stored.
-    pub async fn plan_row(&self, given: &str) -> Result<PlanRow, EngineError> {
+    /// Returns the rows of the same plan: it, and what says what can be done with it.
+    pub async fn plan_rows(&self, given: &str) -> Result<PlanRows, EngineError> {
         let id = match given.parse() {
             Ok(id) => id,
             Err(_) => self.plan(given).await?.id,
         };
-        self.store().plan_row(&id).await?.ok_or_else(|| EngineError::absent("plan", given))
+        self.store().plan_rows(&id).await?.ok_or_else(|| EngineError::absent("plan", given))
     }
 
     /// Returns the decision that this beginning of an id names.

@@ -16,6 +16,7 @@ mod identity;
 mod look;
 mod make;
 mod meter;
+mod offered;
 mod phase;
 mod recall;
 mod record;
@@ -48,6 +49,7 @@ pub use hook::{Hook, Hooks, Means, Pattern, PatternError, Priority, Wants, WebAd
 pub use look::{AgentCheckup, AgentEntry, AgentSource, Checkpoint};
 pub use make::{Asked, NewInvariant, Request};
 pub use meter::Metered;
+pub use offered::Offered;
 pub use registry::{Lockable, NewProject};
 pub use settings::{Settings, SubplanLimits};
 pub use sign_in::Session;

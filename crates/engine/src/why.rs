@@ -1,16 +1,17 @@
 //! Why a plan is where it is: what holds it, who can act, and with which command. The words are made from the
-//! stored stage, so they cannot disagree with it.
+//! stored stage, so they cannot disagree with it; what can be done is what `domain` offers.
 
 use drydock_domain::{
-    Complete, Decision, DecisionKind, Lock, LockScope, Plan, Postponed, Progress, Recorded, Settled, Stage,
-    Turn,
+    Authority, Complete, Decision, DecisionKind, Enforcement, Lock, LockScope, Offer, Plan, Postponed,
+    Progress, Recorded, Settled, Stage, Turn,
 };
 
 use crate::engine::Engine;
 use crate::error::EngineError;
+use crate::offered::Offered;
 use crate::subplan::is_tended;
 
-/// How many of the newest events are looked through for the latest block.
+/// How many of the newest events are looked through for the latest sync.
 const EVENTS_MAX: i64 = 200;
 
 /// Why a plan is where it is.
@@ -42,18 +43,23 @@ pub struct CanAct {
 impl Engine {
     /// Says why a plan is where it is.
     pub async fn why(&self, plan: &Plan) -> Result<Why, EngineError> {
-        let snapshot = self.store().plan_snapshot(&plan.id).await?;
-        let decision = snapshot.and_then(|snapshot| snapshot.pending);
+        let mut sighted = self.sighted(plan).await?;
+        let decision = sighted.snapshot.pending.clone();
         let locks = self.locks().await?;
         let lock =
             locks.into_iter().find(|lock| lock.scope == LockScope::Plan && lock.key == plan.id.as_str());
         let recent = self.store().event_recent(&plan.id, EVENTS_MAX).await?;
-        let blocked = latest_block(&recent);
-        let moved = remote_move(&recent);
-        let (summary, mut holds, mut can_act) = explain(plan, decision.as_ref(), lock.as_ref());
-        holds.extend(blocked);
-        holds.extend(moved);
+        // A holder that is proven to be gone holds nothing, also before its lock has run out.
+        sighted.held = lock.as_ref().is_some_and(|lock| !lock.stale);
+        let person = Offered::of(&sighted, Authority::Person);
+        let operator = Offered::of(&sighted, Authority::Operator);
+        let blocked = person.blocked.as_ref();
+        let (summary, mut holds) = explain(plan, decision.as_ref(), lock.as_ref(), blocked);
+        holds.extend(blocked.into_iter().flat_map(blocks));
+        holds.extend(remote_move(&recent));
         holds.extend(self.why_waiting(plan.clone()).await?);
+        let mut can_act: Vec<_> =
+            person.offers.iter().filter_map(|offer| way(plan, offer, &operator.offers)).collect();
         if is_tended(plan)
             && let Some(asked) = self.asking(plan.id.clone()).await?
         {
@@ -65,17 +71,21 @@ impl Engine {
     }
 }
 
-/// Returns what the latest enforcement said, when it blocked and the plan has not moved since.
-fn latest_block(recent: &[Recorded]) -> Option<String> {
-    let mut told = recent.iter().take_while(|event| !event.kind.starts_with("plan."));
-    let latest = told.find(|event| event.kind.starts_with("invariant."))?;
-    if latest.kind != "invariant.blocked" {
-        return None;
-    }
-    let at = latest.details["at"].as_str().unwrap_or("the next phase").to_owned();
-    let findings = latest.details["findings"].as_array().cloned().unwrap_or_default();
-    let lines: Vec<_> = findings.iter().filter_map(blocking_line).collect();
-    Some(format!("{at} is blocked: {}", lines.join("; ")))
+/// Returns an offer as a line to type; nothing for one that needs what only a person knows.
+fn way(plan: &Plan, offer: &Offer, operator: &[Offer]) -> Option<CanAct> {
+    let who = if operator.iter().any(|one| one.act == offer.act) { "anyone" } else { "a person" };
+    let does = match offer.label == offer.effect {
+        true => offer.label.clone(),
+        false => format!("{}: {}", offer.label, offer.effect),
+    };
+    Some(CanAct { who, command: offer.line(&plan.id)?, does })
+}
+
+/// Returns what blocks, a sentence each, and what helps.
+fn blocks(enforcement: &Enforcement) -> Vec<String> {
+    let mut lines: Vec<_> = enforcement.blocking().iter().map(|finding| finding.describe()).collect();
+    lines.push(enforcement.advice().to_owned());
+    lines
 }
 
 /// Names the newest commit by which somebody moved the plan's branch on the remote.
@@ -87,84 +97,57 @@ fn remote_move(recent: &[Recorded]) -> Option<String> {
     Some(format!("{} moved the branch on the remote by {} “{}”", part("author"), part("id"), part("subject")))
 }
 
-fn blocking_line(finding: &serde_json::Value) -> Option<String> {
-    let name = finding["invariant"].as_str()?;
-    let check = &finding["check"];
-    let reason = check["violated"].as_str().or_else(|| check["unknown"].as_str())?;
-    Some(format!("invariant {name}: {reason}"))
-}
-
-type Explanation = (String, Vec<String>, Vec<CanAct>);
-
-fn explain(plan: &Plan, decision: Option<&Decision>, lock: Option<&Lock>) -> Explanation {
-    let (phase, id) = (plan.stage.phase(), &plan.id);
+fn explain(
+    plan: &Plan,
+    decision: Option<&Decision>,
+    lock: Option<&Lock>,
+    blocked: Option<&Enforcement>,
+) -> (String, Vec<String>) {
+    let phase = plan.stage.phase();
     let mut holds: Vec<_> = lock.map(describe_lock).into_iter().collect();
-    let mut can_act = Vec::new();
     if let Some(decision) = decision {
         holds.push(format!("decision {} is open: {}", decision.id, decision.question.text));
-        can_act.extend(answers(decision));
     }
-    let act = |who, verb: &str, does: &str| CanAct {
-        who,
-        command: format!("drydock plan {verb} {id}"),
-        does: does.to_owned(),
-    };
     let summary = match &plan.stage {
+        _ if blocked.is_some() => blocked_words(plan, blocked),
         Stage::Strategize(Progress::Queued)
         | Stage::Execute(Progress::Queued)
-        | Stage::Apply(Progress::Queued) => {
-            let runs = act("anyone", phase.name(), "runs the phase here and now");
-            can_act.extend((!is_in_line(plan)).then_some(runs));
-            let hurries = act("a person", "retry", "lets it go on before the limit is over");
-            can_act.extend(plan.waits().map(|_| hurries));
-            queued(plan, decision)
-        }
+        | Stage::Apply(Progress::Queued) => queued(plan, decision),
         Stage::Strategize(Progress::Processing)
         | Stage::Execute(Progress::Processing)
-        | Stage::Apply(Progress::Processing) => {
-            can_act.push(match lock {
-                Some(lock) if !lock.stale => act("a person", "cancel", "stops the run and ends the plan"),
-                Some(_) | None => act("anyone", phase.name(), "takes the phase over and runs it again"),
-            });
-            processing(phase.name(), lock)
-        }
-        Stage::Strategize(Progress::Reached(Complete)) => {
-            can_act.push(act("a person", "execute", "goes on to execute"));
-            complete(plan, decision, "execute")
-        }
+        | Stage::Apply(Progress::Processing) => processing(phase.name(), lock),
+        Stage::Strategize(Progress::Reached(Complete)) => complete(plan, decision, "execute"),
         Stage::Execute(Progress::Reached(Complete)) if plan.place.is_some() => {
             "execute is complete; its parent takes the result up".to_owned()
         }
-        Stage::Execute(Progress::Reached(Complete)) => {
-            can_act.push(act("a person", "apply", "lands the result"));
-            complete(plan, decision, "apply")
-        }
+        Stage::Execute(Progress::Reached(Complete)) => complete(plan, decision, "apply"),
         Stage::Apply(Progress::Reached(Settled::Applied { commit })) => {
             format!("the plan landed as {commit}")
         }
         Stage::Apply(Progress::Reached(Settled::Constrained { reasons })) => {
             holds.extend(reasons.iter().cloned());
-            can_act.push(act("a person", "retry", "merges again with the target as it is then"));
-            can_act.push(act("a person", "revert", "goes back to strategize"));
             "the merged result was not acceptable; nothing was moved".to_owned()
         }
         Stage::Strategize(_) | Stage::Execute(_) | Stage::Apply(_) => stopped(plan, decision),
     };
-    if let Some(failure) = plan.stage.failure() {
+    if let Some(failure) = plan.stage.failure()
         // The question of a divergence says what the failure says.
-        if decision.is_none_or(|open| open.question.kind != DecisionKind::Divergence) {
-            holds.push(format!("{phase} failed ({}): {}", failure.class.name(), failure.text));
-        }
-        if decision.is_none() {
-            can_act.push(act("a person", "retry", "tries the phase again"));
-        }
+        && decision.is_none_or(|open| open.question.kind != DecisionKind::Divergence)
+    {
+        holds.push(format!("{phase} failed ({}): {}", failure.class.name(), failure.text));
     }
-    // What stops a run that goes on ends the plan too, and was said already.
-    let cancel = act("a person", "cancel", "ends the plan; its work is kept");
-    if !plan.stage.is_terminal() && can_act.iter().all(|way| way.command != cancel.command) {
-        can_act.push(cancel);
-    }
-    (summary, holds, can_act)
+    (summary, holds)
+}
+
+/// Returns how a plan stands that a rule keeps from its next phase, with what was measured.
+fn blocked_words(plan: &Plan, blocked: Option<&Enforcement>) -> String {
+    let Some(enforcement) = blocked else { return String::new() };
+    let found: Vec<_> = enforcement.blocking().iter().map(|finding| finding.reason()).collect();
+    let done = match plan.stage.phase() == enforcement.at {
+        true => String::new(),
+        false => format!("{} is complete; ", plan.stage.phase()),
+    };
+    format!("{done}{} is blocked: {}", enforcement.at, found.join("; "))
 }
 
 /// Says how a plan stands that nothing but a person moves.
@@ -214,29 +197,6 @@ fn queued(plan: &Plan, decision: Option<&Decision>) -> String {
     format!("{phase} is queued and waits until {until}: {}{often}", postponed.reason())
 }
 
-fn answers(decision: &Decision) -> impl Iterator<Item = CanAct> {
-    decision.question.options.iter().map(|option| CanAct {
-        who: "a person",
-        command: format!("drydock decision resolve {} {}", decision.id, typed(&option.id)),
-        does: option.label.clone(),
-    })
-}
-
-/// Returns how an option is typed: an agent's may have spaces, or look like an option of ours.
-fn typed(id: &str) -> String {
-    let plain = |letter: char| letter.is_alphanumeric() || ['_', '-', '.'].contains(&letter);
-    if id.chars().all(plain) && !id.starts_with('-') {
-        format!("--option {id}")
-    } else {
-        format!("--option='{}'", id.replace('\'', r"'\''"))
-    }
-}
-
-/// Says whether it is a subplan that is not called yet: its parent does that, and nobody else.
-fn is_in_line(plan: &Plan) -> bool {
-    plan.place.as_ref().is_some_and(|place| place.turn == Turn::InLine)
-}
-
 /// Where it waits as a parent of subplans, or as one of them.
 fn among_others(plan: &Plan) -> Option<String> {
     let phase = plan.stage.phase();
@@ -275,18 +235,4 @@ fn describe_lock(lock: &Lock) -> String {
         "its lock is held by process {} on {} ({}{stale})",
         holder.process.pid, holder.process.host, holder.purpose
     )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::typed;
-
-    /// Breaks when what `plan why` says cannot be typed as it stands.
-    #[test]
-    fn an_option_is_shown_as_it_is_typed() {
-        assert_eq!(typed("restore_local"), "--option restore_local");
-        assert_eq!(typed("the red one"), "--option='the red one'");
-        assert_eq!(typed("--left"), "--option='--left'");
-        assert_eq!(typed("don't"), r"--option='don'\''t'");
-    }
 }

@@ -3,6 +3,7 @@
 use drydock_domain::{Action, Invariant, InvariantScope, Name, PlanId, Project};
 use serde::de::DeserializeOwned;
 
+use crate::enforcement::forget;
 use crate::plan::row::{body, parse};
 use crate::tx::{BoxFuture, Tx, Verdict};
 use crate::value::{Row, Statement, Value};
@@ -91,9 +92,14 @@ impl Store {
         let (scope, name) = (invariant.scope.to_string(), invariant.name.clone());
         let sql = "INSERT INTO invariants (scope, name, body) VALUES ($1, $2, $3)
             ON CONFLICT (scope, name) DO NOTHING RETURNING name";
-        Box::pin(
-            async move { self.add(sql, vec![scope.into(), name.as_str().into(), written?.into()]).await },
-        )
+        Box::pin(async move {
+            let statement = Statement {
+                sql: sql.into(),
+                params: vec![scope.into(), name.as_str().into(), written?.into()],
+            };
+            let changed = self.rule_change(name, statement).await?;
+            Ok(if changed { Added::Added } else { Added::Exists })
+        })
     }
 
     /// Returns the invariants of one scope, or of all.
@@ -118,7 +124,26 @@ impl Store {
         scope: &InvariantScope,
     ) -> BoxFuture<'_, Result<Removed, StoreError>> {
         let sql = "DELETE FROM invariants WHERE name = $1 AND scope = $2 RETURNING name";
-        Box::pin(self.remove(Statement::new(sql, [name.as_str().into(), scope.to_string().into()])))
+        let statement = Statement::new(sql, [name.as_str().into(), scope.to_string().into()]);
+        let name = name.clone();
+        Box::pin(async move {
+            let changed = self.rule_change(name, statement).await?;
+            Ok(if changed { Removed::Removed } else { Removed::Missing })
+        })
+    }
+
+    /// Changes a rule, and forgets what it blocked; says whether it changed.
+    async fn rule_change(&self, name: Name, statement: Statement) -> Result<bool, StoreError> {
+        self.write(move |tx| {
+            Box::pin(async move {
+                if tx.query(statement).await?.is_empty() {
+                    return Ok(Verdict::Undo(false));
+                }
+                forget(tx, &name).await?;
+                Ok(Verdict::Keep(true))
+            })
+        })
+        .await
     }
 
     /// Returns the invariants that could hold for a plan of this project and action, of every scope.

@@ -14,12 +14,11 @@ use crate::{
 /// Returns the transition that makes a plan: `strategize/queued`, with a gate when the profile asks before it.
 pub fn create(new: NewPlan, context: &Context) -> Transition {
     let asks = new.spec.profile.asks_before(Phase::Strategize);
-    let profile = new.spec.profile.name.clone();
     let mut plan = fresh(new, context);
     plan.gate = asks.then(|| context.fresh_decision.clone());
-    let task = plan.spec.task.clone();
+    let (task, question) = (plan.spec.task.clone(), Question::gate(Phase::Strategize, &plan.spec));
     let draft = Draft::of(plan, context).event(Event::Created { task });
-    let draft = if asks { draft.open(Question::gate(Phase::Strategize, &profile)) } else { draft };
+    let draft = if asks { draft.open(question) } else { draft };
     draft.into_transition()
 }
 

@@ -66,7 +66,7 @@ pub(super) fn completed<'a>(
     if !profile.asks_before(next) {
         return draft;
     }
-    let mut draft = draft.open(Question::gate(next, &profile.name));
+    let mut draft = draft.open(Question::gate(next, &snapshot.plan.spec));
     draft.plan.gate = Some(context.fresh_decision.clone());
     draft
 }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::decide::REVERSIONS_MAX;
 use crate::decision::option;
 use crate::{
-    DecisionKind, ErrorClass, Fanout, Fate, JoinHow, Mends, Name, OptionEffect, Phase, Piece, PieceTask,
+    Act, DecisionKind, ErrorClass, Fanout, Fate, JoinHow, Mends, Name, OptionEffect, Phase, Piece, PieceTask,
     Plan, Question, Side,
 };
 
@@ -50,6 +50,8 @@ impl Clashed {
 
 /// How many paths a sentence names.
 const PATHS_NAMED_MAX: usize = 5;
+/// How many subplans a label names.
+const NAMES_MAX: usize = 3;
 
 impl Question {
     /// Returns the question to ask when all pieces are settled and some came to nothing.
@@ -65,20 +67,20 @@ impl Question {
         // While landing, only what failed to land can be tried again; what was ended is not run anew.
         let failed = lost.iter().any(|piece| piece.fate == Fate::Failed);
         if plan.stage.phase() == Phase::Execute || failed {
-            let label = if lost.iter().any(|piece| conflicts(piece)) {
-                "try the lost subplans again, and ask how to settle the conflict"
+            let asks = if lost.iter().any(|piece| conflicts(piece)) {
+                ", and ask how to settle the conflict"
             } else {
-                "try the lost subplans again"
+                ""
             };
-            let label = label.to_owned();
+            let label = format!("Retry {}{asks}", names_of(&lost));
             options.push(option("retry", label, OptionEffect::RetryLost));
         }
         if kept > 0 {
-            let label = format!("go on with the {kept} that are done");
+            let label = format!("Continue without {}", names_of(&lost));
             options.push(option("go_on", label, OptionEffect::DropLost));
         }
         if plan.reversions < REVERSIONS_MAX {
-            let label = "go back to strategize with the reasons".to_owned();
+            let label = Act::Revert.label().to_owned();
             options.push(option("revise_strategy", label, OptionEffect::Revert));
         }
         options.push(abort());
@@ -113,20 +115,12 @@ impl Question {
             let mends = Mends { piece: name.clone(), onto, marked, unmarked };
             let by = Box::new(resolver(fanout, piece, mends, agent, &clashes));
             let effect = OptionEffect::Join(JoinHow::Hand { piece: name.clone(), by });
-            options.push(option("agent", "let an agent resolve it".to_owned(), effect));
+            options.push(option("agent", "Merge both with an agent".to_owned(), effect));
         }
-        options.push(option(
-            "take_parent",
-            "keep what has joined where both changed it".to_owned(),
-            take(Side::Parent),
-        ));
-        options.push(option(
-            "take_child",
-            format!("take what {name} did where both changed it"),
-            take(Side::Child),
-        ));
+        options.push(option("take_parent", "Keep merged version".to_owned(), take(Side::Parent)));
+        options.push(option("take_child", format!("Use {:?}", name.as_str()), take(Side::Child)));
         let drop = OptionEffect::Join(JoinHow::Drop { piece: name.clone() });
-        options.push(option("drop", format!("go on without {name} and what waits for it"), drop));
+        options.push(option("drop", format!("Skip {:?}", name.as_str()), drop));
         options.push(abort());
         Question {
             kind: DecisionKind::Conflict,
@@ -208,6 +202,14 @@ fn conflicts(piece: &Piece) -> bool {
     last.is_some_and(|record| record.failure.class == ErrorClass::SubplanConflict)
 }
 
+/// Returns the names of pieces for a label, or how many there are.
+fn names_of(pieces: &[&Piece]) -> String {
+    match pieces.len() {
+        0..=NAMES_MAX => pieces.iter().map(|piece| piece.name.as_str()).collect::<Vec<_>>().join(", "),
+        count => format!("{count} subplans"),
+    }
+}
+
 fn sentence(piece: &Piece) -> String {
     match (&piece.fate, piece.failures.last()) {
         (Fate::Failed, Some(record)) => {
@@ -242,5 +244,5 @@ fn lost_details(piece: &Piece) -> Value {
 }
 
 fn abort() -> crate::DecisionOption {
-    option("abort", "cancel the plan and its subplans; their work is kept".to_owned(), OptionEffect::Cancel)
+    option("abort", Act::Cancel.label().to_owned(), OptionEffect::Cancel)
 }

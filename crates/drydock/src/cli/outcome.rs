@@ -87,21 +87,34 @@ fn ending(plan: &Plan, asked: Phase) -> Ending {
                 Some(error) => (error.class.as_str(), error.text.as_str()),
                 None => ("", "no reason was recorded"),
             };
-            failed(code(class), format!("{} of {} failed: {text}", plan.phase, plan.id))
+            let asked = plan.pending_decision.is_some();
+            failed(code(class, asked), format!("{} of {} failed: {text}", plan.phase, plan.id))
         }
         State::Queued | State::Processing => Ending::Failed(stopped(plan)),
     }
 }
 
-/// Failures that are a block rather than a breakdown have the code of the block.
-fn code(class: &str) -> Code {
+/// Failures that are a block rather than a breakdown have the code of the block, and those that a person is asked about
+/// the code of an open decision.
+fn code(class: &str, asked: bool) -> Code {
     match class {
-        "validation_failed" => Code::ValidationFailed,
-        "invariant_blocked" => Code::InvariantBlocked,
         "diverged" => Code::SyncRecovered,
         "reset_failed" => Code::SyncUnreconciled,
+        _ if asked => Code::DecisionOpen,
+        "validation_failed" => Code::ValidationFailed,
         _ => Code::PlanErrored,
     }
+}
+
+/// Returns the problem of a plan that its rules keep from the next phase.
+pub(crate) fn blocked(plan: &Plan) -> Option<Box<Problem>> {
+    let blocked = plan.blocked.as_ref()?;
+    let text = format!("{} of {} is blocked: {}", blocked.phase, plan.id, blocked.text());
+    let hint = match render::next::command(plan) {
+        Some(next) => go_on(&next),
+        None => format!("`drydock invariant list --effective {}` shows the rules", plan.id),
+    };
+    Some(Box::new(Problem::new(Code::InvariantBlocked, text).hint(hint).with("plan", plan.id.clone())))
 }
 
 #[cfg(test)]
@@ -135,7 +148,9 @@ mod tests {
     #[test]
     fn each_bad_end_says_why_and_what_to_do() {
         for state in State::ALL {
-            let report = of_move(plan(Phase::Execute, *state), Phase::Execute);
+            let mut ended = plan(Phase::Execute, *state);
+            ended.pending_decision = (*state == State::Waiting).then(|| "dec-1".into());
+            let report = of_move(ended, Phase::Execute);
             let code = report.exit_code();
             match report.ending {
                 Ending::Failed(problem) => assert!(problem.hint.is_some(), "{state}"),
@@ -161,6 +176,19 @@ mod tests {
         let mut failed = plan(Phase::Execute, State::Errored);
         failed.error = Some(PlanError { class: "validation_failed".into(), text: "tests".into() });
         assert_eq!(exit_of(failed, Phase::Execute), 5);
+    }
+
+    /// D2, B11 and the long day: breaks when a question that a failure left open exits with the code of the failure.
+    #[test]
+    fn an_open_question_is_exit_6_whatever_failed() {
+        for class in
+            ["validation_failed", "subplan_failed", "subplan_conflict", "diverged", "reset_failed", "git"]
+        {
+            let mut asked = plan(Phase::Execute, State::Errored);
+            asked.error = Some(PlanError { class: class.into(), text: "it broke".into() });
+            asked.pending_decision = Some("dec-1".into());
+            assert_eq!(exit_of(asked, Phase::Execute), 6, "{class}");
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! `drydock run`: a task in the repository you stand in, from the prompt to the landed commit.
 
 use clap::Args;
-use drydock_api::{Code, NewPlan, Phase, Plan, PlanMove, Problem, Project, State, Terms, exit};
+use drydock_api::{Code, NewPlan, Plan, PlanMove, Problem, Project, State, Terms, exit};
 
 use super::agent::BUILT_IN;
 use super::confirm::{Answer, ask};
@@ -104,13 +104,11 @@ async fn drive(
             return Err(interrupt.problem(render::next::command(&plan)));
         }
         let asked = plan.phase;
-        let to = match (plan.phase, plan.state) {
-            (Phase::Strategize, State::Queued) => PlanMove::Strategize,
-            (Phase::Strategize, State::Complete) => PlanMove::Execute,
-            (Phase::Execute, State::Complete) => PlanMove::Apply,
-            // A worker went on with it.
-            (phase, State::Queued | State::Processing) if plan.gate.is_none() => PlanMove::to(phase),
-            _ => return Ok(outcome::of_move(plan, asked)),
+        let Some(to) = next_move(&plan) else {
+            return match outcome::blocked(&plan) {
+                Some(problem) => Err(problem),
+                None => Ok(outcome::of_move(plan, asked)),
+            };
         };
         let asks = asks(&plan, to, gates);
         if to == PlanMove::Apply {
@@ -135,6 +133,15 @@ async fn drive(
             return Ok(report.ending(Ending::Attention(exit::UNDECIDED)));
         }
         plan = moved(session, &mut feed, plan, to).await?;
+    }
+}
+
+/// Returns the phase to ask for next. A plan that a worker took up is followed.
+fn next_move(plan: &Plan) -> Option<PlanMove> {
+    match plan.state {
+        State::Processing => Some(PlanMove::to(plan.phase)),
+        State::Queued | State::Complete => plan.offers().iter().find_map(|offer| offer.command.parse().ok()),
+        State::Waiting | State::Errored | State::Cancelled | State::Applied | State::Constrained => None,
     }
 }
 

@@ -6,6 +6,7 @@ use drydock_engine::{Backup, Named, Sweep, shield};
 use serde_json::Value;
 
 use super::extract::{Answer, Body, By, Path, Query, Sent};
+use super::plans::{about, offered};
 use super::router::Shared;
 use super::view;
 
@@ -15,8 +16,13 @@ pub(super) async fn sync(
     By(caller): By,
 ) -> Answer<api::Synced> {
     let plan = shared.engine.plan(&id).await?.id;
-    let engine = shared.engine;
-    let synced = shield(async move { engine.sync(&plan, &caller).await }).await?;
+    let (engine, authority) = (shared.engine.clone(), caller.authority);
+    let id = plan.clone();
+    let synced = match shield(async move { engine.sync(&plan, &caller).await }).await {
+        Ok(synced) => synced,
+        Err(error) => return Err(about(&shared.engine, &id, error, authority).await),
+    };
+    let plan = offered(&shared.engine, synced.plan, authority).await?;
     let mut details = match synced.outcome.told() {
         Value::Object(details) => details,
         _ => serde_json::Map::new(),
@@ -32,7 +38,7 @@ pub(super) async fn sync(
             hint: Some(synced.outcome.hint().to_owned()),
             details,
         },
-        plan: view::plan(synced.plan),
+        plan,
         decision: synced.decision.map(view::decision),
     }))
 }
@@ -43,9 +49,13 @@ pub(super) async fn adopt(
     By(caller): By,
 ) -> Answer<api::OnePlan> {
     let plan = shared.engine.plan(&id).await?.id;
-    let engine = shared.engine;
-    let plan = shield(async move { engine.adopt(&plan, &caller).await }).await?;
-    Ok(Sent(api::OnePlan { plan: view::plan(plan) }))
+    let (engine, authority) = (shared.engine.clone(), caller.authority);
+    let id = plan.clone();
+    let plan = match shield(async move { engine.adopt(&plan, &caller).await }).await {
+        Ok(plan) => plan,
+        Err(error) => return Err(about(&shared.engine, &id, error, authority).await),
+    };
+    Ok(Sent(api::OnePlan { plan: offered(&shared.engine, plan, authority).await? }))
 }
 
 pub(super) async fn list(

@@ -8,7 +8,7 @@ use drydock_store::DecisionFilter;
 use serde_json::json;
 
 use super::extract::{Answer, Body, By, Path, Query, Refused, Sent, limit};
-use super::plans::cursor;
+use super::plans::{about, cursor, offered};
 use super::problem::problem;
 use super::router::Shared;
 use super::view;
@@ -47,7 +47,7 @@ pub(super) async fn resolve(
     Body(answer): Body<api::Resolve>,
 ) -> Answer<api::Resolved> {
     let decision = shared.engine.decision(&id).await?;
-    let engine = shared.engine.clone();
+    let (engine, authority, asked) = (shared.engine.clone(), caller.authority, decision.plan.clone());
     let resolved =
         shield(async move { engine.resolve(&decision, &answer.option, answer.note, &caller).await });
     let (decision, plan) = match resolved.await {
@@ -55,9 +55,11 @@ pub(super) async fn resolve(
             let stored = shared.engine.decision(&id).await?;
             return Err(Refused(Box::new(answered(problem(&error), view::decision(stored)))));
         }
-        resolved => resolved?,
+        Err(error) => return Err(about(&shared.engine, &asked, error, authority).await),
+        Ok(resolved) => resolved,
     };
-    Ok(Sent(api::Resolved { decision: view::decision(decision), plan: view::plan(plan) }))
+    let plan = offered(&shared.engine, plan, authority).await?;
+    Ok(Sent(api::Resolved { decision: view::decision(decision), plan }))
 }
 
 /// Adds the answer that stands to the refusal of a second one.

@@ -1,5 +1,6 @@
 //! Reading requests and writing answers: bodies and queries that cannot be read become problems, not bare texts.
 
+use std::convert::Infallible;
 use std::time::Duration;
 
 use axum::body::Bytes;
@@ -10,7 +11,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use drydock_api::{Code, Problem};
-use drydock_domain::Token;
+use drydock_domain::{Authority, Token};
 use drydock_engine::{Caller, EngineError};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde::Serialize;
@@ -43,6 +44,9 @@ pub(super) struct Path<T = String>(pub(super) T);
 
 /// The query of the address.
 pub(super) struct Query<T>(pub(super) T);
+
+/// In what capacity the caller looks.
+pub(super) struct As(pub(super) Authority);
 
 /// Who asks, and the revision that they saw.
 pub(super) struct By(pub(super) Caller);
@@ -183,6 +187,14 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
         let read = axum::extract::Query::<T>::from_request_parts(parts, state).await;
         read.map(|axum::extract::Query(query)| Query(query))
             .map_err(|error| refused(Code::Invalid, error.body_text(), "correct or leave out what is named"))
+    }
+}
+
+impl FromRequestParts<Shared> for As {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, shared: &Shared) -> Result<Self, Infallible> {
+        Ok(As(shared.caller(parts.extensions.get::<Token>(), None).authority))
     }
 }
 

@@ -38,7 +38,7 @@ pub(crate) use guard::Hosts;
 pub(crate) use listen::{Bounds, listen};
 pub(crate) use local::Local;
 pub(crate) use meter::{Requests, measured};
-pub(crate) use problem::problem;
+pub(crate) use problem::{problem, problem_of};
 pub(crate) use rights::{Offer, offer};
 pub(crate) use router::{other_method, router};
 pub(crate) use served::{Reach, Served, Terms};

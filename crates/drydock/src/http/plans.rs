@@ -2,12 +2,13 @@
 
 use axum::extract::{Extension, State};
 use drydock_api as api;
-use drydock_domain::{Name, Next, Plan, PlanId};
+use drydock_domain::{self as domain, Act, Authority, Name, Next, Plan, PlanId, Refusal};
 use drydock_engine::{Asked, Caller, Engine, EngineError, NewInvariant, Request, shield};
 use drydock_store::{Parent, PlanFilter};
 
-use super::extract::{Answer, Body, By, Path, Query, Refused, Sent, Written, invalid, limit};
+use super::extract::{Answer, As, Body, By, Path, Query, Refused, Sent, Written, invalid, limit};
 use super::keyed::Seed;
+use super::problem::problem_of;
 use super::router::Shared;
 use super::view;
 
@@ -17,8 +18,10 @@ const LIMIT_MAX: u32 = 1_000;
 
 type One = Answer<api::OnePlan>;
 
-fn one(plan: Plan) -> One {
-    Ok(Sent(api::OnePlan { plan: view::plan(plan) }))
+/// Returns a plan with what the caller can do with it.
+pub(super) async fn offered(engine: &Engine, plan: Plan, authority: Authority) -> Result<api::Plan, Refused> {
+    let offered = engine.offered(&plan, authority).await?;
+    Ok(view::offered(plan, &offered))
 }
 
 pub(super) async fn make(
@@ -44,7 +47,9 @@ pub(super) async fn make(
     let id = seed.map(|Extension(Seed(seed))| PlanId::from_random(seed));
     let api::NewPlan { project, target, profile, agent, budget, .. } = new;
     let request = Request { asked, project, target, profile, agent, invariants, budget, id };
-    one(shield(async move { shared.engine.use_action(request, &caller.by).await }).await?)
+    let (engine, authority) = (shared.engine.clone(), caller.authority);
+    let plan = shield(async move { engine.use_action(request, &caller.by).await }).await?;
+    Ok(Sent(api::OnePlan { plan: offered(&shared.engine, plan, authority).await? }))
 }
 
 fn rule(rule: api::PlanInvariant) -> NewInvariant {
@@ -75,8 +80,22 @@ pub(super) async fn list(
         after: cursor(query.after)?,
     };
     let page = shared.engine.store().plan_list(&filter).await?;
-    let plans = page.items.into_iter().map(view::plan).collect();
+    let plans = listed(&shared.engine, page.items).await?;
     Ok(Sent(api::Plans { plans, next: page.next.map(|next| next.to_string()) }))
+}
+
+/// Returns plans with what blocks each; what can be done with one is in the answer about it alone.
+async fn listed(engine: &Engine, plans: Vec<Plan>) -> Result<Vec<api::Plan>, Refused> {
+    let may_be_blocked =
+        |plan: &&Plan| matches!(plan.stage.state(), domain::State::Queued | domain::State::Complete);
+    let ids: Vec<_> = plans.iter().filter(may_be_blocked).map(|plan| plan.id.clone()).collect();
+    let enforced = engine.store().enforcement_blocking(&ids).await?;
+    let view = |plan: Plan| {
+        let blocking = enforced.get(plan.id.as_str()).and_then(|enforced| enforced.blocking(&plan));
+        let blocked = blocking.map(view::blocked);
+        api::Plan { blocked, ..view::plan(plan) }
+    };
+    Ok(plans.into_iter().map(view).collect())
 }
 
 /// Reads whose subplans are meant.
@@ -96,9 +115,13 @@ pub(super) fn cursor(text: Option<String>) -> Result<Option<i64>, Refused> {
     text.map(|text| text.parse().map_err(|_| refuse(&text))).transpose()
 }
 
-pub(super) async fn show(State(shared): State<Shared>, Path(id): Path) -> Result<Written, Refused> {
-    let row = shared.engine.plan_row(&id).await?;
-    Ok(Written(shared.shown.answer(row)?))
+pub(super) async fn show(
+    State(shared): State<Shared>,
+    Path(id): Path,
+    As(authority): As,
+) -> Result<Written, Refused> {
+    let rows = shared.engine.plan_rows(&id).await?;
+    Ok(Written(shared.shown.answer(rows, authority)?))
 }
 
 pub(super) async fn diff(State(shared): State<Shared>, Path(id): Path) -> Answer<api::OneDiff> {
@@ -152,7 +175,30 @@ where
     R: Future<Output = Result<Plan, EngineError>> + Send + 'static,
 {
     let plan = shared.engine.plan(&id).await?;
-    one(shield(act(shared.engine, plan.id, caller)).await?)
+    let authority = caller.authority;
+    let done = shield(act(shared.engine.clone(), plan.id.clone(), caller)).await;
+    let plan = match done {
+        Ok(plan) => plan,
+        Err(error) => return Err(about(&shared.engine, &plan.id, error, authority).await),
+    };
+    Ok(Sent(api::OnePlan { plan: offered(&shared.engine, plan, authority).await? }))
+}
+
+/// Refuses with hints that name the plan, and with what helps where its rules block.
+pub(super) async fn about(engine: &Engine, id: &PlanId, error: EngineError, authority: Authority) -> Refused {
+    let problem = problem_of(&error, Some(id.as_str()));
+    let EngineError::Refused(Refusal::Blocked(enforcement)) = &error else {
+        return Refused(Box::new(problem));
+    };
+    let Ok(Some(plan)) = engine.store().plan_fetch(id).await else { return Refused(Box::new(problem)) };
+    let offers = engine.offered(&plan, authority).await.map(|offered| offered.offers).unwrap_or_default();
+    let asks = offers.iter().find(|offer| offer.act == Act::Revert).and_then(|offer| offer.line(id));
+    let rules = format!("`drydock invariant list --effective {id}` shows the rules");
+    let hint = match asks {
+        Some(line) => format!("{}: `{line}`; {rules}", enforcement.advice()),
+        None => format!("{}; {rules}", enforcement.advice()),
+    };
+    Refused(Box::new(problem.hint(hint)))
 }
 
 pub(super) async fn strategize(State(shared): State<Shared>, Path(id): Path, By(caller): By) -> One {

@@ -8,20 +8,25 @@ use serde_json::json;
 
 use super::view::time;
 
-/// Returns the problem that tells an error.
+/// Returns the problem of an error that is not about one plan.
 pub(crate) fn problem(error: &EngineError) -> Problem {
+    problem_of(error, None)
+}
+
+/// Returns the problem of an error, with hints that name the plan it is about.
+pub(crate) fn problem_of(error: &EngineError, plan: Option<&str>) -> Problem {
     let text = told(error);
     match error {
-        EngineError::Refused(refusal) => refused(refusal, text),
+        EngineError::Refused(refusal) => refused(refusal, text, plan),
         EngineError::LockHeld { lock } => held(lock, text),
         EngineError::LeaseLost { .. } => Problem::new(Code::LeaseLost, text)
-            .hint("another process may have it now; `drydock plan why` tells, and the same command goes on"),
+            .hint(format!("repeat the command; {}", typed(plan, "why", "shows which process has it now"))),
         EngineError::StaleRevision { expected, found } => Problem::new(Code::StaleRevision, text)
             .hint("read the plan again and decide anew")
             .with("expected", *expected)
             .with("found", *found),
         EngineError::Absent(absent) => Problem::new(Code::NotFound, text)
-            .hint(listing(absent))
+            .hint(listing(absent, plan))
             .with("kind", absent.kind)
             .with("name", absent.name.clone()),
         EngineError::Ambiguous { candidates, .. } => Problem::new(Code::AmbiguousId, text)
@@ -75,16 +80,25 @@ pub(crate) fn problem(error: &EngineError) -> Problem {
     }
 }
 
-fn refused(refusal: &Refusal, text: String) -> Problem {
+/// Returns a hint that names a command of the plan.
+fn typed(plan: Option<&str>, verb: &str, says: &str) -> String {
+    match plan {
+        Some(id) => format!("`drydock plan {verb} {id}` {says}"),
+        None => "`drydock plan list` shows the plans".to_owned(),
+    }
+}
+
+fn refused(refusal: &Refusal, text: String, plan: Option<&str>) -> Problem {
+    let typed = |verb: &str, says: &str| typed(plan, verb, says);
     match refusal {
         Refusal::WrongStage { phase, state, .. } => Problem::new(Code::WrongState, text)
-            .hint("`drydock plan why ID` says what can be done now")
+            .hint(typed("why", "shows what can be done now"))
             .with("phase", phase.name())
             .with("state", state.name()),
         Refusal::NotAllowed { .. } => Problem::new(Code::Forbidden, text)
             .hint("ask as a person: with a token of the role human, or on the machine of the store"),
         Refusal::Blocked(enforcement) => Problem::new(Code::InvariantBlocked, text)
-            .hint("the plan is as it was; change what the invariant names, or the invariant, and try again")
+            .hint(enforcement.advice())
             .with("findings", json!(enforcement.findings)),
         Refusal::Undecided { decision, .. } => Problem::new(Code::DecisionOpen, text)
             .hint(format!("`drydock decision show {decision}` asks the question"))
@@ -95,11 +109,11 @@ fn refused(refusal: &Refusal, text: String) -> Problem {
                 Some(decision) => problem
                     .hint(format!("`drydock decision show {decision}` asks how to go on"))
                     .with("decision_id", decision.as_str()),
-                None => problem.hint("`drydock plan why ID` says how to go on"),
+                None => problem.hint(typed("why", "shows how to continue")),
             }
         }
         Refusal::StaleRun { .. } => Problem::new(Code::WrongState, text)
-            .hint("another run has begun meanwhile; `drydock plan show ID` tells which"),
+            .hint(format!("another run has begun meanwhile; {}", typed("show", "shows which"))),
         Refusal::DecisionClosed(decision) => Problem::new(Code::DecisionClosed, text)
             .hint("`drydock decision list --open` shows those that wait")
             .with("decision_id", decision.as_str()),
@@ -107,14 +121,16 @@ fn refused(refusal: &Refusal, text: String) -> Problem {
             .hint(format!("choose one of: {}", offered.join(", ")))
             .with("decision_id", decision.as_str())
             .with("offered", offered.clone()),
-        Refusal::NothingChanged => Problem::new(Code::NothingToApply, text).hint(
-            "`drydock plan revert ID` tries another strategy; an action with allow_empty lands nothing",
-        ),
+        Refusal::NothingChanged => {
+            let again = typed("revert", "tries another strategy");
+            let hint = format!("{again}; an action with allow_empty lands without a change");
+            Problem::new(Code::NothingToApply, text).hint(hint)
+        }
         Refusal::Unvalidated(_) => {
-            Problem::new(Code::ValidationFailed, text).hint("`drydock plan why ID` says more")
+            Problem::new(Code::ValidationFailed, text).hint(typed("why", "shows more"))
         }
         Refusal::Unreviewed(reviewers) => Problem::new(Code::ReviewMissing, text)
-            .hint("`drydock plan events ID` shows what each reviewer said")
+            .hint(typed("events", "shows what each reviewer answered"))
             .with("reviewers", reviewers.clone()),
         Refusal::TooManyReversions { .. } => {
             Problem::new(Code::TooManyReversions, text).hint("cancel it and make a new plan")
@@ -123,10 +139,11 @@ fn refused(refusal: &Refusal, text: String) -> Problem {
             .hint(format!("`drydock plan why {parent}` says what it waits for"))
             .with("parent", parent.as_str()),
         Refusal::SubplansOpen => {
-            Problem::new(Code::WrongState, text).hint("`drydock plan tree ID` shows how far each of them is")
+            Problem::new(Code::WrongState, text).hint(typed("tree", "shows how far each of them is"))
         }
-        Refusal::IntentOpen => Problem::new(Code::IntentOpen, text)
-            .hint("`drydock plan retry ID` and `drydock plan apply ID` find out how it ended"),
+        Refusal::IntentOpen => {
+            Problem::new(Code::IntentOpen, text).hint(typed("retry", "finds out how it ended"))
+        }
     }
 }
 
@@ -161,7 +178,7 @@ fn held(lock: &Lock, text: String) -> Problem {
         .with("expires_at", time(lock.expires_at))
 }
 
-fn listing(absent: &Absent) -> String {
+fn listing(absent: &Absent, plan: Option<&str>) -> String {
     let git = match &absent.repository {
         Some(repository) => format!("git -C {}", shell_word(repository)),
         None => "git".to_owned(),
@@ -178,7 +195,10 @@ fn listing(absent: &Absent) -> String {
         "profile" => {
             "use manual, supervised, trusted, auto, or one of [profiles.NAME] in the configuration".to_owned()
         }
-        "checkpoint" => "`drydock checkpoint list PLAN` shows all checkpoints".to_owned(),
+        "checkpoint" => match plan {
+            Some(id) => format!("`drydock checkpoint list {id}` shows all checkpoints"),
+            None => "`drydock plan list` shows the plans".to_owned(),
+        },
         "decision" => "`drydock decision list` shows all decisions".to_owned(),
         "backup" => "`drydock backup list` shows all backups".to_owned(),
         "token" => "`drydock token list` shows all tokens".to_owned(),

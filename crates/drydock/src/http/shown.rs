@@ -1,13 +1,15 @@
-//! Plans as they were answered last. The row of a plan is read for each request; while it is the same, byte by byte, so is
-//! the answer, which is made of nothing else: not of the clock, nor of who asks. So nobody is told an old plan, whoever
-//! changed it.
+//! Plans as they were answered last. The rows of a plan are read for each request; while they are the same, byte by byte,
+//! so is the answer to callers of the same authority, which is made of nothing else. So no caller gets an old plan,
+//! whichever process changed it.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use axum::body::Bytes;
 use drydock_api as api;
-use drydock_store::{PlanRow, StoreError};
+use drydock_domain::Authority;
+use drydock_engine::Offered;
+use drydock_store::{PlanRows, StoreError};
 
 use super::extract::json;
 use super::view;
@@ -17,14 +19,17 @@ use super::view;
 const ANSWERS_MAX: usize = 512;
 const BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// Answers by the ids of their plans.
+/// Whose answer it is: the plan's id, and the authority of the callers.
+type Key = (String, Authority);
+
+/// Answers by plan and authority.
 #[derive(Debug, Default)]
-pub(super) struct Shown(Mutex<Answers<PlanRow>>);
+pub(super) struct Shown(Mutex<Answers<PlanRows>>);
 
 #[derive(Debug)]
 struct Answers<R> {
     bytes: usize,
-    of: HashMap<String, Answer<R>>,
+    of: HashMap<Key, Answer<R>>,
 }
 
 /// An answer, what it was made of, and how long both are.
@@ -36,21 +41,23 @@ struct Answer<R> {
 }
 
 impl Shown {
-    /// Returns the plan of this row as JSON.
-    pub(super) fn answer(&self, row: PlanRow) -> Result<Bytes, StoreError> {
-        if let Some(body) = row.id().and_then(|id| self.lock().known(id, &row)) {
+    /// Returns the plan of these rows as JSON, with what this authority can do with it.
+    pub(super) fn answer(&self, row: PlanRows, authority: Authority) -> Result<Bytes, StoreError> {
+        let key = (row.id().unwrap_or_default().to_owned(), authority);
+        if let Some(body) = self.lock().known(&key, &row) {
             return Ok(body);
         }
-        let plan = row.plan()?;
-        let id = plan.id.to_string();
-        let body = Bytes::from(json(&api::OnePlan { plan: view::plan(plan) }));
+        let sighted = row.read()?;
+        let offered = Offered::of(&sighted, authority);
+        let plan = view::offered(sighted.snapshot.plan, &offered);
+        let body = Bytes::from(json(&api::OnePlan { plan }));
         let bytes = row.bytes() + body.len();
-        self.lock().keep(id, Answer { row, body: body.clone(), bytes });
+        self.lock().keep(key, Answer { row, body: body.clone(), bytes });
         Ok(body)
     }
 
     /// A panic while this was held left nothing half done.
-    fn lock(&self) -> MutexGuard<'_, Answers<PlanRow>> {
+    fn lock(&self) -> MutexGuard<'_, Answers<PlanRows>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -62,12 +69,12 @@ impl<R> Default for Answers<R> {
 }
 
 impl<R: PartialEq> Answers<R> {
-    fn known(&self, id: &str, row: &R) -> Option<Bytes> {
-        self.of.get(id).filter(|answer| answer.row == *row).map(|answer| answer.body.clone())
+    fn known(&self, key: &Key, row: &R) -> Option<Bytes> {
+        self.of.get(key).filter(|answer| answer.row == *row).map(|answer| answer.body.clone())
     }
 
-    fn keep(&mut self, id: String, answer: Answer<R>) {
-        if let Some(old) = self.of.remove(&id) {
+    fn keep(&mut self, key: Key, answer: Answer<R>) {
+        if let Some(old) = self.of.remove(&key) {
             self.bytes -= old.bytes;
         }
         if answer.bytes > BYTES_MAX {
@@ -77,7 +84,7 @@ impl<R: PartialEq> Answers<R> {
             *self = Answers::default();
         }
         self.bytes += answer.bytes;
-        self.of.insert(id, answer);
+        self.of.insert(key, answer);
     }
 }
 
@@ -89,26 +96,31 @@ mod tests {
         Answer { row, body: Bytes::new(), bytes }
     }
 
+    fn key(id: &str) -> Key {
+        (id.to_owned(), Authority::Person)
+    }
+
     /// Breaks when what is kept grows with the number of plans, with their length, or with how often one changes.
     #[test]
     fn no_more_is_kept_than_there_is_room_for() {
         let mut answers = Answers::default();
         let mut most = 0;
         for number in 0..10 * ANSWERS_MAX {
-            answers.keep(number.to_string(), answer(number, 10));
-            answers.keep("changing".to_owned(), answer(number, BYTES_MAX / 100));
-            assert!(answers.known("changing", &number).is_some());
+            answers.keep(key(&number.to_string()), answer(number, 10));
+            answers.keep(key("changing"), answer(number, BYTES_MAX / 100));
+            assert!(answers.known(&key("changing"), &number).is_some());
             assert!(answers.of.len() <= ANSWERS_MAX && answers.bytes <= BYTES_MAX);
             assert_eq!(answers.bytes, answers.of.values().map(|answer| answer.bytes).sum::<usize>());
             most = most.max(answers.of.len());
         }
         assert_eq!(most, ANSWERS_MAX);
-        answers.keep("1".to_owned(), answer(1, BYTES_MAX + 1));
+        answers.keep(key("1"), answer(1, BYTES_MAX + 1));
         assert!(
-            answers.known("1", &1).is_none() && answers.known("changing", &(10 * ANSWERS_MAX - 1)).is_some()
+            answers.known(&key("1"), &1).is_none()
+                && answers.known(&key("changing"), &(10 * ANSWERS_MAX - 1)).is_some()
         );
         for number in 0..10 {
-            answers.keep(format!("long {number}"), answer(number, BYTES_MAX / 2 + 1));
+            answers.keep(key(&format!("long {number}")), answer(number, BYTES_MAX / 2 + 1));
             assert!(answers.bytes <= BYTES_MAX);
         }
     }

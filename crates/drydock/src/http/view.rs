@@ -75,6 +75,59 @@ pub(super) fn state_asked(state: &api::State) -> domain::State {
     }
 }
 
+/// Returns a plan with what the caller can do with it and what blocks it.
+pub(super) fn offered(plan: domain::Plan, offered: &drydock_engine::Offered) -> api::Plan {
+    let offers = offered.offers.iter().map(|one| offer(&plan.id, one)).collect();
+    let blocked = offered.blocked.as_ref().map(blocked);
+    api::Plan { offers: Some(offers), blocked, ..self::plan(plan) }
+}
+
+fn offer(plan: &domain::PlanId, offer: &domain::Offer) -> api::Offer {
+    let (decision, option) = match &offer.act {
+        domain::Act::Answer { decision, option } => (Some(decision.to_string()), Some(option.clone())),
+        _ => (None, None),
+    };
+    api::Offer {
+        command: offer.act.name().to_owned(),
+        label: offer.label.clone(),
+        effect: offer.effect.clone(),
+        needs: offer.needs.iter().map(|need| need.name().to_owned()).collect(),
+        line: offer.line(plan),
+        decision,
+        option,
+        reason: offer.reason.clone(),
+    }
+}
+
+pub(super) fn blocked(enforcement: &domain::Enforcement) -> api::Blocked {
+    let finding = |finding: &&domain::Finding| {
+        let measure = finding.measure.as_ref();
+        api::BlockedBy {
+            invariant: finding.invariant.to_string(),
+            scope: finding.scope.to_string(),
+            text: finding.reason(),
+            fact: measure.map(|measure| measure.fact.clone()),
+            value: measure.and_then(|measure| quantity(&measure.value)),
+            limit: measure.and_then(|measure| quantity(&measure.limit)),
+        }
+    };
+    api::Blocked {
+        phase: phase(enforcement.at),
+        findings: enforcement.blocking().iter().map(finding).collect(),
+    }
+}
+
+fn quantity(value: &serde_json::Value) -> Option<api::Quantity> {
+    match value {
+        serde_json::Value::Bool(value) => Some(api::Quantity::Flag(*value)),
+        serde_json::Value::String(value) => Some(api::Quantity::Text(value.clone())),
+        serde_json::Value::Number(value) => {
+            value.as_i64().map(api::Quantity::Whole).or_else(|| value.as_f64().map(api::Quantity::Real))
+        }
+        serde_json::Value::Null | serde_json::Value::Array(_) | serde_json::Value::Object(_) => None,
+    }
+}
+
 pub(super) fn plan(plan: domain::Plan) -> api::Plan {
     let error = plan.stage.failure().map(failure);
     let pending_decision = plan.pending_decision().map(ToString::to_string);
@@ -131,6 +184,8 @@ pub(super) fn plan(plan: domain::Plan) -> api::Plan {
         spent,
         reserved,
         subplans,
+        blocked: None,
+        offers: None,
     }
 }
 

@@ -1,8 +1,7 @@
 //! Buttons that change something. Each is a form that the script posts to the API as JSON; what cannot be undone asks
 //! first, in a dialog that says what will happen.
 
-use drydock_api::{Phase, Plan, State, Why};
-use drydock_domain::REVERSIONS_MAX;
+use drydock_api::{Offer, Plan};
 use maud::{Markup, html};
 
 /// How much weight a button has.
@@ -61,6 +60,15 @@ impl Act<'_> {
 
     /// Returns a button that opens a dialog first; `hidden` are fields that go along.
     pub(super) fn asking(&self, title: &str, text: &str, words: Words, hidden: &[(&str, &str)]) -> Markup {
+        self.dialog(title, text, field(self.id, words, None), hidden)
+    }
+
+    /// Returns a button that opens a dialog first, whose field has a text in it.
+    fn asking_with(&self, title: &str, text: &str, words: Words, given: Option<&str>) -> Markup {
+        self.dialog(title, text, field(self.id, words, given), &[])
+    }
+
+    fn dialog(&self, title: &str, text: &str, field: Markup, hidden: &[(&str, &str)]) -> Markup {
         let dialog = format!("dialog-{}", self.id);
         let named = format!("{dialog}-title");
         html! {
@@ -71,7 +79,7 @@ impl Act<'_> {
                         h2 id=(named) { (title) }
                         p { (text) }
                         @for (name, value) in hidden { input type="hidden" name=(name) value=(value); }
-                        (field(self.id, words))
+                        (field)
                         p.problem role="alert" {}
                         div.row.end {
                             button.button type="button" data-close { "Back" }
@@ -84,7 +92,7 @@ impl Act<'_> {
     }
 }
 
-fn field(id: &str, words: Words) -> Markup {
+fn field(id: &str, words: Words, given: Option<&str>) -> Markup {
     let (name, label, is_required) = match words {
         Words::None => return html! {},
         Words::Optional(name, label) => (name, label, false),
@@ -93,104 +101,92 @@ fn field(id: &str, words: Words) -> Markup {
     let named = format!("field-{id}");
     html! {
         label.field for=(named) { (label) @if !is_required { span.hint { " (optional)" } } }
-        textarea id=(named) name=(name) rows="3" required[is_required] {}
+        textarea id=(named) name=(name) rows="3" required[is_required] { (given.unwrap_or_default()) }
     }
 }
 
-/// Returns what can be done with a plan where it stands.
-pub(super) fn on_plan(plan: &Plan, why: &Why, remote: Option<&str>) -> Markup {
-    let is_over = matches!(plan.state, State::Applied | State::Cancelled);
+/// Returns a button for each thing that can be done with a plan. Answers stand below its question, and checkpoints have
+/// their own.
+pub(super) fn on_plan(plan: &Plan, remote: Option<&str>) -> Markup {
     let is_asked = plan.pending_decision.is_some();
-    let act = |id, verb: &str, label, weight, done| Act {
-        id,
-        route: format!("/plans/{}/{verb}", plan.id),
-        label,
+    html! {
+        @for (at, offer) in plan.offers().iter().enumerate() {
+            @match offer.command.as_str() {
+                // The card of the question has the same as an answer.
+                "strategize" | "execute" | "apply" | "retry" if is_asked => {},
+                "strategize" | "execute" | "apply" => (moving(plan, offer)),
+                "retry" | "takeover" => (act(plan, offer, weight(at), "It is queued again.").at_once()),
+                "prompt" => (guiding(plan, offer)),
+                "adopt" => (drafting(plan, offer)),
+                "sync" => @if let Some(remote) = remote { (syncing(plan, offer, remote)) },
+                "revert" => (reverting(plan, offer, weight(at))),
+                "cancel" => (cancelling(plan, offer)),
+                _ => {},
+            }
+        }
+    }
+}
+
+/// What helps most has the most weight.
+fn weight(at: usize) -> Weight {
+    if at == 0 { Weight::Primary } else { Weight::Plain }
+}
+
+fn act<'a>(plan: &Plan, offer: &'a Offer, weight: Weight, done: &'a str) -> Act<'a> {
+    Act {
+        id: &offer.command,
+        route: format!("/plans/{}/{}", plan.id, offer.command),
+        label: &offer.label,
         weight,
         seen: Some(plan.revision),
         done,
-    };
-    let is_left = plan.state == State::Processing && why.lock.as_ref().is_none_or(|lock| lock.stale);
-    // A run that is under way holds the plan: all that can be done to it is to end it.
-    let is_run = plan.state == State::Processing && !is_left;
-    let has_failed = matches!(plan.state, State::Errored | State::Constrained) && !is_asked;
-    let can_retry = has_failed || plan.waits.is_some();
-    let can_revert = match (plan.phase, plan.state) {
-        (_, State::Applied | State::Cancelled) | (Phase::Strategize, _) => false,
-        // Its result is its parent's.
-        (Phase::Execute, State::Complete) | (Phase::Apply, _) if plan.parent.is_some() => false,
-        (Phase::Execute, _) | (Phase::Apply, State::Constrained | State::Errored) => {
-            plan.reversions < REVERSIONS_MAX
-        }
-        (Phase::Apply, State::Queued | State::Processing | State::Waiting | State::Complete) => false,
-    };
-    html! {
-        @if plan.state == State::Complete && !is_asked {
-            @if plan.phase == Phase::Strategize {
-                (act("execute", "execute", "Execute", Weight::Primary, "Execute is queued.").at_once())
-            } @else {
-                (landing(&act("apply", "apply", "Apply", Weight::Primary, "Apply is queued."), plan))
-            }
-        }
-        @if can_retry { (act("retry", "retry", "Retry", Weight::Primary, "It is queued again.").at_once()) }
-        @if is_left { (act("takeover", "takeover", "Take over", Weight::Primary, "It is queued again.").at_once()) }
-        @if !is_over && !is_run { (guiding(plan)) }
-        (drafting(plan))
-        @if let Some(remote) = remote { (syncing(plan, remote)) }
-        @if can_revert && !is_run {
-            (act("revert", "revert", "Revert", Weight::Plain, "It goes back to strategize.").asking(
-                "Go back to Strategize?",
-                "The strategy is made anew. Work so far stays as a checkpoint, and a plan can go back three times.",
-                Words::Required("reason", "Why? The agents read this."),
-                &[],
-            ))
-        }
-        @if !is_over {
-            (act("cancel", "cancel", "Cancel", Weight::Danger, "The plan is cancelled.").asking(
-                "End this plan?",
-                "Its agents are stopped and it cannot be taken up again. Its work is kept until `drydock gc` proves it safe to remove.",
-                Words::Required("reason", "Why? It is recorded."),
-                &[],
-            ))
-        }
     }
 }
 
-/// A draft is taken while the plan is still being thought through, from the directory of its latest run.
-fn drafting(plan: &Plan) -> Markup {
-    let can_adopt = match (plan.phase, plan.state) {
-        (Phase::Strategize, State::Queued | State::Waiting | State::Complete | State::Errored) => {
-            plan.run.is_some()
-        }
-        (Phase::Strategize | Phase::Execute | Phase::Apply, _) => false,
-    };
-    let act = Act {
-        id: "adopt",
-        route: format!("/plans/{}/strategy/adopt", plan.id),
-        label: "Adopt draft",
-        weight: Weight::Plain,
-        seen: Some(plan.revision),
-        done: "The draft is the strategy.",
-    };
-    let text = "The draft in the worktree of the latest run, .drydock/strategy.json, takes the place of the strategy. \
-                The branch is synced with its remote first, where there is one.";
-    html! { @if can_adopt { (act.asking("Adopt the draft?", text, Words::None, &[])) } }
+/// A queued phase is a worker's: asking for it again here would change nothing.
+fn moving(plan: &Plan, offer: &Offer) -> Markup {
+    let is_queued = plan.phase.name() == offer.command && plan.gate.is_none();
+    let done = format!("{} is queued.", offer.command);
+    let act = act(plan, offer, Weight::Primary, &done);
+    match offer.command.as_str() {
+        _ if is_queued => html! {},
+        "apply" => landing(&act, plan),
+        _ => act.at_once(),
+    }
 }
 
-fn syncing(plan: &Plan, remote: &str) -> Markup {
-    let can_sync = !matches!(plan.state, State::Applied | State::Cancelled | State::Processing);
-    let act = Act {
-        id: "sync",
-        route: format!("/plans/{}/sync", plan.id),
-        label: "Sync",
-        weight: Weight::Plain,
-        seen: Some(plan.revision),
-        done: "The branch is in sync.",
-    };
+fn reverting(plan: &Plan, offer: &Offer, weight: Weight) -> Markup {
+    let text = "The strategy is made again, with this reason. Work so far stays as a checkpoint, and a plan can go back three times.";
+    let field = Words::Required("reason", "Why? The agents read this.");
+    let act = act(plan, offer, weight, "It goes back to strategize.");
+    act.asking_with("Go back to Strategize?", text, field, offer.reason.as_deref())
+}
+
+fn cancelling(plan: &Plan, offer: &Offer) -> Markup {
+    act(plan, offer, Weight::Danger, "The plan is cancelled.").asking(
+        "End this plan?",
+        "Its agents are stopped and it cannot be taken up again. Its work is kept until `drydock gc` proves it safe to remove.",
+        Words::Required("reason", "Why? It is recorded."),
+        &[],
+    )
+}
+
+/// A draft is taken while the plan is still being thought through, from the directory of its latest run.
+fn drafting(plan: &Plan, offer: &Offer) -> Markup {
+    let route = format!("/plans/{}/strategy/adopt", plan.id);
+    let act = Act { route, ..act(plan, offer, Weight::Plain, "The draft is the strategy.") };
+    let text = "The draft in the worktree of the latest run, .drydock/strategy.json, takes the place of the strategy. \
+                The branch is synced with its remote first, where there is one.";
+    act.asking("Adopt the draft?", text, Words::None, &[])
+}
+
+fn syncing(plan: &Plan, offer: &Offer, remote: &str) -> Markup {
     let text = format!(
         "The plan's branch and its like on {remote} are brought together: what is new on either side goes to the other. \
          Commits that cannot be joined are kept as a backup first, and you are asked."
     );
-    html! { @if can_sync { (act.asking(&format!("Sync with {remote}?"), &text, Words::None, &[])) } }
+    let act = act(plan, offer, Weight::Plain, "The branch is in sync.");
+    act.asking(&format!("Sync with {remote}?"), &text, Words::None, &[])
 }
 
 /// What is asked before a result lands.
@@ -209,19 +205,12 @@ fn landing(act: &Act<'_>, plan: &Plan) -> Markup {
 }
 
 /// Guidance is as good whatever else was done to the plan since, so it asks for no revision.
-fn guiding(plan: &Plan) -> Markup {
-    let act = Act {
-        id: "prompt",
-        route: format!("/plans/{}/prompt", plan.id),
-        label: "Guide",
-        weight: Weight::Plain,
-        seen: None,
-        done: "The agents will read it.",
-    };
+fn guiding(plan: &Plan, offer: &Offer) -> Markup {
+    let act = Act { seen: None, ..act(plan, offer, Weight::Plain, "The agents will read it.") };
     act.asking(
-        "Tell the agents something",
-        "It is added to what the agents of this plan heed from the next run on.",
-        Words::Required("text", "What shall they heed?"),
+        "Add guidance for the agents",
+        "The agents of this plan read it from the next run on.",
+        Words::Required("text", "What should they know?"),
         &[],
     )
 }

@@ -172,13 +172,15 @@ fn more(column: &Column, wanted: &Wanted) -> String {
 
 fn card(plan: &Plan, frame: &Frame) -> Markup {
     html! {
-        li.card data-id=(plan.id) data-tone=(mark::tone(plan.state)) {
+        li.card data-id=(plan.id) data-tone=(mark::tone_of(plan)) {
             a.card-link href={ "/plans/" (plan.id) } data-item { (title(plan)) }
-            @if let Some(question) = frame.question(&plan.id) {
+            @if let Some(blocked) = &plan.blocked {
+                p.card-line { span { (sentence(&blocked.text())) } }
+            } @else if let Some(question) = frame.question(&plan.id) {
                 p.card-line.asks { (icon("waiting")) span { "Asks you: " (sentence(first_line(&question.question))) } }
             } @else if let Some(line) = line(plan) { p.card-line { span { (line) } } }
             p.card-foot title=(plan.id) {
-                (mark::state(plan.state))
+                (mark::of(plan))
                 span { (plan.project) }
                 @if plan.parent.is_some() { span { "subplan" } }
                 (when(&plan.updated_at))

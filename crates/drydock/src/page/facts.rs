@@ -1,6 +1,6 @@
 //! What stands beside a plan: who and where, what judged its work, and what was kept of it.
 
-use drydock_api::{ChangeOp, Changeset, Checkpoint, Event, Phase, Plan, State};
+use drydock_api::{ChangeOp, Changeset, Checkpoint, Event, Plan};
 use maud::{Markup, html};
 use serde_json::Value;
 
@@ -95,13 +95,7 @@ fn verdict(event: &Event) -> Option<(String, Markup)> {
 }
 
 fn checkpoints(plan: &Plan, checkpoints: Option<&[Checkpoint]>) -> Markup {
-    let can_go_back = match (plan.phase, plan.state) {
-        // Its result is its parent's.
-        (Phase::Execute, State::Complete) | (Phase::Apply, _) if plan.parent.is_some() => false,
-        (Phase::Execute, State::Queued | State::Waiting | State::Complete | State::Errored)
-        | (Phase::Apply, State::Queued | State::Waiting | State::Errored | State::Constrained) => true,
-        (Phase::Strategize | Phase::Execute | Phase::Apply, _) => false,
-    };
+    let can_go_back = plan.offer("rollback").is_some();
     html! {
         section aria-labelledby="checkpoints" {
             h2 id="checkpoints" { "Checkpoints" }

@@ -85,7 +85,7 @@ fn table(plans: &[Plan]) -> Markup {
                         tr data-id=(plan.id) {
                             td.wide { a href={ "/plans/" (plan.id) } data-item { (title(plan)) } @if plan.parent.is_some() { " " span.hint { "subplan" } } }
                             td { (mark::phase(plan.phase)) }
-                            td { (mark::state(plan.state)) @if plan.pending_decision.is_some() { " " span.asks title="asks a person" { (icon("waiting")) span.unseen { "asks a person" } } } }
+                            td { (mark::of(plan)) @if plan.pending_decision.is_some() { " " span.asks title="asks a person" { (icon("waiting")) span.unseen { "asks a person" } } } }
                             td { (plan.project) }
                             td { (when(&plan.updated_at)) }
                             td { code { (short_id(&plan.id)) } }

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use drydock_api::{Phase, State};
+use drydock_api::{Phase, Plan, State};
 use maud::{Markup, PreEscaped, html};
 
 const SHAPES: &str = include_str!("assets/icons.svg");
@@ -23,6 +23,19 @@ fn drawn((name, rest): (&'static str, &'static str)) -> (&'static str, &'static 
 pub(super) fn icon(name: &str) -> Markup {
     let drawn = DRAWN.get(name).copied().unwrap_or_default();
     html! { svg.icon viewBox="0 0 16 16" aria-hidden="true" focusable="false" { (PreEscaped(drawn)) } }
+}
+
+/// Returns the mark of a plan: that of its state, unless its rules keep it from going further.
+pub(super) fn of(plan: &Plan) -> Markup {
+    match plan.blocked {
+        Some(_) => html! { span.mark.tone-bad { (icon(State::Constrained.name())) span { "Blocked" } } },
+        None => state(plan.state),
+    }
+}
+
+/// Returns the tone of a plan.
+pub(super) fn tone_of(plan: &Plan) -> &'static str {
+    if plan.blocked.is_some() { "bad" } else { tone(plan.state) }
 }
 
 /// Returns the mark of a state: shape, word, and a tone on top.

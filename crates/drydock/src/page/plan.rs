@@ -108,7 +108,7 @@ pub(super) fn head(plan: &Plan, tab: Tab) -> Markup {
             }
             h1 { (title(plan)) }
             p.plan-line {
-                (mark::state(plan.state))
+                (mark::of(plan))
                 (steps(plan))
                 code.id { (plan.id) }
             }
@@ -144,11 +144,11 @@ fn standing(whole: &Whole) -> Markup {
     };
     let holds: Vec<_> = why.holds.iter().filter(|held| !is_said(held)).collect();
     html! {
-        section.standing data-tone=(mark::tone(plan.state)) aria-labelledby="standing" {
+        section.standing data-tone=(mark::tone_of(plan)) aria-labelledby="standing" {
             h2 id="standing" { (sentence(&why.summary)) }
             @if let Some(now) = now { p.now { (icon("agent")) (now) } }
             @if !holds.is_empty() { ul.holds { @for held in holds { li { (sentence(held)) } } } }
-            div.row { (act::on_plan(plan, why, whole.project.as_ref().and_then(|project| project.remote.as_deref()))) }
+            div.row { (act::on_plan(plan, whole.project.as_ref().and_then(|project| project.remote.as_deref()))) }
             @if let Some(way) = why.can_act.iter().find(|way| !way.command.is_empty()) {
                 p.no-script.hint { "Without JavaScript this page only shows. Type " code { (way.command) } }
             }

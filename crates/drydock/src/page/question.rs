@@ -47,7 +47,7 @@ pub(super) fn card(decision: &Decision, plan: Option<&Plan>, spot: Spot) -> Mark
                 }
                 p.problem role="alert" {}
                 div.row {
-                    @for (at, option) in decision.options.iter().enumerate() {
+                    @for (at, option) in offered(decision, plan).enumerate() {
                         @match plan.filter(|_| does_land(decision, option)) {
                             Some(plan) => (landing(decision, option, plan)),
                             None => (answer(option, at == 0)),
@@ -59,6 +59,15 @@ pub(super) fn card(decision: &Decision, plan: Option<&Plan>, spot: Spot) -> Mark
             p.no-script.hint { "Answer with " code { "drydock decision resolve " (decision.id) " --option " (ids(decision)) } }
         }
     }
+}
+
+/// Returns the options that can work now: a rule may block what a gate would let pass.
+fn offered<'a>(decision: &'a Decision, plan: Option<&'a Plan>) -> impl Iterator<Item = &'a DecisionOption> {
+    let offers = plan.and_then(|plan| plan.offers.as_deref());
+    let works = move |option: &&DecisionOption| {
+        offers.is_none_or(|all| all.iter().any(|offer| offer.option.as_ref() == Some(&option.id)))
+    };
+    decision.options.iter().filter(works)
 }
 
 fn answer(option: &DecisionOption, is_first: bool) -> Markup {

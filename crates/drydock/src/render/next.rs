@@ -1,23 +1,17 @@
-//! The next step: what a person types to move a plan on from where it stands.
+//! The next step: what a person types to move a plan on from where it stands. It is the first of the plan's offers that
+//! leads somewhere; which those are is decided in `domain`.
 
-use drydock_api::{Phase, Plan, State};
+use drydock_api::{Offer, Plan, State};
 
 /// Returns the command that moves the plan on, or none when nothing can follow.
 pub(crate) fn command(plan: &Plan) -> Option<String> {
-    let id = &plan.id;
-    if let Some(decision) = &plan.pending_decision
-        && plan.gate.is_none()
-    {
-        return Some(format!("drydock decision show {decision}"));
-    }
-    match (plan.state, plan.phase) {
-        (State::Queued | State::Processing, phase) => Some(format!("drydock plan {phase} {id}")),
-        (State::Complete, Phase::Strategize) => Some(format!("drydock plan execute {id}")),
-        (State::Complete, Phase::Execute | Phase::Apply) => Some(format!("drydock plan apply {id}")),
-        (State::Errored, _) => Some(format!("drydock plan retry {id}")),
-        (State::Constrained, _) => Some(format!("drydock plan revert {id} --reason …")),
-        (State::Waiting, _) => Some(format!("drydock plan why {id}")),
-        (State::Cancelled | State::Applied, _) => None,
+    let question = |decision: &String| format!("drydock decision show {decision}");
+    match plan.offers().iter().find(|offer| leads(offer)) {
+        // A question is read before it is answered.
+        Some(offer) if offer.decision.is_some() => offer.decision.as_ref().map(question),
+        Some(offer) => offer.line.clone(),
+        None if plan.state == State::Processing => Some(format!("drydock plan watch {}", plan.id)),
+        None => plan.pending_decision.as_ref().map(question),
     }
 }
 
@@ -26,35 +20,51 @@ pub(crate) fn go_on(command: &str) -> String {
     format!("go on with: {command}")
 }
 
+/// Returns whether an offer moves the plan on: the others end it, or leave it where it is.
+fn leads(offer: &Offer) -> bool {
+    match offer.command.as_str() {
+        "cancel" | "prompt" | "rollback" | "adopt" | "sync" => false,
+        _ => offer.line.is_some() || offer.decision.is_some(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::render::plan::tests::plan;
+    use drydock_api::Phase;
 
-    #[test]
-    fn every_resting_place_but_the_last_has_a_way_on() {
-        for (phase, state, way) in [
-            (Phase::Strategize, State::Complete, Some("plan execute")),
-            (Phase::Execute, State::Complete, Some("plan apply")),
-            (Phase::Execute, State::Processing, Some("plan execute")),
-            (Phase::Execute, State::Errored, Some("plan retry")),
-            (Phase::Apply, State::Constrained, Some("plan revert")),
-            (Phase::Apply, State::Applied, None),
-            (Phase::Execute, State::Cancelled, None),
-        ] {
-            let said = command(&plan(phase, state));
-            assert_eq!(said.is_some(), way.is_some(), "{phase}/{state}");
-            assert!(way.is_none_or(|way| said.unwrap().contains(way)), "{phase}/{state}");
-        }
+    fn offer(command: &str) -> Offer {
+        let line = Some(format!("drydock plan {command} pln-1"));
+        Offer { command: command.into(), line, ..Offer::default() }
     }
 
     #[test]
-    fn an_open_question_comes_first_but_a_gate_is_passed_by_going_on() {
+    fn the_next_step_is_the_first_offer_that_leads_somewhere() {
+        let mut failed = plan(Phase::Execute, State::Errored);
+        failed.offers = Some(vec![offer("prompt"), offer("retry"), offer("cancel")]);
+        assert_eq!(command(&failed).as_deref(), Some("drydock plan retry pln-1"));
+        failed.offers = Some(vec![offer("cancel")]);
+        assert_eq!(command(&failed), None);
+    }
+
+    #[test]
+    fn a_question_is_shown_before_it_is_answered_and_a_gate_is_passed_by_moving_on() {
+        let answer = Offer { decision: Some("dec-1".into()), line: None, ..offer("resolve") };
         let mut asked = plan(Phase::Execute, State::Waiting);
-        asked.pending_decision = Some("dec-1".into());
-        assert_eq!(command(&asked).unwrap(), "drydock decision show dec-1");
+        asked.offers = Some(vec![answer.clone(), offer("cancel")]);
+        assert_eq!(command(&asked).as_deref(), Some("drydock decision show dec-1"));
         let mut gated = plan(Phase::Strategize, State::Complete);
-        (gated.pending_decision, gated.gate) = (Some("dec-1".into()), Some("dec-1".into()));
-        assert!(command(&gated).unwrap().starts_with("drydock plan execute"));
+        gated.offers = Some(vec![offer("execute"), answer]);
+        assert_eq!(command(&gated).as_deref(), Some("drydock plan execute pln-1"));
+    }
+
+    /// Code 8.8, long day: breaks when a hint needs editing before it can be pasted.
+    #[test]
+    fn what_needs_more_than_its_line_is_no_next_step() {
+        let mut refused = plan(Phase::Apply, State::Constrained);
+        let needing = Offer { line: None, needs: vec!["checkpoint".into()], ..offer("takeover") };
+        refused.offers = Some(vec![needing, offer("revert")]);
+        assert_eq!(command(&refused).as_deref(), Some("drydock plan revert pln-1"));
     }
 }

@@ -17,7 +17,7 @@ pub(crate) fn list(plans: &[Plan], now: Timestamp) -> String {
     let rows = plans.iter().map(|plan| {
         [
             Cell::styled(STRONG, &plan.id),
-            Cell::styled(colour(plan.state), stage(plan)),
+            Cell::styled(colour(plan), stage(plan)),
             Cell::new(&plan.project),
             Cell::new(ago(&plan.updated_at, now)),
             Cell::new(short(&plan.task, TASK_CHARS_MAX)),
@@ -28,7 +28,7 @@ pub(crate) fn list(plans: &[Plan], now: Timestamp) -> String {
 
 /// Returns everything about a plan.
 pub(crate) fn show(plan: &Plan, now: Timestamp) -> String {
-    let head = format!("{}  {}", paint(STRONG, &plan.id), paint(colour(plan.state), &stage(plan)));
+    let head = format!("{}  {}", paint(STRONG, &plan.id), paint(colour(plan), &stage(plan)));
     let mut block = Block::default()
         .line(head)
         .field("task", &plan.task)
@@ -46,6 +46,9 @@ pub(crate) fn show(plan: &Plan, now: Timestamp) -> String {
     }
     for reason in &plan.constrained_by {
         block = block.styled("refused", BAD, reason);
+    }
+    for one in plan.blocked.iter().flat_map(|blocked| &blocked.findings) {
+        block = block.styled("blocked", BAD, format!("{} (rule {}, {})", one.text, one.invariant, one.scope));
     }
     if let Some(error) = &plan.error {
         block = block.styled("failed", BAD, format!("{} ({})", error.text, error.class));
@@ -78,8 +81,11 @@ pub(crate) fn show(plan: &Plan, now: Timestamp) -> String {
 
 /// Returns where a plan stands, in a line.
 pub(crate) fn line(plan: &Plan) -> String {
-    let stage = paint(colour(plan.state), &stage(plan));
+    let stage = paint(colour(plan), &stage(plan));
     let rest = match plan.state {
+        _ if plan.blocked.is_some() => {
+            plan.blocked.as_ref().map(|blocked| format!("{} is blocked: {}", blocked.phase, blocked.text()))
+        }
         State::Applied => plan.landed_commit.as_ref().map(|commit| format!("landed as {commit}")),
         State::Errored => plan.error.as_ref().map(|error| error.text.clone()),
         State::Constrained => Some(plan.constrained_by.join("; ")),
@@ -116,13 +122,19 @@ pub(crate) fn waits(waits: &Waits) -> String {
     format!("until {}: {}", moment(&waits.until), waits.reason)
 }
 
-/// Returns phase and state as one word.
+/// Returns phase and state as one word, and that a rule blocks what would follow.
 pub(crate) fn stage(plan: &Plan) -> String {
-    format!("{}/{}", plan.phase, plan.state)
+    let blocked = if plan.blocked.is_some() { " (blocked)" } else { "" };
+    format!("{}/{}{blocked}", plan.phase, plan.state)
+}
+
+/// Returns the colour of where a plan stands.
+fn colour(plan: &Plan) -> Style {
+    if plan.blocked.is_some() { BAD } else { colour_of(plan.state) }
 }
 
 /// Returns the colour of a state.
-pub(crate) fn colour(state: State) -> Style {
+pub(crate) fn colour_of(state: State) -> Style {
     match state {
         State::Queued | State::Processing => BUSY,
         State::Waiting => CAUTION,
@@ -152,7 +164,7 @@ fn agents(plan: &Plan) -> Option<String> {
 pub(crate) mod tests {
     use super::*;
     use crate::render::columns::bare;
-    use drydock_api::{Amounts, Phase, PlanError, Roles};
+    use drydock_api::{Amounts, Offer, Phase, PlanError, Roles};
     use std::collections::BTreeMap;
 
     /// Returns a plan at a stage, for the tests of everything that renders one.
@@ -195,6 +207,8 @@ pub(crate) mod tests {
             spent: Amounts::default(),
             reserved: None,
             subplans: None,
+            blocked: None,
+            offers: None,
         }
     }
 
@@ -217,6 +231,8 @@ pub(crate) mod tests {
     fn one_plan_says_what_failed_and_how_to_go_on() {
         let mut one = plan(Phase::Execute, State::Errored);
         one.error = Some(PlanError { class: "agent_failed".into(), text: "exit 3".into() });
+        let line = Some("drydock plan retry pln-7k3m9q2x5v8wz4t1".to_owned());
+        one.offers = Some(vec![Offer { command: "retry".into(), line, ..Offer::default() }]);
         let text = bare(&show(&one, now()));
         for said in [
             "pln-7k3m9q2x5v8wz4t1  execute/errored\n",

@@ -3,7 +3,7 @@
 use drydock_api::{Choice, Tree};
 use jiff::Timestamp;
 
-use super::plan::colour;
+use super::plan::colour_of as colour;
 use super::style::{FAINT, STRONG, paint, plain, short};
 use super::time::ago;
 

@@ -211,17 +211,10 @@ fn a_role_is_offered_what_it_may_do() {
     let shown = "return [...document.querySelectorAll('main .button, .side .new')].filter((one) => one.offsetParent).map((one) => one.innerText.trim())";
     for (role, offered) in [
         ("reader", json!([])),
-        ("operator", json!(["New plan", "Guide…", "Adopt draft…", "Cancel…"])),
+        ("operator", json!(["New plan", "Adopt draft…", "Add guidance…", "Cancel plan…"])),
         (
             "human",
-            json!([
-                "New plan",
-                "Guide…",
-                "Adopt draft…",
-                "Cancel…",
-                "Start execute",
-                "Cancel the plan; its work is kept"
-            ]),
+            json!(["New plan", "Adopt draft…", "Add guidance…", "Cancel plan…", "Start work", "Cancel plan"]),
         ),
     ] {
         let made = site.world.ok(&["token", "create", role, "--role", role]);

@@ -83,11 +83,42 @@ fn a_run_under_way_can_be_ended_and_nothing_else_is_offered() {
     browser.until_text(".plan-line .mark", "Processing");
     browser.settled();
     let offered = browser.js("return [...document.querySelectorAll('main .button')].filter((one) => one.offsetParent).map((one) => one.innerText)", &[]);
-    assert_eq!(offered, serde_json::json!(["Cancel…"]));
+    assert_eq!(offered, serde_json::json!(["Cancel plan…"]));
     browser.press("[data-dialog='dialog-cancel']");
     browser.write("#dialog-cancel textarea", "too slow");
     browser.press("#dialog-cancel .button.danger");
     browser.until_text(".plan-line .mark", "Cancelled");
     browser.until("!document.querySelector('dialog[open]')");
     assert_eq!(site.world.show(&id)["cancel_reason"], "too slow");
+}
+
+/// Page B6. Breaks when a plan that a rule blocks looks complete, hides the measured value, or has a button that lands.
+#[test]
+fn a_blocked_plan_is_shown_as_blocked_and_offers_what_works() {
+    let world = World::new(Kind::Sqlite);
+    world.agent("writer", "seq 8 > eight.txt");
+    let rule = "[[invariants]]\nname = \"small\"\ncel = \"diff.lines_changed < 3\"\nat = [\"apply\"]";
+    world.action("fix", &format!("[agents]\nexecute = \"writer\"\n{rule}"));
+    let site = Site::of(world);
+    let id = site.world.plan(&["--profile", "trusted"]);
+    site.wait_stage(&id, "execute/complete");
+    let browser = site.browser();
+    browser.go(&site.address(&format!("/plans/{id}")));
+    browser.until_text(".question .button.primary", "Land");
+    site.world.drydock(&["plan", "apply", &id]).expect(5);
+    browser.go(&site.address(&format!("/plans/{id}")));
+    browser.until_text(".plan-line .mark", "Blocked");
+    browser.until_text(".standing h2", "8 lines changed, limit 3");
+    browser.until_text(".standing", "Ask the agent to reduce the change, or edit the rule");
+    let shown = "return [...document.querySelectorAll('main .button')].filter((one) => one.offsetParent).map((one) => one.innerText.trim())";
+    let offered = browser.js(shown, &[]).to_string();
+    assert!(offered.contains("Plan again") && !offered.contains("Land"), "{offered}");
+    browser.go(&site.address("/"));
+    browser.until_text(".card", "8 lines changed, limit 3");
+    browser.go(&site.address(&format!("/plans/{id}")));
+    browser.press("[data-dialog='dialog-revert']");
+    browser.press("#dialog-revert .button:not([data-close])");
+    wait::until("the plan to go back", LIMIT, || (site.world.count(&id, "plan.reverted") == 1).then_some(()));
+    let guided = site.world.show(&id)["feedback"].to_string();
+    assert!(guided.contains("small: 8 lines changed, limit 3"), "{guided}");
 }

@@ -102,7 +102,7 @@ on_both! {
         world.agent("writer", "echo hi > hello.txt");
         world.action("fix", "[agents]\nexecute = \"writer\"\n[[validations]]\nname = \"never\"\ncommand = \"exit 1\"");
         let id = world.plan_after("strategize");
-        world.drydock(&["plan", "execute", &id]).expect(5);
+        world.drydock(&["plan", "execute", &id]).expect(6);
         assert_eq!(world.stage(&id), "execute/errored");
         let asked = text(&open_decision(&world, &id)["id"]);
         let server = Server::start(&world, &["--workers", "0"]);

@@ -416,7 +416,7 @@ on_both! {
         shared.world.action("judged", &format!("[agents]\nexecute = \"writer\"\n{rule}"));
         let id = shared.plan("judged");
         shared.world.ok(&["plan", "strategize", &id]);
-        shared.world.drydock(&["plan", "execute", &id]).expect(5);
+        shared.world.drydock(&["plan", "execute", &id]).expect(6);
         shared.world.ok(&["plan", "retry", &id]);
         let synced = shared.world.ok(&["plan", "sync", &id]);
         assert_eq!((synced["sync"]["outcome"].as_str(), shared.remote_tip(&id)), (Some("kept_local"), None));
@@ -445,7 +445,7 @@ on_both! {
         shared.world.ok(&["plan", "strategize", &id]);
         shared.world.write("judged", "");
         shared.world.agent("writer", "echo plan > plan.txt");
-        shared.world.drydock(&["plan", "execute", &id]).expect(5);
+        shared.world.drydock(&["plan", "execute", &id]).expect(6);
         shared.world.ok(&["decision", "resolve", &text(&shared.decision(&id)["id"]), "--option", "another_round"]);
         for mark in ["judged", "judging"] {
             fs::remove_file(shared.world.path(mark)).unwrap();

@@ -68,7 +68,7 @@ fn a_validation_that_hangs_is_ended_and_named() {
     let rule = "[[validations]]\nname = \"slow\"\ncommand = \"sleep 300\"\ntimeout_s = 1";
     let world = world(&format!("[agents]\nexecute = \"writer\"\n{rule}"));
     let id = world.plan_after("strategize");
-    let failed = world.drydock(&["plan", "execute", &id]).expect(5);
+    let failed = world.drydock(&["plan", "execute", &id]).expect(6);
     said(&world, &id, &failed, "validation_failed", &["slow", "took longer than 1 s", "decision show"]);
     world.wait_dead(&id);
     assert_eq!(world.ok(&["decision", "list", "--open"])["decisions"][0]["kind"], "validation");

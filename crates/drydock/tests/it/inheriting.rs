@@ -49,7 +49,7 @@ fn a_piece_joins_only_where_its_own_rules_let_it_land() {
         "small",
         "[[invariants]]\nname = \"few\"\ncel = \"diff.lines_changed < 5\"\nat = [\"apply\"]",
     );
-    let id = executed(&world, &json!({ "name": "m", "action": "small" }), 1);
+    let id = executed(&world, &json!({ "name": "m", "action": "small" }), 6);
     assert_eq!(subplan(&world, &id, "m")["fate"], "failed");
     let asked = text(&decision(&world, &id)["question"]);
     assert!(asked.contains("it may not join: invariant few (action:small) does not hold"), "{asked}");
@@ -76,7 +76,7 @@ fn a_rule_of_the_other_project_holds_beside_the_parents_of_the_same_name() {
     let id = world.plan(&["--profile", "auto"]);
     world.ok(&["plan", "strategize", &id]);
     world.ok(&["plan", "execute", &id]);
-    world.drydock(&["plan", "apply", &id]).expect(1);
+    world.drydock(&["plan", "apply", &id]).expect(6);
     let asked = text(&decision(&world, &id)["question"]);
     assert!(asked.contains("invariant size (project:lib) does not hold"), "{asked}");
     assert_eq!(lib.git(&["ls-tree", "--name-only", "main", "--", "there.txt"]), "");

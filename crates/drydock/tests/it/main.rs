@@ -26,6 +26,7 @@ mod keying;
 mod killing;
 mod landing;
 mod limiting;
+mod offering;
 mod operating;
 mod outage;
 mod pinning;

@@ -13,19 +13,28 @@ const GUARDED: [(&str, &str, &str); 3] = [
     ("apply", "execute", "execute/complete"),
 ];
 
+/// Returns the plan without what its rules said last and what follows from that.
+fn record(world: &World, id: &str) -> serde_json::Value {
+    let mut plan = world.show(id);
+    let fields = plan.as_object_mut().unwrap();
+    fields.retain(|name, _| name != "blocked" && name != "offers");
+    plan
+}
+
 on_both! {
     /// S0.1, S0.2, S0.3, S0.5. Breaks when a blocked command records anything of the transition that it refused.
     fn a_blocked_transition_leaves_the_plan_as_it_was(kind: Kind) {
         let world = World::with_writer(kind, WRITE);
         for (phase, before, stands) in GUARDED {
             let id = if before == "use" { world.plan(&[]) } else { world.plan_after(before) };
-            let seen = world.show(&id);
+            let seen = record(&world, &id);
             assert_eq!(crate::world::stage(&seen), stands);
             world.ok(&["invariant", "add", "frozen", "--cel", "false", "--at", phase]);
             let refused = world.drydock(&["plan", phase, &id]).expect(5);
             assert_eq!(refused.error_code(), "invariant_blocked");
             assert!(refused.json["error"]["text"].as_str().unwrap().contains("frozen"), "{:#}", refused.json);
-            assert_eq!(world.show(&id), seen, "blocked before {phase}");
+            assert_eq!(record(&world, &id), seen, "blocked before {phase}");
+            assert_eq!(world.show(&id)["blocked"]["phase"], phase);
             assert_eq!(world.count(&id, "invariant.blocked"), 1);
             assert_eq!(world.locks().len(), 0);
             world.ok(&["invariant", "remove", "frozen"]);

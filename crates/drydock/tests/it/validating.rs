@@ -15,8 +15,8 @@ on_both! {
     /// Breaks when a result that its validation refused counts as complete.
     fn a_required_validation_that_fails_ends_the_run(kind: Kind) {
         let (world, id) = judged_by(kind, "echo because; test -e good.txt", true);
-        let failed = world.drydock(&["plan", "execute", &id]).expect(5);
-        assert_eq!(failed.error_code(), "validation_failed");
+        let failed = world.drydock(&["plan", "execute", &id]).expect(6);
+        assert_eq!(failed.error_code(), "decision_open");
         assert!(failed.json["error"]["text"].as_str().unwrap().contains("because"), "{:#}", failed.json);
         let plan = world.show(&id);
         assert_eq!((crate::world::stage(&plan), &plan["error"]["class"]), ("execute/errored".into(), &"validation_failed".into()));
@@ -75,7 +75,7 @@ on_both! {
     /// Breaks when another round throws the work so far away.
     fn another_round_goes_on_with_the_work_so_far(kind: Kind) {
         let (world, id) = judged_by(kind, "test -e good.txt", true);
-        world.drydock(&["plan", "execute", &id]).expect(5);
+        world.drydock(&["plan", "execute", &id]).expect(6);
         world.agent("writer", "test -e hello.txt && echo hi > good.txt");
         let decision = world.ok(&["decision", "list", "--open"])["decisions"][0]["id"].as_str().unwrap().to_owned();
         world.ok(&["decision", "resolve", &decision, "--option", "another_round", "--note", "add good.txt"]);

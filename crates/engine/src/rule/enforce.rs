@@ -96,19 +96,21 @@ impl Engine {
         let place = self.command_place(&rules, plan, &repository, &subject).await;
         let mut findings = Vec::with_capacity(rules.len());
         for rule in rules {
-            let check = match (&rule.rule, &diff, &place) {
-                (Rule::Text(_), _, _) => Check::NotChecked,
+            let (check, measure) = match (&rule.rule, &diff, &place) {
+                (Rule::Text(_), _, _) => (Check::NotChecked, None),
                 (Rule::Cel(source), Ok(diff), _) => {
                     expression::check(source.clone(), gather(plan, project, at, diff.clone())).await
                 }
-                (Rule::Cel(_), Err(reason), _) => Check::Unknown(reason.clone()),
-                (Rule::Command(_), _, Err(reason)) => Check::Unknown(reason.clone()),
+                (Rule::Cel(_), Err(reason), _) | (Rule::Command(_), _, Err(reason)) => {
+                    (Check::Unknown(reason.clone()), None)
+                }
                 (Rule::Command(command), _, Ok(place)) => {
                     let facts = gather(plan, project, at, DiffFacts::default());
-                    self.command_check(command, place, plan, &facts, &subject, stop).await
+                    (self.command_check(command, place, plan, &facts, &subject, stop).await, None)
                 }
             };
-            findings.push(Finding { invariant: rule.name, scope: rule.scope, check });
+            let kind = rule.rule.kind();
+            findings.push(Finding { invariant: rule.name, scope: rule.scope, rule: kind, check, measure });
         }
         if let Ok(place) = place {
             self.command_place_remove(repository, place).await;

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use cel::common::ast::{EntryExpr, Expr};
 use cel::{Context, IdedExpr, Program, Value};
-use drydock_domain::Check;
+use drydock_domain::{Check, Measure};
 use serde::Serialize;
 
+use super::measure::measure;
 use crate::task;
 
 /// How many comprehensions (`all`, `exists`, …) may be nested in each other.
@@ -40,25 +41,37 @@ fn compile(source: &str) -> Result<Program, String> {
     }
 }
 
+/// What a rule gave: the answer, and what it measured where it does not hold.
+pub(crate) type Judged = (Check, Option<Measure>);
+
 /// Evaluates a rule over facts, off the event loop and under a deadline.
-pub(crate) async fn check<F: Serialize + Send + 'static>(source: String, facts: F) -> Check {
+pub(crate) async fn check<F: Serialize + Send + 'static>(source: String, facts: F) -> Judged {
     let evaluation = task::blocking(move || evaluate(&source, &facts));
     match tokio::time::timeout(EVALUATION_MAX, evaluation).await {
-        Ok(check) => check,
-        Err(_) => Check::Unknown(format!("it took longer than {} s", EVALUATION_MAX.as_secs())),
+        Ok(judged) => judged,
+        Err(_) => (Check::Unknown(format!("it took longer than {} s", EVALUATION_MAX.as_secs())), None),
     }
 }
 
-fn evaluate<F: Serialize>(source: &str, facts: &F) -> Check {
+fn evaluate<F: Serialize>(source: &str, facts: &F) -> Judged {
     let program = match usable(source) {
         Ok(program) => program,
-        Err(reason) => return Check::Unknown(reason),
+        Err(reason) => return (Check::Unknown(reason), None),
     };
     let context = match context(facts) {
         Ok(context) => context,
-        Err(reason) => return Check::Unknown(reason),
+        Err(reason) => return (Check::Unknown(reason), None),
     };
-    let answer = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| program.execute(&context)));
+    let check = executed(source, &program, &context);
+    // The evaluator reports some errors through a panic; a rule that gave its answer keeps it.
+    let measured = || measure(program.expression(), &context);
+    let measure = matches!(check, Check::Violated(_))
+        .then(|| std::panic::catch_unwind(std::panic::AssertUnwindSafe(measured)).ok().flatten());
+    (check, measure.flatten())
+}
+
+fn executed(source: &str, program: &Program, context: &Context<'_, '_>) -> Check {
+    let answer = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| program.execute(context)));
     match answer {
         Ok(Ok(Value::Bool(true))) => Check::Held,
         Ok(Ok(Value::Bool(false))) => Check::Violated(format!("{source} is false")),
@@ -116,11 +129,35 @@ mod tests {
 
     use super::*;
 
-    fn answer(source: &str) -> Check {
+    fn judged(source: &str) -> Judged {
         evaluate(
             source,
             &json!({ "phase": "apply", "diff": { "lines_changed": 7_i64, "paths": ["a.rs", "b.md"] } }),
         )
+    }
+
+    fn answer(source: &str) -> Check {
+        judged(source).0
+    }
+
+    /// Page B6: breaks when a rule that compares a fact with a literal blocks without the measured value.
+    #[test]
+    fn a_comparison_that_is_false_gives_value_and_limit() {
+        for (source, said) in [
+            ("diff.lines_changed < 3", "7 lines changed, limit 3"),
+            ("3 >= diff.lines_changed", "7 lines changed, limit 3"),
+            ("phase == 'execute'", "phase is \"apply\", \"execute\" required"),
+            ("phase == 'apply' && diff.lines_changed > 9", "7 lines changed, more than 9 required"),
+        ] {
+            let (check, measure) = judged(source);
+            assert!(matches!(check, Check::Violated(_)), "{source}");
+            assert_eq!(measure.map(|measure| measure.describe()).as_deref(), Some(said), "{source}");
+        }
+        for source in ["diff.paths.all(p, p == 'a.rs')", "diff.lines_changed < 3 || phase == 'x'", "!true"] {
+            let (check, measure) = judged(source);
+            assert!(matches!(check, Check::Violated(_)) && measure.is_none(), "{source}");
+        }
+        assert_eq!(judged("diff.lines_changed < 9"), (Check::Held, None));
     }
 
     #[test]

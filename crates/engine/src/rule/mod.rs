@@ -3,6 +3,7 @@
 mod enforce;
 mod expression;
 mod facts;
+mod measure;
 
 pub(crate) use enforce::{Subject, effective_for};
 pub(crate) use expression::refuse_unusable;

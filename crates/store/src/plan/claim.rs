@@ -17,7 +17,8 @@ pub(crate) struct Claimed {
 
 const CURRENT: &str = "SELECT fence FROM locks
     WHERE scope = $1 AND key = $2 AND owner = $3 AND fence = $4 AND expires_at > drydock_now()";
-const DECISION: &str = "SELECT id, plan, status, body FROM decisions WHERE plan = $1 AND status = 'open'";
+pub(super) const DECISION: &str =
+    "SELECT id, plan, status, body FROM decisions WHERE plan = $1 AND status = 'open'";
 const CHANGESETS: &str = "SELECT id, entries FROM changesets WHERE plan = $1 AND state = 'open' ORDER BY n";
 
 /// Holds the locks of a lease and reads its plan; nothing when one of the locks is not held by that lease.

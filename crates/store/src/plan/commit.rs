@@ -8,6 +8,7 @@ use drydock_domain::{Decided, Event, Holder, LockScope, Plan, PlanId, Refusal, S
 use super::claim::{Claimed, claim};
 use super::write::steps;
 use crate::crash::CrashPoint;
+use crate::enforcement::record;
 use crate::event::{About, append};
 use crate::lease::{Acquired, Grip, Wanted, releasing, seize};
 use crate::tx::{BoxFuture, Ending, Tx, Verdict};
@@ -170,12 +171,11 @@ async fn refused(
     refusal: Refusal,
     after: Vec<Statement>,
 ) -> Outcome<Committed> {
-    let about = About::plan(plan);
-    let events: Vec<_> = refusal.events().iter().map(|event| append(&about, event)).collect();
+    let events = refusal.events();
     if events.is_empty() {
         return Ok(Verdict::Undo(Err(CommitError::Refused(refusal))));
     }
-    tx.finish(events.into_iter().chain(after).collect()).await?;
+    tx.finish(told(plan, &events)?.into_iter().chain(after).collect()).await?;
     Ok(Verdict::Keep(Err(CommitError::Refused(refusal))))
 }
 
@@ -185,9 +185,16 @@ async fn note(tx: &mut Tx<'_>, plan: PlanId, grip: Grip, events: Vec<Event>) -> 
     let Some(snapshot) = claimed.snapshot else {
         return Ok(Verdict::Undo(Err(CommitError::PlanMissing(plan))));
     };
-    let about = About::plan(&snapshot.plan);
-    tx.finish(events.iter().map(|event| append(&about, event)).collect()).await?;
+    tx.finish(told(&snapshot.plan, &events)?).await?;
     Ok(Verdict::Keep(Ok(())))
+}
+
+/// Returns the statements that append events of a plan that does not change, and record what they enforced.
+fn told(plan: &Plan, events: &[Event]) -> Result<Vec<Statement>, StoreError> {
+    let about = About::plan(plan);
+    let mut statements: Vec<_> = events.iter().map(|event| append(&about, event)).collect();
+    statements.extend(record(plan, events)?);
+    Ok(statements)
 }
 
 fn lost<T>(plan: PlanId, grip: &Grip) -> Outcome<T> {

@@ -6,9 +6,10 @@ mod commit;
 mod cost_tests;
 mod read;
 pub(crate) mod row;
+mod sight;
 mod write;
 
 pub(crate) use claim::{Claimed, claim, shared};
 pub use commit::{Change, Committed, Decide};
 pub use read::{Parent, PlanFilter};
-pub use row::PlanRow;
+pub use sight::{PlanRows, Sighted};

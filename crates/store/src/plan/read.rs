@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use drydock_domain::{IdPrefix, Name, Phase, Plan, PlanId, Snapshot, State};
 
 use super::claim::snapshot_from;
-use super::row::{PLAN_COLUMNS, PlanRow, plan_from};
+use super::row::{PLAN_COLUMNS, plan_from};
 use crate::find::{Found, Page, by_prefix, page_size};
 use crate::tx::{BoxFuture, Dialect, Tx};
 use crate::value::{Statement, Value};
@@ -127,7 +127,8 @@ fn asked(text: &str, dialect: Dialect) -> String {
     }
 }
 
-const FETCH: &str = "SELECT id, phase, state, revision, project, action, body FROM plans WHERE id = $1";
+pub(super) const FETCH: &str =
+    "SELECT id, phase, state, revision, project, action, body FROM plans WHERE id = $1";
 const FIND: &str = "SELECT id, phase, state, revision, project, action, body FROM plans
     WHERE id >= $1 AND id < $2 ORDER BY id LIMIT 6";
 
@@ -139,17 +140,6 @@ impl Store {
             Box::pin(async move {
                 let rows = tx.last(Statement::new(FETCH, [id.as_str().into()])).await?;
                 rows.first().map(|row| plan_from(row, 0)).transpose()
-            })
-        }))
-    }
-
-    /// Returns a plan as it is stored, for whoever wants to know whether it is what they saw before.
-    pub fn plan_row(&self, id: &PlanId) -> BoxFuture<'_, Result<Option<PlanRow>, StoreError>> {
-        let id = id.clone();
-        Box::pin(self.read(move |tx| {
-            Box::pin(async move {
-                let mut rows = tx.last(Statement::new(FETCH, [id.as_str().into()])).await?;
-                Ok(rows.pop().map(PlanRow))
             })
         }))
     }

@@ -12,28 +12,6 @@ use crate::value::{Row, Statement};
 /// The columns that `plan_from` reads, in order.
 pub(crate) const PLAN_COLUMNS: &str = "id, phase, state, revision, project, action, body";
 
-/// A plan as it is stored. Two that are equal are the same plan in all that it says, so whoever made something of one has
-/// made it of the other.
-#[derive(Debug, Clone, PartialEq)]
-pub struct PlanRow(pub(super) Row);
-
-impl PlanRow {
-    /// Returns the plan's id, if one is there.
-    pub fn id(&self) -> Option<&str> {
-        self.0.text(0).ok()
-    }
-
-    /// Returns how long it is, in bytes.
-    pub fn bytes(&self) -> usize {
-        self.0.bytes()
-    }
-
-    /// Reads the plan.
-    pub fn plan(&self) -> Result<Plan, StoreError> {
-        plan_from(&self.0, 0)
-    }
-}
-
 /// Reads a plan from the columns that begin at `first`.
 pub(crate) fn plan_from(row: &Row, first: usize) -> Result<Plan, StoreError> {
     let id = row.text(first)?;

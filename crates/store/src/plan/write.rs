@@ -9,6 +9,7 @@ use super::claim::Claimed;
 use super::row::body;
 use crate::StoreError;
 use crate::crash::CrashPoint;
+use crate::enforcement::record;
 use crate::event::{About, append};
 use crate::tx::Step;
 use crate::value::{Statement, Value};
@@ -26,6 +27,7 @@ pub(super) fn steps(before: &Claimed, transition: &Transition) -> Result<Vec<Ste
     };
     let mut rows = vec![row];
     let mut events: Vec<_> = transition.events().iter().map(|event| append(&about, event)).collect();
+    events.extend(record(plan, transition.events())?);
     for (child, told) in transition.children() {
         rows.push(insert(child)?);
         events.extend(told.iter().map(|event| append(&About::plan(child), event)));

@@ -9,3 +9,11 @@ UPDATE outbox SET rank = CASE
     ELSE 2 END;
 DROP INDEX outbox_by_time;
 CREATE INDEX outbox_by_rank ON outbox (rank, ready_at);
+-- The latest enforcement of the rules for each plan, whether they held or blocked.
+CREATE TABLE enforcements (
+    plan TEXT COLLATE "C" PRIMARY KEY,
+    revision BIGINT NOT NULL,
+    blocks BIGINT NOT NULL,
+    body TEXT NOT NULL
+);
+CREATE INDEX enforcements_that_block ON enforcements (plan) WHERE blocks = 1;

@@ -5,7 +5,7 @@ use std::task::Poll;
 
 use drydock_domain::{
     Advance, Changes, Check, Command, Completion, Decided, Effect, Enforcement, Event, Finding, Intent,
-    InvariantScope, NewPlan, Next, Phase, Refusal, State, TakeOverCause, create, decide,
+    InvariantScope, NewPlan, Next, Phase, Refusal, RuleKind, State, TakeOverCause, create, decide,
 };
 use drydock_store::{
     Change, CommitError, CrashPoint, DecisionFilter, EventFilter, Options, Request, RequestKind, StoreError,
@@ -99,7 +99,9 @@ on_both! {
         let finding = Finding {
             invariant: "dry".parse().unwrap(),
             scope: InvariantScope::Global,
+            rule: RuleKind::Cel,
             check: Check::Violated("it is wet".to_owned()),
+            measure: None,
         };
         let advance = Command::Advance(Advance {
             to: Next::Execute,

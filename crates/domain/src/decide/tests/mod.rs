@@ -7,6 +7,7 @@ mod divergence;
 mod gates;
 mod landing;
 mod limits;
+mod offers;
 mod random;
 mod rounds;
 mod say;

@@ -16,7 +16,7 @@ use crate::{
 
 /// How a step deviates from what is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Twist {
+pub(super) enum Twist {
     Plain,
     OldRun,
     Blocked,
@@ -243,7 +243,7 @@ fn reports(say: Say) -> bool {
     matches!(say, Strategized | Executed | Fail | FailAsking | Ask | Intend | Land | Constrain | Postpone)
 }
 
-fn command(say: Say, twist: Twist, world: &World) -> Command {
+pub(super) fn command(say: Say, twist: Twist, world: &World) -> Command {
     let blocked = |command| match command {
         Command::Advance(one) => Command::Advance(Advance { enforcement: violated(one.to.phase()), ..one }),
         Command::Start(one) => start(one.run, violated(world.plan().stage.phase())),
@@ -257,7 +257,7 @@ fn command(say: Say, twist: Twist, world: &World) -> Command {
 }
 
 /// Draws steps; one without a word is whatever brings the plan nearer to its end.
-fn steps() -> impl Strategy<Value = Vec<(Option<Say>, Twist)>> {
+pub(super) fn steps() -> impl Strategy<Value = Vec<(Option<Say>, Twist)>> {
     let ends = [Say::Cancel, Say::AnswerLast];
     let other: Vec<_> = Say::ALL.into_iter().filter(|say| !ends.contains(say)).collect();
     let say = prop_oneof![
@@ -270,7 +270,7 @@ fn steps() -> impl Strategy<Value = Vec<(Option<Say>, Twist)>> {
     prop::collection::vec((say, twist), 0..120)
 }
 
-fn onward(plan: &Plan) -> Say {
+pub(super) fn onward(plan: &Plan) -> Say {
     match (plan.stage.phase(), plan.stage.state(), plan.pending_decision()) {
         (_, State::Queued, None) => Say::Start,
         (Phase::Strategize, State::Processing, _) => Say::Strategized,
@@ -285,7 +285,7 @@ fn onward(plan: &Plan) -> Say {
     }
 }
 
-fn profiles() -> impl Strategy<Value = Profile> {
+pub(super) fn profiles() -> impl Strategy<Value = Profile> {
     prop::sample::select(Profile::built_in())
 }
 
@@ -323,7 +323,7 @@ fn check_stored(plan: &Plan) {
     assert_eq!(serde_json::from_str::<Plan>(&text).expect("a plan reads back"), *plan);
 }
 
-fn settings() -> ProptestConfig {
+pub(super) fn settings() -> ProptestConfig {
     ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() }
 }
 

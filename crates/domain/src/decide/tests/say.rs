@@ -5,7 +5,7 @@ use crate::{
     Advance, Answer, Authority, Call, Changes, Check, Choice, Clash, ClashCause, Command, CommitLine,
     Completion, DecisionId, DecisionOption, Delay, Enforcement, ErrorClass, Failure, Finding, Intent,
     InvariantScope, Landed, LandingProof, Met, Next, OnDivergence, Phase, PinLine, Publishing, Question,
-    RateLimit, RunId, Start, SyncOutcome, TakeOverCause, Timestamp, Uncommitted,
+    RateLimit, RuleKind, RunId, Start, SyncOutcome, TakeOverCause, Timestamp, Uncommitted,
 };
 
 /// A way to mean a command. The order is the order of the columns in `table.rs`.
@@ -202,7 +202,9 @@ pub(super) fn advance(to: Next, note: Option<&str>) -> Command {
 /// Returns an enforcement with one rule that does not hold.
 pub(super) fn violated(at: Phase) -> Enforcement {
     let check = Check::Violated("too long".into());
-    let finding = Finding { invariant: "small".parse().unwrap(), scope: InvariantScope::Global, check };
+    let (rule, measure) = (RuleKind::Cel, None);
+    let (invariant, scope) = ("small".parse().unwrap(), InvariantScope::Global);
+    let finding = Finding { invariant, scope, rule, check, measure };
     Enforcement { at, findings: vec![finding] }
 }
 

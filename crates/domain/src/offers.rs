@@ -1,0 +1,287 @@
+//! What can be done with a plan next. Offers are found by trying commands against `decide`, so there is no second table
+//! of what each stage takes: what is offered is what would be accepted.
+//!
+//! A command needs facts that are only known when it is issued. The samples are chosen so that the plan itself decides:
+//! - the rules say what they said at the latest enforcement of the plan as it stands, and hold where there was none;
+//! - the clock stands at the plan's latest change, so a wait is not over;
+//! - something was changed, unless the open gate says that nothing was;
+//! - the checkpoint, the draft, the note and the guidance that a person gives are there and new.
+
+use crate::{
+    Act, Advance, Answer, Authority, Changes, Choice, Command, Context, Decided, DecisionId, DecisionKind,
+    DecisionOption, Enforcement, Need, Next, Offer, OptionEffect, Phase, Plan, Question, Refusal, Snapshot,
+    State, TakeOverCause, decide, due,
+};
+
+/// The commit of the checkpoint that a sample rolls back to; no repository has it.
+const SAMPLE_COMMIT: &str = "0000000000000000000000000000000000000000";
+
+/// Returns what this authority can do with a plan, what helps most first. A plan that is being processed is taken to be
+/// held by the process that works on it: the run can be ended, and nothing else.
+pub fn offers(snapshot: &Snapshot, enforcement: Option<&Enforcement>, authority: Authority) -> Vec<Offer> {
+    let trial = Trial { snapshot, enforcement, authority };
+    let acts = match snapshot.plan.stage.state() {
+        State::Processing => vec![Act::Cancel],
+        State::Queued
+        | State::Waiting
+        | State::Complete
+        | State::Errored
+        | State::Cancelled
+        | State::Applied
+        | State::Constrained => trial.candidates(),
+    };
+    trial.accepted(acts)
+}
+
+/// Returns what this authority can do with a plan that is being processed by no one: the process that worked on it is
+/// gone.
+pub fn offers_unheld(snapshot: &Snapshot, authority: Authority) -> Vec<Offer> {
+    let trial = Trial { snapshot, enforcement: None, authority };
+    trial.accepted(vec![Act::Move(snapshot.plan.stage.phase()), Act::TakeOver, Act::Revert, Act::Cancel])
+}
+
+/// One look at a plan for one authority.
+struct Trial<'a> {
+    snapshot: &'a Snapshot,
+    enforcement: Option<&'a Enforcement>,
+    authority: Authority,
+}
+
+impl Trial<'_> {
+    fn plan(&self) -> &Plan {
+        &self.snapshot.plan
+    }
+
+    /// Returns what may be worth trying, in the order in which it is offered.
+    fn candidates(&self) -> Vec<Act> {
+        let moves =
+            [Act::Move(self.plan().stage.phase()), Act::Move(Phase::Execute), Act::Move(Phase::Apply)];
+        let mut moves: Vec<_> = moves.into_iter().collect();
+        moves.dedup();
+        let answers = self.answers();
+        let is_gate =
+            self.snapshot.pending.as_ref().is_some_and(|open| open.question.kind == DecisionKind::Gate);
+        let mut acts = Vec::new();
+        // A result that a rule or the target refuses is refused again: another one is needed.
+        let refused = self.is_blocked() || self.plan().stage.state() == State::Constrained;
+        acts.extend(refused.then_some(Act::Revert));
+        match is_gate {
+            true => acts.extend(moves.into_iter().chain(answers)),
+            false => acts.extend(answers.into_iter().chain(moves)),
+        }
+        acts.push(Act::Retry);
+        acts.extend((!refused).then_some(Act::Revert));
+        acts.extend([Act::RollBack, Act::Adopt, Act::Prompt, Act::Sync, Act::Cancel]);
+        acts
+    }
+
+    fn answers(&self) -> Vec<Act> {
+        let Some(open) = &self.snapshot.pending else { return Vec::new() };
+        let answer =
+            |option: &DecisionOption| Act::Answer { decision: open.id.clone(), option: option.id.clone() };
+        open.question.options.iter().map(answer).collect()
+    }
+
+    fn accepted(&self, acts: Vec<Act>) -> Vec<Offer> {
+        let mut offers: Vec<Offer> = Vec::new();
+        for act in acts {
+            if offers.iter().all(|offer| offer.act != act) && self.is_accepted(&act) {
+                offers.push(self.offer(act));
+            }
+        }
+        offers
+    }
+
+    /// Returns whether the rules block for as long as neither they nor the result change.
+    fn is_blocked(&self) -> bool {
+        self.enforcement.is_some_and(Enforcement::is_lasting)
+    }
+
+    fn is_accepted(&self, act: &Act) -> bool {
+        let does = |command| matches!(self.tries(command), Ok(Decided::Change(_)));
+        match act {
+            Act::Move(phase) => self.moves(*phase),
+            Act::Answer { decision, option } => self.answered(decision, option).is_some_and(does),
+            Act::Retry => does(Command::Retry),
+            Act::Revert => does(Command::Revert { reason: sample() }),
+            Act::RollBack => does(Command::RollBack { commit: SAMPLE_COMMIT.to_owned() }),
+            Act::Adopt => {
+                let draft = Choice { question: sample(), chosen: sample(), ..Choice::default() };
+                does(Command::Adopt { choices: vec![draft], fanout: None }) && self.plan().run.is_some()
+            }
+            Act::Prompt => does(Command::Prompt { text: sample() }),
+            // A sync may close the question that holds the plan up, as ending the plan does.
+            Act::Sync | Act::Cancel => does(Command::Cancel { reason: sample() }),
+            Act::TakeOver => does(Command::TakeOver(TakeOverCause::OwnerGone)),
+        }
+    }
+
+    /// Returns whether asking for a phase gets the plan there, or lets the phase begin.
+    fn moves(&self, phase: Phase) -> bool {
+        let plan = self.plan();
+        match (plan.stage.state(), plan.stage.phase() == phase) {
+            (State::Queued, true) if plan.gate.is_some() => {
+                !self.blocks_strategize() && self.changes(Command::Approve { note: None })
+            }
+            // Nothing is decided: the process of the person who asks does what is due.
+            (State::Queued, true) => {
+                due(plan).is_some() && !self.blocks_strategize() && self.tries(self.advance(phase)).is_ok()
+            }
+            (State::Processing, true) => self.changes(Command::TakeOver(TakeOverCause::OwnerGone)),
+            (_, false) => self.changes(self.advance(phase)),
+            (_, true) => false,
+        }
+    }
+
+    fn blocks_strategize(&self) -> bool {
+        self.is_blocked() && self.plan().stage.phase() == Phase::Strategize
+    }
+
+    fn changes(&self, command: Command) -> bool {
+        matches!(self.tries(command), Ok(Decided::Change(_)))
+    }
+
+    /// Returns the command that asks for a phase.
+    fn advance(&self, phase: Phase) -> Command {
+        let to = match phase {
+            Phase::Strategize => return Command::Approve { note: None },
+            Phase::Execute => Next::Execute,
+            Phase::Apply => Next::Apply,
+        };
+        // What passes when it is checked again is worth asking for.
+        let lasting = self.enforcement.filter(|enforcement| enforcement.is_lasting());
+        let enforcement = lasting.cloned().unwrap_or_else(|| Enforcement::nothing(phase));
+        Command::Advance(Advance { to, enforcement, note: None, changes: self.changed() })
+    }
+
+    /// A gate that cannot be approved was opened because nothing was changed.
+    fn changed(&self) -> Changes {
+        let open = self.snapshot.pending.as_ref().filter(|open| self.plan().gate.as_ref() == Some(&open.id));
+        let approvable = |question: &Question| {
+            question.options.iter().any(|option| option.effect == OptionEffect::Approve)
+        };
+        match open.is_none_or(|open| approvable(&open.question)) {
+            true => Changes::Something,
+            false => Changes::Nothing,
+        }
+    }
+
+    /// Returns the command that an answer is. The approval of a complete phase is an advance.
+    fn answered(&self, decision: &DecisionId, option: &str) -> Option<Command> {
+        let open = self.snapshot.pending.as_ref().filter(|open| open.id == *decision)?;
+        let chosen = open.question.options.iter().find(|one| one.id == option)?;
+        let answer =
+            || Answer { decision: decision.clone(), option: option.to_owned(), note: Some(sample()) };
+        if chosen.effect != OptionEffect::Approve {
+            return Some(Command::Resolve(answer()));
+        }
+        let plan = self.plan();
+        match (plan.stage.phase(), plan.stage.state()) {
+            (Phase::Strategize, State::Complete) => Some(self.advance(Phase::Execute)),
+            (Phase::Execute, State::Complete) => Some(self.advance(Phase::Apply)),
+            _ if self.blocks_strategize() => None,
+            _ => Some(Command::Approve { note: None }),
+        }
+    }
+
+    fn tries(&self, command: Command) -> Result<Decided, Refusal> {
+        let context = Context {
+            now: self.plan().updated_at,
+            by: sample(),
+            via: sample(),
+            authority: self.authority,
+            spent: None,
+            fresh_decision: DecisionId::from_random(0),
+        };
+        decide(self.snapshot, command, &context)
+    }
+
+    fn offer(&self, act: Act) -> Offer {
+        let (label, effect) = self.words(&act);
+        let reason = match &act {
+            Act::Revert => self.enforcement.map(reasons).filter(|reason| !reason.is_empty()),
+            _ => None,
+        };
+        let needs = self.needs(&act);
+        Offer { act, label, effect, needs, reason }
+    }
+
+    fn needs(&self, act: &Act) -> Vec<Need> {
+        match act {
+            Act::RollBack => vec![Need::Checkpoint],
+            Act::Adopt => vec![Need::Draft],
+            Act::Prompt => vec![Need::Text],
+            Act::Answer { option, .. } if option == Question::ANSWERED => vec![Need::Note],
+            Act::Answer { .. }
+            | Act::Move(_)
+            | Act::Retry
+            | Act::Revert
+            | Act::Sync
+            | Act::TakeOver
+            | Act::Cancel => Vec::new(),
+        }
+    }
+
+    /// Returns the label of an act and what it does.
+    fn words(&self, act: &Act) -> (String, String) {
+        let plan = self.plan();
+        let phase = plan.stage.phase();
+        let effect = match act {
+            Act::Move(to) => return self.move_words(*to),
+            Act::Answer { option, .. } => return self.answer_words(option),
+            Act::Retry if plan.waits().is_some() => {
+                return ("Retry now".to_owned(), "continues before the wait is over".to_owned());
+            }
+            Act::Retry if plan.stage.state() == State::Constrained => {
+                "merges again with the target as it is then".to_owned()
+            }
+            Act::Retry => format!("tries {phase} again"),
+            Act::Revert => "goes back to strategize with a reason; the work is kept".to_owned(),
+            Act::RollBack => "continues from an earlier checkpoint of the work".to_owned(),
+            Act::Adopt => "makes the draft in the worktree the strategy".to_owned(),
+            Act::Prompt => "adds guidance that the next run reads".to_owned(),
+            Act::Sync => "brings the branch and its remote together".to_owned(),
+            Act::TakeOver => format!("queues {phase} again"),
+            Act::Cancel if plan.stage.state() == State::Processing => {
+                "stops the run and ends the plan; its work is kept".to_owned()
+            }
+            Act::Cancel => "ends the plan; its work is kept".to_owned(),
+        };
+        (act.label().to_owned(), effect)
+    }
+
+    fn move_words(&self, to: Phase) -> (String, String) {
+        let plan = self.plan();
+        let queued = plan.stage.phase() == to && plan.gate.is_none();
+        let may_pass = self.enforcement.is_some_and(|seen| seen.at == to && !seen.blocking().is_empty());
+        let start = to.start_label(&plan.spec.target);
+        let (label, effect) = match (queued, to) {
+            _ if may_pass => ("Check again", "checks the rules again, and continues if they hold".to_owned()),
+            (true, _) if plan.stage.state() == State::Processing => {
+                ("Run again", format!("takes {to} over and runs it again"))
+            }
+            (true, _) => ("Run now", format!("runs {to} here and now")),
+            (false, Phase::Strategize | Phase::Execute) => return (start, format!("starts {to}")),
+            (false, Phase::Apply) => return (start, "lands the result".to_owned()),
+        };
+        (label.to_owned(), effect)
+    }
+
+    fn answer_words(&self, id: &str) -> (String, String) {
+        let options = self.snapshot.pending.iter().flat_map(|open| &open.question.options);
+        let label = options.into_iter().find(|option| option.id == id).map(|option| option.label.clone());
+        (label.clone().unwrap_or_default(), label.unwrap_or_default())
+    }
+}
+
+/// Returns what blocks, for the agent that is asked for another result.
+fn reasons(enforcement: &Enforcement) -> String {
+    let blocking = enforcement.blocking();
+    let lines = blocking.iter().map(|finding| format!("{}: {}", finding.invariant, finding.reason()));
+    lines.collect::<Vec<_>>().join("; ")
+}
+
+/// Any text.
+fn sample() -> String {
+    "sample".to_owned()
+}
