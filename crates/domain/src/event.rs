@@ -277,23 +277,25 @@ impl Event {
             }),
             Event::Validated(run) => json!(run),
             Event::Proposed { number, commit } => json!({ "proposal": number, "commit": commit }),
-            Event::Reviewed { number, review } => {
-                let reason = match &review.opinion {
-                    ReviewOpinion::Acknowledged => None,
-                    ReviewOpinion::Refused { reason } | ReviewOpinion::Silent { reason } => Some(reason),
-                };
-                json!({
-                    "proposal": number,
-                    "commit": review.commit,
-                    "agent": review.agent,
-                    "critical": review.critical,
-                    "reason": reason,
-                })
-            }
+            Event::Reviewed { number, review } => reviewed(*number, review),
             Event::LockBroken { owner, reason } => json!({ "owner": owner, "reason": reason }),
             Event::Alert { priority, text } => json!({ "priority": priority, "text": text }),
         }
     }
+}
+
+fn reviewed(number: usize, review: &ReviewRun) -> Value {
+    let reason = match &review.opinion {
+        ReviewOpinion::Acknowledged => None,
+        ReviewOpinion::Refused { reason } | ReviewOpinion::Silent { reason } => Some(reason),
+    };
+    json!({
+        "proposal": number,
+        "commit": review.commit,
+        "agent": review.agent,
+        "critical": review.critical,
+        "reason": reason,
+    })
 }
 
 /// An event as it stands in the feed.
