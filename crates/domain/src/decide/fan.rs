@@ -9,8 +9,8 @@ use crate::outcome::{Decided, Draft};
 use crate::subplan::{born, handed_on};
 use crate::{
     Birth, Call, Complete, Context, ErrorClass, Event, Failure, FailureRecord, Fanout, Fate, JoinHow, News,
-    OnFailure, Phase, PlanId, Progress, Question, Refusal, Settled, Snapshot, Spent, Stage, State, TakeUp,
-    Turn,
+    OnFailure, Phase, Piece, PlanId, Progress, Question, Refusal, Settled, Snapshot, Spent, Stage, State,
+    TakeUp, Turn,
 };
 
 /// Makes the plans of pieces that have none; all of them with one commit.
@@ -18,7 +18,7 @@ pub(super) fn spawn(snapshot: &Snapshot, births: Vec<Birth>, context: &Context) 
     tended(snapshot, "spawn subplans of")?;
     let mut draft = Draft::after(snapshot, context);
     for Birth { piece: index, child } in births {
-        let piece = pieces(&mut draft).pieces.get_mut(index);
+        let piece = piece_mut(&mut draft, index);
         let Some(piece) = piece.filter(|piece| piece.child.is_none() && piece.fate == Fate::Open) else {
             return Err(wrong_stage(snapshot, "spawn subplans of"));
         };
@@ -161,10 +161,11 @@ pub(super) fn wind_up<'a>(mut draft: Draft<'a>, reason: &str) -> Draft<'a> {
 
 /// Carries out what a person answered about a conflict.
 pub(super) fn settle_conflict<'a>(mut draft: Draft<'a>, how: &JoinHow) -> Draft<'a> {
-    let Some(index) = pieces(&mut draft).position(how.piece()) else { return draft };
+    let Some(fanout) = &mut draft.plan.fanout else { return draft };
+    let Some(index) = fanout.position(how.piece()) else { return draft };
     match how {
         JoinHow::Take { side, .. } => {
-            pieces(&mut draft).pieces[index].favour = Some(*side);
+            fanout.pieces[index].favour = Some(*side);
             draft
         }
         JoinHow::Drop { piece } => {
@@ -172,7 +173,6 @@ pub(super) fn settle_conflict<'a>(mut draft: Draft<'a>, how: &JoinHow) -> Draft<
             lose(draft, index, Fate::Dropped, &text)
         }
         JoinHow::Hand { by, .. } => {
-            let fanout = pieces(&mut draft);
             fanout.pieces[index].fate = Fate::Handed { to: by.name.clone() };
             fanout.pieces.insert(index + 1, (**by).clone());
             draft
@@ -184,7 +184,7 @@ pub(super) fn settle_conflict<'a>(mut draft: Draft<'a>, how: &JoinHow) -> Draft<
 pub(super) fn retry_lost<'a>(mut draft: Draft<'a>) -> Draft<'a> {
     let landing = draft.plan.stage.phase() == Phase::Apply;
     let mut ended = Vec::new();
-    for piece in &mut pieces(&mut draft).pieces {
+    for piece in draft.plan.fanout.iter_mut().flat_map(|fanout| &mut fanout.pieces) {
         let lost = matches!(piece.fate, Fate::Failed | Fate::Cancelled { .. });
         piece.fate = match &piece.fate {
             // The conflict is asked about anew, and may be handed to another one.
@@ -210,7 +210,7 @@ pub(super) fn retry_lost<'a>(mut draft: Draft<'a>) -> Draft<'a> {
 /// Lets the plan go on without the pieces that came to nothing.
 pub(super) fn drop_lost<'a>(mut draft: Draft<'a>, context: &Context) -> Draft<'a> {
     let mut ended = Vec::new();
-    for piece in &mut pieces(&mut draft).pieces {
+    for piece in draft.plan.fanout.iter_mut().flat_map(|fanout| &mut fanout.pieces) {
         if matches!(piece.fate, Fate::Failed | Fate::Cancelled { .. }) {
             ended.extend(piece.child.clone());
             piece.fate = Fate::Dropped;
@@ -231,8 +231,13 @@ fn tended(snapshot: &Snapshot, command: &'static str) -> Result<(), Refusal> {
     if due { Ok(()) } else { Err(wrong_stage(snapshot, command)) }
 }
 
-fn pieces<'d>(draft: &'d mut Draft<'_>) -> &'d mut Fanout {
-    draft.plan.fanout.get_or_insert_with(Fanout::nothing)
+/// Refuses a subplan command on a plan without subplans: an empty fan-out would count as work that subplans did.
+pub(super) fn fanned_out(snapshot: &Snapshot, command: &'static str) -> Result<(), Refusal> {
+    snapshot.plan.fanout.as_ref().map(drop).ok_or_else(|| wrong_stage(snapshot, command))
+}
+
+fn piece_mut<'d>(draft: &'d mut Draft<'_>, index: usize) -> Option<&'d mut Piece> {
+    draft.plan.fanout.as_mut()?.pieces.get_mut(index)
 }
 
 fn name(draft: &Draft<'_>, piece: usize) -> String {
@@ -248,7 +253,7 @@ fn settle_piece<'a>(
     fate: Fate,
     mut details: serde_json::Value,
 ) -> Draft<'a> {
-    let Some(piece) = pieces(&mut draft).pieces.get_mut(index) else { return draft };
+    let Some(piece) = piece_mut(&mut draft, index) else { return draft };
     piece.fate = fate.clone();
     details["name"] = json!(piece.name);
     details["plan"] = json!(piece.child);
@@ -256,7 +261,7 @@ fn settle_piece<'a>(
 }
 
 fn joined<'a>(mut draft: Draft<'a>, index: usize, commit: String) -> Draft<'a> {
-    let fanout = pieces(&mut draft);
+    let Some(fanout) = &mut draft.plan.fanout else { return draft };
     let Some(piece) = fanout.pieces.get(index) else { return draft };
     // What landed in another project is no part of this plan's branch.
     if piece.project.is_none() {
@@ -274,7 +279,7 @@ fn joined<'a>(mut draft: Draft<'a>, index: usize, commit: String) -> Draft<'a> {
 }
 
 fn failed<'a>(mut draft: Draft<'a>, index: usize, record: FailureRecord) -> Draft<'a> {
-    let Some(piece) = pieces(&mut draft).pieces.get_mut(index) else { return draft };
+    let Some(piece) = piece_mut(&mut draft, index) else { return draft };
     piece.failures.push(record.clone());
     let (attempt, attempts) = (piece.attempts(), piece.max_attempts);
     let again = piece.fate == Fate::Open && piece.may_be_tried(&record.failure);
@@ -299,14 +304,14 @@ fn retried<'a>(draft: Draft<'a>, index: usize, mut details: serde_json::Value) -
 /// Records that a piece came to nothing, and what that means for the others.
 fn lose<'a>(draft: Draft<'a>, index: usize, fate: Fate, text: &str) -> Draft<'a> {
     let mut draft = settle_piece(draft, index, fate, json!({ "reason": text }));
-    let child = pieces(&mut draft).pieces.get(index).and_then(|piece| piece.child.clone());
+    let child = piece_mut(&mut draft, index).and_then(|piece| piece.child.clone());
     draft.plan.winding.extend(child);
     losing(draft, index, text)
 }
 
 /// Ends what waits for a lost piece; and under `fail_fast` everything that is not settled.
 fn losing<'a>(mut draft: Draft<'a>, index: usize, text: &str) -> Draft<'a> {
-    let fanout = pieces(&mut draft);
+    let Some(fanout) = &draft.plan.fanout else { return draft };
     let mut ended = fanout.dependents(index);
     let dropped = fanout.pieces[index].fate == Fate::Dropped;
     if fanout.on_failure == OnFailure::FailFast && !dropped {
@@ -318,10 +323,9 @@ fn losing<'a>(mut draft: Draft<'a>, index: usize, text: &str) -> Draft<'a> {
     ended.sort_unstable();
     ended.dedup();
     for other in ended {
-        let piece = &pieces(&mut draft).pieces[other];
-        if piece.fate != Fate::Open {
+        let Some(piece) = piece_mut(&mut draft, other).filter(|piece| piece.fate == Fate::Open) else {
             continue;
-        }
+        };
         let child = piece.child.clone();
         draft = settle_piece(
             draft,
@@ -331,7 +335,7 @@ fn losing<'a>(mut draft: Draft<'a>, index: usize, text: &str) -> Draft<'a> {
         );
         draft.plan.winding.extend(child);
     }
-    unhand(pieces(&mut draft));
+    draft.plan.fanout.iter_mut().for_each(unhand);
     draft
 }
 
@@ -356,7 +360,7 @@ fn verdict<'a>(mut draft: Draft<'a>, context: &Context) -> Draft<'a> {
     };
     if fanout.lost().next().is_some() {
         let question = Question::subplans_lost(fanout, &draft.plan);
-        let failure = Failure { class: ErrorClass::SubplanFailed, text: question.text.clone() };
+        let failure = Failure { class: ErrorClass::SubplanFailed, text: fanout.lost_text() };
         return errored(draft, failure, Some(question), context);
     }
     if draft.plan.stage.phase() == Phase::Execute {

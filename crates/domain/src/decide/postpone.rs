@@ -2,13 +2,13 @@
 //! for, or by the plan's budget, about which a person is asked.
 
 use super::begin::undecided;
-use super::finish::{asks, waiting};
+use super::finish::waiting;
 use super::route::{same_run, wrong_stage};
 use crate::outcome::{Decided, Draft};
 use crate::stage::Common;
 use crate::{
-    Context, Delay, Event, POSTPONED_MAX, POSTPONED_MS_MAX, Phase, Postponed, Question, RateLimit, Refusal,
-    RemoteAway, RunId, Snapshot, State, TakeUp, Turn,
+    Context, DecisionKind, Delay, Event, POSTPONED_MAX, POSTPONED_MS_MAX, Phase, Postponed, Question,
+    RateLimit, Refusal, RemoteAway, RunId, Snapshot, State, TakeUp, Turn,
 };
 
 /// `*/processing` → `*/queued`, due when what cut the run short is over.
@@ -66,6 +66,9 @@ fn limited(
         {
             return Ok(Decided::Already);
         }
+        (Phase::Strategize | Phase::Execute, State::Waiting) if asked(snapshot, DecisionKind::RateLimit) => {
+            return Ok(Decided::Already);
+        }
         (Phase::Strategize | Phase::Execute | Phase::Apply, _) => {
             return Err(wrong_stage(snapshot, "postpone"));
         }
@@ -108,8 +111,6 @@ pub(super) fn exhaust(
     context: &Context,
 ) -> Result<Decided, Refusal> {
     let plan = &snapshot.plan;
-    let draft = Draft::after(snapshot, context);
-    let question = Question::budget(&draft.plan, work);
     match (plan.stage.phase(), plan.stage.state()) {
         (Phase::Strategize | Phase::Execute, State::Processing) if run == plan.run.as_ref() => {}
         (Phase::Strategize | Phase::Execute, State::Processing) => {
@@ -118,7 +119,10 @@ pub(super) fn exhaust(
         }
         (Phase::Strategize | Phase::Execute, State::Queued) if plan.gate.is_none() => {}
         (Phase::Strategize | Phase::Execute, State::Queued) => return Err(undecided(snapshot, "exhaust")),
-        (Phase::Strategize | Phase::Execute, State::Waiting) if asks(snapshot, &question) => {
+        (Phase::Strategize | Phase::Execute, State::Waiting)
+            if run.is_none_or(|run| plan.run.as_ref() == Some(run))
+                && asked(snapshot, DecisionKind::Budget) =>
+        {
             return Ok(Decided::Already);
         }
         (Phase::Strategize | Phase::Execute, State::Waiting) => return Err(undecided(snapshot, "exhaust")),
@@ -126,5 +130,13 @@ pub(super) fn exhaust(
             return Err(wrong_stage(snapshot, "exhaust"));
         }
     }
+    let draft = Draft::after(snapshot, context);
+    let question = Question::budget(&draft.plan, work);
     Ok(waiting(draft, question, context).done())
+}
+
+/// Reports whether the current run ended in a question of this kind. The whole question is not compared: times and
+/// measured use are read again by a retry, so a retry of a commit whose answer was lost words it differently.
+fn asked(snapshot: &Snapshot, kind: DecisionKind) -> bool {
+    snapshot.pending.as_ref().is_some_and(|open| open.question.kind == kind && open.run == snapshot.plan.run)
 }

@@ -2,7 +2,7 @@
 
 use super::begin::{approve, undecided};
 use super::diverge::start_from;
-use super::fan::{drop_lost, retry_lost, settle_conflict, wind_up};
+use super::fan::{drop_lost, fanned_out, retry_lost, settle_conflict, wind_up};
 use super::postpone::hurry;
 use super::route::wrong_stage;
 use crate::outcome::{Decided, Draft};
@@ -74,16 +74,21 @@ pub(super) fn resolve(snapshot: &Snapshot, answer: Answer, context: &Context) ->
             Ok(start_from(snapshot, draft, (commit.clone(), why), replaces.clone()))
         }
         OptionEffect::Join(how) => {
+            fanned_out(snapshot, "join the subplans of")?;
             let draft = draft.stage(Common::Queued).event(Event::Resumed);
             Ok(settle_conflict(draft, how).done())
         }
-        OptionEffect::RetryLost => Ok(retry_lost(draft.stage(Common::Queued).event(Event::Retried)).done()),
+        OptionEffect::RetryLost => {
+            fanned_out(snapshot, "retry the subplans of")?;
+            Ok(retry_lost(draft.stage(Common::Queued).event(Event::Retried)).done())
+        }
         OptionEffect::DropLost => {
+            fanned_out(snapshot, "drop subplans of")?;
             let draft = draft.stage(Common::Queued).event(Event::Resumed);
             Ok(drop_lost(draft, context).done())
         }
         OptionEffect::Revert => reverted(snapshot, draft, answer_text(decision, &answer)),
-        OptionEffect::Cancel => cancelled(snapshot, draft, answer_text(decision, &answer)),
+        OptionEffect::Cancel => cancelled(snapshot, draft, cancel_reason(decision, &answer)),
     }
 }
 
@@ -104,6 +109,16 @@ fn answer_text(decision: &Decision, answer: &Answer) -> String {
     match &answer.note {
         Some(note) => format!("{text} — {}: {}", answer.option, note.replace('—', "–")),
         None => format!("{text} — {}", answer.option),
+    }
+}
+
+/// Why an answer cancelled the plan. The question itself stays with its decision.
+fn cancel_reason(decision: &Decision, answer: &Answer) -> String {
+    let answered =
+        format!("{} was the answer to its {} question", answer.option, decision.question.kind.name());
+    match &answer.note {
+        Some(note) => format!("{answered}: {note}"),
+        None => answered,
     }
 }
 
@@ -132,6 +147,7 @@ pub(super) fn retry(snapshot: &Snapshot, context: &Context) -> Result<Decided, R
             if open.question.kind == DecisionKind::Subplans
                 && open.question.options.iter().any(|option| option.effect == OptionEffect::RetryLost) =>
         {
+            fanned_out(snapshot, "retry the subplans of")?;
             retry_lost(draft.withdraw(Some(open), "the lost subplans are tried anew"))
         }
         (Some(decision), _) => {

@@ -252,12 +252,6 @@ impl Fanout {
     /// How many pieces are at work at the same time unless the strategy says otherwise.
     pub const PARALLEL: u32 = 4;
 
-    /// Returns a fan-out without any piece.
-    pub(crate) fn nothing() -> Fanout {
-        let (merge, on_failure) = (MergeStrategy::default(), OnFailure::default());
-        Fanout { merge, on_failure, max_parallel: Fanout::PARALLEL, pieces: Vec::new(), head: None }
-    }
-
     /// Says whether any piece is not settled.
     pub fn is_open(&self) -> bool {
         self.pieces.iter().any(|piece| piece.fate == Fate::Open)

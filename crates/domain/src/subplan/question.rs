@@ -53,6 +53,15 @@ const PATHS_NAMED_MAX: usize = 5;
 /// How many subplans a label names.
 const NAMES_MAX: usize = 3;
 
+impl Fanout {
+    /// Returns which pieces came to nothing, and why.
+    pub(crate) fn lost_text(&self) -> String {
+        let sentences: Vec<_> = self.lost().map(sentence).collect();
+        let (count, all) = (sentences.len(), self.pieces.len());
+        format!("{count} of {all} subplans came to nothing: {}", sentences.join("; "))
+    }
+}
+
 impl Question {
     /// Returns the question to ask when all pieces are settled and some came to nothing.
     pub(crate) fn subplans_lost(fanout: &Fanout, plan: &Plan) -> Question {
@@ -62,7 +71,6 @@ impl Question {
             .iter()
             .filter(|piece| matches!(piece.fate, Fate::Joined { .. } | Fate::Ready))
             .count();
-        let sentences: Vec<_> = lost.iter().map(|piece| sentence(piece)).collect();
         let mut options = Vec::new();
         // While landing, only what failed to land can be tried again; what was ended is not run anew.
         let failed = lost.iter().any(|piece| piece.fate == Fate::Failed);
@@ -84,14 +92,10 @@ impl Question {
             options.push(option("revise_strategy", label, OptionEffect::Revert));
         }
         options.push(abort());
-        let (count, all) = (lost.len(), fanout.pieces.len());
         let details: Vec<_> = lost.iter().map(|piece| lost_details(piece)).collect();
         Question {
             kind: DecisionKind::Subplans,
-            text: format!(
-                "{count} of {all} subplans came to nothing: {}. How shall it go on?",
-                sentences.join("; ")
-            ),
+            text: format!("{}. How shall it go on?", fanout.lost_text()),
             options,
             details: json!({ "lost": details, "done": kept }),
         }

@@ -9,6 +9,7 @@ mod landing;
 mod limits;
 mod offers;
 mod random;
+mod repeats;
 mod rounds;
 mod say;
 mod table;

@@ -3,8 +3,8 @@
 use super::say::Say;
 use super::world::{Seen, World, spec};
 use crate::{
-    Answer, Command, Completion, DecisionKind, ErrorClass, Failure, Phase, Question, ReviewOpinion,
-    ReviewRun, Reviewer, SentBack, State,
+    Answer, Command, Completion, DecisionKind, ErrorClass, Failure, Phase, Progress, Question, ReviewOpinion,
+    ReviewRun, Reviewer, SentBack, Stage, State,
 };
 
 fn executing(reviewers: &[(&str, bool)]) -> World {
@@ -73,6 +73,13 @@ fn used_up_rounds_are_asked_about_and_every_answer_works() {
         assert_eq!(world.give(Command::Resolve(answer)), Seen::Now(expected.0, expected.1), "{option}");
         if option == "another_round" {
             assert_eq!(world.plan().work_from.as_deref(), Some("work"), "it goes on with the work so far");
+        }
+        if option == "abort" {
+            // B15: the question stays with its decision.
+            let Stage::Execute(Progress::Cancelled { reason }) = &world.plan().stage else {
+                panic!("not cancelled")
+            };
+            assert_eq!(reason, "abort was the answer to its validation question");
         }
         let told = world.plan().feedback.last().map(String::as_str).unwrap_or_default();
         assert!(option == "abort" || told.contains("no tests"), "{told}");

@@ -67,6 +67,9 @@ fn what_waits_for_a_failed_piece_is_cancelled_with_its_name_and_the_rest_goes_on
     assert!(asked.question.text.contains("a failed (agent_missing: it broke)"), "{}", asked.question.text);
     assert_eq!(asked.question.details["lost"][0]["failures"][0]["failure"]["class"], "agent_missing");
     assert_eq!(world.parent.plan.stage.state(), State::Errored);
+    // B15: the error is a statement, and the question is with its decision.
+    let failure = world.parent.plan.stage.failure().expect("it failed");
+    assert_eq!(format!("{}. How shall it go on?", failure.text), asked.question.text);
 }
 
 #[test]
