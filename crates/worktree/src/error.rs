@@ -219,6 +219,19 @@ impl GitError {
         }
     }
 
+    /// Returns what the person can do next, where there is more to do than to look at git.
+    pub fn hint(&self) -> Option<String> {
+        let Self::FilterRefused { detail, .. } = self else { return None };
+        let name = detail.split_once("filter '").map_or(detail.as_str(), |(_, rest)| rest);
+        let name =
+            name.split(|c: char| !c.is_alphanumeric() && !"-_.".contains(c)).next().unwrap_or_default();
+        Some(format!(
+            "if you trust the filter, copy it into your own configuration, in the repository: `git config --local \
+             --get-regexp '^filter\\.{}\\.' | while read -r key value; do git config --global \"$key\" \"$value\"; done`",
+            name.replace('.', "\\.")
+        ))
+    }
+
     pub(crate) fn file(attempt: &str, path: &std::path::Path, source: std::io::Error) -> Self {
         Self::File { attempt: attempt.to_owned(), path: path.to_owned(), source }
     }

@@ -99,9 +99,10 @@ pub(crate) fn commit_tree(
             .env(&format!("GIT_{role}_EMAIL"), &author.email)
             .env(&format!("GIT_{role}_DATE"), &date);
     }
-    let mut text = message.as_bytes().to_vec();
-    text.push(b'\n');
-    let answer = call.stdin(text).run()?.text(attempt)?;
+    // A task or an agent's words can hold escapes, which a terminal that shows the log would obey.
+    let mut text: String = message.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect();
+    text.push('\n');
+    let answer = call.stdin(text.into_bytes()).run()?.text(attempt)?;
     answer.trim_end().parse().map_err(|_| GitError::unexpected(attempt, answer))
 }
 

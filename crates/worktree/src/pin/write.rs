@@ -19,9 +19,9 @@ use crate::objects::objects;
 use crate::pin::about::{ABOUTS, About, about_of, blob_write, parts};
 use crate::private_index::{Copied, PrivateIndex};
 use crate::refs::{object_at, update};
-use crate::repository::{Repository, commit_at, head_branch};
+use crate::repository::{Repository, commit_at, head_branch, tree_of};
 use crate::run::Place;
-use crate::sync::{staged_only, tree_of};
+use crate::sync::staged_only;
 
 /// How often a name that somebody else was quicker to take is followed by the next.
 const TRIES_MAX: u32 = 500;
@@ -283,7 +283,7 @@ fn staged_alone(checkout: &Checkout, head: &CommitId) -> Result<Option<TreeId>, 
         return Ok(None);
     }
     let staged = copy.write_tree(place, attempt)?;
-    let head_tree = tree_of(place, head, attempt)?;
+    let head_tree = tree_of(place, head)?;
     if !is_there {
         return Ok((staged != head_tree).then_some(staged));
     }

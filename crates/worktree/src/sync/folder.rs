@@ -17,8 +17,8 @@ use crate::landing_check::{file_above, files_in};
 use crate::lock::IndexLock;
 use crate::pin::Held;
 use crate::private_index::{Copied, GITLINK, PrivateIndex};
+use crate::repository::tree_of;
 use crate::run::Place;
-use crate::sync::replay::tree_of;
 
 /// A worktree that nobody else's git changes meanwhile.
 pub(crate) struct Folder<'a> {
@@ -73,7 +73,7 @@ impl<'a> Folder<'a> {
             call.stdin(paths).run()?;
             tree = index.write_tree(place, attempt)?;
         }
-        let head_tree = tree_of(place, head, attempt)?;
+        let head_tree = tree_of(place, head)?;
         let staged = match staged {
             Some(staged) if staged_only(place, &head_tree, &staged, &tree)? => Some(staged),
             Some(_) | None => None,

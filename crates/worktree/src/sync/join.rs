@@ -8,7 +8,7 @@ use crate::id::{CommitId, TreeId};
 use crate::merge::{Signature, merge_trees};
 use crate::pin::Held;
 use crate::repository::Repository;
-use crate::sync::replay::{Replayed, clash_of, replay, tree_of};
+use crate::sync::replay::{Replayed, clash_of, replay};
 use crate::sync::walk::Sides;
 
 /// What joining came to.
@@ -36,7 +36,6 @@ impl Repository {
         signature: &Signature,
     ) -> Result<Joined, GitError> {
         let (local, remote) = tips;
-        let attempt = format!("join {local} with {remote}");
         let (to, replayed, absorbed) = if sides.local.is_empty() {
             (remote.clone(), Vec::new(), Vec::new())
         } else {
@@ -46,7 +45,7 @@ impl Repository {
             }
         };
         let Some(held) = held else {
-            let files = tree_of(self.place(), &to, &attempt)?;
+            let files = self.tree_of(&to)?;
             return Ok(Joined::Clean { to, files, replayed, absorbed });
         };
         let edits = self.commit_held(signature, local, held)?;

@@ -17,5 +17,4 @@ pub(crate) use fetch::{Fetched, fetch_at_once};
 pub(crate) use folder::staged_only;
 pub use order::SyncOrder;
 pub(crate) use order::{RemoteBranch, tracking_name};
-pub(crate) use replay::tree_of;
 pub(crate) use walk::{Walked, commits};

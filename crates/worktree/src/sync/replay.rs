@@ -22,6 +22,7 @@ use crate::id::{CommitId, TreeId};
 use crate::merge::{Conflict, merge_trees};
 use crate::objects::objects;
 use crate::private_index::PrivateIndex;
+use crate::repository::tree_of;
 use crate::run::{LIMIT_FILES, Place, judge};
 use crate::sync::walk::{Sides, Walked};
 
@@ -57,7 +58,7 @@ pub(crate) fn replay(
     let all = sides.local.iter().chain(&sides.shared);
     let trees: HashMap<&CommitId, &TreeId> = all.map(|walked| (&walked.id, &walked.tree)).collect();
     let mut writer = Writer::start(place, &attempt)?;
-    let (mut tip, mut tip_tree) = (onto.clone(), tree_of(place, onto, &attempt)?);
+    let (mut tip, mut tip_tree) = (onto.clone(), tree_of(place, onto)?);
     let (mut commits, mut absorbed) = (Vec::new(), Vec::new());
     for (nth, walked) in chain.into_iter().enumerate() {
         let parent = walked.parents.first().unwrap_or(&base);
@@ -147,12 +148,6 @@ fn nothing(place: &Place, attempt: &str) -> Result<CommitId, GitError> {
     let text = format!("tree {tree}\nauthor drydock <> 0 +0000\ncommitter drydock <> 0 +0000\n\nnothing\n");
     let call = place.call_without_files(attempt).args(["hash-object", "-t", "commit", "-w", "--stdin"]);
     let answer = call.stdin(text.into_bytes()).run()?.text(attempt)?;
-    answer.trim_end().parse().map_err(|_| GitError::unexpected(attempt, answer))
-}
-
-pub(crate) fn tree_of(place: &Place, commit: &CommitId, attempt: &str) -> Result<TreeId, GitError> {
-    let call = place.call_without_files(attempt).args(["rev-parse", "--verify"]);
-    let answer = call.arg(format!("{commit}^{{tree}}")).run()?.text(attempt)?;
     answer.trim_end().parse().map_err(|_| GitError::unexpected(attempt, answer))
 }
 

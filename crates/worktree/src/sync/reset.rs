@@ -10,12 +10,11 @@ use crate::error::GitError;
 use crate::id::{CommitId, TreeId};
 use crate::pin::{Content, Held, MarkerWrite};
 use crate::refs::{Permit, update};
-use crate::repository::Repository;
+use crate::repository::{Repository, tree_of};
 use crate::sync::folder::{Folder, Opened};
 use crate::sync::footing::footing;
 use crate::sync::order::{Names, SyncOrder};
 use crate::sync::recovery::Marker;
-use crate::sync::replay::tree_of;
 use crate::sync::shift::{Shift, Shifted};
 
 impl Repository {
@@ -129,9 +128,9 @@ impl Repository {
         let place = self.place();
         let pinned = match &marker.tree {
             Some(tree) => tree.parse().map_err(|_| GitError::unexpected(attempt, tree.as_str()))?,
-            None => tree_of(place, &commit(&marker.local, attempt)?, attempt)?,
+            None => tree_of(place, &commit(&marker.local, attempt)?)?,
         };
-        let target = tree_of(place, target, attempt)?;
+        let target = tree_of(place, target)?;
         let staged = folder.held.as_ref().and_then(|held| held.staged.as_ref());
         let known = |tree: &TreeId| -> Result<bool, GitError> {
             let other = raw_changes(place, &pinned, tree)?;
@@ -164,7 +163,7 @@ impl Repository {
     ) -> Result<Shifted, GitError> {
         let attempt = format!("set {} to {}", names.branch, marker.remote);
         let (local, target) = (commit(&marker.local, &attempt)?, commit(&marker.remote, &attempt)?);
-        let files = tree_of(self.place(), &target, &attempt)?;
+        let files = self.tree_of(&target)?;
         let permit = Permit { name: &names.recovery, object: blob, note: "drydock: sync" };
         let shift = Shift { full: &names.branch, from: &local, to: &target, files: &files, permit };
         self.shift(&shift, folder)

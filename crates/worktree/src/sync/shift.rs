@@ -18,10 +18,9 @@ use crate::id::{CommitId, TreeId};
 use crate::land::Holder;
 use crate::private_index::{Copied, GITLINK, PrivateIndex};
 use crate::refs::{Moved, Permit, Prepared, PreparedMove};
-use crate::repository::{Repository, commit_at, head_branch};
+use crate::repository::{Repository, commit_at, head_branch, tree_of};
 use crate::run::{LIMIT_FILES, Place};
 use crate::sync::folder::Folder;
-use crate::sync::replay::tree_of;
 
 /// Where a branch is to go.
 pub(crate) struct Shift<'a> {
@@ -160,7 +159,7 @@ fn verify(place: &Place, shift: &Shift<'_>, attempt: &str) -> Result<(), GitErro
     }
     let (Copied::Index(index) | Copied::Nothing(index)) = PrivateIndex::copy_of(place, attempt)?;
     // An index with unmerged entries has no tree.
-    if index.write_tree(place, attempt)? != tree_of(place, shift.to, attempt)? {
+    if index.write_tree(place, attempt)? != tree_of(place, shift.to)? {
         return wrong("afterwards the index differs from the commit".to_owned());
     }
     Ok(())

@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::process::Command;
 
 use drydock_worktree::{Favour, GitError, Join, JoinOrder, Landing, Merge, Push};
 
@@ -119,6 +120,7 @@ fn a_merge_driver_of_the_repository_gives_a_conflict_instead_of_running() {
     assert!(!witness.exists());
 }
 
+/// B14: breaks when the next step that the error names does not help.
 #[test]
 fn a_filter_of_the_repository_is_an_error_and_the_users_own_runs() {
     let fixture = scene();
@@ -134,9 +136,11 @@ fn a_filter_of_the_repository_is_an_error_and_the_users_own_runs() {
     let error = whole_way(&fixture).unwrap_err();
     assert!(matches!(error, GitError::FilterRefused { .. }), "{error:?}");
     assert!(!witness.exists());
-    for (key, word) in [("filter.x.clean", "clean"), ("filter.x.smudge", "smudge")] {
-        fixture.user(&["config", "--global", key, &command(word)], &fixture.repo());
-    }
+    let hint = error.hint().unwrap();
+    let copy = hint.split('`').nth(1).unwrap();
+    let mut pasted = Command::new("sh");
+    pasted.args(["-c", copy]).current_dir(fixture.repo()).env("HOME", fixture.path("home"));
+    assert!(pasted.status().unwrap().success(), "{copy}");
     whole_way(&fixture).unwrap();
     let ran = fs::read_to_string(&witness).unwrap();
     assert!(ran.contains("clean") && ran.contains("smudge"), "{ran}");

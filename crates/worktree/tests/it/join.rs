@@ -328,6 +328,18 @@ fn a_joined_commit_depends_on_nothing_but_what_it_is_made_of() {
     assert_eq!(plain, make(&["user.name=Bob", "i18n.commitEncoding=latin1", "commit.gpgSign=true"]));
 }
 
+/// B15: breaks when what a terminal would obey gets from a task into the log.
+#[test]
+fn a_commit_message_holds_no_control_characters() {
+    let fixture = Fixture::new();
+    let repository = fixture.open();
+    let tree = repository.tree_of(&fixture.tip("main")).unwrap();
+    let written = "\u{1b}[31mred\r\n\n\u{9b}body\u{7}\tand so on";
+    let commit = repository.commit(&tree, &[], written, &ada()).unwrap();
+    let read = fixture.user(&["log", "-1", "--format=%B", commit.as_str()], &fixture.repo());
+    assert_eq!(read, "[31mred\n\nbody\tand so on");
+}
+
 #[test]
 fn a_join_of_what_is_not_there_is_an_error() {
     let fixture = Fixture::new();
