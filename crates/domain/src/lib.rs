@@ -88,4 +88,6 @@ pub use target::Target;
 pub use time::Timestamp;
 pub use token::{Role, Token, TokenKind, TokenState};
 pub use told::told;
-pub use written::{JOINS, PINS, SNAPSHOTS, is_landing_of, run_trailer, trailer, without_trailers};
+pub use written::{
+    CHECKPOINT, JOINS, PINS, SNAPSHOTS, is_landing_of, run_trailer, trailer, without_trailers,
+};

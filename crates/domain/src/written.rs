@@ -8,6 +8,9 @@ pub const JOINS: &str = "refs/drydock/join/";
 /// Where the pins of all plans are, as `<plan>/<n>`.
 pub const PINS: &str = "refs/drydock/pin/";
 
+/// What the line begins with that names the run whose work a commit keeps. It is not the line of a landing.
+pub const CHECKPOINT: &str = "Drydock-Checkpoint";
+
 /// Returns the line that every commit of a plan bears, by which it is known from those of others.
 pub fn trailer(plan: &str) -> String {
     format!("Drydock-Plan: {plan}")

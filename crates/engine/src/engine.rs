@@ -247,7 +247,7 @@ impl Engine {
 
     /// Appends events about a plan that does not change.
     pub(crate) async fn note(&self, hold: &crate::hold::Hold, events: Vec<Event>) -> Result<(), EngineError> {
-        Ok(self.store().plan_note(hold.lease(), events).await?)
+        Ok(self.store().plan_note(hold.lease(), &hold.lease().batch(events)).await?)
     }
 }
 

@@ -7,7 +7,7 @@ use serde_json::Value as Json;
 use crate::store::Engine;
 use crate::tx::{BoxFuture, Tx};
 use crate::value::{Row, Statement, Value};
-use crate::{Store, StoreError};
+use crate::{EventBatch, Store, StoreError};
 
 /// Which events to read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,10 +48,23 @@ impl About {
 
 const APPEND: &str = "INSERT INTO events (at, kind, plan, run, revision, details)
     VALUES (drydock_now(), $1, $2, $3, $4, $5)";
+/// An event that is there already under this key is left as it is.
+const APPEND_ONCE: &str = "INSERT INTO events (at, kind, plan, run, revision, details, batch)
+    VALUES (drydock_now(), $1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING";
 
 /// Returns the statement that appends an event.
 pub(crate) fn append(about: &About, event: &Event) -> Statement {
     append_with(about, event, [])
+}
+
+/// Returns the statements that append the events of a batch, each of them once.
+pub(crate) fn append_once(about: &About, batch: &EventBatch) -> Vec<Statement> {
+    let one = |(place, event): (usize, &Event)| {
+        let [kind, plan, run, revision, details] = params(about, event, event.details());
+        let key = format!("{}.{place}", batch.key).into();
+        Statement::new(APPEND_ONCE, [kind, plan, run, revision, details, key])
+    };
+    batch.events.iter().enumerate().map(one).collect()
 }
 
 /// Returns the statement that appends an event with more details than its type has.
@@ -64,14 +77,17 @@ pub(crate) fn append_with<const N: usize>(
     if let Json::Object(fields) = &mut details {
         fields.extend(more.map(|(name, value)| (name.to_owned(), value)));
     }
-    let params = [
+    Statement::new(APPEND, params(about, event, details))
+}
+
+fn params(about: &About, event: &Event, details: Json) -> [Value; 5] {
+    [
         event.kind().into(),
         about.plan.clone().into(),
         about.run.as_ref().map(RunId::as_str).into(),
         about.revision.into(),
         details.to_string().into(),
-    ];
-    Statement::new(APPEND, params)
+    ]
 }
 
 impl Store {

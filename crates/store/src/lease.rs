@@ -2,9 +2,12 @@
 //! `Clone`, and every commit compares them with the lock row inside its transaction (S1.3, S1.8).
 
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use drydock_domain::{Fence, Holder, Lock, LockId, LockScope, Name, PlanId, ProcessIdentity, Timestamp};
+use drydock_domain::{
+    Event, Fence, Holder, Lock, LockId, LockScope, Name, PlanId, ProcessIdentity, Timestamp,
+};
 
 use crate::lock::{LOCK_COLUMNS, lock_from};
 use crate::tx::{BoxFuture, Ending, Tx, Verdict};
@@ -39,6 +42,17 @@ pub enum Renewed {
 pub struct PlanLease {
     plan: PlanId,
     grip: Grip,
+    /// How many batches of events were made under it.
+    batches: AtomicU64,
+}
+
+/// Events about a plan that does not change. Made by its lease, because fence and number name it: a batch that was
+/// committed before its answer was lost is recognised when it is committed again.
+#[derive(Debug, Clone)]
+pub struct EventBatch {
+    /// Unique among the batches of the plan: no two leases have the same fence.
+    pub(crate) key: String,
+    pub(crate) events: Vec<Event>,
 }
 
 /// Proof that a project's lock was acquired. Only a store makes one.
@@ -82,6 +96,12 @@ impl PlanLease {
         self.grip.fence
     }
 
+    /// Returns events about the plan as a batch, which is appended once however often it is committed.
+    pub fn batch(&self, events: Vec<Event>) -> EventBatch {
+        let number = self.batches.fetch_add(1, Ordering::Relaxed);
+        EventBatch { key: format!("{}.{number}", self.grip.fence.0), events }
+    }
+
     pub(crate) fn grip(&self) -> &Grip {
         &self.grip
     }
@@ -115,7 +135,7 @@ impl Store {
         Box::pin(async move {
             let acquired = self.write(move |tx| Box::pin(acquire(tx, wanted))).await?;
             Ok(match acquired {
-                Acquired::Held(grip) => Acquired::Held(PlanLease { plan, grip }),
+                Acquired::Held(grip) => Acquired::Held(PlanLease { plan, grip, batches: AtomicU64::new(0) }),
                 Acquired::Busy(lock) => Acquired::Busy(lock),
             })
         })

@@ -41,7 +41,7 @@ pub use event::EventFilter;
 pub use find::{Found, Page};
 pub use gone::HoldingProcess;
 pub use health::Counts;
-pub use lease::{Acquired, PlanLease, ProjectLease, Renewed, Warrant};
+pub use lease::{Acquired, EventBatch, PlanLease, ProjectLease, Renewed, Warrant};
 pub use outbox::{Claim, ClaimOrder, Limits};
 pub use plan::{Change, Committed, Decide, Parent, PlanFilter, PlanRows, Sighted};
 pub use request::{Request, RequestKind};

@@ -1,6 +1,6 @@
 //! A way to a server that can be cut and mended: a proxy on loopback.
 
-use std::io;
+use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -16,6 +16,8 @@ struct State {
     cut: bool,
     /// Both ends of all connections.
     open: Vec<TcpStream>,
+    /// The answer that is lost next.
+    losing: Option<&'static [u8]>,
 }
 
 impl Proxy {
@@ -48,29 +50,53 @@ impl Proxy {
         }
     }
 
+    /// Ends the connection over which the next answer comes that contains these bytes, instead of passing it on: the
+    /// server has done what it was asked, and the client cannot know.
+    pub fn lose_answer(&self, with: &'static [u8]) {
+        lock(&self.state).losing = Some(with);
+    }
+
     /// Lets connections through again.
     pub fn mend(&self) {
         lock(&self.state).cut = false;
     }
 }
 
-fn pass_on(state: &Mutex<State>, client: TcpStream, server: SocketAddr) -> io::Result<()> {
-    let mut state = lock(state);
+fn pass_on(shared: &Arc<Mutex<State>>, client: TcpStream, server: SocketAddr) -> io::Result<()> {
+    let mut state = lock(shared);
     if state.cut {
         return Ok(());
     }
     let server = TcpStream::connect(server)?;
-    for (mut from, mut to) in
-        [(client.try_clone()?, server.try_clone()?), (server.try_clone()?, client.try_clone()?)]
-    {
-        thread::spawn(move || {
-            // However it ends, the other side hears of it.
-            io::copy(&mut from, &mut to).ok();
-            to.shutdown(Shutdown::Both).ok();
-        });
-    }
+    let (mut from, mut to) = (client.try_clone()?, server.try_clone()?);
+    thread::spawn(move || {
+        // However it ends, the other side hears of it.
+        io::copy(&mut from, &mut to).ok();
+        to.shutdown(Shutdown::Both).ok();
+    });
+    let (mut from, mut to, shared) = (server.try_clone()?, client.try_clone()?, Arc::clone(shared));
+    thread::spawn(move || {
+        answer(&shared, &mut from, &mut to).ok();
+        for end in [from, to] {
+            end.shutdown(Shutdown::Both).ok();
+        }
+    });
     state.open.extend([client, server]);
     Ok(())
+}
+
+/// Passes on what the server says, until one side is gone or an answer is to be lost.
+fn answer(state: &Mutex<State>, from: &mut TcpStream, to: &mut TcpStream) -> io::Result<()> {
+    let mut bytes = [0; 16 * 1024];
+    loop {
+        let length = from.read(&mut bytes)?;
+        let said = &bytes[..length];
+        let lost = |with: &mut &'static [u8]| said.windows(with.len()).any(|part| part == *with);
+        if length == 0 || lock(state).losing.take_if(lost).is_some() {
+            return Ok(());
+        }
+        to.write_all(said)?;
+    }
 }
 
 fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use drydock_domain::{
-    Command, ErrorClass, Event, Failure, Plan, Project, RunId, SNAPSHOTS, Timestamp, trailer,
+    CHECKPOINT, Command, ErrorClass, Event, Failure, Plan, Project, RunId, SNAPSHOTS, Timestamp, trailer,
 };
 use drydock_worktree::{Captured, CommitId, GitError, RefCreated, Repository, Signature, TreeId};
 use tokio_util::sync::CancellationToken;
@@ -89,7 +89,11 @@ impl Scope<'_> {
     }
 
     pub(super) async fn note_all(&self, events: Vec<Event>) -> Result<(), EngineError> {
-        self.hold.patiently(self.engine.stopping(), || self.engine.note(self.hold, events.clone())).await
+        // One batch for all attempts: after a broken connection the first may be in the store already.
+        let (store, lease) = (self.engine.store(), self.hold.lease());
+        let batch = &lease.batch(events);
+        let attempt = || async move { Ok(store.plan_note(lease, batch).await?) };
+        self.hold.patiently(self.engine.stopping(), attempt).await
     }
 
     /// Returns the end of a run that failed.
@@ -142,6 +146,11 @@ pub(crate) fn is_checkpoint(
     let tree = repository.tree_of(commit)?;
     let kept = repository.ref_trees(&format!("{SNAPSHOTS}{plan}/"))?;
     Ok(kept.iter().any(|(_, kept, _)| *kept == tree))
+}
+
+/// Returns the message of a commit that keeps work of a run.
+pub(crate) fn kept_by(run: &str, label: &str, plan: &str) -> String {
+    format!("{}{CHECKPOINT}: {run}\n", kept_as(label, plan))
 }
 
 /// Keeps a captured tree under the next free snapshot ref of a plan, and returns the ref. A tree that is kept already

@@ -3,17 +3,17 @@
 
 use std::time::Duration;
 
-use drydock_domain::{Decided, Event, Holder, LockScope, Plan, PlanId, Refusal, Snapshot, Transition};
+use drydock_domain::{Decided, Holder, LockScope, Plan, PlanId, Refusal, Snapshot, Transition};
 
 use super::claim::{Claimed, claim};
 use super::write::steps;
 use crate::crash::CrashPoint;
 use crate::enforcement::record;
-use crate::event::{About, append};
+use crate::event::{About, append, append_once};
 use crate::lease::{Acquired, Grip, Wanted, releasing, seize};
 use crate::tx::{BoxFuture, Ending, Tx, Verdict};
 use crate::value::Statement;
-use crate::{CommitError, PlanLease, Store, StoreError, Warrant};
+use crate::{CommitError, EventBatch, PlanLease, Store, StoreError, Warrant};
 
 /// Judges a stored plan inside the transaction that will write the answer.
 pub type Decide = Box<dyn FnOnce(&Snapshot) -> Result<Decided, Refusal> + Send>;
@@ -83,10 +83,11 @@ impl Store {
         Box::pin(async move { self.write(move |tx| Box::pin(alone(tx, wanted, plan, decide))).await? })
     }
 
-    /// Appends events about a plan that does not change, under its lease.
-    pub fn plan_note(&self, lease: &PlanLease, events: Vec<Event>) -> BoxFuture<'_, Result<(), CommitError>> {
-        let (plan, grip) = (lease.plan().clone(), lease.grip().clone());
-        Box::pin(async move { self.write(move |tx| Box::pin(note(tx, plan, grip, events))).await? })
+    /// Appends events about a plan that does not change, under its lease. The same batch is appended once, so that a
+    /// commit whose answer was lost can be retried.
+    pub fn plan_note(&self, lease: &PlanLease, batch: &EventBatch) -> BoxFuture<'_, Result<(), CommitError>> {
+        let (plan, grip, batch) = (lease.plan().clone(), lease.grip().clone(), batch.clone());
+        Box::pin(async move { self.write(move |tx| Box::pin(note(tx, plan, grip, batch))).await? })
     }
 }
 
@@ -175,26 +176,23 @@ async fn refused(
     if events.is_empty() {
         return Ok(Verdict::Undo(Err(CommitError::Refused(refusal))));
     }
-    tx.finish(told(plan, &events)?.into_iter().chain(after).collect()).await?;
+    let about = About::plan(plan);
+    let mut statements: Vec<_> = events.iter().map(|event| append(&about, event)).collect();
+    statements.extend(record(plan, &events)?);
+    tx.finish(statements.into_iter().chain(after).collect()).await?;
     Ok(Verdict::Keep(Err(CommitError::Refused(refusal))))
 }
 
-async fn note(tx: &mut Tx<'_>, plan: PlanId, grip: Grip, events: Vec<Event>) -> Outcome<()> {
+async fn note(tx: &mut Tx<'_>, plan: PlanId, grip: Grip, batch: EventBatch) -> Outcome<()> {
     let claimed = claim(tx, &plan, std::slice::from_ref(&grip)).await?;
     let Some(claimed) = claimed else { return lost(plan, &grip) };
     let Some(snapshot) = claimed.snapshot else {
         return Ok(Verdict::Undo(Err(CommitError::PlanMissing(plan))));
     };
-    tx.finish(told(&snapshot.plan, &events)?).await?;
+    let mut statements = append_once(&About::plan(&snapshot.plan), &batch);
+    statements.extend(record(&snapshot.plan, &batch.events)?);
+    tx.finish(statements).await?;
     Ok(Verdict::Keep(Ok(())))
-}
-
-/// Returns the statements that append events of a plan that does not change, and record what they enforced.
-fn told(plan: &Plan, events: &[Event]) -> Result<Vec<Statement>, StoreError> {
-    let about = About::plan(plan);
-    let mut statements: Vec<_> = events.iter().map(|event| append(&about, event)).collect();
-    statements.extend(record(plan, events)?);
-    Ok(statements)
 }
 
 fn lost<T>(plan: PlanId, grip: &Grip) -> Outcome<T> {

@@ -17,3 +17,6 @@ CREATE TABLE enforcements (
     body TEXT NOT NULL
 );
 CREATE INDEX enforcements_that_block ON enforcements (plan) WHERE blocks = 1;
+-- The batch that an event was appended with: one that was committed before its answer was lost is not appended again.
+ALTER TABLE events ADD COLUMN batch TEXT COLLATE "C";
+CREATE UNIQUE INDEX events_by_batch ON events (plan, batch) WHERE batch IS NOT NULL;

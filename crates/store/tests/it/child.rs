@@ -58,7 +58,7 @@ async fn fill(url: &StoreUrl) {
     let mut notes = 0;
     let error = loop {
         let said = Event::Agent { what: "said", details: serde_json::json!({ "text": "x".repeat(5000) }) };
-        match store.plan_note(&lease, vec![said]).await {
+        match store.plan_note(&lease, &lease.batch(vec![said])).await {
             Ok(()) => notes += 1,
             Err(CommitError::Store(error)) => break error,
             Err(other) => panic!("{other}"),
@@ -85,7 +85,7 @@ async fn note(url: &StoreUrl, each: i64) {
                 let (lease, _) = queued(&store, &format!("{}-{writer}", std::process::id())).await;
                 for n in 0..each {
                     let said = Event::Agent { what: "said", details: serde_json::json!({ "n": n }) };
-                    store.plan_note(&lease, vec![said]).await.unwrap();
+                    store.plan_note(&lease, &lease.batch(vec![said])).await.unwrap();
                 }
             })
         })

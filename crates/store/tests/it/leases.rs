@@ -137,7 +137,7 @@ on_both! {
 
         let spoil = |error: CommitError| assert!(matches!(error, CommitError::LeaseLost { .. }), "{error:?}");
         spoil(command(&store, &lost, crate::world::fail_and_ask(&run)).await.unwrap_err());
-        spoil(store.plan_note(&lost, vec![Event::Resumed]).await.unwrap_err());
+        spoil(store.plan_note(&lost, &lost.batch(vec![Event::Resumed])).await.unwrap_err());
         spoil(store.changeset_open(&lost, &run, "w", changeset_id()).await.unwrap_err());
         assert!(matches!(store.changeset_record(&handle, vec![]).await, Err(RecordError::LeaseLost { .. })));
         assert!(matches!(store.changeset_seal(other).await, Err(RecordError::LeaseLost { .. })));

@@ -1,10 +1,12 @@
 //! Connections to a server: a transaction that goes wrong, or whose process stops, holds up nobody else.
 
+use std::net::ToSocketAddrs;
 use std::sync::mpsc;
 use std::thread;
 
-use drydock_domain::{ChangeOp, NewEntry};
+use drydock_domain::{ChangeOp, Event, NewEntry};
 use drydock_store::{CommitError, Options, RecordError, Store, StoreUrl, Warrant};
+use drydock_testkit::proxy::Proxy;
 
 use crate::world::{LIMIT, World, changeset_id, deciding, lease, now, processing, run_id, start};
 
@@ -88,4 +90,35 @@ async fn a_row_that_stays_locked_is_busy() {
     assert_eq!(store.plan_fetch(&plan.id).await.unwrap().unwrap().revision, 2);
     drop(other);
     driven.await.unwrap().unwrap();
+}
+
+/// code 8.6: breaks when events stand twice because the connection broke after their commit and before its answer.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_commit_whose_answer_was_lost_can_be_retried() {
+    const TRIES_MAX: usize = 50;
+    let world = World::postgres();
+    let StoreUrl::Postgres(url) = world.url() else { unreachable!() };
+    let (user, rest) = url.split_once('@').unwrap();
+    let (server, database) = rest.split_once('/').unwrap();
+    let proxy = Proxy::start(server.to_socket_addrs().unwrap().next().unwrap()).unwrap();
+    let over = format!("{user}@{}/{database}", proxy.address());
+    let store = Store::open(&over.parse().unwrap(), Options::new(now)).await.unwrap();
+    let (lease, ..) = processing(&store, "a").await;
+    // The numbering of events commits too, so the lost answer is not always that of the batch.
+    for appended in 1..TRIES_MAX {
+        let said = Event::Agent { what: "said", details: serde_json::json!({ "number": appended }) };
+        let batch = lease.batch(vec![said]);
+        proxy.lose_answer(b"COMMIT\0");
+        let first = store.plan_note(&lease, &batch).await;
+        if let Err(error) = &first {
+            assert!(matches!(error, CommitError::Store(error) if error.is_transient()), "{error:?}");
+            store.plan_note(&lease, &batch).await.unwrap();
+        }
+        let stored = world.query("SELECT count(*) FROM events WHERE kind = 'agent.said'");
+        assert_eq!(stored, appended.to_string());
+        if first.is_err() {
+            return;
+        }
+    }
+    panic!("no answer to a batch was lost");
 }

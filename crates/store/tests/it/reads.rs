@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use drydock_domain::{DecisionStatus, IdPrefix, Phase, State};
 use drydock_store::{DecisionFilter, Found, PlanFilter};
 
-use crate::world::{World, command, fail_and_ask, processing, queued, queued_as, spec, started};
+use crate::world::{command, fail_and_ask, processing, queued, queued_as, spec, started};
 
 on_both! {
     /// S2.1: breaks when a filter, the order or the cursor is wrong.
@@ -97,11 +97,7 @@ on_both! {
         let rest = store.plan_list(&filter).await.unwrap();
         assert_eq!((rest.items.len(), rest.items[0].id.clone(), rest.next), (1, ids[0].clone(), None));
         drop(store);
-        let undo = match &world {
-            World::Sqlite(_) => "DROP TRIGGER plans_words; DROP TABLE plan_words; DROP INDEX plans_top_by_state; DROP INDEX tokens_by_maker; ALTER TABLE tokens DROP COLUMN made_by; PRAGMA user_version = 6",
-            World::Postgres(_) => "DROP TABLE plan_words; DROP TRIGGER plans_words ON plans; DROP FUNCTION drydock_words, drydock_plan_words; DROP INDEX plans_top_by_state; ALTER TABLE tokens DROP COLUMN made_by; DELETE FROM drydock_schema WHERE version > 6; INSERT INTO drydock_schema VALUES (6)",
-        };
-        undo.split("; ").for_each(|statement| world.meddle(statement));
+        world.take_back_to(6);
         all(&world.open().await).await;
     }
 }

@@ -68,7 +68,7 @@ async fn a_gate_that_somebody_holds_stops_no_writer() {
     let (lease, plan) = crate::world::queued(&store, "a").await;
     let gate = closed_gate(&world);
     for _ in 0..3 {
-        store.plan_note(&lease, vec![drydock_domain::Event::Resumed]).await.unwrap();
+        store.plan_note(&lease, &lease.batch(vec![drydock_domain::Event::Resumed])).await.unwrap();
     }
     assert_eq!(world.query("SELECT count(*) FROM events WHERE kind = 'plan.resumed'"), "3");
     // Turns are taken again when it is free.
@@ -92,6 +92,6 @@ async fn a_job_that_was_given_up_never_runs() {
     gate.unlock().unwrap();
     // A later job of the same queue is answered after the first would have run.
     let note = vec![drydock_domain::Event::Resumed];
-    store.plan_note(&lease, note).await.unwrap();
+    store.plan_note(&lease, &lease.batch(note)).await.unwrap();
     assert_eq!(store.plan_fetch(&plan.id).await.unwrap().unwrap().revision, 1);
 }

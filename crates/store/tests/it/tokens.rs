@@ -3,7 +3,7 @@
 use drydock_domain::{IdPrefix, Role, Token, TokenId, TokenKind, TokenState};
 use drydock_store::{Found, NewSession, NewToken, Store, TokenAdded};
 
-use crate::world::{BRIEF, LONG, World, plan_id, random, run_id};
+use crate::world::{BRIEF, LONG, plan_id, random, run_id};
 
 fn new(name: &str, role: Role) -> NewToken {
     let (id, digest) = (TokenId::from_random(random()), "ab".repeat(32));
@@ -200,11 +200,7 @@ on_both! {
         let session = store.token_redeem(&link.id, session()).await.unwrap().unwrap();
         let bearer = add(&store, new("bearer", Role::Human)).await;
         drop(store);
-        let undo = match &world {
-            World::Sqlite(_) => "DROP INDEX tokens_by_maker; ALTER TABLE tokens DROP COLUMN made_by; PRAGMA user_version = 7",
-            World::Postgres(_) => "ALTER TABLE tokens DROP COLUMN made_by; DELETE FROM drydock_schema WHERE version > 7; INSERT INTO drydock_schema VALUES (7)",
-        };
-        undo.split("; ").for_each(|statement| world.meddle(statement));
+        world.take_back_to(7);
         let store = world.open().await;
         assert_eq!(state(&store, &session.id).await, TokenState::Revoked);
         assert_eq!(state(&store, &bearer.id).await, TokenState::Valid);

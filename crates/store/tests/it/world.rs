@@ -99,6 +99,52 @@ impl World {
         self.query(sql);
     }
 
+    /// Gives the store an older schema, as a program of that time left it.
+    pub(crate) fn take_back_to(&self, version: usize) {
+        // What undoes each step, the newest first; the last one undoes step 7.
+        let (steps, stamp): ([&[&str]; 3], String) = match self {
+            World::Sqlite(_) => (
+                [
+                    &[
+                        "DROP TABLE enforcements",
+                        "DROP INDEX events_by_batch",
+                        "ALTER TABLE events DROP COLUMN batch",
+                        "DROP INDEX outbox_by_rank",
+                        "CREATE INDEX outbox_by_time ON outbox (ready_at)",
+                        "ALTER TABLE outbox DROP COLUMN rank",
+                        "ALTER TABLE outbox DROP COLUMN process",
+                        "ALTER TABLE locks DROP COLUMN process",
+                    ],
+                    &["DROP INDEX tokens_by_maker", "ALTER TABLE tokens DROP COLUMN made_by"],
+                    &["DROP TRIGGER plans_words", "DROP TABLE plan_words", "DROP INDEX plans_top_by_state"],
+                ],
+                format!("PRAGMA user_version = {version}"),
+            ),
+            World::Postgres(_) => (
+                [
+                    &[
+                        "DROP TABLE enforcements",
+                        "ALTER TABLE events DROP COLUMN batch",
+                        "CREATE INDEX outbox_by_time ON outbox (ready_at)",
+                        "ALTER TABLE outbox DROP COLUMN rank, DROP COLUMN process",
+                        "ALTER TABLE locks DROP COLUMN process",
+                    ],
+                    &["ALTER TABLE tokens DROP COLUMN made_by"],
+                    &[
+                        "DROP TABLE plan_words",
+                        "DROP TRIGGER plans_words ON plans",
+                        "DROP FUNCTION drydock_words, drydock_plan_words",
+                        "DROP INDEX plans_top_by_state",
+                    ],
+                ],
+                format!("UPDATE drydock_schema SET version = {version}"),
+            ),
+        };
+        let newest = 6 + steps.len();
+        steps[..newest - version].iter().flat_map(|step| step.iter()).for_each(|undo| self.meddle(undo));
+        self.meddle(&stamp);
+    }
+
     /// Everything that one transition of a plan can change, without ids and times.
     pub(crate) fn observe(&self, plan: &PlanId) -> String {
         let of = |sql: &str| self.query(&sql.replace("PLAN", &format!("'{plan}'")));
