@@ -68,9 +68,8 @@ pub(crate) fn problem_of(error: &EngineError, plan: Option<&str>) -> Problem {
         EngineError::Git(GitError::BadName { .. }) => {
             Problem::new(Code::Invalid, text).hint("give a name that git takes")
         }
-        EngineError::Git(_) => {
-            Problem::new(Code::GitFailed, text).hint("`drydock doctor` looks at git itself")
-        }
+        EngineError::Git(error) => Problem::new(Code::GitFailed, text)
+            .hint(error.hint().unwrap_or_else(|| "`drydock doctor` looks at git itself".to_owned())),
         EngineError::Store(error) => {
             Problem::new(Code::from(error.code().to_owned()), text).hint(error.hint())
         }
@@ -163,9 +162,17 @@ fn diverged(decision: &Decision, text: String) -> Problem {
 }
 
 fn held(lock: &Lock, text: String) -> Problem {
-    let wait = format!("wait for it, or until its lock runs out at {}", time(lock.expires_at));
+    let wait = format!(
+        "wait for it, or until its lock runs out at {}; if that process is gone or stuck, `drydock lock break {} --reason gone` \
+         frees it now",
+        time(lock.expires_at),
+        lock.id
+    );
     let hint = match lock.scope {
-        LockScope::Plan => format!("{wait}; `drydock plan cancel {}` stops it and ends the plan", lock.key),
+        LockScope::Plan => format!(
+            "{wait}; `drydock plan cancel {}` asks a process that is alive to stop, and ends the plan",
+            lock.key
+        ),
         LockScope::Project => wait,
     };
     Problem::new(Code::LockHeld, text)
@@ -206,5 +213,51 @@ fn listing(absent: &Absent, plan: Option<&str>) -> String {
         "branch" => format!("`{git} branch` lists its branches"),
         "remote" => format!("`{git} remote` lists its remotes"),
         other => format!("check the name of the {other}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use drydock_store::StoreError;
+
+    /// code 8.3: breaks when the store fails with a code that is not in the table. A new kind of failure does not compile
+    /// here until it has a sample.
+    #[test]
+    fn every_error_of_the_store_has_a_code_of_the_table() {
+        let (place, reason, remedy, attempt) = (String::new, String::new, "", "write");
+        let source = || std::sync::Arc::from(Box::from("no"));
+        let samples = [
+            StoreError::Missing { place: place(), reason: reason(), remedy },
+            StoreError::ReadOnly { place: place(), remedy, source: source() },
+            StoreError::Busy { place: place(), attempt },
+            StoreError::Full { place: place(), source: source() },
+            StoreError::Corrupt { place: place(), source: source() },
+            StoreError::Newer { place: place(), found: 2, known: 1 },
+            StoreError::NotDrydock { place: place(), reason: reason() },
+            StoreError::Unavailable { place: place(), reason: reason() },
+            StoreError::Damaged { table: "plans", key: String::new(), reason: reason() },
+            StoreError::Unsupported { attempt, reason: "no" },
+            StoreError::Injected,
+            StoreError::Database { attempt, source: source() },
+        ];
+        for error in samples {
+            match &error {
+                StoreError::Missing { .. }
+                | StoreError::ReadOnly { .. }
+                | StoreError::Busy { .. }
+                | StoreError::Full { .. }
+                | StoreError::Corrupt { .. }
+                | StoreError::Newer { .. }
+                | StoreError::NotDrydock { .. }
+                | StoreError::Unavailable { .. }
+                | StoreError::Damaged { .. }
+                | StoreError::Unsupported { .. }
+                | StoreError::Injected
+                | StoreError::Database { .. } => {}
+            }
+            let told = problem(&EngineError::Store(error.clone()));
+            assert!(Code::ALL.contains(&told.code), "{error:?} is {}", told.code);
+        }
     }
 }

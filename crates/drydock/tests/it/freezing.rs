@@ -57,3 +57,27 @@ on_both! {
         world.assert_sound(&id);
     }
 }
+
+/// long-day: breaks when the next step that a conflict names does not help against a process that will not let go.
+#[test]
+fn a_process_that_is_stuck_is_passed_as_the_conflict_says() {
+    let world = World::with_writer(Kind::Sqlite, "");
+    world.settings("[locks]\nttl = \"1h\"\n");
+    let (began, go) = (world.place("began"), world.place("go"));
+    let slow = format!("touch {began}; while [ ! -e {go} ]; do sleep 0.05; done");
+    world.agent("writer", &format!("[ -e {began} ] || {{ {slow}; exit; }}; echo hi > hello.txt"));
+    let id = world.plan_after("strategize");
+    let first = world.spawn(&["plan", "execute", &id]);
+    world.wait_file("began");
+    first.pause();
+    let refused = world.drydock(&["plan", "execute", &id]).expect(CONFLICT);
+    let hint = refused.json["error"]["hint"].as_str().unwrap().to_owned();
+    let named: Vec<_> = hint.split('`').nth(1).unwrap().split_whitespace().collect();
+    assert_eq!(named[..3], ["drydock", "lock", "break"], "{hint}");
+    world.ok(&named[1..]);
+    world.insist(&["plan", "execute", &id]).expect(0);
+    world.write("go", "");
+    first.resume();
+    assert_eq!(Answer::of(first.wait(LIMIT)).expect(CONFLICT).error_code(), "lease_lost");
+    assert_eq!(world.stage(&id), "execute/complete");
+}
