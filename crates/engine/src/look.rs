@@ -25,6 +25,8 @@ pub struct Checkpoint {
     pub reference: String,
     /// Its commit.
     pub commit: String,
+    /// The run whose work it keeps; none where an older version made it.
+    pub run: Option<String>,
     /// What it was kept for.
     pub label: String,
     /// When it was made.
@@ -80,7 +82,8 @@ impl Engine {
             let checkpoint = |(reference, commit): (String, _)| {
                 let head = repository.commit_head(&commit)?;
                 let created_at = Timestamp::from_micros(head.at_seconds.saturating_mul(1_000_000));
-                Ok(Checkpoint { reference, commit: commit.to_string(), label: head.subject, created_at })
+                let commit = commit.to_string();
+                Ok(Checkpoint { reference, commit, run: head.run, label: head.subject, created_at })
             };
             snapshots(&repository, &id)?.into_iter().map(checkpoint).collect()
         })

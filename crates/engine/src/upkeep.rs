@@ -3,13 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use drydock_agent::{Landlock, SandboxMode, landlock};
-use drydock_domain::{Fence, LockScope, Plan, PlanId, State, told};
+use drydock_domain::{Fence, Lock, LockScope, Plan, PlanId, State, told};
 use drydock_worktree::{Git, is_gone};
 
 use crate::engine::Engine;
 use crate::error::EngineError;
+use crate::hold::Hold;
 use crate::look::{AgentEntry, AgentSource, CHECKS};
-use crate::phase::{Work, leftovers, occupy, remove_empty, remove_leftover};
+use crate::phase::{Leftover, Work, is_occupied, leftovers, occupy, remove_empty, remove_leftover};
 use crate::sync::Backup;
 use crate::task;
 
@@ -44,6 +45,19 @@ pub enum Sweep {
     Remove,
     /// It tells what it would remove.
     Tell,
+}
+
+/// Who holds a plan that is swept.
+pub(crate) enum Held {
+    /// This process.
+    Here(Hold),
+    /// No process, and nothing will be written.
+    NotNeeded,
+    /// Another process.
+    Elsewhere {
+        /// Which one.
+        reason: String,
+    },
 }
 
 /// What a sweep found.
@@ -211,18 +225,18 @@ impl Engine {
             collected.kept.push(keep(id.to_string(), format!("the plan is {}/{state}", plan.stage.phase())));
             return Ok(());
         }
-        let hold = match self.hold(id, "gc").await {
-            Ok(hold) => hold,
-            Err(EngineError::LockHeld { lock }) => {
-                let reason =
-                    format!("process {} on {} holds it", lock.holder.process.pid, lock.holder.process.host);
+        let swept = match self.hold_to_sweep(id, sweep).await? {
+            Held::Here(hold) => {
+                let swept = self.sweep(&plan, hold.lease().fence()).await;
+                hold.release().await;
+                swept
+            }
+            Held::NotNeeded => self.foresee(&plan).await,
+            Held::Elsewhere { reason } => {
                 collected.kept.push(keep(id.to_string(), reason));
                 return Ok(());
             }
-            Err(error) => return Err(error),
         };
-        let swept = self.sweep(&plan, hold.lease().fence(), sweep).await;
-        hold.release().await;
         match swept {
             Ok(swept) => {
                 collected.removed.extend(swept.removed);
@@ -233,28 +247,50 @@ impl Engine {
         Ok(())
     }
 
-    async fn sweep(&self, plan: &Plan, fence: Fence, sweep: Sweep) -> Result<Collected, EngineError> {
+    /// Takes the lock of a plan that is swept. To list what would be removed takes none, because taking a lock writes to
+    /// the store; whether another process holds the plan is read instead.
+    pub(crate) async fn hold_to_sweep(&self, plan: &PlanId, sweep: Sweep) -> Result<Held, EngineError> {
+        let is_held = |lock: &Lock| lock.scope == LockScope::Plan && lock.key == plan.as_str() && !lock.stale;
+        let lock = match sweep {
+            Sweep::Tell => match self.store().lock_list().await?.into_iter().find(is_held) {
+                Some(lock) => lock,
+                None => return Ok(Held::NotNeeded),
+            },
+            Sweep::Remove => match self.hold(plan, "gc").await {
+                Ok(hold) => return Ok(Held::Here(hold)),
+                Err(EngineError::LockHeld { lock }) => *lock,
+                Err(error) => return Err(error),
+            },
+        };
+        let reason = format!("process {} on {} holds it", lock.holder.process.pid, lock.holder.process.host);
+        Ok(Held::Elsewhere { reason })
+    }
+
+    /// Returns what a sweep would remove.
+    async fn foresee(&self, plan: &Plan) -> Result<Collected, EngineError> {
+        let (worktrees, id, state) = (self.settings().worktrees.clone(), plan.id.clone(), plan.stage.state());
+        task::blocking(move || {
+            let proof = format!("the plan is {state}; its work will be kept first");
+            let found = listed(&worktrees, &id)?.into_iter();
+            let removed = found
+                .map(|leftover| Removed { what: format!("{id}/{}", leftover.run), proof: proof.clone() });
+            Ok(Collected { removed: removed.collect(), ..Collected::default() })
+        })
+        .await
+    }
+
+    async fn sweep(&self, plan: &Plan, fence: Fence) -> Result<Collected, EngineError> {
         let project = self.project(plan.spec.project.as_str()).await?;
         let repository = self.repository(&project).await?;
         let base = crate::rule::Subject::of(plan)?.from;
         let (worktrees, id, state) = (self.settings().worktrees.clone(), plan.id.clone(), plan.stage.state());
         task::blocking(move || {
-            let found = leftovers(&worktrees, &id)
-                .map_err(|source| EngineError::File { attempt: format!("list the runs of {id}"), source })?;
             let mut swept = Collected::default();
-            for leftover in found {
+            for leftover in listed(&worktrees, &id)? {
                 let what = format!("{id}/{}", leftover.run);
                 let proof = |kept: &str| format!("the plan is {state}; {kept}");
-                let work = match sweep {
-                    Sweep::Tell => {
-                        swept.removed.push(Removed { what, proof: proof("its work will be kept first") });
-                        continue;
-                    }
-                    Sweep::Remove => {
-                        remove_leftover(&repository, &id, &base, fence, &leftover).map(|removed| removed.work)
-                    }
-                };
-                match work {
+                let removed = remove_leftover(&repository, &id, &base, fence, &leftover);
+                match removed.map(|removed| removed.work) {
                     Ok(Work::Nothing) => {
                         let proof = proof("it held nothing that its base does not have");
                         swept.removed.push(Removed { what, proof });
@@ -271,13 +307,16 @@ impl Engine {
                     Err(error) => swept.kept.push(Kept { what, reason: told(&error) }),
                 }
             }
-            if sweep == Sweep::Remove {
-                remove_empty(&worktrees.join(id.as_str()))?;
-            }
+            remove_empty(&worktrees.join(id.as_str()))?;
             Ok(swept)
         })
         .await
     }
+}
+
+fn listed(worktrees: &Path, plan: &PlanId) -> Result<Vec<Leftover>, EngineError> {
+    leftovers(worktrees, plan)
+        .map_err(|source| EngineError::File { attempt: format!("list the runs of {plan}"), source })
 }
 
 /// Removes what checks of agents that were cut short left behind; there is no work in it.
@@ -290,10 +329,16 @@ fn abandoned(checks: &Path, sweep: Sweep) -> std::io::Result<Vec<Removed>> {
     let mut removed = Vec::new();
     for entry in entries {
         let path = entry?.path();
-        // A check that goes on holds its directory.
-        let Ok(_alive) = occupy(&path) else { continue };
-        if sweep == Sweep::Remove {
-            std::fs::remove_dir_all(&path)?;
+        // A check that is under way holds its directory.
+        let held = match sweep {
+            Sweep::Tell => is_occupied(&path)?,
+            Sweep::Remove => match occupy(&path) {
+                Ok(_alive) => std::fs::remove_dir_all(&path).map(|()| false)?,
+                Err(_) => true,
+            },
+        };
+        if held {
+            continue;
         }
         let proof = "a check of an agent that was cut short; it holds no work".to_owned();
         removed.push(Removed { what: path.display().to_string(), proof });

@@ -160,7 +160,7 @@ pub(super) async fn checkpoints(State(shared): State<Shared>, Path(id): Path) ->
         reference: one.reference,
         commit: one.commit,
         plan: plan.id.to_string(),
-        run: None,
+        run: one.run,
         label: Some(one.label),
         created_at: view::time(one.created_at),
     };

@@ -37,6 +37,9 @@ on_both! {
         assert_eq!(seen[..5], wanted);
         assert_eq!(world.count(&id, "agent.checkpoint"), 5);
         let checkpoints = list(&world.ok(&["checkpoint", "list", &id])["checkpoints"]);
+        // B15: each names the run that it was made in.
+        let run = &world.show(&id)["run"];
+        assert!(checkpoints.iter().all(|one| one["run"] == *run), "{checkpoints:?}");
         world.ok(&["plan", "rollback", &id, &text(&checkpoints[1]["commit"])]);
         world.write("behaviour", "write");
         world.ok(&["plan", "execute", &id]);

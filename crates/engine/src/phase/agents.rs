@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 use tracing::Instrument;
 
 use super::listen::{Heard, Listener};
-use super::scope::{End, Scope, kept_as, signature, snapshot};
+use super::scope::{End, Scope, kept_by, signature, snapshot};
 use crate::error::EngineError;
 use crate::rule::effective_for;
 use crate::tree::SubplanDraft;
@@ -291,7 +291,8 @@ impl Scope<'_> {
         seen: &mut Option<TreeId>,
     ) -> Result<Option<String>, EngineError> {
         let (checkout, from, plan) = (checkout.clone(), self.from()?, self.plan.id.clone());
-        let (repository, label) = (self.repository.clone(), kept_as(label, self.plan.id.as_str()));
+        let (repository, label) =
+            (self.repository.clone(), kept_by(self.run.as_str(), label, self.plan.id.as_str()));
         let before = seen.clone();
         let (tree, kept) = task::blocking(move || -> Result<_, EngineError> {
             let before = before.map_or_else(|| repository.tree_of(&from), Ok)?;
@@ -310,7 +311,8 @@ impl Scope<'_> {
     /// Keeps what is in the worktree now as a snapshot, and returns its ref.
     pub(super) async fn keep(&self, checkout: &Checkout, label: &str) -> Result<String, EngineError> {
         let (checkout, from, plan) = (checkout.clone(), self.from()?, self.plan.id.clone());
-        let (repository, label) = (self.repository.clone(), kept_as(label, self.plan.id.as_str()));
+        let (repository, label) =
+            (self.repository.clone(), kept_by(self.run.as_str(), label, self.plan.id.as_str()));
         task::blocking(move || {
             let captured = checkout.capture(&from, &label, &signature(&repository))?;
             snapshot(&repository, plan.as_str(), &captured)

@@ -1,7 +1,9 @@
 //! Execute: an agent works in a worktree of its own; what it leaves is captured, judged, sent back to it where it must
 //! be mended, recorded in its changeset, and becomes the head commit.
 
-use drydock_domain::{ChangeOp, Command, ErrorClass, Event, Failure, NewEntry, Question, SentBack};
+use drydock_domain::{
+    CHECKPOINT, ChangeOp, Command, ErrorClass, Event, Failure, NewEntry, Question, SentBack,
+};
 use drydock_store::ChangesetHandle;
 use drydock_worktree::{Change, Checkout, CommitId, Staged, Verified};
 
@@ -187,7 +189,7 @@ async fn record(scope: &Scope<'_>, changeset: &ChangesetHandle, head: CommitId) 
 }
 
 fn message(scope: &Scope<'_>) -> String {
-    super::apply::message(&scope.plan)
+    format!("{}{CHECKPOINT}: {}\n", super::apply::message(&scope.plan), scope.run)
 }
 
 /// Turns what git sees into an entry of the changeset.

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use drydock_domain::{Event, Fence, PINS, PinLine, Plan, PlanId, SNAPSHOTS, told, trailer};
 use drydock_worktree::{Checkout, CommitId, GitError, PinOrder, Repository, remove_folder};
 
-use super::scope::{commit_id, is_checkpoint, kept_as, signature, snapshot};
+use super::scope::{commit_id, is_checkpoint, kept_by, signature, snapshot};
 use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::hold::Hold;
@@ -124,6 +124,20 @@ pub(crate) fn occupy(directory: &Path) -> io::Result<Alive> {
         Err(TryLockError::WouldBlock) => {
             Err(io::Error::new(ErrorKind::ResourceBusy, "another process runs it"))
         }
+        Err(TryLockError::Error(error)) => Err(error),
+    }
+}
+
+/// Reports whether a process holds the directory of a run, without writing anything.
+pub(crate) fn is_occupied(directory: &Path) -> io::Result<bool> {
+    let file = match File::open(directory.join(ALIVE)) {
+        Ok(file) => file,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
+        Err(error) => return Err(error),
+    };
+    match file.try_lock_shared() {
+        Ok(()) => Ok(false),
+        Err(TryLockError::WouldBlock) => Ok(true),
         Err(TryLockError::Error(error)) => Err(error),
     }
 }
@@ -295,7 +309,7 @@ fn capture(
     base: &CommitId,
     leftover: &Leftover,
 ) -> Result<Work, EngineError> {
-    let message = kept_as(&format!("work of {} of {plan}", leftover.run), plan.as_str());
+    let message = kept_by(&leftover.run, &format!("work of {} of {plan}", leftover.run), plan.as_str());
     let captured = checkout.capture_change(base, &message, &signature(repository))?;
     let Some(captured) = captured else { return Ok(Work::Nothing) };
     // Nobody goes on with it unasked, so any snapshot of the same files will do.

@@ -1,12 +1,12 @@
 //! A run that an agent's rate limit cuts short: its work is kept, and the phase waits for the limit to be over.
 
 use drydock_agent::Resets;
-use drydock_domain::{Command, Delay, Event, RateLimit, Timestamp, told};
+use drydock_domain::{Command, Delay, Event, PlanId, RateLimit, RunId, Timestamp, told};
 use drydock_worktree::{Checkout, CommitId, Repository};
 
 use super::agents::{Errand, Role};
 use super::remains::cannot_be_held;
-use super::scope::{End, Scope, kept_as, signature, snapshot};
+use super::scope::{End, Scope, kept_by, signature, snapshot};
 use crate::error::EngineError;
 use crate::{clock, task};
 
@@ -60,8 +60,8 @@ impl Scope<'_> {
             (_, Some((_, commit))) => Ok(Some(commit.to_owned())),
             (Role::Writer, None) => {
                 let (checkout, from, plan) = (errand.checkout.clone(), self.from()?, self.plan.id.clone());
-                let repository = self.repository.clone();
-                task::blocking(move || kept_work(&repository, &checkout, &from, plan.as_str(), label)).await
+                let (repository, run) = (self.repository.clone(), self.run.clone());
+                task::blocking(move || kept_work(&repository, &checkout, &from, (&plan, &run), label)).await
             }
             (Role::Strategist | Role::Reviewer, None) => Ok(None),
         }
@@ -73,10 +73,11 @@ pub(super) fn kept_work(
     repository: &Repository,
     checkout: &Checkout,
     from: &CommitId,
-    plan: &str,
+    whose: (&PlanId, &RunId),
     label: &str,
 ) -> Result<Option<String>, EngineError> {
-    let captured = checkout.capture_change(from, &kept_as(label, plan), &signature(repository))?;
+    let (plan, run) = (whose.0.as_str(), whose.1.as_str());
+    let captured = checkout.capture_change(from, &kept_by(run, label, plan), &signature(repository))?;
     let Some(captured) = captured else { return Ok(None) };
     let kept = snapshot(repository, plan, &captured)?;
     // Where the same tree was kept before, it is that snapshot which keeps it.

@@ -22,7 +22,8 @@ mod validate;
 
 pub(crate) use agents::wording;
 pub(crate) use leftovers::{
-    Alive, Claimed, Work, claim_latest, leftovers, occupy, remove_empty, remove_leftover, set_aside,
+    Alive, Claimed, Leftover, Work, claim_latest, is_occupied, leftovers, occupy, remove_empty,
+    remove_leftover, set_aside,
 };
 pub(crate) use scope::{commit_id, is_checkpoint, kept_as, signature};
 pub(crate) use settle::{IntentEnd, intent_end};

@@ -20,9 +20,9 @@ impl Scope<'_> {
         }
         let label = format!("work of {} of {}", self.run, self.plan.id);
         let (checkout, from, plan) = (checkout.clone(), self.from()?, self.plan.id.clone());
-        let repository = self.repository.clone();
+        let (repository, run) = (self.repository.clone(), self.run.clone());
         let kept =
-            task::blocking(move || kept_work(&repository, &checkout, &from, plan.as_str(), &label)).await;
+            task::blocking(move || kept_work(&repository, &checkout, &from, (&plan, &run), &label)).await;
         match kept {
             Ok(kept) => kept.as_deref().map(commit_id).transpose(),
             Err(EngineError::Git(error)) if cannot_be_held(&error) => {

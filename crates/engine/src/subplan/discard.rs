@@ -10,7 +10,7 @@ use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::phase::commit_id;
 use crate::task;
-use crate::upkeep::{Collected, Kept, Removed, Sweep};
+use crate::upkeep::{Collected, Held, Kept, Removed, Sweep};
 
 /// The ref that keeps what joining a subplan came to.
 #[derive(Debug, Clone)]
@@ -83,15 +83,13 @@ impl Engine {
             collected.kept.push(kept(format!("the plan is {phase}/{state}")));
             return Ok(());
         }
-        let hold = match self.hold(id, "gc").await {
-            Ok(hold) => hold,
-            Err(EngineError::LockHeld { lock }) => {
-                let reason =
-                    format!("process {} on {} holds it", lock.holder.process.pid, lock.holder.process.host);
+        let hold = match self.hold_to_sweep(id, sweep).await? {
+            Held::Here(hold) => Some(hold),
+            Held::NotNeeded => None,
+            Held::Elsewhere { reason } => {
                 collected.kept.push(kept(reason));
                 return Ok(());
             }
-            Err(error) => return Err(error),
         };
         let mut swept = Ok(());
         for join in joins {
@@ -100,7 +98,9 @@ impl Engine {
                 break;
             }
         }
-        hold.release().await;
+        if let Some(hold) = hold {
+            hold.release().await;
+        }
         swept
     }
 

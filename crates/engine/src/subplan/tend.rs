@@ -17,6 +17,9 @@ use crate::hold::Hold;
 /// When a piece that somebody held is to be joined again.
 const JOIN_AGAIN: Duration = Duration::from_secs(1);
 
+/// Steps of one turn. A plan that has more to do releases its lock first, and its outbox row is due again.
+const TEND_STEPS_MAX: usize = 256;
+
 /// What tending came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tended {
@@ -68,7 +71,7 @@ impl Engine {
 
     async fn tend_held(&self, hold: &Hold, id: &PlanId) -> Result<Tended, EngineError> {
         let mut moved = false;
-        loop {
+        for _ in 0..TEND_STEPS_MAX {
             let step = self.tend_once(hold, id).await?;
             match step {
                 Tended::Moved if !self.stopping().is_cancelled() => moved = true,
@@ -77,6 +80,7 @@ impl Engine {
                 Tended::Moved | Tended::Rests(_) => return Ok(step),
             }
         }
+        Ok(Tended::Moved)
     }
 
     async fn tend_once(&self, hold: &Hold, id: &PlanId) -> Result<Tended, EngineError> {
