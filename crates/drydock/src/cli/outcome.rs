@@ -9,7 +9,11 @@ use crate::render::next::go_on;
 /// Returns the report on a plan that was to reach the end of a phase.
 pub(crate) fn of_move(plan: Plan, asked: Phase) -> Report {
     let ending = ending(&plan, asked);
-    let text = render::plan::line(&plan);
+    let text = match ending {
+        // The reason is in the error, once.
+        Ending::Failed(_) => render::plan::place(&plan),
+        Ending::Done | Ending::Attention(_) => render::plan::line(&plan),
+    };
     let next = render::next::command(&plan);
     let level = match ending {
         Ending::Attention(_) => Level::Warn,
@@ -28,6 +32,17 @@ pub(crate) fn of_move(plan: Plan, asked: Phase) -> Report {
     }
 }
 
+/// Returns the report on a plan that had landed before the command: nothing is left to do, and nothing was done.
+pub(crate) fn landed_before(plan: Plan) -> Report {
+    let text = render::plan::line(&plan);
+    let commit = plan.landed_commit.clone();
+    let report = Report::new(OnePlan { plan }, text);
+    match commit {
+        Some(commit) => report.note(Level::Info, format!("already landed as {commit}")),
+        None => report,
+    }
+}
+
 /// Returns the report on a plan that was only to be queued.
 pub(crate) fn of_steering(plan: Plan) -> Report {
     let text = render::plan::line(&plan);
@@ -42,13 +57,11 @@ pub(crate) fn stopped(plan: &Plan) -> Box<Problem> {
     Box::new(Problem::new(Code::LeaseLost, text).hint(hint).with("plan", plan.id.clone()))
 }
 
-/// Says whether the end of a phase is behind the plan, or is where it stands. A plan that landed takes no earlier
-/// phase any more: asking for one is a conflict, so that nobody believes it was run again (S2.2).
+/// Returns whether the end of a phase is behind the plan, or is where it stands.
 pub(crate) fn is_reached(plan: &Plan, asked: Phase) -> bool {
     match plan.state {
         State::Cancelled => false,
-        State::Applied => plan.phase == asked,
-        State::Complete => plan.phase == asked || is_later(plan, asked),
+        State::Complete | State::Applied => plan.phase == asked || is_later(plan, asked),
         State::Queued | State::Processing | State::Waiting | State::Errored | State::Constrained => {
             is_later(plan, asked)
         }
@@ -160,10 +173,12 @@ mod tests {
         }
     }
 
+    /// D4: breaks when a phase that is behind a plan is a conflict.
     #[test]
     fn a_repeated_move_is_done_when_its_end_is_behind_the_plan() {
         assert!(is_reached(&plan(Phase::Apply, State::Applied), Phase::Apply));
-        assert!(!is_reached(&plan(Phase::Apply, State::Applied), Phase::Execute));
+        assert!(is_reached(&plan(Phase::Apply, State::Applied), Phase::Execute));
+        assert!(is_reached(&plan(Phase::Apply, State::Applied), Phase::Strategize));
         assert!(is_reached(&plan(Phase::Apply, State::Constrained), Phase::Execute));
         assert!(!is_reached(&plan(Phase::Apply, State::Constrained), Phase::Apply));
         assert!(!is_reached(&plan(Phase::Execute, State::Errored), Phase::Execute));
@@ -171,11 +186,16 @@ mod tests {
         assert!(!is_reached(&plan(Phase::Apply, State::Cancelled), Phase::Execute));
     }
 
+    /// long-day: breaks when a failed run prints its reason more than once.
     #[test]
     fn a_failed_validation_is_a_block() {
         let mut failed = plan(Phase::Execute, State::Errored);
         failed.error = Some(PlanError { class: "validation_failed".into(), text: "tests".into() });
-        assert_eq!(exit_of(failed, Phase::Execute), 5);
+        let report = of_move(failed, Phase::Execute);
+        assert_eq!(report.exit_code(), 5);
+        assert!(!report.text.contains("tests"), "{}", report.text);
+        let Ending::Failed(problem) = report.ending else { panic!("it failed") };
+        assert!(problem.to_string().contains("tests"), "{problem}");
     }
 
     /// D2, B11 and the long day: breaks when a question that a failure left open exits with the code of the failure.

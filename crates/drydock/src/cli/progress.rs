@@ -39,8 +39,17 @@ impl<'s> Progress<'s> {
             Some(spinner) if is_chatter(&event.kind) => {
                 spinner.set_message(plain(&sentence(event)).into_owned());
             }
-            Some(spinner) => spinner.suspend(|| self.screen.tell(&line(&sentence(event)))),
+            // The command ends with the reason.
+            _ if event.kind == "plan.errored" => self.over_spinner("failed"),
+            Some(_) => self.over_spinner(&sentence(event)),
             None => told(event).iter().for_each(|said| self.screen.tell(&line(said))),
+        }
+    }
+
+    fn over_spinner(&self, said: &str) {
+        match &self.spinner {
+            Some(spinner) => spinner.suspend(|| self.screen.tell(&line(said))),
+            None => self.screen.tell(&line(said)),
         }
     }
 

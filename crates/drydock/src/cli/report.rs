@@ -1,5 +1,6 @@
 //! What a command came to: data for programs, text for people, and how it ended.
 
+use std::borrow::Cow;
 use std::fmt::Display;
 
 use drydock_api::{Problem, exit};
@@ -64,6 +65,14 @@ impl Report {
         Self { data, text: text.into(), print: Print::Styled, notes: Vec::new(), ending: Ending::Done }
     }
 
+    /// Returns the text as whole lines, however it was put together.
+    pub(crate) fn lines(&self) -> Cow<'_, str> {
+        match self.text.as_str() {
+            text if text.is_empty() || text.ends_with('\n') => Cow::Borrowed(text),
+            text => Cow::Owned(format!("{text}\n")),
+        }
+    }
+
     /// Adds a remark.
     #[must_use]
     pub(crate) fn note(mut self, level: Level, text: impl Into<String>) -> Self {
@@ -113,6 +122,19 @@ impl Report {
             Ending::Done => exit::OK,
             Ending::Attention(code) => *code,
             Ending::Failed(problem) => problem.exit_code(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// B15: breaks when an answer in text ends in the middle of a line.
+    #[test]
+    fn a_text_ends_with_its_line() {
+        for (text, lines) in [("", ""), ("one", "one\n"), ("one\n", "one\n")] {
+            assert_eq!(Report::new((), text).lines(), lines);
         }
     }
 }

@@ -206,7 +206,7 @@ fn in_text(screen: &Screen, outcome: &Outcome, now: Timestamp) -> Result<Reader,
     let problem = match outcome {
         Ok(report) => {
             let reader = match report.print {
-                Print::Styled => screen.print(&report.text)?,
+                Print::Styled => screen.print(&report.lines())?,
                 Print::Exact => screen.print_exact(&report.text)?,
             };
             for note in &report.notes {

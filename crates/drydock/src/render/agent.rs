@@ -31,6 +31,10 @@ pub(crate) fn check(check: &AgentCheck) -> String {
         CheckStatus::Error => paint(BAD, "error"),
     };
     let agent = paint(STRONG, &check.agent);
+    if check.status == CheckStatus::Error {
+        // Reason and hint are those of the error that ends the command.
+        return format!("{agent}  {status}  ({} ms)\n", check.duration_ms);
+    }
     let mut text = format!("{agent}  {status}  {} ({} ms)\n", plain(&check.text), check.duration_ms);
     if let Some(hint) = &check.hint {
         text.push_str(&format!("{}\n", plain(hint)));
@@ -58,13 +62,16 @@ mod tests {
             bare(&list(&[entry]))
                 .ends_with("writer  default  configured  yes    command   20 min      sh -c true\n")
         );
-        let failed = AgentCheck {
+        let doubtful = AgentCheck {
             agent: "writer".into(),
-            status: CheckStatus::Error,
-            text: "not found".into(),
-            hint: Some("install it".into()),
+            status: CheckStatus::Warn,
+            text: "it ended".into(),
+            hint: Some("run it by hand".into()),
             duration_ms: 3,
         };
-        assert_eq!(bare(&check(&failed)), "writer  error  not found (3 ms)\ninstall it\n");
+        assert_eq!(bare(&check(&doubtful)), "writer  warn  it ended (3 ms)\nrun it by hand\n");
+        // long-day: the error that ends the command has the reason and the hint.
+        let failed = AgentCheck { status: CheckStatus::Error, ..doubtful };
+        assert_eq!(bare(&check(&failed)), "writer  error  (3 ms)\n");
     }
 }

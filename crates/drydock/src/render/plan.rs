@@ -79,6 +79,11 @@ pub(crate) fn show(plan: &Plan, now: Timestamp) -> String {
         .done()
 }
 
+/// Returns where a plan stands, in a line, without why: for an answer that ends with the error.
+pub(crate) fn place(plan: &Plan) -> String {
+    format!("{}  {}\n", paint(STRONG, &plan.id), paint(colour(plan.state), &stage(plan)))
+}
+
 /// Returns where a plan stands, in a line.
 pub(crate) fn line(plan: &Plan) -> String {
     let stage = paint(colour(plan), &stage(plan));

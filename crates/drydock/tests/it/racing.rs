@@ -85,7 +85,13 @@ on_both! {
         let refused = server.post(&format!("/api/v1/plans/{id}/execute"));
         assert!(refused.starts_with("HTTP/1.1 409") && refused.contains("\"wrong_state\""), "{refused}");
         for answer in [server.drydock(&world, &["plan", "execute", &id]), world.drydock(&["plan", "execute", &id])] {
-            assert_eq!(answer.expect(CONFLICT).error_code(), "wrong_state");
+            // D4: nothing is left to do, and that nothing was done is said.
+            let answer = answer.expect(0);
+            let landed = answer.plan()["landed_commit"].as_str().unwrap().to_owned();
+            assert_eq!(answer.json["messages"][0]["text"], format!("already landed as {landed}"));
+        }
+        for phase in ["strategize", "apply"] {
+            world.drydock(&["plan", phase, &id]).expect(0);
         }
         assert_eq!((world.show(&id), world.events(&id)), (seen, told));
         let now = server.drydock(&world, &["plan", "list", "--state", "applied"]).expect(0);

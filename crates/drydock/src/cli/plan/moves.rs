@@ -2,7 +2,7 @@
 //! is there already is shown as it is.
 
 use clap::Args;
-use drydock_api::PlanMove;
+use drydock_api::{PlanMove, State};
 
 use crate::cli::follow::{Feed, Until};
 use crate::cli::outcome;
@@ -22,6 +22,9 @@ pub(crate) struct Move {
 pub(crate) async fn run(session: &Session, args: Move, to: PlanMove) -> Outcome {
     let mut feed = Feed::from_here(session, &args.id).await?;
     let plan = feed.ask(&args.id, to).await?;
+    if plan.state == State::Applied {
+        return Ok(outcome::landed_before(plan));
+    }
     if args.detach {
         return Ok(outcome::of_steering(plan));
     }
