@@ -7,13 +7,14 @@ use crate::working::Server;
 use crate::world::{Answer, LIMIT, World, list};
 
 on_both! {
-    /// Breaks when the request does not reach the process that works, or when cancelling throws work away.
+    /// S1.1. Breaks when the request does not reach the process that works, when it works without its lock or keeps it, or when cancelling throws work away.
     fn a_cancel_from_another_process_stops_the_agent_and_keeps_its_work(kind: Kind) {
         let world = World::with_writer(kind, "");
         world.agent("writer", &format!("echo half > half.txt; sleep 300 & touch {}; wait", world.place("began")));
         let id = world.plan_after("strategize");
         let running = world.spawn(&["plan", "execute", &id]);
         world.wait_file("began");
+        world.assert_held(&id);
         let cancelled = world.drydock(&["plan", "cancel", &id, "--reason", "changed my mind"]).expect(0);
         assert_eq!(crate::world::stage(cancelled.plan()), "execute/cancelled");
         let ended = Answer::of(running.wait(LIMIT)).expect(1);

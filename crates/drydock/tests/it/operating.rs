@@ -57,7 +57,9 @@ fn everything(world: &World) -> BTreeMap<PathBuf, Option<Vec<u8>>> {
         }
     }
     let rows = |sql: &str| sqlite::query(Path::new(world.store()), sql);
-    for table in rows("SELECT name FROM sqlite_schema WHERE type = 'table'").lines() {
+    for table in
+        rows("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'plan_words%'").lines()
+    {
         found.insert(table.into(), Some(rows(&format!("SELECT * FROM {table}")).into_bytes()));
     }
     found

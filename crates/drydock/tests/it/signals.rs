@@ -12,6 +12,7 @@ fn handed_back(kind: Kind, signal: fn(&Running), code: i32) {
     let id = world.plan_after("strategize");
     let running = world.spawn(&["plan", "execute", &id]);
     world.wait_file("began");
+    world.assert_held(&id);
     signal(&running);
     let ended = Answer::of(running.wait(LIMIT)).expect(code);
     assert!(ended.json["error"]["hint"].as_str().unwrap().contains(&id), "{:#}", ended.json);
@@ -33,23 +34,43 @@ fn handed_back(kind: Kind, signal: fn(&Running), code: i32) {
 }
 
 on_both! {
-    /// S1.5. Breaks when an interruption leaves the lock, the agent, or a plan that nobody may go on with.
+    /// S1.1, S1.5. Breaks when a run does not hold its lock, or an interruption leaves the lock, the agent, or a plan that nobody may go on with.
     fn an_interrupted_plan_is_handed_back(kind: Kind) {
         handed_back(kind, Running::interrupt, 130);
     }
 }
 
-on_both! {
-    /// S1.5. Breaks when a process that is told to end leaves the lock, the agent, or a stuck plan.
-    fn a_terminated_plan_is_handed_back(kind: Kind) {
-        handed_back(kind, Running::terminate, 143);
-    }
+/// S1.1, S1.5. Breaks when a process that is told to end leaves the lock, the agent, or a stuck plan. What is handed back
+/// to either store is shown above; here it is which signals do it.
+#[test]
+fn a_terminated_plan_is_handed_back() {
+    handed_back(Kind::Sqlite, Running::terminate, 143);
+}
+
+/// S1.1, S1.5. Breaks when closing the terminal leaves the lock, the agent, or a stuck plan.
+#[test]
+fn a_plan_whose_terminal_is_closed_is_handed_back() {
+    handed_back(Kind::Sqlite, Running::hang_up, 143);
 }
 
 on_both! {
-    /// S1.5. Breaks when closing the terminal leaves the lock, the agent, or a stuck plan.
-    fn a_plan_whose_terminal_is_closed_is_handed_back(kind: Kind) {
-        handed_back(kind, Running::hang_up, 143);
+    /// S1.1. Breaks when a run works without its lock, or keeps it after it succeeded or failed.
+    fn a_run_holds_its_lock_until_its_end(kind: Kind) {
+        let world = World::with_writer(kind, "");
+        for (end, code) in [("echo hi > hello.txt", 0), ("exit 3", 1)] {
+            let (began, go) = (world.place("began"), world.place("go"));
+            world.agent("writer", &format!("touch {began}; while [ ! -e {go} ]; do sleep 0.05; done; {end}"));
+            let id = world.plan_after("strategize");
+            let running = world.spawn(&["plan", "execute", &id]);
+            world.wait_file("began");
+            world.assert_held(&id);
+            world.write("go", "");
+            Answer::of(running.wait(LIMIT)).expect(code);
+            assert_eq!(world.locks().len(), 0, "after {end}");
+            for place in [began, go] {
+                std::fs::remove_file(place).unwrap();
+            }
+        }
     }
 }
 

@@ -2,7 +2,8 @@
 
 use drydock_store::CrashPoint;
 
-use crate::world::World;
+use crate::working::Server;
+use crate::world::{World, text};
 
 const WRITE: &str = "echo hi > hello.txt";
 
@@ -40,6 +41,44 @@ on_both! {
             world.ok(&["invariant", "remove", "frozen"]);
             world.ok(&["plan", phase, &id]);
         }
+    }
+}
+
+on_both! {
+    /// S0.2, S0.3, S0.4. Breaks when a refused command changes anything of a plan, keeps its lock, or leaves a server and
+    /// the command line with different views of it.
+    fn a_refused_command_leaves_the_plan_as_it_was(kind: Kind) {
+        let world = World::with_writer(kind, WRITE);
+        let server = Server::start(&world, &["--workers", "0"]);
+        let asking = world.plan(&["--profile", "manual"]);
+        let decision = text(&world.show(&asking)["pending_decision"]);
+        let applied = world.plan_after("execute");
+        world.ok(&["plan", "apply", &applied]);
+        let refused: [(&str, &[&str], i32); 11] = [
+            (&asking, &["plan", "execute", &asking], 4),
+            (&asking, &["plan", "apply", &asking], 4),
+            (&asking, &["plan", "retry", &asking], 4),
+            (&asking, &["plan", "revert", &asking, "--reason", "no"], 4),
+            (&asking, &["decision", "resolve", &decision, "--option", "perhaps"], 2),
+            (&applied, &["plan", "retry", &applied], 4),
+            (&applied, &["plan", "revert", &applied, "--reason", "no"], 4),
+            (&applied, &["plan", "rollback", &applied, "1"], 4),
+            (&applied, &["plan", "adopt", &applied], 4),
+            (&applied, &["plan", "sync", &applied], 4),
+            (&applied, &["plan", "cancel", &applied, "--reason", "no"], 4),
+        ];
+        for (number, (id, command, code)) in refused.into_iter().enumerate() {
+            let seen = world.show(id);
+            // Each is asked for by one process and looked at by the other, in turns.
+            let answer = if number % 2 == 0 { world.drydock(command) } else { server.drydock(&world, command) };
+            answer.expect(code);
+            assert_eq!(world.show(id), seen, "{command:?}");
+            assert_eq!(server.drydock(&world, &["plan", "show", id]).expect(0).plan(), &seen, "{command:?}");
+        }
+        assert_eq!(world.locks().len(), 0);
+        // Another process than the one that was refused continues from there.
+        world.ok(&["plan", "strategize", &asking]);
+        assert_eq!(world.stage(&asking), "strategize/complete");
     }
 }
 

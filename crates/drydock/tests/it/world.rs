@@ -129,6 +129,13 @@ impl World {
         self.path(path).to_str().unwrap().to_owned()
     }
 
+    /// Asserts that the lock of a plan is held by a process that lives (S1.1).
+    pub(crate) fn assert_held(&self, id: &str) {
+        let locks = self.locks();
+        let held = |lock: &&Value| lock["key"] == id && lock["stale"] == false && lock["scope"] == "plan";
+        assert_eq!(locks.iter().filter(held).count(), 1, "{locks:?}");
+    }
+
     /// Returns the address of the store.
     pub(crate) fn store(&self) -> &str {
         &self.store
