@@ -3,7 +3,7 @@
 
 use crate::{
     Answer, Authority, Birth, Choice, DecisionId, Delay, Divergence, Enforcement, Failure, Fanout, Intent,
-    News, Phase, PlanId, Question, ReviewRun, RunId, Spent, Timestamp, ValidationRun,
+    News, Phase, PlanId, Question, ReviewRun, RunId, Spent, SyncOutcome, Timestamp, ValidationRun,
 };
 
 /// A request to change a plan.
@@ -21,8 +21,10 @@ pub enum Command {
     Postpone(RunId, Delay),
     /// A sync found a divergence that only a person can settle.
     Diverge(Box<Divergence>),
-    /// The divergence that the plan waits for was seen to be gone.
-    Reconcile,
+    /// The divergence that the plan waits for was seen to be gone, as this sync found.
+    Reconcile(Box<SyncOutcome>),
+    /// Bring the branch together with its remote. Records nothing itself: it is judged before anything is looked at.
+    Sync,
     /// A strategy draft, perhaps of a person's hand, becomes the strategy.
     Adopt {
         /// What it chose.
@@ -36,6 +38,8 @@ pub enum Command {
     Approve {
         /// What the person added.
         note: Option<String>,
+        /// What the invariants said; Strategize alone is asked for here, the other phases were when they were queued.
+        enforcement: Enforcement,
     },
     /// Ask a person before going on, because going on by itself met something that only a person can settle.
     HoldBack(Met),
@@ -67,6 +71,13 @@ pub enum Command {
     Cancel {
         /// Why.
         reason: String,
+    },
+    /// End a subplan, because the plan above it no longer needs it.
+    CancelBelow {
+        /// Why.
+        reason: String,
+        /// By whose authority the plan above was ended, which this has as well.
+        ended_by: Authority,
     },
     /// Free the plan from a run that has no live owner.
     TakeOver(TakeOverCause),
@@ -239,7 +250,8 @@ impl Command {
             Command::Ask(..) => "ask",
             Command::Postpone(..) => "postpone",
             Command::Diverge(_) => "diverge",
-            Command::Reconcile => "reconcile",
+            Command::Reconcile(_) => "reconcile",
+            Command::Sync => "sync",
             Command::Adopt { .. } => "adopt a strategy for",
             Command::Resolve(_) => "resolve",
             Command::Approve { .. } => "approve",
@@ -253,6 +265,7 @@ impl Command {
             Command::Retry => "retry",
             Command::Revert { .. } => "revert",
             Command::Cancel { .. } => "cancel",
+            Command::CancelBelow { .. } => "cancel",
             Command::TakeOver(_) => "takeover",
             Command::RollBack { .. } => "roll back",
             Command::Spawn(_) => "spawn subplans of",

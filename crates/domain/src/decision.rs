@@ -253,6 +253,8 @@ pub enum SentBack {
 pub enum DecisionChange {
     /// Writes a new one.
     Open(Decision),
+    /// Adds to the open one what was learnt since it was asked.
+    Amend(Decision),
     /// Closes the open one with an answer.
     Resolve(DecisionId, Resolution),
     /// Closes the open one without an answer.
@@ -345,6 +347,20 @@ impl Question {
             | OptionEffect::Revert
             | OptionEffect::Cancel => None,
         })
+    }
+
+    /// Returns the question with what was learnt since it was asked; the latest fact takes the place of an earlier one.
+    #[must_use]
+    pub(crate) fn learning(mut self, fact: &str) -> Question {
+        let behind = |fact: &str| format!(" Since then: {fact}");
+        if let Some(known) = self.details["since"].as_str().map(behind)
+            && let Some(asked) = self.text.strip_suffix(&known)
+        {
+            self.text = asked.to_owned();
+        }
+        self.text.push_str(&behind(fact));
+        self.details["since"] = serde_json::json!(fact);
+        self
     }
 
     /// Returns the question with answers that let the next run go on with the work so far, where it was to begin anew.

@@ -65,6 +65,8 @@ pub enum Event {
     InvariantBlocked(Enforcement),
     /// A person is asked.
     DecisionOpened(Box<Decision>),
+    /// More is known of what a person is asked.
+    DecisionAmended(Box<Decision>),
     /// A person answered.
     DecisionResolved(DecisionId, Resolution),
     /// The question's cause is gone.
@@ -192,6 +194,7 @@ impl Event {
             Event::InvariantEnforced(_) => "invariant.enforced",
             Event::InvariantBlocked(_) => "invariant.blocked",
             Event::DecisionOpened(_) => "decision.opened",
+            Event::DecisionAmended(_) => "decision.amended",
             Event::DecisionResolved(..) => "decision.resolved",
             Event::DecisionWithdrawn { .. } => "decision.withdrawn",
             Event::ChangesetOpened { .. } => "changeset.opened",
@@ -240,7 +243,7 @@ impl Event {
             Event::InvariantEnforced(enforcement) | Event::InvariantBlocked(enforcement) => {
                 json!(enforcement)
             }
-            Event::DecisionOpened(decision) => json!({
+            Event::DecisionOpened(decision) | Event::DecisionAmended(decision) => json!({
                 "id": decision.id,
                 "kind": decision.question.kind,
                 "question": decision.question.text,

@@ -49,7 +49,7 @@ pub use command::{
     Advance, Call, Changes, Command, Completion, Context, Landed, LandingProof, Met, Next, Start,
     TakeOverCause,
 };
-pub use decide::{REVERSIONS_MAX, create, decide};
+pub use decide::{REVERSIONS_MAX, admit, create, decide};
 pub use decision::{
     Answer, Decision, DecisionChange, DecisionKind, DecisionOption, DecisionStatus, JoinHow, OptionEffect,
     Question, Resolution, SentBack,

@@ -110,8 +110,9 @@ impl Trial<'_> {
                 does(Command::Adopt { choices: vec![draft], fanout: None }) && self.plan().run.is_some()
             }
             Act::Prompt => does(Command::Prompt { text: sample() }),
-            // A sync may close the question that holds the plan up, as ending the plan does.
-            Act::Sync | Act::Cancel => does(Command::Cancel { reason: sample() }),
+            // It records nothing itself.
+            Act::Sync => self.tries(Command::Sync).is_ok(),
+            Act::Cancel => does(Command::Cancel { reason: sample() }),
             Act::TakeOver => does(Command::TakeOver(TakeOverCause::OwnerGone)),
         }
     }
@@ -121,7 +122,7 @@ impl Trial<'_> {
         let plan = self.plan();
         match (plan.stage.state(), plan.stage.phase() == phase) {
             (State::Queued, true) if plan.gate.is_some() => {
-                !self.blocks_strategize() && self.changes(Command::Approve { note: None })
+                !self.blocks_strategize() && self.changes(self.approve())
             }
             // Nothing is decided: the process of the person who asks does what is due.
             (State::Queued, true) => {
@@ -141,10 +142,17 @@ impl Trial<'_> {
         matches!(self.tries(command), Ok(Decided::Change(_)))
     }
 
+    fn approve(&self) -> Command {
+        let phase = self.plan().stage.phase();
+        let known = self.enforcement.filter(|known| known.is_lasting() && known.at == phase);
+        let enforcement = known.cloned().unwrap_or_else(|| Enforcement::nothing(phase));
+        Command::Approve { note: None, enforcement }
+    }
+
     /// Returns the command that asks for a phase.
     fn advance(&self, phase: Phase) -> Command {
         let to = match phase {
-            Phase::Strategize => return Command::Approve { note: None },
+            Phase::Strategize => return self.approve(),
             Phase::Execute => Next::Execute,
             Phase::Apply => Next::Apply,
         };
@@ -180,7 +188,7 @@ impl Trial<'_> {
             (Phase::Strategize, State::Complete) => Some(self.advance(Phase::Execute)),
             (Phase::Execute, State::Complete) => Some(self.advance(Phase::Apply)),
             _ if self.blocks_strategize() => None,
-            _ => Some(Command::Approve { note: None }),
+            _ => Some(self.approve()),
         }
     }
 

@@ -1,10 +1,11 @@
 //! The answer of `decide`: a transition that records everything at once, or that nothing needs to change.
 
+use crate::decide::ask_about;
 use crate::event::Event;
 use crate::stage::Common;
 use crate::{
-    Complete, Context, Decision, DecisionChange, DecisionStatus, Effect, Plan, Question, Resolution,
-    Snapshot, Stage, State, Turn, due,
+    Authority, Complete, Context, Decision, DecisionChange, DecisionStatus, Effect, Plan, PlanId, Question,
+    Resolution, Snapshot, Stage, State, SyncOutcome, Turn, due,
 };
 
 /// What an accepted command does.
@@ -79,6 +80,7 @@ pub(crate) struct Draft<'a> {
     decisions: Vec<DecisionChange>,
     children: Vec<(Plan, Vec<Event>)>,
     ground: Ground,
+    ended_by: Authority,
     context: &'a Context,
 }
 
@@ -98,7 +100,8 @@ impl<'a> Draft<'a> {
     pub(crate) fn of(mut plan: Plan, context: &'a Context) -> Self {
         plan.updated_at = context.now;
         let (events, decisions, children) = (Vec::new(), Vec::new(), Vec::new());
-        Self { plan, events, decisions, children, ground: Ground::Plan, context }
+        let (ground, ended_by) = (Ground::Plan, context.authority);
+        Self { plan, events, decisions, children, ground, ended_by, context }
     }
 
     pub(crate) fn event(mut self, event: Event) -> Self {
@@ -126,6 +129,27 @@ impl<'a> Draft<'a> {
         self
     }
 
+    /// Acts with the authority of who ended the plan above.
+    pub(crate) fn ended_by(mut self, authority: Authority) -> Self {
+        self.ended_by = authority;
+        self
+    }
+
+    /// Says whether it is a person who ends what ends with this.
+    pub(crate) fn is_ended_by_person(&self) -> bool {
+        self.ended_by == Authority::Person
+    }
+
+    /// Lets subplans be ended, and their questions with them where it is a person who ends them.
+    pub(crate) fn wind(&mut self, children: impl IntoIterator<Item = PlanId>) {
+        for child in children {
+            if self.is_ended_by_person() {
+                self.plan.ended_by_person.push(child.clone());
+            }
+            self.plan.winding.push(child);
+        }
+    }
+
     pub(crate) fn under_project(mut self) -> Self {
         self.ground = Ground::Project;
         self
@@ -134,6 +158,13 @@ impl<'a> Draft<'a> {
     /// Drops the intent, if there is one.
     pub(crate) fn forgo(mut self) -> Self {
         self.events.extend(self.plan.intent.take().map(Event::ApplyForgone));
+        self
+    }
+
+    /// Drops the queued divergences that moved nothing.
+    pub(crate) fn forget_unreconciled(mut self) -> Self {
+        let moved = |one: &SyncOutcome| !matches!(one, SyncOutcome::Unreconciled { .. });
+        self.plan.queued_divergences.retain(moved);
         self
     }
 
@@ -151,6 +182,14 @@ impl<'a> Draft<'a> {
         };
         self.events.push(Event::DecisionOpened(Box::new(decision.clone())));
         self.decisions.push(DecisionChange::Open(decision));
+        self
+    }
+
+    /// Keeps the open decision open, with its question as it is put now.
+    pub(crate) fn amend(mut self, decision: &Decision, question: Question) -> Self {
+        let decision = Decision { question, ..decision.clone() };
+        self.events.push(Event::DecisionAmended(Box::new(decision.clone())));
+        self.decisions.push(DecisionChange::Amend(decision));
         self
     }
 
@@ -178,10 +217,11 @@ impl<'a> Draft<'a> {
         Decided::Change(Box::new(self.into_transition()))
     }
 
-    pub(crate) fn into_transition(mut self) -> Transition {
-        self.step_back();
-        self.release();
-        let Draft { plan, events, decisions, children, ground, .. } = self;
+    pub(crate) fn into_transition(self) -> Transition {
+        let mut draft = self.ask_what_is_queued();
+        draft.step_back();
+        draft.release();
+        let Draft { plan, events, decisions, children, ground, .. } = draft;
         Transition { plan, events, decisions, children, ground }
     }
 
@@ -193,6 +233,24 @@ impl<'a> Draft<'a> {
     pub(crate) fn bear(mut self, child: (Plan, Vec<Event>)) -> Self {
         self.children.push(child);
         self
+    }
+
+    /// Asks about the oldest divergence that was found under another question, once no other is open.
+    fn ask_what_is_queued(mut self) -> Self {
+        let busy = match self.plan.stage.state() {
+            State::Processing | State::Applied | State::Cancelled => true,
+            State::Queued | State::Waiting | State::Complete | State::Errored | State::Constrained => {
+                self.plan.pending_decision().is_some() || self.plan.intent.is_some()
+            }
+        };
+        if busy || self.plan.queued_divergences.is_empty() {
+            return self;
+        }
+        let context = self.context;
+        match self.plan.queued_divergences.remove(0).divergence() {
+            Some(divergence) => ask_about(self, &divergence, context),
+            None => self,
+        }
     }
 
     /// However a run ends, what it reserved is free again; what it used is recorded with the same commit.

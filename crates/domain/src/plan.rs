@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     AgentRoles, Budget, Choice, Decision, DecisionId, Fanout, Invariant, Name, Place, PlanId, Postponed,
-    Profile, RunId, Spent, Stage, State, TakeUp, Target, Timestamp, Validation,
+    Profile, RunId, Spent, Stage, State, SyncOutcome, TakeUp, Target, Timestamp, Validation,
 };
 
 /// One use of an action on a project.
@@ -37,6 +37,12 @@ pub struct Plan {
     /// Subplans that are to be ended, because nothing needs them any more.
     #[serde(default)]
     pub winding: Vec<PlanId>,
+    /// Those of them that a person ended: their open questions end with them.
+    #[serde(default)]
+    pub ended_by_person: Vec<PlanId>,
+    /// Divergences that were found while another question was open; each is asked about when no other is.
+    #[serde(default)]
+    pub queued_divergences: Vec<SyncOutcome>,
     /// The open gate, when the profile asks before the next phase.
     pub gate: Option<DecisionId>,
     /// The commit the work begins at.

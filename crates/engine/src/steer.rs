@@ -6,6 +6,7 @@ use std::time::Duration;
 use drydock_domain::{
     Advance, Answer, Authority, Changes, Command, Decision, DecisionOption, DecisionStatus, Enforcement,
     Next, OptionEffect, Phase, Plan, PlanId, Progress, Refusal, Resolution, Stage, State, TakeOverCause,
+    admit,
 };
 use drydock_store::{Request, RequestKind};
 
@@ -56,7 +57,16 @@ impl Engine {
             (Phase::Strategize, State::Processing | State::Complete) => Ok(stored),
             // Asked for by a person, it does not wait for a rate limit.
             (Phase::Strategize, State::Queued) if hurries(&stored, caller) => self.retry(plan, caller).await,
-            (Phase::Strategize, _) => self.steer(plan, caller, Command::Approve { note: None }).await,
+            (Phase::Strategize, _) => {
+                let hold = self.hold_at_rest(plan, "strategize").await?;
+                let done = async {
+                    let stored = self.expected(plan, caller).await?;
+                    self.approve_held(&hold, &stored, None, caller).await
+                };
+                let done = done.await;
+                hold.release().await;
+                done
+            }
             (Phase::Execute | Phase::Apply, state) => {
                 let phase = stored.stage.phase();
                 Err(Refusal::WrongStage { command: "strategize", phase, state }.into())
@@ -83,7 +93,7 @@ impl Engine {
         let plan = self.expected(id, caller).await?;
         // The phase was queued before and then held back: asking for it again is the answer to its gate.
         if caller.authority == Authority::Person && plan.gate.is_some() && plan.stage == to.phase().queued() {
-            return Ok(self.issue(hold, Command::Approve { note }, caller).await?.plan);
+            return self.approve_held(hold, &plan, note, caller).await;
         }
         // So it is where the phase waits for a rate limit: a person who asks for it does not want to wait.
         if plan.stage == to.phase().queued() && hurries(&plan, caller) {
@@ -103,6 +113,30 @@ impl Engine {
         };
         let command = Command::Advance(Advance { to, enforcement, note, changes });
         Ok(self.issue(hold, command, caller).await?.plan)
+    }
+
+    /// Lets the queued phase start. What its start would be blocked by blocks this, before the gate is answered (S0.2).
+    async fn approve_held(
+        &self,
+        hold: &Hold,
+        plan: &Plan,
+        note: Option<String>,
+        caller: &Caller,
+    ) -> Result<Plan, EngineError> {
+        let phase = plan.stage.phase();
+        let enforcement = match plan.stage.state() {
+            State::Queued if phase == Phase::Strategize => {
+                let project = self.project(plan.spec.project.as_str()).await?;
+                // A subplan begins where its parent says.
+                let base = match plan.place {
+                    Some(_) => plan.base_commit.clone(),
+                    None => self.target_tip(&project, plan.target(&project)).await?,
+                };
+                self.enforce_start(plan, &project, &base).await?
+            }
+            _ => Enforcement::nothing(phase),
+        };
+        Ok(self.issue(hold, Command::Approve { note, enforcement }, caller).await?.plan)
     }
 
     async fn advance_facts(&self, plan: &Plan, to: Next) -> Result<(Enforcement, Changes), EngineError> {
@@ -211,9 +245,7 @@ impl Engine {
             (Some(OptionEffect::Approve), Stage::Execute(Progress::Reached(_))) => {
                 self.advance_held(hold, &plan.id, Next::Apply, note, caller).await
             }
-            (Some(OptionEffect::Approve), _) => {
-                Ok(self.issue(hold, Command::Approve { note }, caller).await?.plan)
-            }
+            (Some(OptionEffect::Approve), _) => self.approve_held(hold, &plan, note, caller).await,
             (
                 Some(
                     OptionEffect::Requeue
@@ -304,11 +336,15 @@ impl Engine {
         command: Command,
     ) -> Result<Plan, EngineError> {
         let plan = self.expected(id, caller).await?;
+        // Nothing is recorded on the way to a refusal.
+        admit(&plan, &command, caller.authority)?;
         // We hold its lock, so whoever ran it is gone and cannot say itself what it used.
         if plan.stage.state() == State::Processing {
             self.recover_usage(hold, &plan).await?;
         }
-        if matches!(command, Command::Cancel { .. } | Command::Revert { .. }) && plan.intent.is_some() {
+        let ends =
+            matches!(command, Command::Cancel { .. } | Command::CancelBelow { .. } | Command::Revert { .. });
+        if ends && plan.intent.is_some() {
             self.forgo_unlanded(hold, &plan, caller).await?;
         }
         Ok(self.issue(hold, command, caller).await?.plan)
@@ -321,14 +357,16 @@ impl Engine {
         }
     }
 
-    /// Ends a plan that is held, because nothing needs it any more.
+    /// Ends a subplan that is held, because nothing needs it any more, by the authority that ended the plan above.
     pub(crate) async fn cancel_held(
         &self,
         hold: &Hold,
         id: &PlanId,
         reason: &str,
+        ended_by: Authority,
     ) -> Result<Plan, EngineError> {
-        self.steer_held(hold, id, &Caller::worker(), Command::Cancel { reason: reason.to_owned() }).await
+        let command = Command::CancelBelow { reason: reason.to_owned(), ended_by };
+        self.steer_held(hold, id, &Caller::worker(), command).await
     }
 
     /// Drops the intent of a landing that is seen not to have happened. One that did happen, or of which the remote does

@@ -7,8 +7,9 @@ use super::route::wrong_stage;
 use crate::outcome::{Decided, Draft, Transition};
 use crate::stage::Common;
 use crate::{
-    Advance, Authority, Changes, Choice, Complete, Context, DecisionKind, Event, Fanout, Lands, Met, NewPlan,
-    Next, Phase, Plan, Progress, Question, Refusal, Snapshot, Spent, Stage, Start, State, TakeUp, Turn,
+    Advance, Authority, Changes, Choice, Complete, Context, DecisionKind, Enforcement, Event, Fanout, Lands,
+    Met, NewPlan, Next, Phase, Plan, Progress, Question, Refusal, Snapshot, Spent, Stage, Start, State,
+    TakeUp, Turn,
 };
 
 /// Returns the transition that makes a plan: `strategize/queued`, with a gate when the profile asks before it.
@@ -35,6 +36,8 @@ pub(crate) fn fresh(new: NewPlan, context: &Context) -> Plan {
         place: None,
         fanout: None,
         winding: Vec::new(),
+        ended_by_person: Vec::new(),
+        queued_divergences: Vec::new(),
         gate: None,
         base_commit: new.base_commit,
         work_from: None,
@@ -207,18 +210,24 @@ pub(super) fn hold_back(snapshot: &Snapshot, met: Met, context: &Context) -> Res
     Ok(draft.done())
 }
 
-/// Answers the gate of a queued phase; the phase stays queued, and a worker may start it now.
+/// Answers the gate of a queued phase; the phase stays queued, and a worker may start it now. One that the invariants
+/// would not let start stays as it is, its gate included (S0.1).
 pub(super) fn approve(
     snapshot: &Snapshot,
     note: Option<String>,
+    enforcement: Enforcement,
     context: &Context,
 ) -> Result<Decided, Refusal> {
     match snapshot.plan.stage.state() {
-        State::Queued if snapshot.plan.gate.is_some() => {
+        State::Queued => {
             let draft = Draft::after(snapshot, context);
-            Ok(pass_gate(snapshot, "approve", Pass::by(context, note), draft)?.done())
+            let draft = pass_gate(snapshot, "approve", Pass::by(context, note), draft)?;
+            if !enforcement.blocking().is_empty() {
+                return Err(Refusal::Blocked(enforcement));
+            }
+            Ok(if snapshot.plan.gate.is_some() { draft.done() } else { Decided::Already })
         }
-        State::Queued | State::Processing => Ok(Decided::Already),
+        State::Processing => Ok(Decided::Already),
         State::Waiting | State::Errored => Err(undecided(snapshot, "approve")),
         State::Complete | State::Cancelled | State::Applied | State::Constrained => {
             Err(wrong_stage(snapshot, "approve"))

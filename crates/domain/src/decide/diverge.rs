@@ -3,15 +3,17 @@
 
 use super::begin::undecided;
 use super::fan::wind_up;
-use super::finish::{asks, errored, waiting};
+use super::finish::{errored, waiting};
 use super::route::wrong_stage;
 use crate::outcome::{Decided, Draft};
 use crate::stage::Common;
 use crate::{
-    Context, DecisionKind, Divergence, Event, OnDivergence, Phase, Refusal, Snapshot, State, TakeUp,
+    Context, Decision, DecisionKind, Divergence, Event, OnDivergence, Phase, Refusal, Snapshot, State,
+    SyncOutcome, TakeUp,
 };
 
-/// Any stage that is not terminal → `*/errored` or `*/waiting`, as the policy says.
+/// Any stage that is not terminal → `*/errored` or `*/waiting`, as the policy says. While another question is open that
+/// one stays, and the divergence is asked about after it (N5).
 pub(super) fn diverge(
     snapshot: &Snapshot,
     divergence: &Divergence,
@@ -24,25 +26,61 @@ pub(super) fn diverge(
     if snapshot.plan.intent.is_some() {
         return Err(Refusal::IntentOpen);
     }
-    // Every recovery has its own pin, so an equal question is the same divergence reported again.
-    let question = divergence.question(&snapshot.plan);
-    if asks(snapshot, &question) {
+    // Every recovery has its own pin, so the same pin is the same divergence reported again.
+    if asked_about(snapshot, divergence) {
         return Ok(Decided::Already);
     }
-    let mut draft = Draft::after(snapshot, context)
-        .withdraw(snapshot.pending.as_ref(), "the branch diverged, which asks another question")
-        .event(Event::Synced(divergence.outcome().clone()));
-    draft.plan.phase_completed_at = None;
-    draft.plan.take_up = None;
-    Ok(match divergence.policy() {
-        OnDivergence::Recover => errored(draft, divergence.failure(), Some(question), context).done(),
-        OnDivergence::Pause => waiting(draft, question, context).done(),
+    let outcome = divergence.outcome().clone();
+    let draft = Draft::after(snapshot, context).event(Event::Synced(outcome.clone()));
+    let Some(open) = snapshot.plan.pending_decision() else {
+        return Ok(ask_about(draft, divergence, context).done());
+    };
+    let text = format!("the branch diverged; that is asked about once decision {open} is answered");
+    let mut draft = draft.event(Event::Alert { priority: "high", text });
+    // Of those that moved nothing the latest is enough.
+    if divergence.policy() == OnDivergence::Pause {
+        draft = draft.forget_unreconciled();
+    }
+    draft.plan.queued_divergences.push(outcome);
+    let open = snapshot.pending.as_ref().filter(|open| open.question.kind == DecisionKind::Divergence);
+    Ok(match open {
+        Some(open) => {
+            let question = open.question.clone().learning(&divergence.outcome().summary());
+            draft.amend(open, question).done()
+        }
+        None => draft.done(),
     })
 }
 
-/// `*/waiting` for a divergence that is gone → `*/queued`; its question is withdrawn. What was set aside by a reset
-/// is another matter: only a person can say that they know of it.
-pub(super) fn reconcile(snapshot: &Snapshot, context: &Context) -> Result<Decided, Refusal> {
+/// Says whether this very divergence is asked about, or will be.
+fn asked_about(snapshot: &Snapshot, divergence: &Divergence) -> bool {
+    let details = divergence.details();
+    let same = |open: &Decision| {
+        ["outcome", "backup_ref", "backup_commit"]
+            .iter()
+            .all(|key| open.question.details[*key] == details[*key])
+    };
+    snapshot.pending.as_ref().is_some_and(|open| open.question.kind == DecisionKind::Divergence && same(open))
+        || snapshot.plan.queued_divergences.contains(divergence.outcome())
+}
+
+/// Asks about a divergence, and stops the plan for it as the policy says.
+pub(crate) fn ask_about<'a>(mut draft: Draft<'a>, divergence: &Divergence, context: &Context) -> Draft<'a> {
+    let question = divergence.question(&draft.plan);
+    draft.plan.phase_completed_at = None;
+    draft.plan.take_up = None;
+    match divergence.policy() {
+        OnDivergence::Recover => errored(draft, divergence.failure(), Some(question), context),
+        OnDivergence::Pause => waiting(draft, question, context),
+    }
+}
+
+/// `*/waiting` for a divergence that is gone: its question stays open with that fact, and a person closes it (N5).
+pub(super) fn reconcile(
+    snapshot: &Snapshot,
+    outcome: &SyncOutcome,
+    context: &Context,
+) -> Result<Decided, Refusal> {
     match snapshot.plan.stage.state() {
         State::Waiting => {}
         State::Queued => return Ok(Decided::Already),
@@ -51,26 +89,23 @@ pub(super) fn reconcile(snapshot: &Snapshot, context: &Context) -> Result<Decide
             return Err(wrong_stage(snapshot, "reconcile"));
         }
     }
-    match snapshot.pending.as_ref().map(|pending| pending.question.kind) {
-        Some(DecisionKind::Divergence) => {}
-        Some(
-            DecisionKind::Gate
-            | DecisionKind::Agent
-            | DecisionKind::ApplyOutcome
-            | DecisionKind::Validation
-            | DecisionKind::Review
-            | DecisionKind::RateLimit
-            | DecisionKind::Conflict
-            | DecisionKind::Subplans
-            | DecisionKind::Budget,
-        )
-        | None => {
-            return Err(undecided(snapshot, "reconcile"));
-        }
+    let asked = snapshot.pending.as_ref().filter(|open| open.question.kind == DecisionKind::Divergence);
+    let Some(open) = asked else { return Err(undecided(snapshot, "reconcile")) };
+    let question = open.question.clone().together(&outcome.summary());
+    if question == open.question {
+        return Ok(Decided::Already);
     }
-    let draft = Draft::after(snapshot, context)
-        .withdraw(snapshot.pending.as_ref(), "branch and remote are together again");
-    Ok(draft.stage(Common::Queued).event(Event::Resumed).done())
+    Ok(Draft::after(snapshot, context).amend(open, question).done())
+}
+
+/// Says whether the branch may be brought together with its remote now; nothing is recorded by that.
+pub(super) fn sync(snapshot: &Snapshot) -> Result<Decided, Refusal> {
+    match snapshot.plan.stage.state() {
+        State::Queued | State::Waiting | State::Complete | State::Errored | State::Constrained => {
+            Ok(Decided::Already)
+        }
+        State::Processing | State::Applied | State::Cancelled => Err(wrong_stage(snapshot, "sync")),
+    }
 }
 
 /// Execute, and an Apply that did not land → `execute/queued`, to go on from an earlier state of the work. A question

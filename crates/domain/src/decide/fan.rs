@@ -75,6 +75,7 @@ pub(super) fn wound_up(
     }
     let mut draft = Draft::after(snapshot, context);
     draft.plan.winding.retain(|child| !has_ended(child));
+    draft.plan.ended_by_person.retain(|child| !has_ended(child));
     for (child, used) in ended {
         draft = give_back(draft, child, *used);
     }
@@ -155,7 +156,11 @@ pub(super) fn wind_up<'a>(mut draft: Draft<'a>, reason: &str) -> Draft<'a> {
     // Whoever goes on must know what cannot be taken back.
     landed.retain(|line| !draft.plan.feedback.contains(line));
     draft.plan.feedback.extend(landed);
-    draft.plan.winding.extend(ended);
+    draft.wind(ended);
+    // What was to be ended before, and waits for an answer, goes with the plan.
+    if draft.is_ended_by_person() {
+        draft.plan.ended_by_person.clone_from(&draft.plan.winding);
+    }
     draft
 }
 
@@ -203,7 +208,7 @@ pub(super) fn retry_lost<'a>(mut draft: Draft<'a>) -> Draft<'a> {
         }
         piece.forgiven = piece.failures.len();
     }
-    draft.plan.winding.extend(ended);
+    draft.wind(ended);
     draft
 }
 
@@ -216,7 +221,7 @@ pub(super) fn drop_lost<'a>(mut draft: Draft<'a>, context: &Context) -> Draft<'a
             piece.fate = Fate::Dropped;
         }
     }
-    draft.plan.winding.extend(ended);
+    draft.wind(ended);
     verdict(draft, context)
 }
 
@@ -305,7 +310,7 @@ fn retried<'a>(draft: Draft<'a>, index: usize, mut details: serde_json::Value) -
 fn lose<'a>(draft: Draft<'a>, index: usize, fate: Fate, text: &str) -> Draft<'a> {
     let mut draft = settle_piece(draft, index, fate, json!({ "reason": text }));
     let child = piece_mut(&mut draft, index).and_then(|piece| piece.child.clone());
-    draft.plan.winding.extend(child);
+    draft.wind(child);
     losing(draft, index, text)
 }
 
@@ -333,7 +338,7 @@ fn losing<'a>(mut draft: Draft<'a>, index: usize, text: &str) -> Draft<'a> {
             Fate::Cancelled { reason: text.to_owned() },
             json!({ "reason": text }),
         );
-        draft.plan.winding.extend(child);
+        draft.wind(child);
     }
     draft.plan.fanout.iter_mut().for_each(unhand);
     draft

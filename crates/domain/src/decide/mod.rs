@@ -13,5 +13,6 @@ mod tests;
 
 pub use begin::create;
 pub(crate) use begin::fresh;
-pub use route::decide;
+pub(crate) use diverge::ask_about;
+pub use route::{admit, decide};
 pub use steer::REVERSIONS_MAX;

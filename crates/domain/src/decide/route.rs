@@ -2,14 +2,19 @@
 
 use super::{begin, diverge, fan, finish, land, postpone, steer};
 use crate::outcome::Decided;
-use crate::{Authority, Command, Context, Refusal, RunId, Snapshot};
+use crate::{Authority, Command, Context, DecisionChange, Plan, Refusal, RunId, Snapshot};
 
 /// Judges a command against the stored plan. Pure: the same arguments give the same answer.
 pub fn decide(snapshot: &Snapshot, command: Command, context: &Context) -> Result<Decided, Refusal> {
-    admit(&command, context.authority)?;
+    admit(&snapshot.plan, &command, context.authority)?;
+    let (name, authority) = (command.name(), authority_of(&command, context));
+    closed_by_a_person(judge(snapshot, command, context)?, name, authority)
+}
+
+fn judge(snapshot: &Snapshot, command: Command, context: &Context) -> Result<Decided, Refusal> {
     match command {
         Command::Start(start) => begin::start(snapshot, start, context),
-        Command::Approve { note } => begin::approve(snapshot, note, context),
+        Command::Approve { note, enforcement } => begin::approve(snapshot, note, enforcement, context),
         Command::HoldBack(met) => begin::hold_back(snapshot, met, context),
         Command::Exhaust { run, work } => postpone::exhaust(snapshot, run.as_ref(), work, context),
         Command::Advance(advance) => begin::advance(snapshot, advance, context),
@@ -18,7 +23,8 @@ pub fn decide(snapshot: &Snapshot, command: Command, context: &Context) -> Resul
         Command::Ask(run, question) => finish::ask(snapshot, &run, question, context),
         Command::Postpone(run, delay) => postpone::postpone(snapshot, &run, delay, context),
         Command::Diverge(divergence) => diverge::diverge(snapshot, &divergence, context),
-        Command::Reconcile => diverge::reconcile(snapshot, context),
+        Command::Reconcile(outcome) => diverge::reconcile(snapshot, &outcome, context),
+        Command::Sync => diverge::sync(snapshot),
         Command::Adopt { choices, fanout } => begin::adopt(snapshot, choices, fanout, context),
         Command::TakeOver(cause) => finish::take_over(snapshot, cause, context),
         Command::Intend(run, intent) => land::intend(snapshot, &run, intent, context),
@@ -29,6 +35,7 @@ pub fn decide(snapshot: &Snapshot, command: Command, context: &Context) -> Resul
         Command::Retry => steer::retry(snapshot, context),
         Command::Revert { reason } => steer::revert(snapshot, reason, context),
         Command::Cancel { reason } => steer::cancel(snapshot, reason, context),
+        Command::CancelBelow { reason, ended_by } => steer::cancel_below(snapshot, reason, ended_by, context),
         Command::RollBack { commit } => diverge::roll_back(snapshot, commit, context),
         Command::Spawn(births) => fan::spawn(snapshot, births, context),
         Command::Tend(news) => fan::tend(snapshot, news, context),
@@ -39,13 +46,86 @@ pub fn decide(snapshot: &Snapshot, command: Command, context: &Context) -> Resul
     }
 }
 
-/// Passes what the authority may ask for at all, however the plan stands.
-fn admit(command: &Command, authority: Authority) -> Result<(), Refusal> {
+/// Passes what an authority may ask of a plan: the part of `decide` that needs no facts from outside, for callers that
+/// have to look there first.
+pub fn admit(plan: &Plan, command: &Command, authority: Authority) -> Result<(), Refusal> {
+    let name = command.name();
+    let not_allowed = || Err(Refusal::NotAllowed { command: name, authority });
     match (authority, command) {
-        (Authority::Agent, _) | (Authority::Operator | Authority::Engine, Command::Resolve(_)) => {
-            Err(Refusal::NotAllowed { command: command.name(), authority })
-        }
+        (Authority::Agent, _) => not_allowed(),
+        (Authority::Operator | Authority::Engine, Command::Resolve(_)) => not_allowed(),
+        (Authority::Person | Authority::Operator, Command::CancelBelow { .. }) => not_allowed(),
+        (Authority::Operator, command) if moves(command) => match plan.pending_decision() {
+            Some(decision) => Err(Refusal::Undecided { command: name, decision: decision.clone() }),
+            None => Ok(()),
+        },
         (Authority::Person | Authority::Operator | Authority::Engine, _) => Ok(()),
+    }
+}
+
+/// Says whether a command could take a plan past a question, whatever the question is.
+fn moves(command: &Command) -> bool {
+    match command {
+        Command::Retry
+        | Command::Revert { .. }
+        | Command::RollBack { .. }
+        | Command::Cancel { .. }
+        | Command::CancelBelow { .. }
+        | Command::Sync
+        | Command::Adopt { .. }
+        | Command::TakeOver(_) => true,
+        // These wait for the answer themselves, add to the record, or are what a run reports.
+        Command::Start(_)
+        | Command::Complete(..)
+        | Command::Fail(..)
+        | Command::Ask(..)
+        | Command::Postpone(..)
+        | Command::Diverge(_)
+        | Command::Reconcile(_)
+        | Command::Resolve(_)
+        | Command::Approve { .. }
+        | Command::HoldBack(_)
+        | Command::Exhaust { .. }
+        | Command::Advance(_)
+        | Command::Intend(..)
+        | Command::Forgo
+        | Command::Land(..)
+        | Command::Constrain(..)
+        | Command::Spawn(_)
+        | Command::Tend(_)
+        | Command::WoundUp(_)
+        | Command::Call(_)
+        | Command::Join { .. }
+        | Command::Prompt { .. } => false,
+    }
+}
+
+/// Returns by whose authority a question may end with the command.
+fn authority_of(command: &Command, context: &Context) -> Authority {
+    match (command, context.authority) {
+        (Command::CancelBelow { ended_by, .. }, Authority::Engine) => *ended_by,
+        (_, authority) => authority,
+    }
+}
+
+/// N5 for every command at once: whatever it is for, it closes no question without a person's authority.
+fn closed_by_a_person(
+    decided: Decided,
+    command: &'static str,
+    authority: Authority,
+) -> Result<Decided, Refusal> {
+    let (Decided::Change(transition), Authority::Operator | Authority::Agent | Authority::Engine) =
+        (&decided, authority)
+    else {
+        return Ok(decided);
+    };
+    let closed = transition.decisions().iter().find_map(|change| match change {
+        DecisionChange::Resolve(id, _) | DecisionChange::Withdraw { id, .. } => Some(id.clone()),
+        DecisionChange::Open(_) | DecisionChange::Amend(_) => None,
+    });
+    match closed {
+        Some(decision) => Err(Refusal::Undecided { command, decision }),
+        None => Ok(decided),
     }
 }
 

@@ -1,6 +1,6 @@
 //! What a person asks of a plan: answer, retry, revert, cancel, prompt.
 
-use super::begin::{approve, undecided};
+use super::begin::undecided;
 use super::diverge::start_from;
 use super::fan::{drop_lost, fanned_out, retry_lost, settle_conflict, wind_up};
 use super::postpone::hurry;
@@ -8,15 +8,15 @@ use super::route::wrong_stage;
 use crate::outcome::{Decided, Draft};
 use crate::stage::Common;
 use crate::{
-    Answer, Context, Decision, DecisionKind, Event, OptionEffect, Phase, Question, Refusal, Snapshot, State,
-    TakeUp,
+    Answer, Authority, Context, Decision, DecisionKind, Event, OptionEffect, Phase, Question, Refusal,
+    Snapshot, State, TakeUp,
 };
 
 /// How often a plan may go back to Strategize.
 pub const REVERSIONS_MAX: u32 = 3;
 
-/// Answers the decision that the plan waits for. The approval of the gate of a complete phase is an advance,
-/// which carries the facts that going on needs.
+/// Answers the decision that the plan waits for. The approval of a gate is a command of its own, which carries the facts
+/// that going on needs.
 pub(super) fn resolve(snapshot: &Snapshot, answer: Answer, context: &Context) -> Result<Decided, Refusal> {
     let Some(decision) = snapshot.pending.as_ref().filter(|pending| pending.id == answer.decision) else {
         return Err(Refusal::DecisionClosed(answer.decision));
@@ -32,9 +32,10 @@ pub(super) fn resolve(snapshot: &Snapshot, answer: Answer, context: &Context) ->
     let draft = match decision.question.kind {
         // Where the repository cannot tell how the landing ended, the person's word ends it.
         DecisionKind::ApplyOutcome => draft.forgo(),
+        // A later divergence that moved nothing is settled with it, or the sync before the next run finds it again.
+        DecisionKind::Divergence => draft.forget_unreconciled(),
         DecisionKind::Gate
         | DecisionKind::Agent
-        | DecisionKind::Divergence
         | DecisionKind::Validation
         | DecisionKind::Review
         | DecisionKind::RateLimit
@@ -43,9 +44,6 @@ pub(super) fn resolve(snapshot: &Snapshot, answer: Answer, context: &Context) ->
         | DecisionKind::Budget => draft,
     };
     match &option.effect {
-        OptionEffect::Approve if snapshot.plan.stage.state() == State::Queued => {
-            approve(snapshot, answer.note, context)
-        }
         OptionEffect::Approve => Err(wrong_stage(snapshot, "approve")),
         OptionEffect::Requeue => Ok(requeue(snapshot, draft, decision, &answer)),
         OptionEffect::WaitUntil(postponed) => {
@@ -198,6 +196,19 @@ fn reverted(snapshot: &Snapshot, mut draft: Draft<'_>, reason: String) -> Result
 /// Anything that is not terminal → cancelled.
 pub(super) fn cancel(snapshot: &Snapshot, reason: String, context: &Context) -> Result<Decided, Refusal> {
     let draft = Draft::after(snapshot, context).withdraw(snapshot.pending.as_ref(), "the plan was cancelled");
+    cancelled(snapshot, draft, reason)
+}
+
+/// The same for a subplan that nothing needs any more, by the authority that ended the plan above.
+pub(super) fn cancel_below(
+    snapshot: &Snapshot,
+    reason: String,
+    ended_by: Authority,
+    context: &Context,
+) -> Result<Decided, Refusal> {
+    let draft = Draft::after(snapshot, context)
+        .ended_by(ended_by)
+        .withdraw(snapshot.pending.as_ref(), "the plan above it was ended");
     cancelled(snapshot, draft, reason)
 }
 

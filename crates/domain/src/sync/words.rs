@@ -271,7 +271,7 @@ impl Divergence {
         // On the branch as it is: what could not be joined then may join now.
         let as_it_is = || OptionEffect::StartFrom { commit: pin.head.clone(), replaces: None };
         let label = format!("sync once more, and start {phase} on what comes of it");
-        let again = || option("sync_again", label.clone(), as_it_is());
+        let again = || option(SYNC_AGAIN, label.clone(), as_it_is());
         let mut options = match left {
             Left::AtRemote => {
                 vec![option("continue", theirs, take_theirs()), option("restore_local", ours, take_ours())]
@@ -313,6 +313,23 @@ impl Divergence {
             "conflict": clash,
             "reset_error": reason,
         })
+    }
+}
+
+/// The answer to a divergence that lets a sync have another look.
+const SYNC_AGAIN: &str = "sync_again";
+
+impl Question {
+    /// Returns the question about a divergence with the fact that it is gone, and an answer that goes on from there.
+    pub(crate) fn together(self, fact: &str) -> Question {
+        let mut question = self.learning(fact);
+        let label = "go on: branch and remote are together again".to_owned();
+        let goes_on = DecisionOption { id: SYNC_AGAIN.to_owned(), label, effect: OptionEffect::Requeue };
+        match question.options.iter_mut().find(|option| option.id == SYNC_AGAIN) {
+            Some(option) => *option = goes_on,
+            None => question.options.insert(0, goes_on),
+        }
+        question
     }
 }
 

@@ -128,8 +128,9 @@ on_both! {
 }
 
 on_both! {
-    /// Breaks when the policy `pause` moves anything, or a divergence that people settled by hand keeps asking (S4.2).
-    fn pausing_moves_nothing_and_a_divergence_that_is_gone_is_withdrawn(kind: Kind) {
+    /// Breaks when the policy `pause` moves anything, or the question about a divergence that people settled by hand is
+    /// closed by anything but their answer (S4.2, N5).
+    fn pausing_moves_nothing_and_a_divergence_that_is_gone_is_a_fact_of_its_question(kind: Kind) {
         let shared = Shared::with(kind, "true", &["--on-divergence", "pause"]);
         let (id, theirs, code) =
             executed_while_others_push(&shared, "echo plan > README.md", "README.md", "theirs\n");
@@ -143,11 +144,14 @@ on_both! {
         assert_eq!(shared.decision(&id)["id"], decision["id"], "the same divergence asks once");
 
         shared.others_merge(&id, &ours);
-        let synced = shared.world.drydock(&["plan", "sync", &id]).expect(0);
+        let synced = shared.world.drydock(&["plan", "sync", &id]).expect(6);
         assert_eq!(synced.json["data"]["sync"]["outcome"], "fast_forwarded");
+        let open = shared.decision(&id);
+        assert_eq!((&open["id"], shared.world.stage(&id)), (&decision["id"], "execute/waiting".to_owned()));
+        assert!(text(&open["question"]).contains("Since then: the branch took"), "{open:#}");
+        assert_eq!(shared.world.count(&id, "decision.amended"), 1);
+        shared.world.ok(&["decision", "resolve", &text(&open["id"]), "--option", "sync_again"]);
         assert_eq!((shared.world.stage(&id), shared.open(&id).len()), ("execute/queued".to_owned(), 0));
-        let withdrawn = shared.world.ok(&["decision", "show", &text(&decision["id"])]);
-        assert_eq!(withdrawn["decision"]["status"], "withdrawn");
         shared.world.ok(&["plan", "execute", &id]);
         shared.world.assert_sound(&id);
     }

@@ -249,8 +249,8 @@ fn agents_of_a_worker_have_a_token_when_a_server_is_named() {
 }
 
 on_both! {
-    /// Breaks when an operator or a reader can do a person's part, when an operator cannot do its own, or when the
-    /// record does not say whose token it was.
+    /// N5, B3: breaks when an operator or a reader can do a person's part, when an operator cannot do its own, or when
+    /// the record does not say whose token it was.
     fn operators_run_readers_read_and_people_decide(kind: Kind) {
         let (world, plan, gate) = gated(kind);
         let server = Server::start(&world, REQUIRED);
@@ -267,6 +267,22 @@ on_both! {
         let execute = format!("POST /plans/{plan}/execute");
         assert_eq!(ask(&server, Some(&reader), &execute, &Value::Null).seen(), (403, "forbidden"));
         assert_eq!(ask(&server, Some(&operator), &execute, &Value::Null).seen(), (409, "decision_open"));
+        let seen = world.show(&plan);
+        for (way, body) in [
+            ("retry", Value::Null),
+            ("revert", json!({ "reason": "another way" })),
+            ("rollback", json!({ "checkpoint": "1" })),
+            ("cancel", json!({ "reason": "enough" })),
+            ("sync", Value::Null),
+            ("strategy/adopt", Value::Null),
+            ("takeover", Value::Null),
+        ] {
+            let reply = ask(&server, Some(&operator), &format!("POST /plans/{plan}/{way}"), &body);
+            assert_eq!(reply.seen(), (409, "decision_open"), "{way}: {:#}", reply.body);
+            assert_eq!(world.show(&plan), seen, "{way}");
+        }
+        let guidance = json!({ "text": "mind the tests" });
+        assert_eq!(ask(&server, Some(&operator), &format!("POST /plans/{plan}/prompt"), &guidance).status, 200);
         assert_eq!(open(&world, &plan), gate);
         let guarded = text(&world.ok(&["plan", "use", "fix", "--project", "app", "--profile", "manual"])["plan"]["id"]);
         let asked = open(&world, &guarded);

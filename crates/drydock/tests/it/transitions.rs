@@ -1,9 +1,12 @@
 //! S0: a transition that fails leaves everything as it was, for every observer.
 
 use drydock_store::CrashPoint;
+use drydock_testkit::wait;
+use serde_json::Value;
 
+use crate::tokens::{ask, human};
 use crate::working::Server;
-use crate::world::{World, text};
+use crate::world::{LIMIT, World, text};
 
 const WRITE: &str = "echo hi > hello.txt";
 
@@ -79,6 +82,31 @@ on_both! {
         // Another process than the one that was refused continues from there.
         world.ok(&["plan", "strategize", &asking]);
         assert_eq!(world.stage(&asking), "strategize/complete");
+    }
+}
+
+on_both! {
+    /// S0.1, S0.2, S0.4, B5, D1. Breaks when a Strategize that asks first and is blocked loses its gate, is answered
+    /// otherwise than the other phases, or starts later without being asked.
+    fn a_blocked_strategize_keeps_its_gate(kind: Kind) {
+        let world = World::with_writer(kind, WRITE);
+        let id = world.plan(&["--profile", "manual"]);
+        let seen = record(&world, &id);
+        let gate = seen["pending_decision"].as_str().unwrap().to_owned();
+        world.ok(&["invariant", "add", "frozen", "--cel", "false", "--at", "strategize"]);
+        let ways = [&["plan", "strategize", &id][..], &["decision", "resolve", &gate, "--option", "approve"]];
+        for way in ways {
+            assert_eq!(world.drydock(way).expect(5).error_code(), "invariant_blocked", "{way:?}");
+            assert_eq!(record(&world, &id), seen, "{way:?}");
+        }
+        let server = Server::start(&world, &["--workers", "1"]);
+        let reply = ask(&server, Some(&human(&world)), &format!("POST /plans/{id}/strategize"), &Value::Null);
+        assert_eq!(reply.seen(), (423, "invariant_blocked"), "{:#}", reply.body);
+        world.ok(&["invariant", "remove", "frozen"]);
+        // A plan that asks nobody shows that the worker looks for work.
+        let other = world.plan(&["--profile", "auto"]);
+        wait::until("the other plan to land", LIMIT, || (world.stage(&other) == "apply/applied").then_some(()));
+        assert_eq!(record(&world, &id), seen, "nobody asked for it again");
     }
 }
 

@@ -172,6 +172,25 @@ impl Engine {
         Ok(self.issue(hold, postpone, WORKER).await?.plan)
     }
 
+    /// Returns what the invariants say about a phase that would begin on this commit; those of a later phase were
+    /// enforced when it was queued.
+    pub(crate) async fn enforce_start(
+        &self,
+        plan: &Plan,
+        project: &Project,
+        base: &str,
+    ) -> Result<Enforcement, EngineError> {
+        match plan.stage.phase() {
+            phase @ Phase::Strategize => {
+                let mut at_base = plan.clone();
+                base.clone_into(&mut at_base.base_commit);
+                let subject = Subject::of(&at_base)?;
+                self.enforce(&at_base, project, phase, subject, self.stopping()).await
+            }
+            phase @ (Phase::Execute | Phase::Apply) => Ok(Enforcement::nothing(phase)),
+        }
+    }
+
     async fn start(
         &self,
         hold: &Hold,
@@ -187,14 +206,10 @@ impl Engine {
             // Later phases stand on what Strategize began with.
             None => plan.base_commit.clone(),
         };
-        let enforcement = match phase {
-            Phase::Strategize if plan.gate.is_none() => {
-                let mut at_base = plan.clone();
-                at_base.base_commit.clone_from(&base);
-                let subject = Subject::of(&at_base)?;
-                self.enforce(&at_base, project, phase, subject, self.stopping()).await?
-            }
-            Phase::Strategize | Phase::Execute | Phase::Apply => Enforcement::nothing(phase),
+        let enforcement = match plan.gate {
+            None => self.enforce_start(&plan, project, &base).await?,
+            // The state machine refuses it.
+            Some(_) => Enforcement::nothing(phase),
         };
         let start = Start { run: self.fresh_run(), base, from, replaces, enforcement };
         Ok(self.issue(hold, Command::Start(start), WORKER).await?.plan)

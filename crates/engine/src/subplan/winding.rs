@@ -1,6 +1,6 @@
 //! Winding up: subplans that nothing needs any more are ended, down the tree, however often it is interrupted.
 
-use drydock_domain::{Command, Plan, PlanId, told};
+use drydock_domain::{Authority, Command, Plan, PlanId, told};
 use drydock_store::{Request, RequestKind};
 
 use super::tend::Tended;
@@ -22,7 +22,12 @@ impl Engine {
                     continue;
                 }
             };
-            if self.end_child(hold, &child).await? {
+            // What no person ended keeps the question that it asks, until a person answers it.
+            let ended_by = match plan.ended_by_person.contains(id) {
+                true => Authority::Person,
+                false => Authority::Engine,
+            };
+            if self.end_child(hold, &child, ended_by).await? {
                 ended.push((id.clone(), self.plan_stored(id).await?.used()));
                 moved = true;
             }
@@ -34,7 +39,7 @@ impl Engine {
         Ok(if moved { Tended::Moved } else { Tended::Rests(None) })
     }
 
-    async fn end_child(&self, parent: &Hold, child: &Plan) -> Result<bool, EngineError> {
+    async fn end_child(&self, parent: &Hold, child: &Plan, ended_by: Authority) -> Result<bool, EngineError> {
         let hold = match parent.child(self, child, "end it").await {
             Ok(hold) => hold,
             Err(EngineError::LockHeld { .. }) => {
@@ -43,7 +48,7 @@ impl Engine {
             }
             Err(error) => return Err(error),
         };
-        let done = self.cancel_held(&hold, &child.id, REASON).await;
+        let done = self.cancel_held(&hold, &child.id, REASON, ended_by).await;
         hold.release().await;
         match done {
             Ok(_) => Ok(true),

@@ -1,7 +1,7 @@
 //! Carrying an answer out, and going back to an earlier state: what it changes in the plan is committed with it; what it changes in the repository is
 //! done at once, and again before the next run should that have been cut short.
 
-use drydock_domain::{Command, Plan, PlanId, told};
+use drydock_domain::{Command, Plan, PlanId, admit, told};
 
 use super::together::Together;
 use crate::engine::Engine;
@@ -18,6 +18,7 @@ impl Engine {
     /// kept as a snapshot.
     pub async fn roll_back(&self, plan: &PlanId, given: &str, caller: &Caller) -> Result<Plan, EngineError> {
         let stored = self.plan_stored(plan).await?;
+        admit(&stored, &Command::RollBack { commit: given.to_owned() }, caller.authority)?;
         let checkpoints = self.checkpoints(&stored).await?;
         let named = |one: &&Checkpoint| {
             one.reference == given

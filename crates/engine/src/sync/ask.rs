@@ -6,8 +6,8 @@ use std::path::Path;
 
 use drydock_agent::read_below;
 use drydock_domain::{
-    Command, Decision, DecisionKind, DecisionStatus, Phase, Plan, PlanId, Refusal, Standing, State,
-    SyncOutcome,
+    Command, Decided, Decision, DecisionKind, DecisionStatus, Phase, Plan, PlanId, Refusal, Snapshot,
+    Standing, State, SyncOutcome, admit, decide,
 };
 
 use super::together::Together;
@@ -41,14 +41,12 @@ impl Engine {
 
     async fn sync_held(&self, hold: &Hold, id: &PlanId, caller: &Caller) -> Result<Synced, EngineError> {
         let plan = self.expected(id, caller).await?;
-        let phase = plan.stage.phase();
-        match plan.stage.state() {
-            State::Queued | State::Waiting | State::Complete | State::Errored | State::Constrained => {}
-            state @ (State::Processing | State::Applied | State::Cancelled) => {
-                return Err(Refusal::WrongStage { command: "sync", phase, state }.into());
-            }
-        }
         let pending = self.pending(&plan).await?;
+        let snapshot = Snapshot { plan, pending };
+        // Judged before anything is looked at: a sync moves the branch before it can be committed.
+        let judged = decide(&snapshot, Command::Sync, &self.context(caller.into()));
+        let Snapshot { plan, pending } = snapshot;
+        let (Decided::Already | Decided::Change(_)) = judged?;
         if let Some(decision) = &pending
             && set_aside_commits(decision)
         {
@@ -59,13 +57,18 @@ impl Engine {
             && plan.stage.state() == State::Waiting;
         let plan = match (diverged, outcome.standing()) {
             (Some(plan), _) => plan,
-            (None, Standing::Settled) if waits => self.issue(hold, Command::Reconcile, caller).await?.plan,
+            (None, Standing::Settled) if waits => {
+                let reconcile = Command::Reconcile(Box::new(outcome.clone()));
+                self.issue(hold, reconcile, caller).await?.plan
+            }
             (None, Standing::Settled | Standing::Unsettled | Standing::Diverged) => {
                 self.plan_stored(id).await?
             }
         };
         let decision = match outcome.standing() {
             Standing::Diverged => self.pending(&plan).await?,
+            // What the plan waits for is a person's word still, now that it is about nothing.
+            Standing::Settled if waits => self.pending(&plan).await?,
             Standing::Settled | Standing::Unsettled => None,
         };
         Ok(Synced { outcome, plan, decision })
@@ -81,6 +84,8 @@ impl Engine {
 
     async fn adopt_held(&self, hold: &Hold, id: &PlanId, caller: &Caller) -> Result<Plan, EngineError> {
         let plan = self.expected(id, caller).await?;
+        let adopt = Command::Adopt { choices: Vec::new(), fanout: None };
+        admit(&plan, &adopt, caller.authority)?;
         if let Some(decision) = self.pending(&plan).await?
             && decision.question.kind == DecisionKind::Divergence
         {
@@ -96,7 +101,11 @@ impl Engine {
         let (outcome, diverged) = self.sync_asked(hold, &plan, caller).await?;
         if let Some(plan) = diverged {
             let decision = self.pending(&plan).await?;
-            let decision = decision.ok_or_else(|| EngineError::absent("open decision of", &plan.id))?;
+            let mut decision = decision.ok_or_else(|| EngineError::absent("open decision of", &plan.id))?;
+            // Where another question is open, that is the one to answer first; what happened is told all the same.
+            if let Some(divergence) = outcome.divergence() {
+                decision.question.details = divergence.details();
+            }
             return Err(EngineError::Diverged { decision: Box::new(decision) });
         }
         match outcome.standing() {

@@ -70,7 +70,11 @@ fn check(snapshot: Option<&Snapshot>, transition: &Transition) -> Result<(), Sto
             DecisionChange::Resolve(id, _) | DecisionChange::Withdraw { id, .. } if open == Some(id) => {
                 open = None
             }
-            DecisionChange::Open(_) | DecisionChange::Resolve(..) | DecisionChange::Withdraw { .. } => {
+            DecisionChange::Amend(decision) if open == Some(&decision.id) => {}
+            DecisionChange::Open(_)
+            | DecisionChange::Amend(_)
+            | DecisionChange::Resolve(..)
+            | DecisionChange::Withdraw { .. } => {
                 return wrong(format!("{change:?} does not fit the open decision {open:?}"));
             }
         }
@@ -131,6 +135,11 @@ fn decisions(snapshot: Option<&Snapshot>, transition: &Transition) -> Result<Vec
                 statements.push(open(decision)?);
                 continue;
             }
+            // The same row, still open.
+            DecisionChange::Amend(decision) => {
+                statements.push(replace(decision)?);
+                continue;
+            }
             DecisionChange::Resolve(_, resolution) => DecisionStatus::Resolved(resolution.clone()),
             DecisionChange::Withdraw { reason, at, .. } => {
                 DecisionStatus::Withdrawn { reason: reason.clone(), at: *at }
@@ -138,7 +147,7 @@ fn decisions(snapshot: Option<&Snapshot>, transition: &Transition) -> Result<Vec
         };
         // `check` saw that the open decision is the one that is closed.
         if let Some(pending) = pending {
-            statements.push(close(Decision { status, ..pending.clone() })?);
+            statements.push(replace(&Decision { status, ..pending.clone() })?);
         }
     }
     Ok(statements)
@@ -158,10 +167,10 @@ fn open(decision: &Decision) -> Result<Statement, StoreError> {
     Ok(Statement::new(sql, params))
 }
 
-fn close(decision: Decision) -> Result<Statement, StoreError> {
+fn replace(decision: &Decision) -> Result<Statement, StoreError> {
     let sql = "UPDATE decisions SET status = $2, body = $3 WHERE id = $1 AND status = 'open'";
     let (id, status) = (decision.id.as_str(), decision.status.name());
-    Ok(Statement::new(sql, [id.into(), status.into(), body("decisions", id, &decision)?.into()]))
+    Ok(Statement::new(sql, [id.into(), status.into(), body("decisions", id, decision)?.into()]))
 }
 
 fn seal(plan: &Plan, open: &[(ChangesetId, i64)], about: &About) -> Vec<Statement> {

@@ -1,6 +1,6 @@
 //! Claims about budgets: what a run used is kept with its end, and a plan that has nothing left asks.
 
-use super::say::Say;
+use super::say::{Say, approve, nothing};
 use super::world::{Seen, World, spec};
 use crate::{Answer, Command, DecisionKind, Met, Phase, Spec, Spent, State};
 
@@ -97,7 +97,8 @@ fn a_plan_with_nothing_left_starts_no_run_and_every_answer_works() {
         let asked = world.pending().question.clone();
         assert_eq!(asked.kind, DecisionKind::Budget);
         assert!(asked.text.contains("120 tokens of 100 tokens"), "{}", asked.text);
-        assert_eq!(world.give(Command::Approve { note: None }), Seen::BudgetSpent);
+        let approve = approve(nothing(&world));
+        assert_eq!(world.give(approve), Seen::BudgetSpent);
         assert_eq!(answer(&mut world, option), seen, "{option}");
         assert_eq!(world.plan().budget.to_string(), budget);
         if option != "abort" {

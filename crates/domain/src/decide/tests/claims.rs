@@ -3,8 +3,8 @@
 use super::say::{Say, advance, diverge, intent, landed, nothing, recovered, start, violated};
 use super::world::{Seen, World, spec};
 use crate::{
-    Advance, Answer, Changes, Check, Command, Completion, Decided, DecisionChange, Enforcement, Event, Next,
-    Phase, Question, REVERSIONS_MAX, Refusal, State, Validation, ValidationRun,
+    Advance, Answer, Authority, Changes, Check, Command, Completion, Decided, DecisionChange, DecisionKind,
+    Enforcement, Event, Next, Phase, Question, REVERSIONS_MAX, Refusal, State, Validation, ValidationRun,
 };
 
 fn walk(world: &mut World, says: &[Say]) {
@@ -181,19 +181,24 @@ fn a_phase_that_never_started_has_no_times_and_no_run() {
     assert_eq!(world.plan().phase_completed_at, None);
 }
 
-/// Breaks when a divergence after the end of a phase leaves the phase complete or its gate open.
+/// N5: breaks when a divergence closes a question that a person was to answer, or is not asked about after it.
 #[test]
-fn a_divergence_undoes_the_end_of_a_phase_and_its_gate() {
-    let mut world = World::under("supervised");
-    walk(&mut world, &[Say::Start, Say::Strategized]);
-    let gate = world.pending().id.clone();
-    walk(&mut world, &[Say::Recover]);
-    assert_ne!(world.pending().id, gate);
-    assert_eq!((&world.plan().gate, world.plan().phase_completed_at), (&None, None));
-    walk(&mut world, &[Say::AnswerFirst, Say::Start]);
-    assert_eq!(world.plan().choices, [], "the choices of the run before are not the new run's");
-    walk(&mut world, &[Say::Strategized]);
-    assert!(world.plan().gate.is_some(), "the new end asks anew");
+fn a_divergence_under_an_open_question_keeps_it_and_asks_next() {
+    for authority in [Authority::Person, Authority::Operator, Authority::Engine] {
+        let mut world = World::under("supervised");
+        walk(&mut world, &[Say::Start, Say::Strategized]);
+        let gate = world.pending().clone();
+        let diverged = Say::Recover.to(&world);
+        assert_eq!(world.give_as(authority, diverged.clone()), Seen::Now(Phase::Strategize, State::Complete));
+        assert_eq!(world.give_as(authority, diverged), Seen::Already, "it is queued once");
+        assert_eq!(world.pending(), &gate);
+        let approve = advance(Next::Execute, None);
+        assert_eq!(world.give(approve), Seen::Now(Phase::Execute, State::Errored));
+        assert_eq!(world.pending().question.kind, DecisionKind::Divergence);
+        assert_eq!(world.plan().queued_divergences, []);
+        walk(&mut world, &[Say::AnswerFirst, Say::Start]);
+        assert_eq!(world.plan().work_from, None, "the sample starts without one");
+    }
 }
 
 /// Breaks when a second loss of commits hides behind the question about the first, or one asks twice.
@@ -205,7 +210,16 @@ fn each_divergence_asks_once() {
     assert_eq!(world.give(recovered("refs/drydock/pin/a/1")), errored);
     assert_eq!(world.give(recovered("refs/drydock/pin/a/1")), Seen::Already);
     assert_eq!(world.give(recovered("refs/drydock/pin/a/9")), errored);
+    assert_eq!(world.pending().question.details["backup_ref"], "refs/drydock/pin/a/1");
+    walk(&mut world, &[Say::AnswerFirst]);
+    assert_eq!(
+        world.plan().stage.state(),
+        State::Errored,
+        "the second is asked about when the first is settled"
+    );
     assert_eq!(world.pending().question.details["backup_ref"], "refs/drydock/pin/a/9");
+    walk(&mut world, &[Say::AnswerFirst]);
+    assert_eq!(world.plan().stage.state(), State::Queued);
 }
 
 /// Breaks when a run is told that its question was asked while another one is open.

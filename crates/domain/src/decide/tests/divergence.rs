@@ -1,6 +1,6 @@
 //! Claims about branches that went apart: what is asked, what each answer does, and what a draft by hand does.
 
-use super::say::{Say, diverge, rebased, recovered, reset_failed, unreconciled, unrelated};
+use super::say::{Say, diverge, rebased, reconcile, recovered, reset_failed, unreconciled, unrelated};
 use super::world::{Seen, World};
 use crate::{
     Answer, Choice, Command, DecisionKind, Event, OptionEffect, Phase, Publishing, Standing, State,
@@ -165,17 +165,44 @@ fn an_answer_that_was_not_offered_changes_nothing_and_is_told() {
     assert_eq!(world.give(late), Seen::DecisionClosed);
 }
 
-/// Breaks when a divergence that is gone keeps asking, or one that dropped commits is hushed up.
+/// N5: breaks when a sync closes the question about a divergence that is gone, or does not say that it is.
 #[test]
-fn a_divergence_that_is_gone_is_withdrawn_unless_commits_left_the_branch() {
+fn a_divergence_that_is_gone_stays_asked_with_that_fact() {
     let mut world = reach(EXECUTING);
     world.give(diverge(&unreconciled("p/1")));
-    assert_eq!(world.give(Command::Reconcile), Seen::Now(Phase::Execute, State::Queued));
-    assert!(world.snapshot.pending.is_none());
+    let asked = world.pending().clone();
+    let waiting = Seen::Now(Phase::Execute, State::Waiting);
+    assert_eq!(world.give(reconcile("c9")), waiting);
+    assert_eq!(world.give(reconcile("c9")), Seen::Already, "nothing new");
+    assert_eq!(world.give(reconcile("d0")), waiting);
+    let open = world.pending();
+    assert_eq!((&open.id, open.created_at), (&asked.id, asked.created_at));
+    let fact = "branch and remote are both at d0";
+    assert_eq!(open.question.text, format!("{} Since then: {fact}", asked.question.text));
+    assert_eq!(open.question.details["since"], fact);
+    assert_eq!(offered(&world), ["continue", "restore_local", "sync_again", "abort"]);
+    assert_eq!(answer(&mut world, "sync_again"), Seen::Now(Phase::Execute, State::Queued));
+    assert_eq!(world.plan().take_up, None, "the branch stays where it came together");
 
     let mut world = reach(EXECUTING);
     world.give(diverge(&recovered("p/1")));
-    assert_eq!(world.give(Command::Reconcile), Seen::Undecided);
+    assert_eq!(world.give(reconcile("c9")), Seen::Undecided);
+}
+
+/// Breaks when divergences that moved nothing pile up behind a question, or one that moved something is forgotten.
+#[test]
+fn of_queued_divergences_those_that_moved_something_are_all_asked_about() {
+    let mut world = reach(EXECUTING);
+    world.give(diverge(&unreconciled("p/1")));
+    for outcome in [unreconciled("p/2"), unreconciled("p/3"), recovered("p/4")] {
+        world.give(diverge(&outcome));
+    }
+    assert_eq!(world.pending().question.details["backup_ref"], "p/1");
+    assert_eq!(world.plan().queued_divergences, [unreconciled("p/3"), recovered("p/4")]);
+    answer(&mut world, "continue");
+    assert_eq!(world.pending().question.details["backup_ref"], "p/4");
+    answer(&mut world, "abort");
+    assert_eq!(world.plan().stage.state(), State::Cancelled);
 }
 
 /// Breaks when a draft by hand does not complete Strategize, or leaves out the gate of the profile.

@@ -1,8 +1,8 @@
 //! Gates: before which phases each profile asks, and what the answers do.
 
-use super::say::{Say, advance};
+use super::say::{Say, advance, approve, violated};
 use super::world::{Seen, World};
-use crate::{Authority, Command, DecisionKind, Effect, Event, Next, Phase, Profile, State, due};
+use crate::{Authority, DecisionKind, Effect, Event, Next, Phase, Profile, State, due};
 
 /// Goes as far as the profile lets it without a person and returns the phase it asks before, then lets it
 /// pass; over and over until the plan waits in Apply.
@@ -84,7 +84,27 @@ fn a_gate_whose_decision_is_missing_stays_shut() {
     }
     let mut world = World::under("manual");
     world.snapshot.pending = None;
-    assert_eq!(world.give(Command::Approve { note: None }), Seen::Undecided);
+    let approve = Say::Approve.to(&world);
+    assert_eq!(world.give(approve), Seen::Undecided);
+}
+
+/// S0.1, S0.2, B5: breaks when a Strategize that an invariant blocks loses its gate, or anything else changes.
+#[test]
+fn a_blocked_strategize_changes_nothing() {
+    for profile in ["manual", "auto"] {
+        let mut world = World::under(profile);
+        let before = world.snapshot.clone();
+        assert_eq!(world.give(approve(violated(Phase::Strategize))), Seen::Blocked, "{profile}");
+        assert_eq!(world.snapshot, before);
+    }
+    let mut world = World::under("manual");
+    let blocked = approve(violated(Phase::Strategize));
+    assert_eq!(world.give_as(Authority::Operator, blocked), Seen::Undecided, "the gate is no operator's");
+    let answer = Say::AnswerFirst.to(&world);
+    assert_eq!(world.give(answer), Seen::WrongStage, "an approval comes with what the invariants said");
+    let passes = Say::Approve.to(&world);
+    assert_eq!(world.give(passes), Seen::Now(Phase::Strategize, State::Queued));
+    assert_eq!((&world.plan().gate, due(world.plan())), (&None, Some(Effect::DrivePhase(Phase::Strategize))));
 }
 
 /// Breaks when a rejected plan can still be moved on by the gate's other answer.
@@ -107,7 +127,7 @@ fn only_a_person_answers_and_an_agent_changes_nothing() {
             assert_eq!(world.give_as(authority, answer), Seen::NotAllowed, "{say:?} by {authority:?}");
         }
         let mut world = World::under("manual");
-        let approve = Command::Approve { note: None };
+        let approve = Say::Approve.to(&world);
         let refused = if authority == Authority::Agent { Seen::NotAllowed } else { Seen::Undecided };
         assert_eq!(world.give_as(authority, approve), refused);
     }

@@ -1,6 +1,7 @@
 //! Tests of the state machine: every stage against every command, random histories against a model, and
 //! single promises.
 
+mod authority;
 mod budgets;
 mod claims;
 mod divergence;

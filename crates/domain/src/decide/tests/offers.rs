@@ -3,7 +3,7 @@
 use proptest::{prop_assert, proptest};
 
 use super::random::{command, onward, profiles, settings, steps};
-use super::say::{Say, advance, violated};
+use super::say::{Say, advance, approve, violated};
 use super::world::World;
 use crate::{
     Act, Answer, Authority, Check, Choice, Command, Enforcement, Finding, Need, Next, Offer, OptionEffect,
@@ -22,7 +22,7 @@ fn issued(world: &World, act: &Act) -> Command {
             match (&chosen.effect, plan.stage.phase(), plan.stage.state()) {
                 (OptionEffect::Approve, Phase::Strategize, State::Complete) => asked(plan, Phase::Execute),
                 (OptionEffect::Approve, Phase::Execute, State::Complete) => asked(plan, Phase::Apply),
-                (OptionEffect::Approve, _, _) => Command::Approve { note: None },
+                (OptionEffect::Approve, _, _) => approve(Enforcement::nothing(plan.stage.phase())),
                 _ => Command::Resolve(Answer {
                     decision: decision.clone(),
                     option: option.clone(),
@@ -38,8 +38,7 @@ fn issued(world: &World, act: &Act) -> Command {
             Command::Adopt { choices, fanout: None }
         }
         Act::Prompt => Command::Prompt { text },
-        // A sync that finds nothing changes nothing.
-        Act::Sync => Command::Prompt { text },
+        Act::Sync => Command::Sync,
         Act::TakeOver => Command::TakeOver(TakeOverCause::OwnerGone),
         Act::Cancel => Command::Cancel { reason: text },
     }
@@ -48,8 +47,8 @@ fn issued(world: &World, act: &Act) -> Command {
 fn asked(plan: &Plan, phase: Phase) -> Command {
     match phase {
         _ if plan.stage.state() == State::Processing => Command::TakeOver(TakeOverCause::OwnerGone),
-        _ if plan.stage == phase.queued() => Command::Approve { note: None },
-        Phase::Strategize => Command::Approve { note: None },
+        _ if plan.stage == phase.queued() => approve(Enforcement::nothing(plan.stage.phase())),
+        Phase::Strategize => approve(Enforcement::nothing(plan.stage.phase())),
         Phase::Execute => advance(Next::Execute, None),
         Phase::Apply => advance(Next::Apply, None),
     }

@@ -7,7 +7,7 @@ use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 use proptest::{prop_assert_eq, prop_oneof, proptest};
 
-use super::say::{Say, choice, start, violated};
+use super::say::{Say, approve, choice, start, violated};
 use super::world::{Seen, World, spec};
 use crate::{
     Advance, Choice, Command, DecisionStatus, POSTPONED_MAX, Phase, Plan, Profile, REVERSIONS_MAX, RunId,
@@ -37,6 +37,10 @@ struct Model {
     revision: i64,
     /// How often in a row a rate limit was met.
     postponed: u32,
+    /// Divergences that wait for another question to be answered.
+    queued: [Option<Open>; 2],
+    /// Whether the open question has learnt that its divergence is gone.
+    together: bool,
 }
 
 /// Which question is open.
@@ -63,6 +67,8 @@ impl Model {
             reversions: 0,
             revision: 1,
             postponed: 0,
+            queued: [None; 2],
+            together: false,
         }
     }
 
@@ -87,14 +93,8 @@ impl Model {
             Say::Fail => to.becomes(State::Errored, None),
             Say::FailAsking => to.becomes(State::Errored, Some(Open::LostTrack)),
             Say::Ask => to.becomes(State::Waiting, Some(Open::Agent)),
-            Say::Recover => {
-                let again = self.asks == Some(Open::Recovered);
-                to.becomes(State::Errored, Some(Open::Recovered)) && !again && !self.intent
-            }
-            Say::Pause => {
-                let again = self.asks == Some(Open::Paused);
-                to.becomes(State::Waiting, Some(Open::Paused)) && !again && !self.intent
-            }
+            Say::Recover => self.diverges(&mut to, Open::Recovered),
+            Say::Pause => self.diverges(&mut to, Open::Paused),
             Say::Postpone => {
                 to.postponed += 1;
                 let often = self.postponed >= POSTPONED_MAX;
@@ -108,14 +108,20 @@ impl Model {
                     && self.phase != Phase::Apply
                     && (open || self.state == State::Processing)
             }
-            Say::Reconcile => to.becomes(State::Queued, None) && self.asks == Some(Open::Paused),
+            Say::Reconcile => {
+                to.together = true;
+                self.asks == Some(Open::Paused) && !self.together
+            }
+            // It records nothing.
+            Say::Sync => false,
             Say::RollBack => self.rolls_back(&mut to),
             // A plan without pieces has nothing to tend, and one without a parent is called by nobody.
             Say::Spawn | Say::Tend | Say::WoundUp | Say::Call | Say::Join => false,
             Say::Adopt => self.adopts(&mut to, gate(Phase::Execute)),
             Say::TakeOver => to.becomes(State::Queued, None) && self.state == State::Processing,
             Say::Approve => {
-                to.becomes(State::Queued, None) && self.state == State::Queued && self.asks.is_some()
+                let gated = self.state == State::Queued && self.asks.is_some();
+                to.becomes(State::Queued, None) && gated && twist != Twist::Blocked
             }
             Say::Execute => self.advances(&mut to, Phase::Strategize, Phase::Execute, twist),
             Say::ExecuteAlone => {
@@ -149,8 +155,8 @@ impl Model {
                 if matches!(self.asks, Some(Open::Recovered | Open::Paused)) && self.phase == Phase::Apply {
                     to.phase = Phase::Execute;
                 }
-                let advances = self.asks == Some(Open::Gate) && self.state == State::Complete;
-                to.becomes(State::Queued, None) && self.asks.is_some() && !advances
+                // The approval of a gate comes with what the invariants said.
+                to.becomes(State::Queued, None) && self.asks.is_some() && self.asks != Some(Open::Gate)
             }
             Say::AnswerLast => {
                 to.intent &= self.asks != Some(Open::LostTrack);
@@ -162,7 +168,7 @@ impl Model {
             }
             Say::Retry => to.becomes(State::Queued, None) && self.failed() && self.asks.is_none(),
             Say::Revert => self.reverts(&mut to),
-            Say::Cancel => to.becomes(State::Cancelled, None) && !self.intent,
+            Say::Cancel | Say::CancelBelow => to.becomes(State::Cancelled, None) && !self.intent,
             Say::Prompt => true,
             Say::HoldBack => {
                 to.asks = Some(Open::Gate);
@@ -174,7 +180,47 @@ impl Model {
         if !goes_on || say == Say::RollBack || say == Say::Revert {
             to.postponed = 0;
         }
+        to.asks_next(self, matches!(say, Say::AnswerFirst | Say::AnswerLast));
         (allowed && done).then_some(to)
+    }
+
+    fn diverges(self, to: &mut Model, open: Open) -> bool {
+        let known = self.asks == Some(open) || self.queued.contains(&Some(open));
+        match (self.asks, open) {
+            (None, Open::Recovered) => drop(to.becomes(State::Errored, Some(open))),
+            (None, _) => drop(to.becomes(State::Waiting, Some(open))),
+            (Some(_), _) => {
+                let free = to.queued.iter_mut().find(|one| one.is_none());
+                *free.expect("each is queued once") = Some(open);
+                // The fact that it is gone gives way to the new one.
+                to.together = false;
+            }
+        }
+        !known && !self.intent
+    }
+
+    /// Asks about what is queued once nothing else is asked.
+    fn asks_next(&mut self, before: Model, answers: bool) {
+        if self.asks != before.asks {
+            self.together = false;
+        }
+        // The answer to a divergence settles those that moved nothing.
+        let answered = matches!(before.asks, Some(Open::Recovered | Open::Paused)) && self.asks.is_none();
+        if answered && answers {
+            self.queued = self.queued.map(|one| one.filter(|open| *open != Open::Paused));
+        }
+        self.queued.sort_by_key(Option::is_none);
+        let busy = matches!(self.state, State::Processing | State::Applied | State::Cancelled);
+        if busy || self.asks.is_some() || self.intent {
+            return;
+        }
+        let [next, rest] = self.queued;
+        if let Some(next) = next {
+            let state = if next == Open::Recovered { State::Errored } else { State::Waiting };
+            self.queued = [rest, None];
+            self.becomes(state, Some(next));
+            self.postponed = 0;
+        }
     }
 
     fn rolls_back(self, to: &mut Model) -> bool {
@@ -246,6 +292,7 @@ fn reports(say: Say) -> bool {
 pub(super) fn command(say: Say, twist: Twist, world: &World) -> Command {
     let blocked = |command| match command {
         Command::Advance(one) => Command::Advance(Advance { enforcement: violated(one.to.phase()), ..one }),
+        Command::Approve { .. } => approve(violated(world.plan().stage.phase())),
         Command::Start(one) => start(one.run, violated(world.plan().stage.phase())),
         other => other,
     };
@@ -279,7 +326,8 @@ pub(super) fn onward(plan: &Plan) -> Say {
         (Phase::Apply, State::Processing, _) => Say::Land,
         (Phase::Strategize, State::Complete, _) => Say::Execute,
         (_, State::Complete, _) => Say::Apply,
-        (_, State::Queued | State::Waiting | State::Errored, Some(_)) => Say::AnswerFirst,
+        (_, State::Queued, Some(_)) => Say::Approve,
+        (_, State::Waiting | State::Errored, Some(_)) => Say::AnswerFirst,
         (_, State::Waiting | State::Errored | State::Constrained, _) => Say::Retry,
         (_, State::Applied | State::Cancelled, _) => Say::Prompt,
     }
@@ -357,6 +405,7 @@ proptest! {
             prop_assert_eq!(plan.intent.is_some(), model.intent);
             prop_assert_eq!(plan.postponed.as_ref().map_or(0, |one| one.times), model.postponed);
             prop_assert_eq!(world.snapshot.pending.is_some(), model.asks.is_some());
+            prop_assert_eq!(plan.queued_divergences.len(), model.queued.iter().flatten().count());
             check_decision(&world);
             check_stored(plan);
         }

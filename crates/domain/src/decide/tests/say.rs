@@ -47,10 +47,12 @@ pub(super) enum Say {
     WoundUp,
     Call,
     Join,
+    Sync,
+    CancelBelow,
 }
 
 impl Say {
-    pub(super) const ALL: [Say; 36] = [
+    pub(super) const ALL: [Say; 38] = [
         Say::Start,
         Say::StartAgain,
         Say::Strategized,
@@ -87,6 +89,8 @@ impl Say {
         Say::WoundUp,
         Say::Call,
         Say::Join,
+        Say::Sync,
+        Say::CancelBelow,
     ];
 
     /// Returns the samples of a command. A new command does not compile here until it has one.
@@ -103,7 +107,9 @@ impl Say {
                 OnDivergence::Pause => &[Say::Pause],
             },
             Command::Postpone(..) => &[Say::Postpone],
-            Command::Reconcile => &[Say::Reconcile],
+            Command::Reconcile(_) => &[Say::Reconcile],
+            Command::Sync => &[Say::Sync],
+            Command::CancelBelow { .. } => &[Say::CancelBelow],
             Command::RollBack { .. } => &[Say::RollBack],
             Command::Adopt { .. } => &[Say::Adopt],
             Command::TakeOver(_) => &[Say::TakeOver],
@@ -132,7 +138,7 @@ impl Say {
     /// Returns in what capacity it is meant.
     pub(super) fn authority(self) -> Authority {
         match self {
-            Say::ExecuteAlone | Say::ApplyAlone => Authority::Engine,
+            Say::ExecuteAlone | Say::ApplyAlone | Say::CancelBelow => Authority::Engine,
             _ => Authority::Person,
         }
     }
@@ -160,11 +166,13 @@ impl Say {
             Say::Recover => diverge(&recovered("refs/drydock/pin/a/1")),
             Say::Pause => diverge(&unreconciled("refs/drydock/pin/a/2")),
             Say::Postpone => Command::Postpone(run, Delay::RateLimit(limit(None))),
-            Say::Reconcile => Command::Reconcile,
+            Say::Reconcile => reconcile("c9"),
+            Say::Sync => Command::Sync,
+            Say::CancelBelow => cancel_below(Authority::Person),
             Say::RollBack => Command::RollBack { commit: "snapshot".into() },
             Say::Adopt => Command::Adopt { choices: vec![adopted()], fanout: None },
             Say::TakeOver => Command::TakeOver(TakeOverCause::OwnerGone),
-            Say::Approve => Command::Approve { note: None },
+            Say::Approve => approve(nothing(world)),
             Say::Execute | Say::ExecuteAlone => advance(Next::Execute, None),
             Say::Apply | Say::ApplyAlone => advance(Next::Apply, None),
             Say::Intend => Command::Intend(run, intent("merged")),
@@ -191,6 +199,10 @@ impl Say {
 pub(super) fn start(run: RunId, enforcement: Enforcement) -> Command {
     let (from, replaces) = (None, None);
     Command::Start(Start { run, base: "tip".to_owned(), from, replaces, enforcement })
+}
+
+pub(super) fn approve(enforcement: Enforcement) -> Command {
+    Command::Approve { note: None, enforcement }
 }
 
 pub(super) fn advance(to: Next, note: Option<&str>) -> Command {
@@ -236,6 +248,16 @@ pub(super) fn limit(resets: Option<Timestamp>) -> RateLimit {
 
 pub(super) fn diverge(outcome: &SyncOutcome) -> Command {
     Command::Diverge(Box::new(outcome.divergence().expect("it is one")))
+}
+
+/// Returns that branch and remote are both at a commit.
+pub(super) fn reconcile(head: &str) -> Command {
+    Command::Reconcile(Box::new(SyncOutcome::InSync { head: head.into() }))
+}
+
+/// Returns the end of a subplan whose parent was ended by this authority.
+pub(super) fn cancel_below(ended_by: Authority) -> Command {
+    Command::CancelBelow { reason: "not needed".into(), ended_by }
 }
 
 /// Returns a divergence that was recovered from, whose commits are kept under `pin`.

@@ -119,6 +119,9 @@ impl World {
                     assert!(!self.closed.contains(&decision.id), "{} is used twice", decision.id);
                     assert_eq!(self.open.insert(decision.id.clone(), decision.clone()), None);
                 }
+                DecisionChange::Amend(decision) => {
+                    assert!(self.open.insert(decision.id.clone(), decision.clone()).is_some(), "it was open");
+                }
                 DecisionChange::Resolve(id, _) | DecisionChange::Withdraw { id, .. } => {
                     assert!(self.open.remove(id).is_some(), "{id} is closed and was not open");
                     self.closed.push(id.clone());

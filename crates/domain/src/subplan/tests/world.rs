@@ -91,13 +91,18 @@ impl World {
 
     /// Gives a child a command.
     pub(super) fn give(&mut self, child: &PlanId, command: Command) -> Result<(), Refusal> {
+        self.give_as(Authority::Person, child, command)
+    }
+
+    fn give_as(&mut self, authority: Authority, child: &PlanId, command: Command) -> Result<(), Refusal> {
         self.ticks += 1;
         let snapshot = self.children.get_mut(child).expect("there is such a child");
         let executes = snapshot.plan.stage.phase() == Phase::Execute;
         let begins = matches!(command, Command::Start(_)) && executes;
         // A run that a limit cut short is no attempt.
         let cut_short = matches!(command, Command::Postpone(..)) && executes;
-        if let Decided::Change(transition) = decide(snapshot, command, &context(self.ticks))? {
+        let context = Context { authority, ..context(self.ticks) };
+        if let Decided::Change(transition) = decide(snapshot, command, &context)? {
             commit(snapshot, &transition);
             if begins {
                 *self.starts.entry(child.clone()).or_default() += 1;
@@ -116,7 +121,12 @@ impl World {
         }
         if let Some(child) = self.parent.plan.winding.first().cloned() {
             if !self.children[&child].plan.stage.is_terminal() {
-                self.give(&child, Command::Cancel { reason: "not needed".into() }).unwrap();
+                let ended_by = match self.parent.plan.ended_by_person.contains(&child) {
+                    true => Authority::Person,
+                    false => Authority::Engine,
+                };
+                let command = Command::CancelBelow { reason: "not needed".into(), ended_by };
+                return self.give_as(Authority::Engine, &child, command).is_ok();
             } else {
                 let used = self.children[&child].plan.used();
                 self.parent(Command::WoundUp(vec![(child, used)])).unwrap();
@@ -280,7 +290,9 @@ fn commit(snapshot: &mut Snapshot, transition: &crate::Transition) {
     let mut pending: Option<Decision> = snapshot.pending.clone();
     for change in transition.decisions() {
         match change {
-            DecisionChange::Open(decision) => pending = Some(decision.clone()),
+            DecisionChange::Open(decision) | DecisionChange::Amend(decision) => {
+                pending = Some(decision.clone())
+            }
             DecisionChange::Resolve(..) | DecisionChange::Withdraw { .. } => pending = None,
         }
     }
