@@ -9,8 +9,8 @@ use crate::outcome::{Decided, Draft};
 use crate::subplan::{born, handed_on};
 use crate::{
     Birth, Call, Complete, Context, ErrorClass, Event, Failure, FailureRecord, Fanout, Fate, JoinHow, News,
-    OnFailure, Phase, Piece, PlanId, Progress, Question, Refusal, Settled, Snapshot, Spent, Stage, State,
-    TakeUp, Turn,
+    OnFailure, OptionEffect, Phase, Piece, PlanId, Progress, Question, Refusal, Settled, Snapshot, Spent,
+    Stage, State, TakeUp, Turn,
 };
 
 /// Makes the plans of pieces that have none; all of them with one commit.
@@ -239,6 +239,22 @@ fn tended(snapshot: &Snapshot, command: &'static str) -> Result<(), Refusal> {
 /// Refuses a subplan command on a plan without subplans: an empty fan-out would count as work that subplans did.
 pub(super) fn fanned_out(snapshot: &Snapshot, command: &'static str) -> Result<(), Refusal> {
     snapshot.plan.fanout.as_ref().map(drop).ok_or_else(|| wrong_stage(snapshot, command))
+}
+
+/// Refuses an answer about subplans where there are none.
+pub(super) fn about_subplans(snapshot: &Snapshot, effect: &OptionEffect) -> Result<(), Refusal> {
+    match effect {
+        OptionEffect::Join(_) | OptionEffect::RetryLost | OptionEffect::DropLost => {
+            fanned_out(snapshot, "settle the subplans of")
+        }
+        OptionEffect::Approve
+        | OptionEffect::Requeue
+        | OptionEffect::StartFrom { .. }
+        | OptionEffect::WaitUntil(_)
+        | OptionEffect::SetBudget { .. }
+        | OptionEffect::Revert
+        | OptionEffect::Cancel => Ok(()),
+    }
 }
 
 fn piece_mut<'d>(draft: &'d mut Draft<'_>, index: usize) -> Option<&'d mut Piece> {

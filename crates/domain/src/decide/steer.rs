@@ -2,7 +2,7 @@
 
 use super::begin::undecided;
 use super::diverge::start_from;
-use super::fan::{drop_lost, fanned_out, retry_lost, settle_conflict, wind_up};
+use super::fan::{about_subplans, drop_lost, fanned_out, retry_lost, settle_conflict, wind_up};
 use super::postpone::hurry;
 use super::route::wrong_stage;
 use crate::outcome::{Decided, Draft};
@@ -43,6 +43,7 @@ pub(super) fn resolve(snapshot: &Snapshot, answer: Answer, context: &Context) ->
         | DecisionKind::Subplans
         | DecisionKind::Budget => draft,
     };
+    about_subplans(snapshot, &option.effect)?;
     match &option.effect {
         OptionEffect::Approve => Err(wrong_stage(snapshot, "approve")),
         OptionEffect::Requeue => Ok(requeue(snapshot, draft, decision, &answer)),
@@ -72,16 +73,11 @@ pub(super) fn resolve(snapshot: &Snapshot, answer: Answer, context: &Context) ->
             Ok(start_from(snapshot, draft, (commit.clone(), why), replaces.clone()))
         }
         OptionEffect::Join(how) => {
-            fanned_out(snapshot, "join the subplans of")?;
             let draft = draft.stage(Common::Queued).event(Event::Resumed);
             Ok(settle_conflict(draft, how).done())
         }
-        OptionEffect::RetryLost => {
-            fanned_out(snapshot, "retry the subplans of")?;
-            Ok(retry_lost(draft.stage(Common::Queued).event(Event::Retried)).done())
-        }
+        OptionEffect::RetryLost => Ok(retry_lost(draft.stage(Common::Queued).event(Event::Retried)).done()),
         OptionEffect::DropLost => {
-            fanned_out(snapshot, "drop subplans of")?;
             let draft = draft.stage(Common::Queued).event(Event::Resumed);
             Ok(drop_lost(draft, context).done())
         }

@@ -81,7 +81,7 @@ pub(crate) fn show(plan: &Plan, now: Timestamp) -> String {
 
 /// Returns where a plan stands, in a line, without why: for an answer that ends with the error.
 pub(crate) fn place(plan: &Plan) -> String {
-    format!("{}  {}\n", paint(STRONG, &plan.id), paint(colour(plan.state), &stage(plan)))
+    format!("{}  {}\n", paint(STRONG, &plan.id), paint(colour(plan), &stage(plan)))
 }
 
 /// Returns where a plan stands, in a line.
