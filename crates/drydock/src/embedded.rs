@@ -57,7 +57,7 @@ pub(crate) fn open(
 }
 
 /// Opens the store that is meant.
-pub(crate) async fn open_store(place: &StorePlace) -> Result<Store, Box<Problem>> {
+pub(crate) async fn open_store(place: &StorePlace, config: &Config) -> Result<Store, Box<Problem>> {
     let refused = |error: StoreError| Box::new(problem(&EngineError::from(error)));
     let url = match place {
         StorePlace::Named(text) => text.parse::<StoreUrl>().map_err(|error| {
@@ -71,12 +71,12 @@ pub(crate) async fn open_store(place: &StorePlace) -> Result<Store, Box<Problem>
             StoreUrl::Sqlite(path.clone())
         }
     };
-    Store::open(&url, options()?).await.map_err(refused)
+    Store::open(&url, options(config)?).await.map_err(refused)
 }
 
 /// Opens the store and makes an engine on it.
 pub(crate) async fn engine(place: &StorePlace, config: Config) -> Result<Engine, Box<Problem>> {
-    let store = open_store(place).await?;
+    let store = open_store(place, &config).await?;
     let settings = Settings {
         agents: config.agents,
         presets: config.presets,
@@ -132,8 +132,10 @@ fn make_parent(path: &Path) -> Result<(), Box<Problem>> {
 
 /// Debug builds can be told to abort or to fail at a point of a commit, for the tests that prove it tears nothing:
 /// `before_commit`, or `before_commit:3` for the third transition of the process.
-fn options() -> Result<Options, Box<Problem>> {
+fn options(config: &Config) -> Result<Options, Box<Problem>> {
     let mut options = Options::new(drydock_engine::now);
+    options.connections = config.connections.unwrap_or(Options::CONNECTIONS);
+    options.patience = config.lock_ttl;
     if cfg!(debug_assertions) {
         let (crash, fail) = (fault("DRYDOCK_CRASH_AT")?, fault("DRYDOCK_FAIL_AT")?);
         options.spared = crash.or(fail).map_or(0, |(_, nth)| nth.saturating_sub(1));

@@ -9,8 +9,13 @@ use crate::engine::Engine;
 use crate::error::EngineError;
 
 impl Engine {
-    /// Frees all that the holder of this lock holds, if its process is gone; says whether it is.
+    /// Frees all that the holder of this lock holds, if its process is gone; says whether it is. A lock of this process that
+    /// could not be released, on a full disk for example, is freed too: its holder is gone though the process is not.
     pub(crate) async fn free_if_gone(&self, lock: &Lock) -> Result<bool, EngineError> {
+        if self.identity().abandoned(&lock.holder.owner) {
+            self.store().leases_release_all(&lock.holder.owner).await?;
+            return Ok(true);
+        }
         if !is_gone(&lock.holder.process) {
             return Ok(false);
         }

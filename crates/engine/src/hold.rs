@@ -36,6 +36,7 @@ const REST_POLL: Duration = Duration::from_millis(25);
 pub(crate) struct Hold {
     store: Store,
     lease: Arc<PlanLease>,
+    owner: String,
     plan: PlanId,
     lost: CancellationToken,
     cancel_asked: CancellationToken,
@@ -48,6 +49,7 @@ pub(crate) struct Hold {
 pub(crate) struct ProjectHold {
     store: Store,
     lease: Arc<ProjectLease>,
+    owner: String,
     lost: CancellationToken,
     upkeep: Upkeep,
     counted: Counted,
@@ -97,7 +99,7 @@ impl Engine {
             acquired = store.plan_lease_acquire(plan, &holder, ttl).await?;
         }
         match acquired {
-            Acquired::Held(lease) => Ok(Hold::new(store, lease, plan.clone(), ttl, counted)),
+            Acquired::Held(lease) => Ok(Hold::new(store, lease, (plan.clone(), holder.owner), ttl, counted)),
             Acquired::Busy(lock) => Err(EngineError::LockHeld { lock }),
         }
     }
@@ -134,7 +136,7 @@ impl Engine {
         loop {
             let lock = match self.store().project_lease_acquire(project, &holder, ttl).await? {
                 Acquired::Held(lease) => {
-                    return Ok(ProjectHold::new(self.store().clone(), lease, ttl, counted));
+                    return Ok(ProjectHold::new(self.store().clone(), lease, holder.owner, ttl, counted));
                 }
                 Acquired::Busy(lock) => lock,
             };
@@ -161,7 +163,13 @@ impl Engine {
 }
 
 impl Hold {
-    fn new(store: Store, lease: PlanLease, plan: PlanId, ttl: Duration, counted: Counted) -> Self {
+    fn new(
+        store: Store,
+        lease: PlanLease,
+        (plan, owner): (PlanId, String),
+        ttl: Duration,
+        counted: Counted,
+    ) -> Self {
         let (lease, lost) = (Arc::new(lease), CancellationToken::new());
         let renewal = {
             let (store, lease, lost) = (store.clone(), lease.clone(), lost.clone());
@@ -169,7 +177,7 @@ impl Hold {
         };
         let upkeep = vec![Upkeep::start("plan lock", renewal)];
         let (cancel_asked, tally) = (CancellationToken::new(), Tally::default());
-        Self { store, lease, plan, lost, cancel_asked, upkeep, counted, tally }
+        Self { store, lease, owner, plan, lost, cancel_asked, upkeep, counted, tally }
     }
 
     pub(crate) fn lease(&self) -> &PlanLease {
@@ -269,7 +277,7 @@ impl Hold {
         };
         if let Err(error) = self.store.plan_lease_release(lease).await {
             tracing::warn!(plan = %self.plan, error = %told(&error), "could not release the lock; it runs out by itself");
-            self.counted.still_held();
+            self.counted.still_held(self.owner);
         }
     }
 }
@@ -297,13 +305,13 @@ where
 }
 
 impl ProjectHold {
-    fn new(store: Store, lease: ProjectLease, ttl: Duration, counted: Counted) -> Self {
+    fn new(store: Store, lease: ProjectLease, owner: String, ttl: Duration, counted: Counted) -> Self {
         let (lease, lost) = (Arc::new(lease), CancellationToken::new());
         let renewal = {
             let (store, lease, lost) = (store.clone(), lease.clone(), lost.clone());
             async move { renew_until_lost(ttl, &lost, || store.project_lease_renew(&lease, ttl)).await }
         };
-        Self { store, lease, lost, upkeep: Upkeep::start("project lock", renewal), counted }
+        Self { store, lease, owner, lost, upkeep: Upkeep::start("project lock", renewal), counted }
     }
 
     pub(crate) fn lease(&self) -> &ProjectLease {
@@ -322,7 +330,7 @@ impl ProjectHold {
         };
         if let Err(error) = self.store.project_lease_release(lease).await {
             tracing::warn!(error = %told(&error), "could not release a project's lock; it runs out by itself");
-            self.counted.still_held();
+            self.counted.still_held(self.owner);
         }
     }
 }

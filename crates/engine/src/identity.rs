@@ -1,7 +1,8 @@
 //! Who this process is to others: the owner strings of its locks, and the name behind a person's commands.
 
-use std::sync::Arc;
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use drydock_domain::{Holder, ProcessIdentity};
 
@@ -15,6 +16,8 @@ pub(crate) struct Identity {
     next: AtomicU64,
     held: AtomicI64,
     works: AtomicBool,
+    /// The owners of locks that could not be released, though nobody works under them.
+    abandoned: Mutex<HashSet<String>>,
 }
 
 impl Identity {
@@ -24,7 +27,7 @@ impl Identity {
         // The random part tells this process from an earlier one with the same pid.
         let prefix = format!("{host}/{pid}/{:08x}/", clock::random() as u32);
         let (next, held, works) = (AtomicU64::new(1), AtomicI64::new(0), AtomicBool::new(false));
-        Self { process, prefix, next, held, works }
+        Self { process, prefix, next, held, works, abandoned: Mutex::default() }
     }
 
     /// Returns a holder that no other acquisition shares.
@@ -49,6 +52,11 @@ impl Identity {
         self.works.store(true, Ordering::Relaxed);
     }
 
+    /// Says whether this lock is one of this process that nobody works under any more.
+    pub(crate) fn abandoned(&self, owner: &str) -> bool {
+        lock(&self.abandoned).contains(owner)
+    }
+
     /// Says whether this process took a lock that it has not let go of.
     pub(crate) fn holds_any(&self) -> bool {
         self.held.load(Ordering::SeqCst) > 0
@@ -58,6 +66,11 @@ impl Identity {
     pub(crate) fn prefix(&self) -> &str {
         &self.prefix
     }
+}
+
+/// A panic while it was held left nothing half done.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// One lock, counted from before it is asked for until it is let go of.
@@ -72,8 +85,9 @@ impl Counted {
         Self { identity }
     }
 
-    /// Leaves it counted, because letting go of it failed.
-    pub(crate) fn still_held(self) {
+    /// Leaves it counted, because letting go of it failed, and notes that nobody works under it.
+    pub(crate) fn still_held(self, owner: String) {
+        lock(&self.identity.abandoned).insert(owner);
         std::mem::forget(self);
     }
 }

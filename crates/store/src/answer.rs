@@ -159,7 +159,7 @@ async fn claim(
             return known.judge(tx, key, &fingerprint, owner, ttl).await;
         }
     }
-    Err(StoreError::Busy { place: format!("the key {key}"), attempt: "claim it" })
+    Err(StoreError::Busy { place: format!("the key {key}"), attempt: "claim it", holder: None })
 }
 
 /// What is stored under a key.

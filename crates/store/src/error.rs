@@ -34,12 +34,14 @@ pub enum StoreError {
         source: Cause,
     },
     /// Another program holds it.
-    #[error("the store {place} was busy for too long while trying to {attempt}")]
+    #[error("the store {place} was busy for too long while trying to {attempt}{}", after(holder.as_deref()))]
     Busy {
         /// Where it is.
         place: String,
         /// What was attempted.
         attempt: &'static str,
+        /// Which process holds it and what to do about it, where that can be seen.
+        holder: Option<String>,
     },
     /// There is no room left.
     #[error("the disk of the store {place} is full")]
@@ -85,6 +87,22 @@ pub enum StoreError {
         /// What happened.
         reason: String,
     },
+    /// The database server has no connection left.
+    #[error("the database at {place} has no connection left: {reason}")]
+    Crowded {
+        /// Host and port.
+        place: String,
+        /// What the server said.
+        reason: String,
+    },
+    /// Something between us and the server changes what a connection is.
+    #[error("the database at {place} is behind a pooler that cannot be used like this: {reason}")]
+    Pooled {
+        /// Host and port.
+        place: String,
+        /// How that was seen.
+        reason: String,
+    },
     /// A row cannot be what it says.
     #[error("the row {key} of {table} is damaged: {reason}")]
     Damaged {
@@ -117,6 +135,10 @@ pub enum StoreError {
     },
 }
 
+fn after(holder: Option<&str>) -> String {
+    holder.map_or(String::new(), |holder| format!(": {holder}"))
+}
+
 impl StoreError {
     /// Returns a name that never changes its meaning.
     pub fn code(&self) -> &'static str {
@@ -128,7 +150,8 @@ impl StoreError {
             StoreError::Corrupt { .. } => "store_corrupt",
             StoreError::Newer { .. } => "store_newer",
             StoreError::NotDrydock { .. } => "store_foreign",
-            StoreError::Unavailable { .. } => "store_unavailable",
+            StoreError::Unavailable { .. } | StoreError::Crowded { .. } => "store_unavailable",
+            StoreError::Pooled { .. } => "store_unsupported",
             StoreError::Damaged { .. } => "store_damaged",
             StoreError::Unsupported { .. } => "store_unsupported",
             StoreError::Injected => "store_injected",
@@ -146,6 +169,13 @@ impl StoreError {
             StoreError::Newer { .. } => "use the newer drydock that wrote it",
             StoreError::NotDrydock { .. } => "name another place with --store",
             StoreError::Unavailable { .. } => "check that the server runs and that the address is right",
+            StoreError::Crowded { .. } => {
+                "raise max_connections of the server, or lower `connections` under [store] in every process's configuration"
+            }
+            StoreError::Pooled { .. } => {
+                "name the server itself; or let the pooler use session mode, and give the database user the limits: \
+                 ALTER ROLE user SET lock_timeout = '10s'; ALTER ROLE user SET idle_in_transaction_session_timeout = '10s'"
+            }
             StoreError::Damaged { .. } => "run `drydock store check`, and restore the latest backup",
             StoreError::Unsupported { .. } => "see the reason above",
             StoreError::Injected => "unset the fault that the test set",
@@ -156,7 +186,7 @@ impl StoreError {
     /// Says whether the same call may succeed when it is simply made again.
     pub fn is_transient(&self) -> bool {
         match self {
-            StoreError::Busy { .. } | StoreError::Unavailable { .. } => true,
+            StoreError::Busy { .. } | StoreError::Unavailable { .. } | StoreError::Crowded { .. } => true,
             StoreError::Missing { .. }
             | StoreError::ReadOnly { .. }
             | StoreError::Full { .. }
@@ -165,6 +195,7 @@ impl StoreError {
             | StoreError::NotDrydock { .. }
             | StoreError::Damaged { .. }
             | StoreError::Unsupported { .. }
+            | StoreError::Pooled { .. }
             | StoreError::Injected
             | StoreError::Database { .. } => false,
         }

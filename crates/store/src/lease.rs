@@ -190,7 +190,7 @@ impl Store {
     /// Lets go of every lock whose owner begins like this, and returns how many there were (S1.5).
     pub fn leases_release_all(&self, owner_prefix: &str) -> BoxFuture<'_, Result<usize, StoreError>> {
         let prefix = owner_prefix.to_owned();
-        Box::pin(self.write(move |tx| Box::pin(release_all(tx, prefix))))
+        Box::pin(self.write_for_lock(move |tx| Box::pin(release_all(tx, prefix))))
     }
 
     pub(crate) fn wanted(&self, scope: LockScope, key: &str, holder: &Holder, ttl: Duration) -> Wanted {
@@ -200,11 +200,11 @@ impl Store {
 
     fn renew(&self, grip: Grip, ttl: Duration) -> BoxFuture<'_, Result<Renewed, StoreError>> {
         let ttl = micros(ttl);
-        Box::pin(self.write(move |tx| Box::pin(renew(tx, grip, ttl))))
+        Box::pin(self.write_for_lock(move |tx| Box::pin(renew(tx, grip, ttl))))
     }
 
     fn release(&self, grip: Grip) -> BoxFuture<'_, Result<(), StoreError>> {
-        Box::pin(self.write(move |tx| Box::pin(release(tx, grip))))
+        Box::pin(self.write_for_lock(move |tx| Box::pin(release(tx, grip))))
     }
 }
 
@@ -290,6 +290,7 @@ pub(crate) async fn seize(
     Err(StoreError::Busy {
         place: format!("{} {}", wanted.scope.name(), wanted.key),
         attempt: "acquire its lock",
+        holder: None,
     })
 }
 

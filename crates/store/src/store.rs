@@ -2,10 +2,11 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use drydock_domain::Timestamp;
 
-use crate::postgres::Postgres;
+use crate::postgres::{Postgres, Want};
 use crate::sqlite::Sqlite;
 use crate::tx::{BoxFuture, Look, Work};
 use crate::wake::{Bell, Watch};
@@ -22,12 +23,21 @@ pub struct Options {
     pub fail_at: Option<CrashPoint>,
     /// How many transitions pass before the first with a fault.
     pub spared: u32,
+    /// How many connections to a server this process may have; one more listens, where there are enough.
+    pub connections: usize,
+    /// How long a server that has no connection left is waited for: no longer than a lock lasts.
+    pub patience: Duration,
 }
 
 impl Options {
+    /// How many connections a process has unless asked otherwise.
+    pub const CONNECTIONS: usize = 16;
+    const PATIENCE: Duration = Duration::from_secs(60);
+
     /// Returns options without faults.
     pub fn new(clock: fn() -> Timestamp) -> Self {
-        Self { clock, crash_at: None, fail_at: None, spared: 0 }
+        let (connections, patience) = (Self::CONNECTIONS, Self::PATIENCE);
+        Self { clock, crash_at: None, fail_at: None, spared: 0, connections, patience }
     }
 }
 
@@ -122,11 +132,22 @@ impl Store {
         &self.inner.engine
     }
 
+    /// The same, for what keeps locks: it does not wait behind other work for a connection.
+    pub(crate) async fn write_for_lock<T: Send + 'static>(
+        &self,
+        work: impl Work<T>,
+    ) -> Result<T, StoreError> {
+        match &self.inner.engine {
+            Engine::Sqlite(sqlite) => sqlite.write(work).await,
+            Engine::Postgres(postgres) => postgres.write(Want::Lock, work).await,
+        }
+    }
+
     /// Runs a job in one transaction, to its end even when the caller goes away.
     pub(crate) async fn write<T: Send + 'static>(&self, work: impl Work<T>) -> Result<T, StoreError> {
         match &self.inner.engine {
             Engine::Sqlite(sqlite) => sqlite.write(work).await,
-            Engine::Postgres(postgres) => postgres.write(work).await,
+            Engine::Postgres(postgres) => postgres.write(Want::Work, work).await,
         }
     }
 

@@ -183,9 +183,15 @@ pub(super) fn take_over(
 ) -> Result<Decided, Refusal> {
     match snapshot.plan.stage.state() {
         State::Processing => {}
-        State::Queued => return Ok(Decided::Already),
+        // Whoever handed it back may not have heard that this was committed.
+        State::Queued if cause == TakeOverCause::Interrupted => return Ok(Decided::Already),
         State::Waiting => return Err(undecided(snapshot, "takeover")),
-        State::Complete | State::Errored | State::Cancelled | State::Applied | State::Constrained => {
+        State::Queued
+        | State::Complete
+        | State::Errored
+        | State::Cancelled
+        | State::Applied
+        | State::Constrained => {
             return Err(wrong_stage(snapshot, "takeover"));
         }
     }

@@ -10,6 +10,7 @@ use serde_json::json;
 
 use super::args::Global;
 use super::report::{Ending, Outcome, Report};
+use crate::config::Config;
 use crate::http::problem;
 use crate::{config, embedded};
 
@@ -40,7 +41,7 @@ impl Store {
 
 pub(crate) async fn run(global: &Global, command: Store) -> Outcome {
     let place = config::store_place(global.store.as_deref())?;
-    let store = embedded::open_store(&place).await?;
+    let store = embedded::open_store(&place, &Config::default()).await?;
     let refused = |error: StoreError| Box::new(problem(&EngineError::from(error)));
     match command {
         Store::Migrate => {

@@ -5,6 +5,7 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
+use std::ops::RangeInclusive;
 use std::path::Path;
 use std::time::Duration;
 
@@ -42,6 +43,8 @@ pub(crate) struct Config {
     pub(crate) default_profile: String,
     /// How long a lock lives without renewal.
     pub(crate) lock_ttl: Duration,
+    /// How many connections to a PostgreSQL server this process may have, where the file says it.
+    pub(crate) connections: Option<usize>,
     /// Who is told of events.
     pub(crate) hooks: Vec<Hook>,
     /// How wide and deep subplans may go.
@@ -66,6 +69,7 @@ impl Default for Config {
             default_agent: None,
             default_profile: Profile::DEFAULT.to_owned(),
             lock_ttl: TTL_DEFAULT,
+            connections: None,
             hooks: Vec::new(),
             subplans: SubplanLimits::default(),
             limits: Limits::default(),
@@ -104,6 +108,8 @@ struct Written {
     #[serde(default)]
     locks: Locks,
     #[serde(default)]
+    store: StoreTable,
+    #[serde(default)]
     hooks: Vec<hook::Written>,
     #[serde(default)]
     subplans: subplan::Written,
@@ -126,6 +132,27 @@ struct Defaults {
 #[serde(deny_unknown_fields)]
 struct Locks {
     ttl: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StoreTable {
+    connections: Option<usize>,
+}
+
+/// How many connections to a PostgreSQL server a process may have.
+const CONNECTIONS: RangeInclusive<usize> = 1..=1_000;
+
+impl StoreTable {
+    fn connections(&self) -> Result<Option<usize>, String> {
+        match self.connections {
+            Some(count) if !CONNECTIONS.contains(&count) => {
+                let (least, most) = (CONNECTIONS.start(), CONNECTIONS.end());
+                Err(format!("[store] connections = {count} is not from {least} to {most}"))
+            }
+            count => Ok(count),
+        }
+    }
 }
 
 /// Returns the store and the configuration that are meant.
@@ -212,6 +239,7 @@ fn parse(text: &str, directory: &Path) -> Result<Config, Refusal> {
         default_agent: written.defaults.agent,
         default_profile,
         lock_ttl,
+        connections: written.store.connections()?,
         hooks,
         subplans,
         limits,
@@ -268,6 +296,7 @@ mod tests {
             ("[defaults]\nagent = 'x'", "add [agents.x]"),
             ("[defaults]\nprofile = 'x'", "is not one of manual, supervised, trusted, auto"),
             ("[locks]\nttl = '1s'", "5s to 1h"),
+            ("[store]\nconnections = 0", "from 1 to 1000"),
         ] {
             let refusal = refusal(text);
             assert!(refusal.contains(said), "{text}: {refusal}");

@@ -19,6 +19,8 @@ const TCP_SILENCE_MAX: Duration = Duration::from_secs(15);
 /// What the server does to a session that waits too long for a row, or stops in the middle of a transaction: without
 /// it, a process that is halted between two round trips would hold its lock row for ever.
 const SESSION_LIMITS: &str = "-c lock_timeout=10000 -c idle_in_transaction_session_timeout=10000";
+/// The same, in milliseconds.
+pub(crate) const SESSION_LIMIT_MS: i64 = 10_000;
 
 /// A parsed address.
 #[derive(Clone)]
@@ -77,14 +79,17 @@ fn unreachable(place: &str, reason: String) -> StoreError {
     StoreError::Unavailable { place: place.to_owned(), reason }
 }
 
+/// Names every server of the address: which of them an error is about is known to none.
 fn place(config: &Config) -> String {
-    let host = match config.get_hosts().first() {
-        Some(Host::Tcp(host)) => host.clone(),
+    let ports = config.get_ports();
+    let port = |at: usize| ports.get(at).or(ports.first()).copied().unwrap_or(PORT);
+    let shown = config.get_hosts().iter().enumerate().map(|(at, host)| match host {
+        Host::Tcp(host) => format!("{host}:{}", port(at)),
         #[cfg(unix)]
-        Some(Host::Unix(path)) => path.display().to_string(),
-        None => "localhost".to_owned(),
-    };
-    format!("{host}:{}", config.get_ports().first().copied().unwrap_or(PORT))
+        Host::Unix(path) => format!("{}:{}", path.display(), port(at)),
+    });
+    let shown: Vec<_> = shown.collect();
+    if shown.is_empty() { format!("localhost:{}", port(0)) } else { shown.join(" or ") }
 }
 
 fn tls(roots: Option<&str>) -> Result<MakeRustlsConnect, String> {
@@ -98,6 +103,14 @@ fn tls(roots: Option<&str>) -> Result<MakeRustlsConnect, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// BUG-12: breaks when an error names one of several servers, which may not be the one that it is about.
+    #[test]
+    fn every_server_of_an_address_is_named() {
+        let shown = |url: &str| Address::parse(url).unwrap().shown;
+        assert_eq!(shown("postgres://u@h/d"), "h:5432");
+        assert_eq!(shown("postgres://u@h:1,i:2/d?target_session_attrs=read-write"), "h:1 or i:2");
+    }
 
     #[test]
     fn a_session_has_limits_that_the_address_can_change() {

@@ -2,23 +2,18 @@
 
 use std::fmt;
 use std::sync::{Arc, Once};
-use std::time::Duration;
 
-use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime};
+use deadpool_postgres::Object;
 use tokio::sync::Notify;
-use tokio_postgres::NoTls;
 
 use super::address::Address;
-use super::fault::no_connection;
+use super::connections::{self, Connections, Want};
 use super::session::{Begin, OnSession, Session};
-use super::{listener, schema, sequencer};
+use super::{limits, listener, schema, sequencer};
 use crate::crash::{CrashPoint, Faults};
 use crate::tx::{Look, Noise, Tx, Verdict, Work};
 use crate::wake::Bell;
 use crate::{Options, StoreError, task};
-
-const CONNECTIONS_MAX: usize = 16;
-const CONNECTION_WAIT_MAX: Duration = Duration::from_secs(10);
 
 #[derive(Debug)]
 pub(crate) struct Postgres {
@@ -31,7 +26,7 @@ pub(crate) struct Server {
     pub(crate) address: Address,
     pub(crate) bell: Bell,
     pub(crate) nudge: Arc<Notify>,
-    pool: Pool,
+    pub(crate) connections: Connections,
     faults: Faults,
     numbering: Once,
 }
@@ -53,32 +48,43 @@ impl Postgres {
     pub(crate) async fn open(url: &str, options: &Options, bell: Bell) -> Result<Self, StoreError> {
         let address = Address::parse(url)?;
         let server = Server {
-            pool: pool(&address)?,
+            connections: Connections::new(&address, options.connections, options.patience)?,
             address,
             bell,
             nudge: Arc::new(Notify::new()),
             faults: Faults::new(options),
             numbering: Once::new(),
         };
-        let client = server.client().await?;
-        if let Err(error) = schema::settle(&server.address.shown, &client).await {
+        // The reserved connection is opened first, so that this process is never without one.
+        let client = server.client(Want::Lock).await?;
+        let checked = async {
+            server.connections.note_usable(limits::check(&server.address, &client).await?);
+            schema::settle(&server.address.shown, &client).await
+        };
+        if let Err(error) = checked.await {
             // A migration that failed half way must not leave its transaction in the pool.
             drop(Object::take(client));
             return Err(error);
         }
         drop(client);
-        Ok(Self { server: Arc::new(server), listening: Once::new() })
+        let server = Arc::new(server);
+        connections::tidy(&server);
+        Ok(Self { server, listening: Once::new() })
     }
 
     /// Runs a job in a task of its own, which nobody can cancel half way.
-    pub(crate) async fn write<T: Send + 'static>(&self, work: impl Work<T>) -> Result<T, StoreError> {
+    pub(crate) async fn write<T: Send + 'static>(
+        &self,
+        want: Want,
+        work: impl Work<T>,
+    ) -> Result<T, StoreError> {
         let server = Arc::clone(&self.server);
-        let job = task::start(async move { server.transact(work).await });
+        let job = task::start(async move { server.transact(want, work).await });
         job.await.unwrap_or_else(|stopped| Err(StoreError::database("write", stopped)))
     }
 
     pub(crate) async fn read<T>(&self, look: impl Look<T>) -> Result<T, StoreError> {
-        let client = self.server.client().await?;
+        let client = self.server.client(Want::Work).await?;
         let mut session = Session::new(client, Begin::Look, &self.server.address.shown);
         let seen = {
             let mut tx = Tx::new(Box::new(OnSession { session: &mut session }), Faults::default());
@@ -103,12 +109,12 @@ impl Postgres {
 }
 
 impl Server {
-    pub(crate) async fn client(&self) -> Result<Object, StoreError> {
-        self.pool.get().await.map_err(|error| no_connection(&self.address.shown, error))
+    pub(crate) async fn client(&self, want: Want) -> Result<Object, StoreError> {
+        self.connections.get(want).await
     }
 
-    async fn transact<T>(self: Arc<Self>, work: impl Work<T>) -> Result<T, StoreError> {
-        let client = self.client().await?;
+    async fn transact<T>(self: Arc<Self>, want: Want, work: impl Work<T>) -> Result<T, StoreError> {
+        let client = self.client(want).await?;
         let mut session = Session::new(client, Begin::Write, &self.address.shown);
         let (done, noise, armed) = {
             let mut tx = Tx::new(Box::new(OnSession { session: &mut session }), self.faults.clone());
@@ -147,20 +153,4 @@ impl Server {
             }
         }
     }
-}
-
-fn pool(address: &Address) -> Result<Pool, StoreError> {
-    let how = ManagerConfig { recycling_method: RecyclingMethod::Fast };
-    let manager = match &address.tls {
-        Some(tls) => Manager::from_config(address.config.clone(), tls.clone(), how),
-        None => Manager::from_config(address.config.clone(), NoTls, how),
-    };
-    Pool::builder(manager)
-        .max_size(CONNECTIONS_MAX)
-        .runtime(Runtime::Tokio1)
-        .wait_timeout(Some(CONNECTION_WAIT_MAX))
-        .create_timeout(Some(CONNECTION_WAIT_MAX))
-        .recycle_timeout(Some(CONNECTION_WAIT_MAX))
-        .build()
-        .map_err(|error| StoreError::database("make a pool of connections", error))
 }

@@ -20,7 +20,12 @@ pub(crate) fn classify(place: &str, attempt: &'static str, error: Error) -> Stor
         &SqlState::T_R_DEADLOCK_DETECTED
         | &SqlState::T_R_SERIALIZATION_FAILURE
         | &SqlState::LOCK_NOT_AVAILABLE
-        | &SqlState::QUERY_CANCELED => StoreError::Busy { place: here(), attempt },
+        | &SqlState::QUERY_CANCELED => StoreError::Busy { place: here(), attempt, holder: None },
+        &SqlState::TOO_MANY_CONNECTIONS => StoreError::Crowded { place: here(), reason: told(&error) },
+        // A pooler says so of what it does not pass on, or gave two of our connections one session.
+        &SqlState::PROTOCOL_VIOLATION
+        | &SqlState::DUPLICATE_PSTATEMENT
+        | &SqlState::INVALID_SQL_STATEMENT_NAME => StoreError::Pooled { place: here(), reason: told(&error) },
         &SqlState::DISK_FULL => StoreError::Full { place: here(), source: Arc::new(error) },
         &SqlState::READ_ONLY_SQL_TRANSACTION => StoreError::ReadOnly {
             place: here(),
@@ -44,7 +49,6 @@ pub(crate) fn classify(place: &str, attempt: &'static str, error: Error) -> Stor
         | &SqlState::CRASH_SHUTDOWN
         | &SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT
         | &SqlState::CANNOT_CONNECT_NOW
-        | &SqlState::TOO_MANY_CONNECTIONS
         | &SqlState::INVALID_PASSWORD
         | &SqlState::INVALID_AUTHORIZATION_SPECIFICATION => {
             StoreError::Unavailable { place: here(), reason: told(&error) }

@@ -1,5 +1,6 @@
 //! Hearing of commits of other processes: one connection that listens, made again when it breaks. Its notices carry
-//! nothing and may be missed when their sender dies, so everybody who waits is also woken now and then.
+//! nothing and may be missed when their sender dies, so everybody who waits is also woken now and then. Where connections are
+//! few, nobody listens and everybody who waits is woken more often.
 
 use std::future::poll_fn;
 use std::sync::{Arc, Weak};
@@ -8,6 +9,7 @@ use std::time::Duration;
 use drydock_domain::told;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::timeout;
+use tokio_postgres::error::SqlState;
 use tokio_postgres::{AsyncMessage, Client, Connection, Error, NoTls};
 
 use super::engine::Server;
@@ -17,14 +19,27 @@ use crate::wake::Bell;
 
 /// How long a missed notice can go unnoticed.
 const WAKE_EVERY: Duration = Duration::from_secs(2);
+/// How often those who wait look for themselves where connections are few.
+const POLL_EVERY: Duration = Duration::from_millis(500);
 const RECONNECT_AFTER: Duration = Duration::from_secs(1);
 
 /// Starts the task that listens; it ends with the store.
 pub(crate) fn start(server: &Arc<Server>) {
     let (bell, server) = (server.bell.clone(), Arc::downgrade(server));
     task::start(async move {
-        while let Some(address) = Weak::upgrade(&server).map(|server| server.address.clone()) {
-            let alive = || Weak::strong_count(&server) > 0;
+        while let Some(up) = Weak::upgrade(&server) {
+            let address = up.address.clone();
+            let crowded = up.connections.is_crowded();
+            drop(up);
+            if crowded {
+                // A connection that only listens would be one less to work with.
+                tokio::time::sleep(POLL_EVERY).await;
+                if bell.is_heard() {
+                    bell.ring();
+                }
+                continue;
+            }
+            let alive = || server.upgrade().is_some_and(|server| !server.connections.is_crowded());
             let ended = match address.tls {
                 None => match address.config.connect(NoTls).await {
                     Ok((client, connection)) => listen(client, connection, &bell, alive).await,
@@ -36,6 +51,11 @@ pub(crate) fn start(server: &Arc<Server>) {
                 },
             };
             if let Err(error) = ended {
+                if error.code() == Some(&SqlState::TOO_MANY_CONNECTIONS)
+                    && let Some(server) = server.upgrade()
+                {
+                    server.connections.note_crowded();
+                }
                 tracing::debug!(error = %told(&error), "not listening for commits of other processes");
             }
             bell.ring();

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use drydock_domain::told;
 
+use super::connections::Want;
 use super::engine::Server;
 use super::fault::classify;
 use crate::{StoreError, task};
@@ -30,19 +31,21 @@ fn numbering() -> String {
 
 /// Numbers what is committed and unnumbered, and wakes every listening process once.
 pub(crate) async fn number(server: &Server) -> Result<(), StoreError> {
-    let client = server.client().await?;
+    let client = server.client(Want::Work).await?;
     let Err(error) = client.batch_execute(&numbering()).await else { return Ok(()) };
     // The transaction may be open still, so the connection does not go back to the pool.
     drop(deadpool_postgres::Object::take(client));
     Err(classify(&server.address.shown, "number the events", error))
 }
 
+/// How soon a numbering that failed is tried again.
+const NUMBERING_AGAIN: Duration = Duration::from_millis(500);
 /// How far apart two numberings of one process are at the least.
 const NUMBERING_EVERY: Duration = Duration::from_millis(5);
 
 /// Says whether some events are unnumbered.
 pub(crate) async fn is_pending(server: &Server) -> Result<bool, StoreError> {
-    let client = server.client().await?;
+    let client = server.client(Want::Work).await?;
     let failed = |error| classify(&server.address.shown, "look for unnumbered events", error);
     let asked =
         client.prepare_cached("SELECT 1 FROM events WHERE seq IS NULL LIMIT 1").await.map_err(failed)?;
@@ -58,7 +61,11 @@ pub(crate) fn start(server: &Arc<Server>) {
             nudge.notified().await;
             let Some(server) = Weak::upgrade(&server) else { return };
             if let Err(error) = number(&server).await {
-                tracing::warn!(error = %told(&error), "events stay unnumbered until somebody reads them");
+                tracing::warn!(error = %told(&error), "events stay unnumbered for now; numbering is tried again");
+                drop(server);
+                tokio::time::sleep(NUMBERING_AGAIN).await;
+                nudge.notify_one();
+                continue;
             }
             drop(server);
             // Numbering is a commit of its own; under load one serves many. Who reads meanwhile numbers for itself.

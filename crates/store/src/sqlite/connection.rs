@@ -11,6 +11,7 @@ use rusqlite::functions::FunctionFlags;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, ErrorCode, OpenFlags, ToSql, ffi};
 
+use super::holder;
 use crate::StoreError;
 use crate::tx::{Answers, BoxFuture, Dialect, Ending, Sql};
 use crate::value::{Row, Statement, Value};
@@ -87,11 +88,16 @@ impl Place {
         StoreError::ReadOnly { place: self.shown(), remedy, source: Arc::from(source) }
     }
 
+    /// Says that another process holds it, and which.
+    pub(crate) fn busy(&self, attempt: &'static str) -> StoreError {
+        StoreError::Busy { place: self.shown(), attempt, holder: holder::of(&self.path) }
+    }
+
     /// Says what an error of SQLite means to a caller.
     pub(crate) fn classify(&self, attempt: &'static str, error: rusqlite::Error) -> StoreError {
         let place = self.shown();
         match error.sqlite_error_code() {
-            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreError::Busy { place, attempt },
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => self.busy(attempt),
             Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => self.read_only(error.into()),
             Some(ErrorCode::CannotOpen) => match fs::metadata(&self.path) {
                 Ok(found) if found.is_dir() => self.missing(format!("{place} is a directory")),

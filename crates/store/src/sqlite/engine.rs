@@ -119,7 +119,7 @@ fn copy(source: &Connection, target: &Place) -> Result<(), StoreError> {
     let backup = Backup::new(source, &mut copy).map_err(failed)?;
     match backup.step(BACKUP_PAGES_A_STEP).map_err(failed)? {
         StepResult::Done => Ok(()),
-        _ => Err(StoreError::Busy { place: target.shown(), attempt }),
+        _ => Err(target.busy(attempt)),
     }
 }
 

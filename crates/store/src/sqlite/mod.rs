@@ -3,6 +3,7 @@
 mod connection;
 mod engine;
 mod gate;
+mod holder;
 mod lookout;
 mod schema;
 mod writer;

@@ -47,7 +47,7 @@ pub(crate) fn settle(place: &Place, connection: &mut Connection) -> Result<(), S
     let gate = Gate::open(&place.path).map_err(|error| gate_error(place, error))?;
     let pass = gate.pass_within(GATE_WAIT_MAX).map_err(|error| gate_error(place, error))?;
     let Some(_pass) = pass else {
-        return Err(StoreError::Busy { place: place.shown(), attempt: "migrate the store" });
+        return Err(place.busy("migrate the store"));
     };
     match inspect(place, connection)? {
         Found::Ours(version) if version == known() => Ok(()),

@@ -45,7 +45,7 @@ impl Writer {
     pub(crate) async fn submit<T: Send + 'static>(&self, work: impl Work<T>) -> Result<T, StoreError> {
         let queue = self.queue()?;
         let deadline = Instant::now() + TURN_WAIT_MAX;
-        let busy = || StoreError::Busy { place: self.place.shown(), attempt: "write" };
+        let busy = || self.place.busy("write");
         let (reply, mut answer) = oneshot::channel();
         let turn = Arc::new(Turn::default());
         let job = Box::new(Queued { work, reply, turn: Arc::clone(&turn) });

@@ -38,6 +38,7 @@ async fn works() {
             println!("code={}", opened.err().map_or("none", |error| error.code()));
         }
         "fill" => fill(&url).await,
+        "freeze" => freeze(&url, &argument).await,
         other => panic!("unknown job {other}"),
     }
 }
@@ -49,6 +50,19 @@ async fn crash(url: &StoreUrl, argument: &str) {
     let store = Store::open(url, options).await.unwrap();
     let lease = lease(&store, &words[1].parse().unwrap(), "child").await;
     command(&store, &lease, fail_and_ask(&words[2].parse().unwrap())).await.unwrap();
+}
+
+/// Stands still inside the transaction of a transition.
+async fn freeze(url: &StoreUrl, plan: &str) {
+    let store = Store::open(url, Options::new(now)).await.unwrap();
+    let lease = lease(&store, &plan.parse().unwrap(), "child").await;
+    let stopping = Box::new(|_: &_| {
+        println!("inside");
+        loop {
+            std::thread::park();
+        }
+    });
+    store.plan_transact(drydock_store::Warrant::Plan(&lease), stopping).await.unwrap();
 }
 
 /// Makes plans until there is no room, and then looks at what there is.

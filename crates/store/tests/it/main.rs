@@ -15,6 +15,7 @@ mod catalog;
 mod changesets;
 mod child;
 mod commits;
+mod connections;
 mod crashes;
 mod damage;
 mod deliveries;

@@ -1,10 +1,14 @@
 //! The writer thread of SQLite: many jobs, one commit, each answered for itself.
 
 use std::fs::File;
+use std::time::{Duration, Instant};
 
 use drydock_store::{CommitError, StoreError, Warrant};
+use drydock_testkit::wait;
 
-use crate::world::{World, changeset_id, command, deciding, processing, run_id, start};
+use crate::world::{
+    LIMIT, LONG, World, changeset_id, command, deciding, free, holder, lease, processing, run_id, start,
+};
 
 /// Holds the gate, so that jobs gather behind it and become one batch.
 fn closed_gate(world: &World) -> File {
@@ -94,4 +98,28 @@ async fn a_job_that_was_given_up_never_runs() {
     let note = vec![drydock_domain::Event::Resumed];
     store.plan_note(&lease, &lease.batch(note)).await.unwrap();
     assert_eq!(store.plan_fetch(&plan.id).await.unwrap().unwrap().revision, 1);
+}
+
+/// B13: breaks when a process that is frozen inside its transaction makes others wait for more than ten seconds, or when
+/// they are not told which process it is.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_store_that_is_held_names_the_process() {
+    let world = World::sqlite();
+    let store = world.open().await;
+    let (plan, other) = (free(&store).await, free(&store).await);
+    let frozen = crate::child::spawn(&world, "freeze", plan.id.as_str());
+    wait::until("the child to be inside", LIMIT, || frozen.stdout().contains("inside").then_some(()));
+    frozen.pause();
+    let began = Instant::now();
+    let busy = store.plan_lease_acquire(&other.id, &holder("a"), LONG).await.unwrap_err();
+    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+    let (pid, said) = (frozen.pid(), busy.to_string());
+    assert_eq!(busy.code(), "store_busy");
+    assert!(
+        said.contains(&format!("process {pid} ")) && said.contains(&format!("kill -CONT {pid}")),
+        "{said}"
+    );
+    frozen.kill();
+    frozen.wait(LIMIT);
+    lease(&store, &other.id, "a").await;
 }

@@ -16,11 +16,11 @@ use crate::{Complete, Phase, Progress, Settled, Stage, State};
 const TABLE: &[(&str, &[Say], &str)] = &[
     //                         start    complete  fail     diverge  takeover execute  apply    intend         answer   retry
     //                            again     (E)       ask  ask   pause  approve  alone    alone   forgo land constrain  last  revert cancel prompt holdback adopt reconcile rollback postpone exhaust spawn tend woundup call join
-    ("auto",   &[],             "Sp Sp  ~  ~   ~  ~  ~   Se Sw  =  =   !  !  !  !   ~  =  ~  ~   c  c   !  !  Sx Sq  Sq  !  =  !  ~  Sw  !  !  =  !  !  =  Sx"),
-    ("manual", &[],             "?  ?   ~  ~   ~  ~  ~   Sq Sq  =  Sq  !  !  !  !   ~  =  ~  ~   !  Sx  !  !  Sx Sq  =  ?  =  !  ~  ?  !  !  =  !  !  =  Sx"),
-    ("auto",   TAKEN_OVER,      "Sp ~   !  !   !  !  !   Se Sw  =  =   !  !  !  !   !  =  !  !   c  c   =  !  Sx Sq  Sq  Sc =  !  !  Sw  !  !  =  !  !  =  Sx"),
-    ("auto",   POSTPONED,       "Sp ~   !  !   !  !  !   Se Sw  =  =   !  !  !  !   !  =  !  !   c  c   Sq !  Sx Sq  Sq  Sc =  !  =  Sw  !  !  =  !  !  =  Sx"),
-    ("auto",   REVERTED,        "Sp ~   !  !   !  !  !   Se Sw  =  =   !  !  !  !   !  =  !  !   c  c   !  =  Sx Sq  Sq  !  =  !  !  Sw  !  !  =  !  !  =  Sx"),
+    ("auto",   &[],             "Sp Sp  ~  ~   ~  ~  ~   Se Sw  !  =   !  !  !  !   ~  =  ~  ~   c  c   !  !  Sx Sq  Sq  !  =  !  ~  Sw  !  !  =  !  !  =  Sx"),
+    ("manual", &[],             "?  ?   ~  ~   ~  ~  ~   Sq Sq  !  Sq  !  !  !  !   ~  =  ~  ~   !  Sx  !  !  Sx Sq  =  ?  =  !  ~  ?  !  !  =  !  !  =  Sx"),
+    ("auto",   TAKEN_OVER,      "Sp ~   !  !   !  !  !   Se Sw  !  =   !  !  !  !   !  =  !  !   c  c   =  !  Sx Sq  Sq  Sc =  !  !  Sw  !  !  =  !  !  =  Sx"),
+    ("auto",   POSTPONED,       "Sp ~   !  !   !  !  !   Se Sw  !  =   !  !  !  !   !  =  !  !   c  c   Sq !  Sx Sq  Sq  Sc =  !  =  Sw  !  !  =  !  !  =  Sx"),
+    ("auto",   REVERTED,        "Sp ~   !  !   !  !  !   Se Sw  !  =   !  !  !  !   !  =  !  !   c  c   !  =  Sx Sq  Sq  !  =  !  !  Sw  !  !  =  !  !  =  Sx"),
     ("auto",   STRATEGIZING,    "!  =   Sc !   Se Se Sw  Se Sw  Sq =   !  !  !  !   !  =  !  !   c  c   !  !  Sx Sp  !  !  !  !  Sq  Sw  !  !  =  !  !  !  Sx"),
     ("auto",   S_ASKED,         "?  ?   !  !   !  !  =   Sw Sw  ?  ?   ?  ?  ?  ?   !  =  !  !   Sq Sx  ?  !  Sx Sw  !  ?  ?  !  !  ?  !  !  =  !  !  =  Sx"),
     ("auto",   S_FAILED,        "!  !   !  !   =  !  !   Se Sw  !  !   !  !  !  !   !  =  !  !   c  c   Sq !  Sx Se  !  Sc !  !  !  !  !  !  =  !  !  =  Sx"),
@@ -30,7 +30,7 @@ const TABLE: &[(&str, &[Say], &str)] = &[
     ("manual", M_STRATEGIZED,   "!  !   =  !   !  !  !   Sc Sc  !  !   Eq ?  !  !   !  =  !  !   !  Sx  !  !  Sx Sc  =  Sc !  !  !  !  !  !  =  !  !  =  Sx"),
     ("auto",   S_CANCELLED,     "!  !   !  !   !  !  !   !  !   !  !   !  !  !  !   !  =  !  !   c  c   !  !  =  !  !  !  !  !  !  !  !  !  =  !  !  !  ="),
 
-    ("auto",   E_QUEUED,        "Ep ~   !  !   !  !  !   Ee Ew  =  =   =  =  !  !   !  =  !  !   c  c   !  Sq Ex Eq  Eq  !  =  Eq  !  Ew  !  !  =  !  !  =  Ex"),
+    ("auto",   E_QUEUED,        "Ep ~   !  !   !  !  !   Ee Ew  !  =   =  =  !  !   !  =  !  !   c  c   !  Sq Ex Eq  Eq  !  =  Eq  !  Ew  !  !  =  !  !  =  Ex"),
     ("auto",   EXECUTING,       "!  =   !  Ec  Ee Ee Ew  Ee Ew  Eq =   =  =  !  !   !  =  !  !   c  c   !  Sq Ex Ep  !  !  !  !  Eq  Ew  !  !  =  !  !  !  Ex"),
     ("auto",   E_ASKED,         "?  ?   !  !   !  !  =   Ew Ew  ?  ?   ?  ?  ?  ?   !  =  !  !   Eq Ex  ?  Sq Ex Ew  !  !  ?  Eq  !  ?  !  !  =  !  !  =  Ex"),
     ("auto",   E_FAILED,        "!  !   !  !   =  !  !   Ee Ew  !  !   !  !  !  !   !  =  !  !   c  c   Eq Sq Ex Ee  !  !  !  Eq  !  !  !  !  =  !  !  =  Ex"),
@@ -40,10 +40,10 @@ const TABLE: &[(&str, &[Say], &str)] = &[
     ("manual", M_EXECUTED,      "!  !   !  =   !  !  !   Ec Ec  !  !   =  =  Aq ?   !  =  !  !   !  Ex  !  Sq Ex Ec  =  !  !  Eq  !  !  !  !  =  !  !  =  Ex"),
     ("auto",   E_CANCELLED,     "!  !   !  !   !  !  !   !  !   !  !   !  !  !  !   !  =  !  !   c  c   !  !  =  !  !  !  !  !  !  !  !  !  =  !  !  !  ="),
 
-    ("auto",   A_QUEUED,        "Ap ~   !  !   !  !  !   Ae Aw  =  =   !  !  =  =   !  =  !  !   c  c   !  !  Ax Aq  Aq  !  =  Eq  !  !  !  !  =  !  !  =  Ax"),
+    ("auto",   A_QUEUED,        "Ap ~   !  !   !  !  !   Ae Aw  !  =   !  !  =  =   !  =  !  !   c  c   !  !  Ax Aq  Aq  !  =  Eq  !  !  !  !  =  !  !  =  Ax"),
     ("auto",   APPLYING,        "!  =   !  !   Ae Ae Aw  Ae Aw  Aq =   !  !  =  =   Ap =  !  Ak  c  c   !  !  Ax Ap  !  !  !  !  !  !  !  !  =  !  !  !  Ax"),
     ("auto",   INTENDED,        "!  =   !  !   Ae Ae Aw  i  i   Aq =   !  !  =  =   =  Ap Aa i   c  c   !  !  i  Ap  !  !  !  !  !  !  !  !  =  !  !  !  i"),
-    ("auto",   I_TAKEN_OVER,    "Ap ~   !  !   !  !  !   i  i   =  =   !  !  =  =   !  Aq !  !   c  c   =  !  i  Aq  Aq  !  =  i  !  !  !  !  =  !  !  =  i"),
+    ("auto",   I_TAKEN_OVER,    "Ap ~   !  !   !  !  !   i  i   !  =   !  !  =  =   !  Aq !  !   c  c   =  !  i  Aq  Aq  !  =  i  !  !  !  !  =  !  !  =  i"),
     ("auto",   A_ASKED,         "?  ?   !  !   !  !  =   Aw Aw  ?  ?   ?  ?  ?  ?   !  =  !  !   Aq Ax  ?  !  Ax Aw  !  !  ?  Eq  !  !  !  !  =  !  !  =  Ax"),
     ("auto",   A_FAILED,        "!  !   !  !   =  !  !   Ae Aw  !  !   !  !  !  !   !  =  !  !   c  c   Aq Sq Ax Ae  !  !  !  Eq  !  !  !  !  =  !  !  =  Ax"),
     ("auto",   A_DIVERGED,      "?  ?   !  !   =  ?  !   =  Ae  !  ?   ?  ?  ?  ?   !  =  !  !   Eq Ax  ?  Sq Ax Ae  !  !  ?  ?  !  !  !  !  =  !  !  =  Ax"),
@@ -99,7 +99,7 @@ const CONSTRAINED: &[Say] = applying!(Constrain);
 const APPLIED: &[Say] = applying!(Intend, Land);
 const A_CANCELLED: &[Say] = applying!(Cancel);
 
-/// Breaks when any stage takes a command it must not, refuses one it must take, or calls either "already".
+/// D6 (a plan that nobody runs is not taken over) and all else: breaks when any stage takes a command it must not, refuses one it must take, or calls either "already".
 #[test]
 fn every_stage_answers_every_command_as_the_contract_says() {
     let mut wrong = Vec::new();

@@ -1,0 +1,35 @@
+//! What is looked at once when a server is opened: that the limits which were asked for hold, and how many connections there
+//! are. A pooler between us and the server may drop what a connection asks for; without the limits, a process that stops in the middle of a
+//! transaction would hold its rows for as long as it stands still.
+
+use deadpool_postgres::Object;
+
+use super::address::{Address, SESSION_LIMIT_MS};
+use super::fault::classify;
+use crate::StoreError;
+
+const LOOK: &str = "SELECT name, setting, source FROM pg_settings WHERE name IN
+    ('lock_timeout', 'idle_in_transaction_session_timeout', 'max_connections', 'superuser_reserved_connections')";
+
+/// Refuses a server on which the limits do not hold, and returns how many connections it has for ordinary users.
+pub(crate) async fn check(address: &Address, client: &Object) -> Result<i64, StoreError> {
+    let failed = |error| classify(&address.shown, "look at the settings of the server", error);
+    let (mut most, mut reserved) = (0, 0);
+    for row in client.query(LOOK, &[]).await.map_err(failed)? {
+        let (name, setting, source): (&str, &str, &str) = (row.get(0), row.get(1), row.get(2));
+        let value: i64 = setting.parse().unwrap_or(0);
+        match name {
+            "max_connections" => most = value,
+            "superuser_reserved_connections" => reserved = value,
+            // What the address asks for, in whatever unit, comes from the client; otherwise it is ours.
+            _ if value == SESSION_LIMIT_MS || matches!(source, "client" | "session") => {}
+            _ => {
+                let reason = format!(
+                    "it does not keep what a connection asks for: {name} is {value} ms where {SESSION_LIMIT_MS} ms was asked for"
+                );
+                return Err(StoreError::Pooled { place: address.shown.clone(), reason });
+            }
+        }
+    }
+    Ok(most - reserved)
+}
