@@ -271,13 +271,7 @@ impl Event {
             Event::RateLimited(Postponed { until, agent, times, .. }) => {
                 json!({ "agent": agent, "until": until.to_string(), "times": times })
             }
-            Event::LandingPostponed(postponed) => json!({
-                "until": postponed.until.to_string(),
-                "times": postponed.times,
-                "cause": postponed.cause(),
-                "reason": postponed.reason(),
-                "remote": postponed.remote.as_ref().map(|away| &away.remote),
-            }),
+            Event::LandingPostponed(postponed) => postponed.details(),
             Event::Validated(run) => json!(run),
             Event::Proposed { number, commit } => json!({ "proposal": number, "commit": commit }),
             Event::Reviewed { number, review } => reviewed(*number, review),

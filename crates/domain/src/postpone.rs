@@ -2,6 +2,7 @@
 //! a person is asked instead.
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use crate::{RunId, Timestamp};
 
@@ -83,6 +84,17 @@ impl Postponed {
     /// Returns the name of the cause in JSON.
     pub fn cause(&self) -> &'static str {
         self.remote.as_ref().map_or("rate_limit", RemoteAway::cause)
+    }
+
+    /// Returns what the event about it carries.
+    pub(crate) fn details(&self) -> Value {
+        json!({
+            "until": self.until.to_string(),
+            "times": self.times,
+            "cause": self.cause(),
+            "reason": self.reason(),
+            "remote": self.remote.as_ref().map(|away| &away.remote),
+        })
     }
 
     /// Returns what is waited for, to be read.

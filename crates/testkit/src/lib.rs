@@ -5,6 +5,7 @@
 //! crate. The model stands in for somebody else's, behind the agents' own connections.
 //! It is a dev-dependency only. A failure panics with a sentence, because its only caller is a test.
 
+pub mod http_git;
 pub mod model;
 pub mod postgres;
 pub mod proc;

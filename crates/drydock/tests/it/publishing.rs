@@ -5,6 +5,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::thread;
 
+use drydock_testkit::http_git::HttpGit;
+use drydock_testkit::{proc, wait};
 use serde_json::Value;
 
 use crate::shared::{Shared, commit_in, git};
@@ -241,16 +243,15 @@ fn no_commit_is_made_that_changes_nothing() {
 }
 
 /// The kill points of a landing: each is died at once, and somebody else finishes the plan.
-fn dies_at(kind: Kind, points: &[&str]) {
-    let shared = Shared::new(kind, "echo hi > $DRYDOCK_PLAN.txt");
+fn dies_at(shared: &Shared, points: &[&str]) {
     for (number, point) in points.iter().enumerate() {
-        let id = executed(&shared);
+        let id = executed(shared);
         shared.others_land(&format!("theirs{number}.txt"));
         let died = shared.world.drydock_with("DRYDOCK_CRASH_AT", point, &["plan", "apply", &id]);
         assert_eq!(died.code(), None, "{point} was not passed: {}", died.stderr);
         shared.others_land(&format!("more{number}.txt"));
         shared.world.insist(&["plan", "apply", &id]);
-        assert_published(&shared, &id);
+        assert_published(shared, &id);
     }
 }
 
@@ -262,10 +263,86 @@ fn a_landing_that_is_killed_anywhere_is_finished_once() {
         ["land.followed", "before_commit:1", "before_commit:2"],
         ["before_commit:3", "after_commit:2", "after_commit:3"],
     ];
-    // Side by side: most of the time is waiting for locks to run out.
+    // Side by side: most of the time is waiting for others.
     thread::scope(|scope| {
         for points in &points {
-            scope.spawn(|| dies_at(Kind::Sqlite, points));
+            scope.spawn(|| dies_at(&Shared::new(Kind::Sqlite, "echo hi > $DRYDOCK_PLAN.txt"), points));
         }
     });
+}
+
+/// Lets a project's remote be reached over smart HTTP.
+fn over_http(shared: &Shared) {
+    let served = HttpGit::serve(remote(shared).parent().unwrap()).unwrap();
+    shared.world.repo.git(&["remote", "set-url", "origin", &served.url("remote.git")]);
+}
+
+/// N2, S2.3, BUG-3. Breaks when a landing over HTTP that dies around its push is lost or done twice.
+#[test]
+fn a_landing_over_http_that_is_killed_around_its_push_is_finished_once() {
+    let shared = Shared::new(Kind::Postgres, "echo hi > $DRYDOCK_PLAN.txt");
+    over_http(&shared);
+    let all = ["land.announced", "land.push", "land.pushed", "land.followed"];
+    let soak = std::env::var_os("DRYDOCK_SOAK").is_some();
+    dies_at(&shared, if soak { &all } else { &all[..3] });
+    // One that nothing happens to: what a colleague pushed is merged.
+    let id = executed(&shared);
+    shared.others_land("last.txt");
+    shared.world.ok(&["plan", "apply", &id]);
+    assert_published(&shared, &id);
+}
+
+/// N2. Breaks when a remote where others are always quicker fails the plan, or keeps a process busy.
+#[test]
+fn a_target_that_never_stands_still_is_waited_for() {
+    let shared = Shared::new(Kind::Sqlite, "echo plan > plan.txt");
+    let id = executed(&shared);
+    let lock = remote(&shared).join("refs/heads/main.lock");
+    fs::write(&lock, "").unwrap();
+    let apply = ["plan", "apply", &id];
+    let answer = Answer::of(shared.world.drydock_with("DRYDOCK_REMOTE_PATIENCE_MS", "1", &apply)).expect(1);
+    assert_eq!(answer.error_code(), "remote_unreachable");
+    let plan = shared.world.show(&id);
+    assert_eq!((stage(&plan), &plan["waits"]["cause"]), ("apply/queued".into(), &"target_contended".into()));
+    assert_eq!(shared.world.count(&id, "apply.forgone"), 10);
+    fs::remove_file(lock).unwrap();
+    shared.world.ok(&apply);
+    assert_published(&shared, &id);
+}
+
+/// BUG-3. Breaks when an intent whose commit is not in this clone ends the plan with an error of git.
+#[test]
+fn an_intent_whose_commit_is_not_here_is_not_contained() {
+    let shared = Shared::new(Kind::Sqlite, "echo plan > plan.txt");
+    let id = executed(&shared);
+    shared.world.drydock_with("DRYDOCK_CRASH_AT", "land.push", &["plan", "apply", &id]);
+    let repo = &shared.world.repo;
+    let refs = repo.git(&["for-each-ref", "--format=%(refname)", "refs/drydock/intent"]);
+    let commit = repo.head(&refs);
+    repo.git(&["update-ref", "-d", &refs]);
+    repo.git(&["prune", "--expire=now"]);
+    assert!(repo.git(&["rev-parse", "--verify", "-q", "HEAD"]) != commit);
+    shared.world.insist(&["plan", "apply", &id]);
+    assert_published(&shared, &id);
+}
+
+/// N2, S1.3. Breaks when a process that comes back after its plan was ended by somebody else can still land it.
+#[test]
+fn a_landing_that_comes_back_late_moves_nothing() {
+    let shared = Shared::new(Kind::Sqlite, "echo plan > plan.txt");
+    let id = executed(&shared);
+    let stall = format!("land.push:{}", shared.world.place("go"));
+    let late = proc::spawn(shared.world.command(&["plan", "apply", &id]).env("DRYDOCK_STALL_AT", stall));
+    let intended = || (shared.world.count(&id, "apply.intended") == 1).then_some(());
+    wait::until("the intent is recorded", LIMIT, intended);
+    for lock in shared.world.locks() {
+        shared.world.ok(&["lock", "break", &text(&lock["id"]), "--reason", "it hangs"]);
+    }
+    shared.world.insist(&["plan", "cancel", &id]);
+    shared.world.write("go", "");
+    assert_eq!(late.wait(LIMIT).code(), Some(4), "it lost the lock");
+    assert_eq!(
+        (shared.world.stage(&id), remote_log(&shared)),
+        ("apply/cancelled".into(), vec!["first".into()])
+    );
 }
