@@ -112,6 +112,10 @@ on_both! {
         let refused = command(&store, &lease, advance).await.unwrap_err();
         assert!(matches!(refused, CommitError::Refused(Refusal::Blocked(_))), "{refused:?}");
         assert_eq!(store.plan_fetch(&before.id).await.unwrap(), Some(before.clone()));
+        // Page B6: what blocked is a row of its own, written with the event.
+        let enforced = store.enforcement_fetch(&before.id).await.unwrap().expect("it was recorded");
+        assert_eq!(enforced.blocking(&before).map(|seen| seen.at), Some(Phase::Execute));
+        assert_eq!(store.enforcement_blocking(std::slice::from_ref(&before.id)).await.unwrap().len(), 1);
         let events = store.event_list(&EventFilter { after: 0, plan: Some(before.id), limit: 100 }).await.unwrap();
         let last = events.last().unwrap();
         assert_eq!((last.kind.as_str(), last.revision), ("invariant.blocked", Some(before.revision)));
