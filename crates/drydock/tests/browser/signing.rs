@@ -211,7 +211,7 @@ fn a_role_is_offered_what_it_may_do() {
     let shown = "return [...document.querySelectorAll('main .button, .side .new')].filter((one) => one.offsetParent).map((one) => one.innerText.trim())";
     for (role, offered) in [
         ("reader", json!([])),
-        ("operator", json!(["New plan", "Adopt draft…", "Add guidance…", "Cancel plan…"])),
+        ("operator", json!(["New plan", "Add guidance…"])),
         (
             "human",
             json!(["New plan", "Adopt draft…", "Add guidance…", "Cancel plan…", "Start work", "Cancel plan"]),
