@@ -28,7 +28,7 @@ Usage: cargo xtask <command>
           --otel     also the tests of traces, which need a build of their own
           --soak     also the tests that run for minutes
           --screens  has the browser make the pictures in docs/screens anew
-  bench [start] [worktree] [sync] [commits] [subplans] [lists] [page] [server]
+  bench [start] [worktree] [crowds] [sync] [commits] [subplans] [lists] [page] [server]
         Measures the promised figures as ratios in one run, in a release build.
   api   Has Schemathesis look for answers that are not as described, alone.
   tidy  Checks the rules over the tree alone.

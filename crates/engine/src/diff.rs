@@ -1,7 +1,7 @@
 //! What a plan changes: its result, and as long as there is none the work that is kept. A person who is asked about
 //! work must be able to see it before it is a result.
 
-use drydock_domain::{Plan, PlanId, SNAPSHOTS};
+use drydock_domain::{Plan, PlanId, SNAPSHOTS, State, trailer};
 use drydock_worktree::{CommitId, GitError, Repository};
 
 use crate::engine::Engine;
@@ -58,25 +58,21 @@ impl Engine {
         let from = plan.work_from.as_deref().map(commit_id).transpose()?;
         let project = self.project(plan.spec.project.as_str()).await?;
         let repository = self.repository(&project).await?;
-        let id = plan.id.clone();
+        let (id, landed) = (plan.id.clone(), landed_commit(plan)?);
         task::blocking(move || {
+            if let Some(landed) = landed
+                && let Some(diff) = diff_landed(&repository, &id, &landed)?
+            {
+                return Ok(diff);
+            }
             let kept = snapshots(&repository, &id)?;
             let shown = match named {
                 Some(named) => Some(named),
                 None => so_far(&repository, &base, from, &kept)?,
             };
             let Some((kind, commit)) = shown else { return Ok(PlanDiff::default()) };
-            let stat = repository.stat(&base, &commit)?;
-            let patch = repository.patch(&base, &commit)?;
             let reference = kept.into_iter().find(|(_, kept)| *kept == commit).map(|(name, _)| name);
-            let label = repository.commit_head(&commit)?.subject;
-            Ok(PlanDiff {
-                text: String::from_utf8_lossy(&patch).into_owned(),
-                files: stat.files,
-                lines_added: stat.lines_added,
-                lines_deleted: stat.lines_deleted,
-                of: Some(DiffOf { kind, commit: commit.to_string(), reference, label }),
-            })
+            diff_of(&repository, &base, kind, &commit, reference)
         })
         .await
     }
@@ -98,6 +94,48 @@ impl Engine {
         };
         work.map(|commit| Ok((DiffKind::GoesOn, commit_id(&commit)?))).transpose()
     }
+}
+
+/// Returns the commit by which a plan landed. The changes of a subplan are part of its parent's landing.
+fn landed_commit(plan: &Plan) -> Result<Option<CommitId>, EngineError> {
+    let landed = plan.landed_commit.as_deref().filter(|_| plan.place.is_none());
+    landed.filter(|_| plan.stage.state() == State::Applied).map(commit_id).transpose()
+}
+
+/// Returns the changes of a landing, after which the plan's own commits are not kept. None if the commit is not in this
+/// repository or not the plan's: a plan without changes lands nothing.
+fn diff_landed(
+    repository: &Repository,
+    plan: &PlanId,
+    landed: &CommitId,
+) -> Result<Option<PlanDiff>, EngineError> {
+    if !repository.commit_exists(landed)? {
+        return Ok(None);
+    }
+    let Some(before) = repository.first_parent(landed)? else { return Ok(None) };
+    if repository.others_wrote(std::slice::from_ref(&before), landed, &trailer(plan.as_str()))? {
+        return Ok(None);
+    }
+    diff_of(repository, &before, DiffKind::Result, landed, None).map(Some)
+}
+
+fn diff_of(
+    repository: &Repository,
+    base: &CommitId,
+    kind: DiffKind,
+    commit: &CommitId,
+    reference: Option<String>,
+) -> Result<PlanDiff, EngineError> {
+    let stat = repository.stat(base, commit)?;
+    let patch = repository.patch(base, commit)?;
+    let label = repository.commit_head(commit)?.subject;
+    Ok(PlanDiff {
+        text: String::from_utf8_lossy(&patch).into_owned(),
+        files: stat.files,
+        lines_added: stat.lines_added,
+        lines_deleted: stat.lines_deleted,
+        of: Some(DiffOf { kind, commit: commit.to_string(), reference, label }),
+    })
 }
 
 /// Returns the newest snapshot of what the runs of now begin at, or that itself where there is none. Snapshots of other

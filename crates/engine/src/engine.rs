@@ -22,7 +22,7 @@ use crate::recall::Recall;
 use crate::repositories::Repositories;
 use crate::settings::Settings;
 use crate::subplan::Families;
-use crate::{clock, task};
+use crate::{clock, frozen, task};
 
 /// Who does what no person asked for.
 pub(crate) const WORKER: &str = "drydock";
@@ -242,7 +242,8 @@ impl Engine {
     /// Opens the repository at a path.
     pub(crate) async fn repository_at(&self, path: PathBuf) -> Result<Repository, EngineError> {
         let engine = self.clone();
-        task::blocking(move || engine.inner.repositories.open(&path)).await
+        let repository = task::blocking(move || engine.inner.repositories.open(&path)).await?;
+        Ok(repository.judged_by(frozen::judge(self.store()), self.settings().lock_ttl))
     }
 
     /// Appends events about a plan that does not change.

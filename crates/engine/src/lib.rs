@@ -9,6 +9,7 @@ mod engine;
 mod error;
 mod explain;
 mod feed;
+mod frozen;
 mod gone;
 mod hold;
 mod hook;

@@ -10,7 +10,7 @@ use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::hold::Hold;
 use crate::look::{AgentEntry, AgentSource, CHECKS};
-use crate::phase::{Leftover, Work, is_occupied, leftovers, occupy, remove_empty, remove_leftover};
+use crate::phase::{Leftover, Rest, Work, is_occupied, leftovers, occupy, remove_empty, remove_leftover};
 use crate::sync::Backup;
 use crate::task;
 
@@ -281,7 +281,7 @@ impl Engine {
 
     async fn sweep(&self, plan: &Plan, fence: Fence) -> Result<Collected, EngineError> {
         let project = self.project(plan.spec.project.as_str()).await?;
-        let repository = self.repository(&project).await?;
+        let repository = self.repository(&project).await?.on_behalf(plan.id.as_str(), fence);
         let base = crate::rule::Subject::of(plan)?.from;
         let (worktrees, id, state) = (self.settings().worktrees.clone(), plan.id.clone(), plan.stage.state());
         task::blocking(move || {
@@ -289,7 +289,7 @@ impl Engine {
             for leftover in listed(&worktrees, &id)? {
                 let what = format!("{id}/{}", leftover.run);
                 let proof = |kept: &str| format!("the plan is {state}; {kept}");
-                let removed = remove_leftover(&repository, &id, &base, fence, &leftover);
+                let removed = remove_leftover(&repository, &id, &base, fence, &leftover, Rest::Checkpoint);
                 match removed.map(|removed| removed.work) {
                     Ok(Work::Nothing) => {
                         let proof = proof("it held nothing that its base does not have");

@@ -63,12 +63,14 @@ pub enum GitError {
         detail: String,
     },
     /// Other work on the worktrees of this repository did not end in time.
-    #[error("could not {attempt}: {} is held by another process", lock.display())]
+    #[error("could not {attempt}: {} is held by {holder}", lock.display())]
     Busy {
         /// What was attempted.
         attempt: String,
         /// The lock file waited for.
         lock: PathBuf,
+        /// Who holds it.
+        holder: String,
     },
     /// The remote could not be reached or broke off.
     #[error("could not {attempt}: {detail}")]

@@ -18,6 +18,11 @@ impl Repository {
         Ok(!call.run()?.stdout.is_empty())
     }
 
+    /// Returns the first parent of a commit; none when it has none.
+    pub fn first_parent(&self, commit: &CommitId) -> Result<Option<CommitId>, GitError> {
+        self.ref_read(&format!("{commit}^1"))
+    }
+
     /// Returns a best common ancestor of two commits; none when they have none.
     pub fn merge_base(&self, one: &CommitId, other: &CommitId) -> Result<Option<CommitId>, GitError> {
         let attempt = format!("find where {one} and {other} fork");

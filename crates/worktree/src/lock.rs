@@ -2,6 +2,7 @@
 //!
 //! `git worktree add` and `remove` read each other's half-written directories, so they take turns:
 //! threads of this process by a mutex, processes by a file lock that the kernel drops with its owner.
+//! The file names its owner, so that a waiter can judge one that is frozen (`holder`).
 //!
 //! Landing holds `index.lock` of the user's worktree, so that no git of theirs writes the index
 //! meanwhile. It is made by linking a file that already says whose it is: there is no moment at which
@@ -16,7 +17,10 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, TryLockError as M
 use std::thread;
 use std::time::{Duration, Instant};
 
+use drydock_domain::told;
+
 use crate::error::GitError;
+use crate::holder::{self, LockHolder, Terms, Watch};
 
 /// The lock file, in the common directory of the repository.
 const NAME: &str = "drydock.lock";
@@ -25,13 +29,26 @@ const MARK: &[u8] = b"drydock is landing a commit here\n";
 /// As long as a few of the longest calls that are made under the lock.
 const WAIT_MAX: Duration = Duration::from_secs(30 * 60);
 const PAUSE: Duration = Duration::from_millis(10);
+/// How often a waiter reads the holder's name.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 static TURNS: LazyLock<Mutex<HashMap<PathBuf, Arc<Mutex<()>>>>> = LazyLock::new(Mutex::default);
 
 /// The turn of one thread of one process at the worktrees of a repository.
 pub(crate) struct RepositoryLock<'a> {
     _turn: MutexGuard<'a, ()>,
-    _file: File,
+    file: File,
+}
+
+impl Drop for RepositoryLock<'_> {
+    fn drop(&mut self) {
+        // Emptied first, so that no waiter takes us for the next holder. Unlocked, not only closed: a process that another
+        // thread is just starting has a copy of the file until it runs.
+        let released = self.file.set_len(0).and_then(|()| self.file.unlock());
+        if let Err(error) = released {
+            tracing::warn!(error = %told(&error), "could not release the repository's lock");
+        }
+    }
 }
 
 /// The mutex of a repository, shared by all who have it open in this process.
@@ -41,27 +58,49 @@ pub(crate) fn turns(common_dir: &Path) -> Arc<Mutex<()>> {
 }
 
 impl<'a> RepositoryLock<'a> {
-    pub(crate) fn take(turns: &'a Mutex<()>, common_dir: &Path, attempt: &str) -> Result<Self, GitError> {
+    pub(crate) fn take(
+        turns: &'a Mutex<()>,
+        common_dir: &Path,
+        terms: &Terms,
+        attempt: &str,
+    ) -> Result<Self, GitError> {
         let path = common_dir.join(NAME);
         let deadline = Instant::now() + WAIT_MAX;
-        let busy = || GitError::Busy { attempt: attempt.to_owned(), lock: path.clone() };
+        let busy = |holder: Option<LockHolder>| GitError::Busy {
+            attempt: attempt.to_owned(),
+            lock: path.clone(),
+            holder: holder.map_or_else(|| "another process".to_owned(), |holder| holder.to_string()),
+        };
         let turn = loop {
             match turns.try_lock() {
                 Ok(turn) => break turn,
                 // It guards no data; a panic under it leaves nothing to distrust.
                 Err(MutexBusy::Poisoned(poisoned)) => break poisoned.into_inner(),
                 Err(MutexBusy::WouldBlock) if Instant::now() < deadline => thread::sleep(PAUSE),
-                Err(MutexBusy::WouldBlock) => return Err(busy()),
+                Err(MutexBusy::WouldBlock) => return Err(busy(holder::read(&path))),
             }
         };
-        let options = File::options().create(true).truncate(false).write(true).open(&path);
-        let file = options.map_err(|source| GitError::file(attempt, &path, source))?;
+        let failed = |source| GitError::file(attempt, &path, source);
+        let file = File::options().create(true).truncate(false).write(true).open(&path).map_err(failed)?;
+        let (mut watch, mut next_look) = (Watch::default(), Instant::now());
         loop {
             match file.try_lock() {
-                Ok(()) => return Ok(RepositoryLock { _turn: turn, _file: file }),
-                Err(TryLockError::WouldBlock) if Instant::now() < deadline => thread::sleep(PAUSE),
-                Err(TryLockError::WouldBlock) => return Err(busy()),
-                Err(TryLockError::Error(source)) => return Err(GitError::file(attempt, &path, source)),
+                Ok(()) => {
+                    let lock = RepositoryLock { _turn: turn, file };
+                    terms.sign(&lock.file, attempt).map_err(failed)?;
+                    return Ok(lock);
+                }
+                Err(TryLockError::WouldBlock) if Instant::now() < deadline => {
+                    if Instant::now() >= next_look {
+                        next_look = Instant::now() + LOOK_EVERY;
+                        if let Some(holder) = watch.look(&path, terms) {
+                            return Err(busy(Some(holder)));
+                        }
+                    }
+                    thread::sleep(PAUSE);
+                }
+                Err(TryLockError::WouldBlock) => return Err(busy(holder::read(&path))),
+                Err(TryLockError::Error(source)) => return Err(failed(source)),
             }
         }
     }

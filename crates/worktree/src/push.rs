@@ -26,24 +26,37 @@ impl Repository {
     /// Sends a commit to a branch of a configured remote, which must contain none that the commit does not.
     pub fn push(&self, remote: &str, branch: &str, commit: &CommitId) -> Result<Push, GitError> {
         let attempt = format!("push {branch} to {remote}");
+        let refspec = format!("{commit}:{}", name::branch_ref(branch)?);
+        let call = self.push_call(&attempt, remote)?.args(["--", remote]).arg(refspec);
+        pushed(call, attempt)
+    }
+
+    /// Removes a branch from a configured remote, if it is at this commit there.
+    pub(crate) fn push_removal(&self, remote: &str, branch: &str, seen: &CommitId) -> Result<Push, GitError> {
+        let attempt = format!("remove {branch} from {remote}");
         let full = name::branch_ref(branch)?;
-        let call = self.push_call(&attempt, remote)?.args(["--", remote]).accept(&[0, 1]);
-        let output = match call.arg(format!("{commit}:{full}")).run() {
-            Ok(output) => output,
-            Err(GitError::Failed { attempt, detail, .. }) => {
-                return Err(GitError::Remote { attempt, detail });
-            }
-            Err(error) => return Err(error),
-        };
-        if output.code == 0 {
-            return Ok(Push::Pushed);
+        let call = self.push_call(&attempt, remote)?.arg(format!("--force-with-lease={full}:{seen}"));
+        pushed(call.args(["--", remote]).arg(format!(":{full}")), attempt)
+    }
+}
+
+/// Makes the call of a push of one ref.
+fn pushed(call: Call, attempt: String) -> Result<Push, GitError> {
+    let output = match call.accept(&[0, 1]).run() {
+        Ok(output) => output,
+        Err(GitError::Failed { attempt, detail, .. }) => {
+            return Err(GitError::Remote { attempt, detail });
         }
-        let answer = String::from_utf8_lossy(&output.stdout);
-        // Records such as `!<TAB>from:to<TAB>[rejected] (fetch first)`.
-        match answer.lines().find(|line| line.starts_with("!\t")) {
-            Some(line) => Ok(Push::Rejected { text: rejection(line, &output.stderr) }),
-            None => Err(GitError::Remote { attempt, detail: output.stderr }),
-        }
+        Err(error) => return Err(error),
+    };
+    if output.code == 0 {
+        return Ok(Push::Pushed);
+    }
+    let answer = String::from_utf8_lossy(&output.stdout);
+    // Records such as `!<TAB>from:to<TAB>[rejected] (fetch first)`.
+    match answer.lines().find(|line| line.starts_with("!\t")) {
+        Some(line) => Ok(Push::Rejected { text: rejection(line, &output.stderr) }),
+        None => Err(GitError::Remote { attempt, detail: output.stderr }),
     }
 }
 

@@ -5,9 +5,13 @@ use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use drydock_domain::Fence;
 
 use crate::error::{GitError, OpenError};
 use crate::git::Git;
+use crate::holder::{Judge, Terms};
 use crate::id::{CommitId, TreeId};
 use crate::lock::{self, RepositoryLock};
 use crate::name;
@@ -19,6 +23,8 @@ use crate::worktrees::past_half_made;
 #[derive(Clone)]
 pub struct Repository {
     inner: Arc<Inner>,
+    /// On whose behalf this value takes the repository's lock, and how it waits for it.
+    terms: Terms,
 }
 
 struct Inner {
@@ -57,12 +63,30 @@ impl Repository {
         }
         let place = find_root(git, &folder, &seen).map_err(failed)?;
         let turns = lock::turns(&place.common_dir);
-        let repository = Repository { inner: Arc::new(Inner { place, turns, remotes: Remotes::default() }) };
+        let inner = Inner { place, turns, remotes: Remotes::default() };
+        let repository = Repository { inner: Arc::new(inner), terms: Terms::default() };
         match repository.has_commits() {
             Ok(Commits::Some) => Ok(repository),
             Ok(Commits::None) => Err(OpenError::NoCommits { path: given() }),
             Err(error) => Err(failed(error)),
         }
+    }
+
+    /// Returns the same repository, worked on for a plan under a fence: the lock file names them.
+    #[must_use]
+    pub fn on_behalf(&self, plan: &str, fence: Fence) -> Repository {
+        let mut repository = self.clone();
+        repository.terms.plan = Some((plan.to_owned(), fence));
+        repository
+    }
+
+    /// Returns the same repository, whose lock is waited for with a judge: it is asked about a holder that was seen for as long
+    /// as a lease.
+    #[must_use]
+    pub fn judged_by(&self, judge: Judge, lease: Duration) -> Repository {
+        let mut repository = self.clone();
+        repository.terms.judge = Some((judge, lease));
+        repository
     }
 
     /// Returns the directory of the main worktree (of this one, when the main one is bare).
@@ -171,7 +195,7 @@ impl Repository {
     }
 
     pub(crate) fn lock(&self, attempt: &str) -> Result<RepositoryLock<'_>, GitError> {
-        RepositoryLock::take(&self.inner.turns, self.common_dir(), attempt)
+        RepositoryLock::take(&self.inner.turns, self.common_dir(), &self.terms, attempt)
     }
 
     fn has_commits(&self) -> Result<Commits, GitError> {

@@ -62,7 +62,23 @@ impl Repository {
         Ok(main.into_iter().chain(records).collect())
     }
 
-    /// The same, as git lists them.
+    /// Tells whether a worktree has a branch checked out. Of the others only HEAD is read.
+    pub(crate) fn is_checked_out(&self, full: &str) -> Result<bool, GitError> {
+        if self.common_dir().join("reftable").is_dir() {
+            let has_branch = |one: &Worktree| !one.absent && one.branch.as_deref() == Some(full);
+            return Ok(self.worktrees_listed()?.iter().any(has_branch));
+        }
+        let place = self.place();
+        if place.git_dir == place.common_dir && head_ref(&place.common_dir).as_deref() == Some(full) {
+            return Ok(true);
+        }
+        let records = fs::read_dir(self.common_dir().join("worktrees")).into_iter().flatten().flatten();
+        let mut holders =
+            records.map(|entry| entry.path()).filter(|at| head_ref(at).as_deref() == Some(full));
+        Ok(holders.any(|git_dir| read_record(git_dir).is_some_and(|record| !record.is_absent())))
+    }
+
+    /// Returns all worktrees as git lists them.
     fn worktrees_listed(&self) -> Result<Vec<Worktree>, GitError> {
         let output = past_half_made(self.common_dir(), || {
             let call = self.place().call_without_files("list the worktrees");

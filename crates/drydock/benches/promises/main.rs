@@ -8,6 +8,7 @@
 #[allow(dead_code, reason = "the tests need more of it")]
 mod browser;
 mod commits;
+mod crowds;
 mod fans;
 mod lists;
 mod measure;
@@ -33,6 +34,9 @@ fn main() {
     }
     if asked("worktree") {
         trees::run(&mut table);
+    }
+    if asked("crowds") {
+        crowds::run(&mut table);
     }
     if asked("sync") {
         sync::run(&mut table);

@@ -1,6 +1,6 @@
 //! A process that is frozen past the life of its lock (S1.3, S1.7).
 
-use drydock_testkit::proc::Running;
+use drydock_testkit::proc::{self, Running};
 
 use crate::world::{Answer, CONFLICT, Kind, LIMIT, World};
 
@@ -80,4 +80,29 @@ fn a_process_that_is_stuck_is_passed_as_the_conflict_says() {
     first.resume();
     assert_eq!(Answer::of(first.wait(LIMIT)).expect(CONFLICT).error_code(), "lease_lost");
     assert_eq!(world.stage(&id), "execute/complete");
+}
+
+/// BUG-11. Breaks when a frozen process that holds the repository's lock stops all other plans of the repository.
+#[test]
+fn a_frozen_process_does_not_stop_the_repository() {
+    let world = World::with_writer(Kind::Sqlite, "echo hi > hello.txt");
+    world.repo.write(".gitattributes", "slow.txt filter=slow\n");
+    world.repo.write("slow.txt", "slow\n");
+    world.repo.commit("slow to check out");
+    let (began, go) = (world.place("began"), world.place("go"));
+    let wait = format!("touch {began}; while [ ! -e {go} ]; do sleep 0.05; done; cat");
+    world.write("gitconfig", &format!("[filter \"slow\"]\n\tsmudge = \"{wait}\"\n"));
+    let (first, second) = (world.plan_after("strategize"), world.plan_after("strategize"));
+    let mut command = world.command(&["plan", "execute", &first]);
+    let frozen = proc::spawn(command.env("GIT_CONFIG_GLOBAL", world.path("gitconfig")));
+    world.wait_file("began");
+    frozen.pause();
+    // The second plan's worktree is made in turn with the first one's.
+    world.ok(&["plan", "execute", &second]);
+    assert_eq!(frozen.wait(LIMIT).code(), None, "it was killed");
+    world.insist(&["plan", "execute", &first]).expect(0);
+    for plan in [first, second] {
+        world.ok(&["plan", "apply", &plan]);
+        world.assert_sound(&plan);
+    }
 }

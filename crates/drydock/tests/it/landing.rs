@@ -1,6 +1,7 @@
 //! Landing on a branch that the user has checked out: what is theirs stays theirs.
 
-use crate::world::{Kind, World, files};
+use crate::shared::Shared;
+use crate::world::{Kind, World, files, text};
 
 const TITLE: &str = "printf '# Changed by a plan\\n' > README.md";
 
@@ -72,4 +73,45 @@ on_both! {
         assert_eq!(world.repo.git(&["status", "--porcelain"]), status);
         assert_eq!(world.landings(&id).len(), 1);
     }
+}
+
+/// PERF-3. Breaks when refs of applied plans stay, here or at the remote, when what is asked about such a plan needs them, when
+/// what a person wrote after the result goes with them, or when another plan loses its own.
+#[test]
+fn an_applied_plan_leaves_no_refs_and_still_answers() {
+    let shared = Shared::new(Kind::Sqlite, "echo hi > hello.txt");
+    let world = &shared.world;
+    let (id, other) = (shared.plan("fix"), shared.plan("fix"));
+    for plan in [&id, &other] {
+        world.ok(&["plan", "strategize", plan]);
+        world.ok(&["plan", "execute", plan]);
+    }
+    let refs = |plan: &str| {
+        let all = world.repo.git(&["for-each-ref", "--format=%(refname)"]);
+        all.lines().filter(|name| name.contains(plan)).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let patch = |plan: &str| text(&world.ok(&["plan", "diff", plan])["diff"]["text"]);
+    let before = patch(&id);
+    assert!(before.contains("+hi") && shared.remote_tip(&id).is_some() && refs(&id).len() > 2, "{before}");
+    let run = text(&world.show(&id)["run"]);
+    std::fs::write(world.worktrees().join(&id).join(run).join("tree/late.txt"), "late\n").unwrap();
+    let base = text(&world.show(&other)["base_commit"]);
+    world.ok(&["plan", "apply", &id]);
+
+    assert_eq!(shared.remote_tip(&id), None, "the remote keeps no branch of it");
+    let left = refs(&id);
+    assert!(left.iter().all(|name| name.starts_with("refs/drydock/pin")), "{left:?}");
+    assert!(!left.is_empty(), "what a person wrote after the result is a backup");
+    assert_eq!(world.repo.git(&["worktree", "list"]).matches(&format!("{id}/")).count(), 0);
+    world.repo.git(&["reflog", "expire", "--expire=now", "--all"]);
+    world.repo.git(&["gc", "-q", "--prune=now"]);
+    assert_eq!(patch(&id), before, "it comes from the landing");
+    for args in [["plan", "tree"], ["changeset", "list"], ["checkpoint", "list"], ["plan", "why"]] {
+        world.ok(&[args[0], args[1], &id]);
+    }
+    world.assert_sound(&id);
+
+    world.ok(&["plan", "cancel", &other]);
+    assert!(refs(&other).len() > 2 && shared.remote_tip(&other).is_some(), "{:?}", refs(&other));
+    assert_ne!(text(&world.show(&other)["head_commit"]), base);
 }

@@ -11,6 +11,7 @@ use drydock_store::Limits;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
+use super::forget::forget_refs;
 use super::ground::unreachable;
 use super::pass::Pass;
 use super::scope::{End, Scope};
@@ -132,7 +133,7 @@ impl Engine {
             return Ok(asking);
         }
         let project = self.project(plan.spec.project.as_str()).await?;
-        let repository = self.repository(&project).await?;
+        let repository = self.repository(&project).await?.on_behalf(id.as_str(), hold.lease().fence());
         let together =
             Together { engine: self, hold, plan: &plan, project: &project, repository: &repository };
         let begin = match together.before().await {
@@ -246,7 +247,9 @@ impl Engine {
                 if let Err(error) = leftovers::set_aside(self, hold, &scope.plan, &scope.repository).await {
                     tracing::warn!(plan = %id, error = %told(&error), "could not remove the directories of a landed plan");
                 }
-                return self.plan_stored(id).await;
+                let applied = self.plan_stored(id).await?;
+                forget_refs(&applied, &scope.project, &scope.repository).await;
+                return Ok(applied);
             }
             (Ok(End::Report(command)), _) => *command,
             (Ok(End::Stopped) | Err(EngineError::Interrupted), Cause::CancelAsked) => {

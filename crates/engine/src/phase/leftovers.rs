@@ -7,7 +7,7 @@ use std::fs::{self, File, TryLockError};
 use std::io::{self, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 
-use drydock_domain::{Event, Fence, PINS, PinLine, Plan, PlanId, SNAPSHOTS, told, trailer};
+use drydock_domain::{Event, Fence, PINS, Phase, PinLine, Plan, PlanId, SNAPSHOTS, told, trailer};
 use drydock_worktree::{Checkout, CommitId, GitError, PinOrder, Repository, remove_folder};
 
 use super::scope::{commit_id, is_checkpoint, kept_by, signature, snapshot};
@@ -51,6 +51,15 @@ pub(crate) struct Removed {
     pub(crate) work: Work,
     /// What keeps commits that no branch has, and staged content, where there were any.
     pub(crate) pin: Option<PinLine>,
+}
+
+/// How the work in a directory is kept that no checkpoint has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Rest {
+    /// As a checkpoint of the plan, which goes when the plan lands.
+    Checkpoint,
+    /// As a backup: the run had a result, so this came after it, and it lands with no one.
+    Backup,
 }
 
 /// The lock of a living run on its directory; dying lets go of it.
@@ -188,6 +197,7 @@ pub(crate) fn remove_leftover(
     base: &CommitId,
     fence: Fence,
     leftover: &Leftover,
+    rest: Rest,
 ) -> Result<Removed, EngineError> {
     let alone = |work| Removed { work, pin: None };
     let _alive = match claim(leftover, fence)? {
@@ -199,11 +209,14 @@ pub(crate) fn remove_leftover(
     };
     forget_home(&leftover.path);
     let tree = leftover.path.join(TREE);
-    match work_in(repository, plan, base, leftover, &tree)? {
+    match work_in(repository, plan, base, leftover, rest)? {
         Ok(removed) => {
             repository.checkout_remove(&tree)?;
             // A review that was cut short left a worktree of its own.
-            repository.checkout_remove(&leftover.path.join(REVIEW))?;
+            let review = leftover.path.join(REVIEW);
+            if fs::symlink_metadata(&review).is_ok() {
+                repository.checkout_remove(&review)?;
+            }
             remove_directory(&leftover.path)?;
             Ok(removed)
         }
@@ -218,8 +231,9 @@ fn work_in(
     plan: &PlanId,
     base: &CommitId,
     leftover: &Leftover,
-    tree: &Path,
+    rest: Rest,
 ) -> Result<Result<Removed, String>, EngineError> {
+    let tree = &leftover.path.join(TREE);
     let nothing = Removed { work: Work::Nothing, pin: None };
     let Some(checkout) = repository.checkout_open(tree)? else {
         let lost = "git's record of it as a worktree is gone".to_owned();
@@ -231,8 +245,11 @@ fn work_in(
     let kept = || -> Result<Removed, EngineError> {
         let pin = keep_rest(repository, plan, leftover, &checkout)?;
         let is_there = fs::symlink_metadata(tree).is_ok();
-        let work =
-            if is_there { capture(repository, &checkout, plan, base, leftover)? } else { Work::Nothing };
+        let work = if is_there {
+            capture(repository, &checkout, plan, base, leftover, rest)?
+        } else {
+            Work::Nothing
+        };
         Ok(Removed { work, pin })
     };
     match kept() {
@@ -308,6 +325,7 @@ fn capture(
     plan: &PlanId,
     base: &CommitId,
     leftover: &Leftover,
+    rest: Rest,
 ) -> Result<Work, EngineError> {
     let message = kept_by(&leftover.run, &format!("work of {} of {plan}", leftover.run), plan.as_str());
     let captured = checkout.capture_change(base, &message, &signature(repository))?;
@@ -318,7 +336,16 @@ fn capture(
     if let Some((name, ..)) = kept.into_iter().find(|(_, tree, _)| *tree == captured.tree) {
         return Ok(Work::Snapshot(name));
     }
-    snapshot(repository, plan.as_str(), &captured).map(Work::Snapshot)
+    match rest {
+        Rest::Checkpoint => snapshot(repository, plan.as_str(), &captured).map(Work::Snapshot),
+        Rest::Backup => {
+            let signature = signature(repository);
+            let reason = "files that were changed after the result of the plan";
+            let order =
+                PinOrder { plan: plan.as_str(), run: Some(&leftover.run), reason, signature: &signature };
+            Ok(Work::Snapshot(repository.pin_branch(&order, &captured.commit)?.name))
+        }
+    }
 }
 
 /// Moves a directory out of the way with every byte in it, and frees the branch it had checked out.
@@ -412,6 +439,7 @@ pub(crate) async fn set_aside(
     let (worktrees, fence) = (engine.settings().worktrees.clone(), hold.lease().fence());
     let (id, base, repository) = (plan.id.clone(), commit_id(&plan.base_commit)?, repository.clone());
     let branch = plan.branch();
+    let result = plan.head_run.clone().filter(|_| plan.stage.phase() == Phase::Apply);
     let alerts = task::blocking(move || -> Result<Vec<Event>, EngineError> {
         let own = worktrees.join(id.as_str());
         let mut found = leftovers(&worktrees, &id).map_err(|source| failed("list", &own, source))?;
@@ -422,7 +450,9 @@ pub(crate) async fn set_aside(
         found.extend(strays(trees, &worktrees, &id));
         let mut alerts = Vec::new();
         for leftover in found {
-            let Removed { work, pin } = remove_leftover(&repository, &id, &base, fence, &leftover)?;
+            let after_result = result.as_ref().is_some_and(|run| run.as_str() == leftover.run);
+            let rest = if after_result { Rest::Backup } else { Rest::Checkpoint };
+            let Removed { work, pin } = remove_leftover(&repository, &id, &base, fence, &leftover, rest)?;
             tracing::debug!(run = leftover.run, ?work, "set the directory of an ended run aside");
             if let Work::Directory { path, reason } = work {
                 let text = format!("the work of {} is kept in {}: {reason}", leftover.run, path.display());

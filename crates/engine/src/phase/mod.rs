@@ -5,6 +5,7 @@ mod apply;
 mod carried;
 mod drive;
 mod execute;
+mod forget;
 mod ground;
 mod judge;
 mod leftovers;
@@ -22,7 +23,7 @@ mod validate;
 
 pub(crate) use agents::wording;
 pub(crate) use leftovers::{
-    Alive, Claimed, Leftover, Work, claim_latest, is_occupied, leftovers, occupy, remove_empty,
+    Alive, Claimed, Leftover, Rest, Work, claim_latest, is_occupied, leftovers, occupy, remove_empty,
     remove_leftover, set_aside,
 };
 pub(crate) use scope::{commit_id, is_checkpoint, kept_as, signature};

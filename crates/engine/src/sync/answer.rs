@@ -50,6 +50,7 @@ impl Engine {
         let done = async {
             let project = self.project(plan.spec.project.as_str()).await?;
             let repository = self.repository(&project).await?;
+            let repository = repository.on_behalf(plan.id.as_str(), hold.lease().fence());
             let together = Together { engine: self, hold, plan, project: &project, repository: &repository };
             together.take_up_answer().await
         };

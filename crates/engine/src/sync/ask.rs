@@ -128,6 +128,7 @@ impl Engine {
     ) -> Result<(SyncOutcome, Option<Plan>), EngineError> {
         let project = self.project(plan.spec.project.as_str()).await?;
         let repository = self.repository(&project).await?;
+        let repository = repository.on_behalf(plan.id.as_str(), hold.lease().fence());
         let together = Together { engine: self, hold, plan, project: &project, repository: &repository };
         together.asked(caller).await
     }

@@ -4,7 +4,7 @@ use std::env;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use drydock_domain::{OnDivergence, Publish};
+use drydock_domain::{Fence, OnDivergence, Publish};
 use drydock_testkit::proc;
 use drydock_worktree::{CommitId, Git, PinOrder, Repository, SyncOrder};
 
@@ -45,7 +45,7 @@ fn works() {
     let folder = PathBuf::from(env::var(FOLDER).unwrap());
     let argument = env::var(ARGUMENT).unwrap();
     let git = Git::find().unwrap().with_home(&folder.join("home"));
-    let repository = Repository::open(&git, &folder.join("repo")).unwrap();
+    let repository = Repository::open(&git, &folder.join("repo")).unwrap().on_behalf("p", Fence(3));
     match job.as_str() {
         "sync" => sync(&repository, &folder, &argument),
         "pin" => pin(&repository, &argument),

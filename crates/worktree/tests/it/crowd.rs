@@ -4,11 +4,10 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::time::{Duration, Instant};
 
-use drydock_worktree::{Landing, PinOrder};
+use drydock_worktree::{CommitId, Landing, PinOrder, Push};
 
 use crate::fixture::{Fixture, ada, land, write};
-
-const BRANCH: &str = "drydock/p/work";
+use crate::scene::{BRANCH, Scene};
 
 /// Adds records of worktrees that are elsewhere, such as other plans' on a shared disk.
 fn records(fixture: &Fixture, count: usize) {
@@ -93,4 +92,41 @@ fn a_branch_is_kept_by_any_other_ref_but_not_by_itself() {
     assert!(!repository.branch_is_kept_elsewhere(BRANCH, &likely).unwrap());
     fixture.user(&["tag", "unlikely", commit.as_str()], &fixture.repo());
     assert!(repository.branch_is_kept_elsewhere(BRANCH, &likely).unwrap());
+}
+
+/// PERF-3. Breaks when a landed plan's refs stay here or at the remote, or when one goes that holds more than landed.
+#[test]
+fn what_landed_leaves_no_refs_and_what_did_not_stays() {
+    let scene = Scene::pushed();
+    let (repository, fixture) = (scene.repository(), &scene.fixture);
+    let landed = scene.commit("a.txt", "mine\n", "mine");
+    assert_eq!(scene.sync().name(), "pushed");
+    repository.ref_create("refs/drydock/snap/p/1", &landed).unwrap();
+    repository.ref_create("refs/drydock/snap/pp/1", &landed).unwrap();
+    let snapshots = ["refs/drydock/snap/p/".to_owned()];
+    let forget = |landed: &CommitId| repository.branch_forget(BRANCH, landed, &snapshots).unwrap();
+    let base = fixture.tip("main");
+
+    assert_eq!(
+        repository.branch_forget_at("origin", BRANCH, &base).unwrap(),
+        None,
+        "it has more than the base"
+    );
+    scene.remote_commit("b.txt", "theirs\n", "theirs");
+    let refused = repository.branch_forget_at("origin", BRANCH, &landed).unwrap();
+    assert!(matches!(refused, Some(Push::Rejected { .. })), "a colleague's push came after: {refused:?}");
+    assert!(scene.remote_tip().is_some());
+    assert_eq!(scene.sync().name(), "fast_forwarded");
+    let landed = scene.local();
+    assert_eq!(repository.branch_forget_at("origin", BRANCH, &landed).unwrap(), Some(Push::Pushed));
+    assert_eq!(scene.remote_tip(), None);
+    assert_eq!(repository.branch_forget_at("origin", BRANCH, &landed).unwrap(), None, "again");
+
+    assert_eq!(forget(&landed), ["refs/drydock/snap/p/1"], "the branch is checked out");
+    repository.checkout_remove(&scene.tree()).unwrap();
+    assert_eq!(forget(&base), Vec::<String>::new(), "the branch has more");
+    assert_eq!(forget(&landed), [format!("refs/heads/{BRANCH}")]);
+    let left =
+        fixture.user(&["for-each-ref", "--format=%(refname)", "refs/drydock", "refs/heads"], &fixture.repo());
+    assert_eq!(left, "refs/drydock/snap/pp/1\nrefs/heads/main");
 }

@@ -15,6 +15,7 @@ mod join_random;
 mod joiner;
 mod land;
 mod ledger;
+mod lock;
 mod merge;
 mod open;
 mod pins;

@@ -1,0 +1,62 @@
+//! Removes the refs of a landed plan from the repository and its remote: branch, snapshots, remote-tracking ref.
+//!
+//! Only commits that the landed work contains lose their ref. A branch with other commits, or checked out in a worktree, stays. So
+//! does the remote's branch if it moved since the last fetch: the remote compares.
+
+use crate::error::GitError;
+use crate::id::CommitId;
+use crate::name;
+use crate::push::Push;
+use crate::refs::update;
+use crate::repository::Repository;
+use crate::sync::tracking_name;
+
+impl Repository {
+    /// Removes a branch whose commits all landed, and all refs below these prefixes, in one transaction. Returns their names.
+    pub fn branch_forget(
+        &self,
+        branch: &str,
+        landed: &CommitId,
+        prefixes: &[String],
+    ) -> Result<Vec<String>, GitError> {
+        let full = name::branch_ref(branch)?;
+        let attempt = format!("remove {branch}");
+        // So that no one makes a worktree of the branch meanwhile.
+        let _lock = self.lock(&attempt)?;
+        let mut removed = Vec::new();
+        for prefix in prefixes {
+            removed.extend(self.refs(prefix)?);
+        }
+        if let Some(tip) = self.ref_read(&full)?
+            && self.is_ancestor(&tip, landed)?
+            && !self.is_checked_out(&full)?
+        {
+            removed.push((full, tip));
+        }
+        let records: String = removed.iter().map(|(name, at)| format!("delete {name}\0{at}\0")).collect();
+        if !records.is_empty() {
+            update(self.place(), &attempt, records)?;
+        }
+        Ok(removed.into_iter().map(|(name, _)| name).collect())
+    }
+
+    /// Removes a branch from a remote, if it is where it was last seen and all its commits landed. None when it was never seen
+    /// there, or has more.
+    pub fn branch_forget_at(
+        &self,
+        remote: &str,
+        branch: &str,
+        landed: &CommitId,
+    ) -> Result<Option<Push>, GitError> {
+        let tracking = tracking_name(remote, branch)?;
+        let Some(seen) = self.ref_read(&tracking)? else { return Ok(None) };
+        if !self.is_ancestor(&seen, landed)? {
+            return Ok(None);
+        }
+        let pushed = self.push_removal(remote, branch, &seen)?;
+        if pushed == Push::Pushed {
+            update(self.place(), &format!("forget {tracking}"), format!("delete {tracking}\0{seen}\0"))?;
+        }
+        Ok(Some(pushed))
+    }
+}
