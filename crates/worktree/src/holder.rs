@@ -39,9 +39,8 @@ pub struct LockHolder {
 impl fmt::Display for LockHolder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "process {} on {}", self.process.pid, self.process.host)?;
-        match &self.plan {
-            Some((plan, fence)) => write!(f, " for {plan} under fence {}", fence.0)?,
-            None => {}
+        if let Some((plan, fence)) = &self.plan {
+            write!(f, " for {plan} under fence {}", fence.0)?;
         }
         write!(f, ", to {}", self.attempt)
     }

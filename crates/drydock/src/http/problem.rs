@@ -230,7 +230,7 @@ mod tests {
         let samples = [
             StoreError::Missing { place: place(), reason: reason(), remedy },
             StoreError::ReadOnly { place: place(), remedy, source: source() },
-            StoreError::Busy { place: place(), attempt },
+            StoreError::Busy { place: place(), attempt, holder: None },
             StoreError::Full { place: place(), source: source() },
             StoreError::Corrupt { place: place(), source: source() },
             StoreError::Newer { place: place(), found: 2, known: 1 },
