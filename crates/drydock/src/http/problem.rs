@@ -236,6 +236,8 @@ mod tests {
             StoreError::Newer { place: place(), found: 2, known: 1 },
             StoreError::NotDrydock { place: place(), reason: reason() },
             StoreError::Unavailable { place: place(), reason: reason() },
+            StoreError::Crowded { place: place(), reason: reason() },
+            StoreError::Pooled { place: place(), reason: reason() },
             StoreError::Damaged { table: "plans", key: String::new(), reason: reason() },
             StoreError::Unsupported { attempt, reason: "no" },
             StoreError::Injected,
@@ -251,6 +253,8 @@ mod tests {
                 | StoreError::Newer { .. }
                 | StoreError::NotDrydock { .. }
                 | StoreError::Unavailable { .. }
+                | StoreError::Crowded { .. }
+                | StoreError::Pooled { .. }
                 | StoreError::Damaged { .. }
                 | StoreError::Unsupported { .. }
                 | StoreError::Injected
