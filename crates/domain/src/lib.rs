@@ -49,7 +49,7 @@ pub use command::{
     Advance, Call, Changes, Command, Completion, Context, Landed, LandingProof, Met, Next, Start,
     TakeOverCause,
 };
-pub use decide::{REVERSIONS_MAX, admit, create, decide};
+pub use decide::{REVERSIONS_MAX, admit, create, create_alerting, decide};
 pub use decision::{
     Answer, Decision, DecisionChange, DecisionKind, DecisionOption, DecisionStatus, JoinHow, OptionEffect,
     Question, Resolution, SentBack,
@@ -89,5 +89,5 @@ pub use time::Timestamp;
 pub use token::{Role, Token, TokenKind, TokenState};
 pub use told::told;
 pub use written::{
-    CHECKPOINT, JOINS, PINS, SNAPSHOTS, is_landing_of, run_trailer, trailer, without_trailers,
+    BRANCHES, CHECKPOINT, JOINS, PINS, SNAPSHOTS, is_landing_of, run_trailer, trailer, without_trailers,
 };

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    AgentRoles, Budget, Choice, Decision, DecisionId, Fanout, Invariant, Name, Place, PlanId, Postponed,
-    Profile, RunId, Spent, Stage, State, SyncOutcome, TakeUp, Target, Timestamp, Validation,
+    AgentRoles, BRANCHES, Budget, Choice, Decision, DecisionId, Fanout, Invariant, Name, Place, PlanId,
+    Postponed, Profile, RunId, Spent, Stage, State, SyncOutcome, TakeUp, Target, Timestamp, Validation,
 };
 
 /// One use of an action on a project.
@@ -215,6 +215,6 @@ impl Plan {
 
     /// Returns the branch that its worktrees are on.
     pub fn branch(&self) -> String {
-        format!("drydock/{}/work", self.id)
+        format!("{BRANCHES}{}/work", self.id)
     }
 }

@@ -1,6 +1,8 @@
 //! Names that drydock writes into a project's repository. They are part of the outside contract: a store and its
 //! repositories outlive the program that wrote them.
 
+/// Where the branches of plans begin.
+pub const BRANCHES: &str = "drydock/";
 /// Where the snapshots of all plans are, as `<plan>/<n>`.
 pub const SNAPSHOTS: &str = "refs/drydock/snap/";
 /// Where the results of subplans that joined are, as `<plan>/<subplan>`.

@@ -3,14 +3,13 @@
 use std::collections::BTreeMap;
 
 use drydock_domain::{
-    Action, AgentRoles, Argument, Budget, BudgetError, Event, Invariant, InvariantScope, Name, NewPlan,
-    Phase, Plan, PlanId, Profile, Project, Spec, Target, Validation, create,
+    Action, AgentRoles, Argument, BRANCHES, Budget, BudgetError, Invariant, InvariantScope, Name, NewPlan,
+    Phase, Plan, PlanId, Profile, Project, Spec, Target, Validation, create_alerting, shell_word,
 };
 
 use crate::action_file::{render, rule_of};
 use crate::engine::Engine;
 use crate::error::EngineError;
-use crate::hold::Hold;
 use crate::task;
 
 /// The action's name of a plan that was made from a plain task.
@@ -91,34 +90,23 @@ impl Engine {
         let project = self.project(&request.project).await?;
         let id = request.id.clone().unwrap_or_else(|| self.fresh_plan());
         let target = request.target.clone().unwrap_or_else(|| project.target.clone());
+        not_of_a_plan(&target, &project.repo)?;
         let base_commit = self.target_tip(&project, &target).await?;
         let mut spec = self.spec(&project, request, &id).await?;
         spec.target = Target::branch(target);
         let repository = self.repository(&project).await?;
-        task::blocking(move || repository.require_room()).await?;
-        let hold = self.hold(&id, "make the plan").await?;
+        // All that can fail is looked at before the plan is made: one that was made is never answered with an error.
+        let unseen = task::blocking(move || -> Result<_, EngineError> {
+            repository.require_room()?;
+            Ok(repository.dirty_paths()?)
+        })
+        .await?;
         let new = NewPlan { id, spec, base_commit };
-        let made = self.create_held(&hold, new, &project, by).await;
+        let hold = self.hold(&new.id, "make the plan").await?;
+        let transition = create_alerting(new, not_part_of_it(&unseen), &self.context(by.into()));
+        let made = self.store().plan_create(hold.lease(), transition).await;
         hold.release().await;
-        made
-    }
-
-    async fn create_held(
-        &self,
-        hold: &Hold,
-        new: NewPlan,
-        project: &Project,
-        by: &str,
-    ) -> Result<Plan, EngineError> {
-        let plan = self.store().plan_create(hold.lease(), create(new, &self.context(by.into()))).await?;
-        let repository = self.repository(project).await?;
-        let unseen = task::blocking(move || repository.dirty_paths()).await?;
-        if !unseen.is_empty() {
-            let named = unseen.iter().take(PATHS_NAMED_MAX).cloned().collect::<Vec<_>>().join(", ");
-            let text = format!("{} uncommitted changes are not part of the plan: {named}", unseen.len());
-            self.note(hold, vec![Event::Alert { priority: "low", text }]).await?;
-        }
-        Ok(plan)
+        Ok(made?)
     }
 
     async fn spec(&self, project: &Project, request: Request, id: &PlanId) -> Result<Spec, EngineError> {
@@ -262,6 +250,25 @@ impl Engine {
         })
         .await
     }
+}
+
+/// Refuses to land on a branch that plans work on.
+pub(crate) fn not_of_a_plan(target: &str, repo: &str) -> Result<(), EngineError> {
+    if target.starts_with(BRANCHES) {
+        let hint = format!("name another branch; `git -C {} branch` lists them", shell_word(repo));
+        return Err(EngineError::invalid(
+            format!("{target} is a branch of a plan, and nothing lands there"),
+            hint,
+        ));
+    }
+    Ok(())
+}
+
+/// Returns what to say about uncommitted changes, which a plan does not begin with.
+fn not_part_of_it(unseen: &[String]) -> Option<String> {
+    let named = unseen.iter().take(PATHS_NAMED_MAX).cloned().collect::<Vec<_>>().join(", ");
+    let text = || format!("{} uncommitted changes are not part of the plan: {named}", unseen.len());
+    (!unseen.is_empty()).then(text)
 }
 
 /// Returns the arguments with defaults filled in; unknown and missing ones are errors that name all there are.

@@ -10,7 +10,7 @@ use drydock_store::{Added, Removed};
 use crate::action_file::parse;
 use crate::engine::Engine;
 use crate::error::EngineError;
-use crate::make::NewInvariant;
+use crate::make::{NewInvariant, not_of_a_plan};
 use crate::rule::effective_for;
 use crate::{clock, task};
 
@@ -45,6 +45,7 @@ impl Engine {
                 Some(target) => target,
                 None => repository.head_branch()?.ok_or_else(|| no_branch(&called, &place))?,
             };
+            not_of_a_plan(&target, &place)?;
             if repository.branch_tip(&target)?.is_none() {
                 return Err(EngineError::absent_in("branch", target, repository.root()));
             }

@@ -37,6 +37,7 @@ mod refs;
 mod remote_land;
 mod repository;
 mod run;
+mod stand;
 mod submodule;
 mod sync;
 mod worktrees;

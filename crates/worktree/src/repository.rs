@@ -215,8 +215,12 @@ enum Commits {
 
 pub(crate) fn head_branch(place: &Place) -> Result<Option<String>, GitError> {
     let attempt = "read which branch is checked out";
-    let call = place.call_without_files(attempt).args(["symbolic-ref", "--quiet", "HEAD"]);
-    let output = call.accept(&[0, 1]).run()?;
+    symbolic_head(place.call_without_files(attempt), attempt)
+}
+
+/// Asks which branch HEAD is; none when it is detached.
+pub(crate) fn symbolic_head(call: Call, attempt: &str) -> Result<Option<String>, GitError> {
+    let output = call.args(["symbolic-ref", "--quiet", "HEAD"]).accept(&[0, 1]).run()?;
     if output.code == 1 {
         return Ok(None);
     }

@@ -14,12 +14,22 @@ use crate::{
 
 /// Returns the transition that makes a plan: `strategize/queued`, with a gate when the profile asks before it.
 pub fn create(new: NewPlan, context: &Context) -> Transition {
+    create_alerting(new, None, context)
+}
+
+/// The same, with something that people are alerted to in the same commit.
+pub fn create_alerting(new: NewPlan, alert: Option<String>, context: &Context) -> Transition {
     let asks = new.spec.profile.asks_before(Phase::Strategize);
     let mut plan = fresh(new, context);
     plan.gate = asks.then(|| context.fresh_decision.clone());
     let (task, question) = (plan.spec.task.clone(), Question::gate(Phase::Strategize, &plan.spec));
-    let draft = Draft::of(plan, context).event(Event::Created { task });
-    let draft = if asks { draft.open(question) } else { draft };
+    let mut draft = Draft::of(plan, context).event(Event::Created { task });
+    if asks {
+        draft = draft.open(question);
+    }
+    if let Some(text) = alert {
+        draft = draft.event(Event::Alert { priority: "low", text });
+    }
     draft.into_transition()
 }
 

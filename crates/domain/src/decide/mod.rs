@@ -11,8 +11,8 @@ mod steer;
 #[cfg(test)]
 mod tests;
 
-pub use begin::create;
 pub(crate) use begin::fresh;
+pub use begin::{create, create_alerting};
 pub(crate) use diverge::ask_about;
 pub use route::{admit, decide};
 pub use steer::REVERSIONS_MAX;

@@ -18,6 +18,7 @@ mod envelope;
 mod events;
 mod follow;
 mod gc;
+mod ground;
 mod inside;
 mod interrupt;
 mod invariant;

@@ -1,21 +1,27 @@
-//! Which project a person means who stands in a directory: the one whose repository is there, or a new one.
+//! The checkout that a person stands in, by what is in the directories.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-use drydock_api::{Client, Code, NewProject, Problem, Project};
+use drydock_api::{Code, Problem, Project};
 
-use super::screen::Screen;
+/// The checkout that a person stands in.
+pub(crate) struct Stand {
+    /// Its own directory, which may be that of a linked worktree.
+    pub(crate) root: PathBuf,
+    /// The main worktree, which is what its project is known by.
+    pub(crate) main: PathBuf,
+}
 
-/// Returns the named project, or that of the current directory, which is added when it is new.
-pub(crate) async fn project(
-    client: Client<'_>,
-    screen: &Screen,
-    named: Option<&str>,
-) -> Result<Project, Box<Problem>> {
-    if let Some(name) = named {
-        return Ok(client.project(name).await?);
+impl Stand {
+    /// Says whether this is a checkout of a project.
+    pub(crate) fn is_in(&self, project: &Project) -> bool {
+        same(Path::new(&project.repo), &self.main)
     }
+}
+
+/// Returns the checkout of the current directory.
+pub(crate) fn stand() -> Result<Stand, Box<Problem>> {
     let here = here()?;
     let Some(root) = root_of(&here) else {
         let (what, hint) = match bare_of(&here) {
@@ -27,22 +33,8 @@ pub(crate) async fn project(
         let text = format!("{} is {what}", here.display());
         return Err(Box::new(Problem::new(Code::RepositoryUnusable, text).hint(hint)));
     };
-    let root = main_of(&root).unwrap_or(root);
-    let known = client.projects().await?.projects;
-    if let Some(project) = known.iter().find(|project| same(Path::new(&project.repo), &root)) {
-        return Ok(project.clone());
-    }
-    let name = name_of(&root);
-    if let Some(other) = known.iter().find(|project| project.name == name) {
-        let text = format!("the name {name} belongs to another project, at {}", other.repo);
-        let hint = format!("add this one as `drydock project add NAME --repo {}`", root.display());
-        return Err(Box::new(Problem::new(Code::Exists, text).hint(hint)));
-    }
-    let repo = super::project::absolute(&root)?;
-    let project = client.project_add(&NewProject { name, repo, ..NewProject::default() }).await?;
-    screen
-        .tell(&format!("added project {} for {}, landing on {}", project.name, project.repo, project.target));
-    Ok(project)
+    let main = main_of(&root).unwrap_or_else(|| root.clone());
+    Ok(Stand { root, main })
 }
 
 fn here() -> Result<PathBuf, Box<Problem>> {
@@ -83,7 +75,7 @@ fn same(one: &Path, other: &Path) -> bool {
 }
 
 /// Returns a project name made from a directory's: what names cannot hold becomes a dash.
-fn name_of(root: &Path) -> String {
+pub(crate) fn name_of(root: &Path) -> String {
     let name = root.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
     let fits = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     let name: String = name.chars().map(|c| if fits(c) { c } else { '-' }).take(100).collect();

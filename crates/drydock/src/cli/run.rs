@@ -1,14 +1,14 @@
 //! `drydock run`: a task in the repository you stand in, from the prompt to the landed commit.
 
 use clap::Args;
-use drydock_api::{Code, NewPlan, Plan, PlanMove, Problem, Project, State, Terms, exit};
+use drydock_api::{Code, NewPlan, Plan, PlanMove, Problem, State, Terms, exit};
 
 use super::agent::BUILT_IN;
 use super::confirm::{Answer, ask};
 use super::follow::{Feed, Until};
+use super::ground::ground;
 use super::outcome;
 use super::report::{Ending, Level, Outcome};
-use super::repository;
 use super::session::{Driver, Driving, Session};
 use crate::render;
 
@@ -20,6 +20,9 @@ pub(crate) struct Run {
     /// The project [default: that of the repository you stand in]
     #[arg(long, value_name = "NAME")]
     project: Option<String>,
+    /// The branch to land on [default: the one you stand on; the project's when you stand elsewhere]
+    #[arg(long, value_name = "BRANCH")]
+    target: Option<String>,
     /// The agent [default: that of the configuration]
     #[arg(long, value_name = "NAME")]
     agent: Option<String>,
@@ -70,34 +73,29 @@ pub(crate) async fn run(session: &Session, args: Run) -> Outcome {
     if args.agent.is_none() {
         require_default_agent(session).await?;
     }
-    let project = repository::project(client, session.screen(), args.project.as_deref()).await?;
+    let ground = ground(client, session.screen(), args.project.as_deref(), args.target.as_deref()).await?;
     let named = args.profile.is_some();
     let new = NewPlan {
         task: Some(args.task),
-        project: project.name.clone(),
+        project: ground.project.name,
+        target: Some(ground.target.clone()),
         agent: args.agent,
         profile: args.profile,
         budget: args.budget,
         ..NewPlan::default()
     };
     let plan = client.plan_use(&new, &Terms::default()).await?;
-    session.screen().tell(&format!("plan {} on {}, to land on {}", plan.id, plan.project, project.target));
+    session.screen().tell(&format!("plan {} on {}, to land on {}", plan.id, plan.project, ground.target));
     let gates = match (args.yes, named || plan.gate.is_some()) {
         (true, _) => Gates::Open,
         (false, true) => Gates::All,
         (false, false) => Gates::BeforeLanding,
     };
-    drive(session, Feed::from_start(session), plan, &project, gates).await
+    drive(session, Feed::from_start(session), plan, &ground.target, gates).await
 }
 
 /// Takes the plan from phase to phase until it has landed, or something stops it.
-async fn drive(
-    session: &Session,
-    mut feed: Feed<'_>,
-    mut plan: Plan,
-    project: &Project,
-    gates: Gates,
-) -> Outcome {
+async fn drive(session: &Session, mut feed: Feed<'_>, mut plan: Plan, target: &str, gates: Gates) -> Outcome {
     loop {
         // The work goes on being polled after a signal, but only to wind up: it asks nothing and moves nothing.
         if let Some(interrupt) = session.interrupted() {
@@ -119,7 +117,7 @@ async fn drive(
                 Asks::Nobody => session.screen().tell(shown.trim_end()),
             }
         }
-        let left = match gate(session, &plan, project, to, asks).await? {
+        let left = match gate(session, &plan, target, to, asks).await? {
             Passage::Granted => None,
             Passage::Refused => {
                 Some(format!("left before {to}; to drop it: drydock plan cancel {}", plan.id))
@@ -177,7 +175,7 @@ fn asks(plan: &Plan, to: PlanMove, gates: Gates) -> Asks {
 async fn gate(
     session: &Session,
     plan: &Plan,
-    project: &Project,
+    target: &str,
     to: PlanMove,
     asks: Asks,
 ) -> Result<Passage, Box<Problem>> {
@@ -190,7 +188,7 @@ async fn gate(
     let resume = format!("drydock plan {to} {}", plan.id);
     session.set_driving(Some(Driving { by: Driver::Person, resume }));
     let question = match to {
-        PlanMove::Apply => format!("Land this on {}? [y/N/d=diff]", project.target),
+        PlanMove::Apply => format!("Land this on {target}? [y/N/d=diff]"),
         PlanMove::Strategize | PlanMove::Execute => format!("Go on with {to}? [y/N]"),
     };
     let passage = loop {

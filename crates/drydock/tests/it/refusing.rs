@@ -160,7 +160,7 @@ fn a_hint_can_be_followed_as_it_stands() {
     for (place, hinted, named) in [
         (
             &detached,
-            format!("project add detached --repo {detached} --target BRANCH"),
+            "drydock --json run --target main 'a task' --agent writer".to_owned(),
             "no branch is checked out",
         ),
         (&bare, "clone it".to_owned(), "is a bare repository"),
