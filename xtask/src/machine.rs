@@ -1,5 +1,5 @@
-//! What the tests need of a machine besides Rust: git, PostgreSQL's programs, a browser and Python, which root may have
-//! installed.
+//! What the tests need of a machine besides Rust: git, ssh-keygen, PostgreSQL's programs, a browser and Python, which root
+//! may have installed.
 
 use std::fs;
 use std::path::Path;
@@ -50,6 +50,14 @@ pub(crate) fn python() -> Result<(), Failure> {
         return Ok(());
     }
     debian("python3 with venv", &["python3", "python3-venv"])
+}
+
+/// Makes sure that keys can be made. The program has no option that only asks whether it is there.
+pub(crate) fn ssh_keygen() -> Result<(), Failure> {
+    if Command::new("ssh-keygen").arg("-?").output().is_ok() {
+        return Ok(());
+    }
+    debian("ssh-keygen", &["openssh-client"])
 }
 
 /// Installs packages of Debian, where that is possible.

@@ -27,10 +27,12 @@ pub(crate) fn run(root: &Path, args: &[String]) -> Result<(), Failure> {
     let asked = Asked::parse(args)?;
     let started = Instant::now();
 
-    heading(started, "this machine: git, Python, PostgreSQL");
+    heading(started, "this machine: git, Python, ssh-keygen, PostgreSQL");
     machine::check_git()?;
     // One of the agents in the tests is a program in Python.
     machine::python()?;
+    // Tests sign with a key of their own.
+    machine::ssh_keygen()?;
     // One server for all test programs. It ends with this process, or with the value, whichever comes first.
     let server = match env::var(SERVER_VARIABLE) {
         Ok(_) => None,

@@ -29,6 +29,9 @@ const HANDED_ON_TO_REMOTES: &[&str] = &[
     "NO_PROXY",
 ];
 
+/// Variables that only a call that signs is given.
+const HANDED_ON_TO_SIGNERS: &[&str] = &["SSH_AUTH_SOCK", "GNUPGHOME"];
+
 /// A git program whose version was checked.
 #[derive(Debug, Clone)]
 pub struct Git {
@@ -41,6 +44,7 @@ struct Program {
     version: String,
     environment: Vec<(OsString, OsString)>,
     remote_environment: Vec<(OsString, OsString)>,
+    signer_environment: Vec<(OsString, OsString)>,
     memory: Arc<Memory>,
 }
 
@@ -70,6 +74,7 @@ impl Git {
             version: String::new(),
             environment,
             remote_environment: taken(HANDED_ON_TO_REMOTES),
+            signer_environment: taken(HANDED_ON_TO_SIGNERS),
             memory: Arc::default(),
         };
         let git = Git { inner: Arc::new(program) };
@@ -121,6 +126,10 @@ impl Git {
 
     pub(crate) fn environment(&self) -> &[(OsString, OsString)] {
         &self.inner.environment
+    }
+
+    pub(crate) fn signer_environment(&self) -> &[(OsString, OsString)] {
+        &self.inner.signer_environment
     }
 
     pub(crate) fn remote_environment(&self) -> &[(OsString, OsString)] {

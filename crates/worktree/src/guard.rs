@@ -1,9 +1,9 @@
 //! Programs that a repository's own configuration names, and how a call is kept from running them.
 //!
 //! An agent may be able to write the configuration of the repository it works in. Hooks, the file
-//! system monitor, external diffs and signing are switched off for every call (`run`). What is left
-//! are settings that a user may rightly have in *their* configuration: filters (git-lfs), merge
-//! drivers, ssh commands and credential helpers. Of these, what the user's or the system's
+//! system monitor and external diffs are switched off for every call (`run`), and so is signing,
+//! except of what lands (`sign`). What is left are settings that a user may rightly have in *their*
+//! configuration: filters (git-lfs), merge drivers, ssh commands and credential helpers. Of these, what the user's or the system's
 //! configuration says holds; what the repository's own says is replaced:
 //!
 //! - a filter by nothing, and marked as required, so that a path which uses it is an error rather
@@ -62,7 +62,8 @@ impl Place {
             // A key that cannot be named cannot be replaced, so it is no key to go on with.
             let key = std::str::from_utf8(&entry[..end])
                 .map_err(|_| GitError::unexpected(attempt, "a key of the configuration is not UTF-8"))?;
-            let value = String::from_utf8_lossy(entry.get(end + 1..).unwrap_or_default()).into_owned();
+            // A key without a value is git's short form of true.
+            let value = String::from_utf8_lossy(entry.get(end + 1..).unwrap_or(b"true")).into_owned();
             let origin = match scope {
                 b"local" | b"worktree" => Origin::Repository,
                 b"system" | b"global" => Origin::User,

@@ -6,7 +6,10 @@ use crate::error::GitError;
 use crate::guard::Replacements;
 use crate::id::{CommitId, TreeId};
 use crate::repository::Repository;
-use crate::run::{Output, Place, path_text};
+use crate::run::{Call, Output, Place, path_text};
+
+/// What is tried when a commit is written.
+const WRITE: &str = "write a commit";
 
 /// Who made a commit, and when.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -87,9 +90,19 @@ pub(crate) fn commit_tree(
     message: &str,
     author: &Signature,
 ) -> Result<CommitId, GitError> {
-    let attempt = "write a commit";
+    commit_of(commit_call(place, tree, parents, message, author))
+}
+
+/// Starts the call that writes a commit.
+pub(crate) fn commit_call(
+    place: &Place,
+    tree: &TreeId,
+    parents: &[CommitId],
+    message: &str,
+    author: &Signature,
+) -> Call {
     let date = format!("@{} +0000", author.at_seconds);
-    let mut call = place.call_without_files(attempt).args(["commit-tree", tree.as_str(), "-F", "-"]);
+    let mut call = place.call_without_files(WRITE).args(["commit-tree", tree.as_str(), "-F", "-"]);
     for parent in parents {
         call = call.args(["-p", parent.as_str()]);
     }
@@ -102,8 +115,13 @@ pub(crate) fn commit_tree(
     // A task or an agent's words can hold escapes, which a terminal that shows the log would obey.
     let mut text: String = message.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect();
     text.push('\n');
-    let answer = call.stdin(text.into_bytes()).run()?.text(attempt)?;
-    answer.trim_end().parse().map_err(|_| GitError::unexpected(attempt, answer))
+    call.stdin(text.into_bytes())
+}
+
+/// Runs the call that writes a commit.
+pub(crate) fn commit_of(call: Call) -> Result<CommitId, GitError> {
+    let answer = call.run()?.text(WRITE)?;
+    answer.trim_end().parse().map_err(|_| GitError::unexpected(WRITE, answer))
 }
 
 /// Places that both sides of a merge changed; the names are as git has them.

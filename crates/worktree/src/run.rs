@@ -184,6 +184,13 @@ impl Call {
         self.env("GIT_ALLOW_PROTOCOL", "file:git:http:https:ssh").unproxied()
     }
 
+    /// Lets the call sign, with the variables that find keys. A question for a passphrase is answered by a program that
+    /// fails, since nobody is there to answer it.
+    pub(crate) fn signing(mut self) -> Call {
+        self.env.extend_from_slice(self.git.signer_environment());
+        self.env("SSH_ASKPASS", "false").env("SSH_ASKPASS_REQUIRE", "force")
+    }
+
     /// Lets the call reach remotes only in ways that start no program which a configuration names.
     pub(crate) fn remote_without_programs(self) -> Call {
         self.env("GIT_ALLOW_PROTOCOL", "file:git").unproxied()

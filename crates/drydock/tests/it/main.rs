@@ -41,6 +41,7 @@ mod restarting;
 mod reviewing;
 mod revoking;
 mod sandboxing;
+mod sealing;
 mod seeing;
 mod shared;
 mod showing;

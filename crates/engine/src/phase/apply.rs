@@ -14,6 +14,7 @@ use super::execute::entry;
 use super::ground::{Ground, Looked, look};
 use super::scope::{End, Scope, signature};
 use super::settle::{IntentEnd, intent_end, intent_name, revoke};
+use super::sign::signed;
 use super::validate::Validated;
 use crate::engine::WORKER;
 use crate::error::EngineError;
@@ -74,7 +75,8 @@ enum Joined {
     Merged(Merged),
     /// The target has it already: in a commit of the plan, or without any.
     There(CommitId),
-    Conflicts(Vec<String>),
+    /// It conflicts with the target, or its commit could not be signed.
+    Refused(Vec<String>),
 }
 
 impl Lander<'_> {
@@ -157,7 +159,7 @@ impl Lander<'_> {
             Joined::There(commit) => {
                 return self.landed(&commit, LandingProof::Found).await.map(Attempt::Ended);
             }
-            Joined::Conflicts(reasons) => return Ok(Attempt::Ended(self.constrained(reasons))),
+            Joined::Refused(reasons) => return Ok(Attempt::Ended(self.constrained(reasons))),
         };
         let reasons = match self.judge(&merged).await? {
             Some(reasons) => reasons,
@@ -195,13 +197,16 @@ impl Lander<'_> {
                 return Ok(Joined::There(landed));
             }
             let tree = match repository.merge(&subject.from, from, &subject.to)? {
-                Merge::Conflict { paths, .. } => return Ok(Joined::Conflicts(conflicts(&target, &paths))),
+                Merge::Conflict { paths, .. } => return Ok(Joined::Refused(conflicts(&target, &paths))),
                 Merge::Clean(tree) => tree,
             };
             if tree != repository.tree_of(from)? {
                 let author = signature(&repository);
-                let commit = repository.commit(&tree, std::slice::from_ref(from), &text, &author)?;
-                return Ok(Joined::Merged(Merged { ground, commit }));
+                let written = repository.commit_signed(&tree, std::slice::from_ref(from), &text, &author)?;
+                return Ok(match signed(written, &repository, &plan) {
+                    Ok(commit) => Joined::Merged(Merged { ground, commit }),
+                    Err(reasons) => Joined::Refused(reasons),
+                });
             }
             Ok(match ground.creates {
                 true => Joined::Merged(Merged { commit: from.clone(), ground }),

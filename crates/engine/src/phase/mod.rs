@@ -17,6 +17,7 @@ mod remains;
 mod review;
 mod scope;
 mod settle;
+mod sign;
 mod spend;
 mod strategize;
 mod validate;

@@ -24,6 +24,7 @@ mod refs;
 mod remembering;
 mod remote_land;
 mod scene;
+mod sign;
 mod signals;
 mod staging;
 mod sync;

@@ -1,0 +1,22 @@
+//! What a landing does when the user's signer refuses: it constrains the plan, in the signer's own words.
+
+use drydock_domain::{PlanId, shell_word};
+use drydock_worktree::{CommitId, Repository, Signed};
+
+/// Returns the commit that is to land, or the reason why it is not.
+pub(super) fn signed(
+    written: Signed,
+    repository: &Repository,
+    plan: &PlanId,
+) -> Result<CommitId, Vec<String>> {
+    let (program, reason) = match written {
+        Signed::Written(commit) => return Ok(commit),
+        Signed::Refused { program, reason } => (program, reason),
+    };
+    let root = repository.root().to_string_lossy();
+    Err(vec![format!(
+        "the commit could not be signed by {program}: {reason}; `git -C {} commit-tree -S -m test 'HEAD^{{tree}}'` tries \
+         it: make that work without a question, then `drydock plan retry {plan}`",
+        shell_word(&root)
+    )])
+}

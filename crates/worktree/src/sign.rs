@@ -1,0 +1,136 @@
+//! Signing what lands, as the user's or the system's configuration says.
+//!
+//! The repository's own configuration is not heeded: a program that it names would be run, and a key that it names
+//! would speak for the user. Nothing answers a prompt and there is no terminal, so the key has to be usable without
+//! one; what does not answer in time is ended. Only what lands is signed: checkpoints and the commits of work branches
+//! stay drydock's own.
+
+use std::time::Duration;
+
+use crate::error::GitError;
+use crate::guard::{Entry, Origin};
+use crate::id::{CommitId, TreeId};
+use crate::merge::{Signature, commit_call, commit_of, commit_tree};
+use crate::repository::Repository;
+
+/// The limit of a call that signs.
+const LIMIT: Duration = Duration::from_secs(30);
+/// The settings that name a program, and git's own choice.
+const PROGRAMS: [(&str, &str); 3] =
+    [("gpg.openpgp.program", "gpg"), ("gpg.x509.program", "gpgsm"), ("gpg.ssh.program", "ssh-keygen")];
+
+/// What came of writing a commit that bears a signature where the user wants one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Signed {
+    /// It is written.
+    Written(CommitId),
+    /// Nothing is written: the signer refused.
+    Refused {
+        /// The program that signs.
+        program: String,
+        /// Its own words.
+        reason: String,
+    },
+}
+
+/// How the user signs.
+#[derive(Debug, PartialEq, Eq)]
+struct Signer {
+    program: String,
+    /// The key; none where a command of the user's names it.
+    key: Option<String>,
+    settings: Vec<(String, String)>,
+}
+
+impl Repository {
+    /// Writes a commit, signed if the user's or the system's configuration asks for it (`commit.gpgSign`).
+    pub fn commit_signed(
+        &self,
+        tree: &TreeId,
+        parents: &[CommitId],
+        message: &str,
+        author: &Signature,
+    ) -> Result<Signed, GitError> {
+        let place = self.place();
+        let signer = match signer(&place.configuration()?, author) {
+            Ok(Some(signer)) => signer,
+            Ok(None) => return commit_tree(place, tree, parents, message, author).map(Signed::Written),
+            Err(refused) => return Ok(refused),
+        };
+        let option = format!("-S{}", signer.key.as_deref().unwrap_or_default());
+        let call = commit_call(place, tree, parents, message, author).arg(option);
+        match commit_of(call.settings(&signer.settings).signing().limit(LIMIT)) {
+            Ok(commit) => Ok(Signed::Written(commit)),
+            Err(GitError::TimedOut { limit_s, .. }) => {
+                let reason = format!("it did not answer within {limit_s} s, and nothing answers a prompt");
+                Ok(Signed::Refused { program: signer.program, reason })
+            }
+            Err(GitError::Failed { attempt, code, detail }) => {
+                let failed = GitError::Failed { attempt, code, detail: detail.clone() };
+                if failed.is_starved() {
+                    return Err(failed);
+                }
+                Ok(Signed::Refused { program: signer.program, reason: words(&detail) })
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// Returns how the user signs; none when they do not, and a refusal where it cannot be told with what.
+fn signer(entries: &[Entry], author: &Signature) -> Result<Option<Signer>, Signed> {
+    // The last of several values holds, as in git.
+    let own = |keys: &[&str]| {
+        let named = |entry: &&Entry| entry.origin == Origin::User && keys.contains(&entry.key.as_str());
+        entries.iter().rfind(named).map(|entry| entry.value.as_str())
+    };
+    let format = own(&["gpg.format"]).unwrap_or("openpgp");
+    let named = PROGRAMS.map(|(key, default)| {
+        // `gpg.program` is the older name of the first.
+        let older = if key == PROGRAMS[0].0 { "gpg.program" } else { key };
+        (key, own(&[key, older]).unwrap_or(default).to_owned())
+    });
+    let of_format = |(key, _): &&(&str, String)| key.split('.').nth(1) == Some(format);
+    let program = named.iter().find(of_format).map_or(format, |(_, program)| program).to_owned();
+    let refused = |reason: String| Signed::Refused { program: program.clone(), reason };
+    match own(&["commit.gpgsign"]).map(truth) {
+        None | Some(Some(false)) => return Ok(None),
+        Some(Some(true)) => {}
+        Some(None) => return Err(refused("commit.gpgSign is neither true nor false".to_owned())),
+    }
+    let command = own(&["gpg.ssh.defaultkeycommand"]);
+    let foreign_key = entries.iter().any(|e| e.origin == Origin::Repository && e.key == "user.signingkey");
+    let key = match (own(&["user.signingkey"]), format, command) {
+        (Some(key), ..) if !key.is_empty() => Some(key.to_owned()),
+        (_, "ssh", Some(_)) if !foreign_key => None,
+        (_, "ssh", _) => {
+            let text = "user.signingKey is not set in the user's or the system's configuration; the repository's own \
+                        is not heeded";
+            return Err(refused(text.to_owned()));
+        }
+        _ => Some(format!("{} <{}>", author.name, author.email)),
+    };
+    let mut settings = vec![("gpg.format".to_owned(), format.to_owned())];
+    settings.push(("gpg.program".to_owned(), named[0].1.clone()));
+    settings.extend(named.into_iter().map(|(key, program)| (key.to_owned(), program)));
+    settings.extend(command.map(|command| ("gpg.ssh.defaultKeyCommand".to_owned(), command.to_owned())));
+    Ok(Some(Signer { program, key, settings }))
+}
+
+/// Reads a truth value as git does.
+fn truth(value: &str) -> Option<bool> {
+    match value.to_ascii_lowercase().as_str() {
+        "true" | "yes" | "on" => Some(true),
+        "false" | "no" | "off" | "" => Some(false),
+        number => number.parse::<i64>().ok().map(|number| number != 0),
+    }
+}
+
+/// Returns what the signer said, without git's own lines and gpg's lines for programs.
+fn words(detail: &str) -> String {
+    let is_noise =
+        |line: &str| line.starts_with("[GNUPG:]") || line == "fatal: failed to write commit object";
+    let said: Vec<&str> =
+        detail.lines().map(str::trim).filter(|line| !line.is_empty() && !is_noise(line)).collect();
+    if said.is_empty() { detail.to_owned() } else { said.join("; ") }
+}
