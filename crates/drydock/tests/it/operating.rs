@@ -12,7 +12,8 @@ use crate::world::{Answer, Kind, LIMIT, World, list, text};
 /// Breaks when a copy that is made while others write is torn, or cannot be worked with.
 #[test]
 fn a_backup_made_while_plans_run_is_whole() {
-    let world = World::with_writer(Kind::Sqlite, "echo hi > hello.txt");
+    // Each writes a file of its own: a plan that starts after another landed the same content would change nothing, and ask.
+    let world = World::with_writer(Kind::Sqlite, "echo hi > $$.txt");
     let plans: Vec<_> = (0..6).map(|_| world.plan(&["--profile", "auto"])).collect();
     let worker = world.spawn(&["worker", "--workers", "3"]);
     let mut copies = Vec::new();
@@ -95,8 +96,9 @@ fn a_sweep_tells_its_proof_for_each_removal() {
     let done = world.ok(&["gc"])["gc"].clone();
     let named = |all: &[Value]| all.iter().map(|one| text(&one["what"])).collect::<Vec<_>>();
     assert_eq!(named(&list(&done["removed"])), named(&removed));
-    let kept = text(&done["removed"][0]["proof"]);
-    let snapshot = kept.split_whitespace().find(|word| word.starts_with("refs/drydock/snap/")).unwrap();
+    let proofs: Vec<_> = list(&done["removed"]).iter().map(|one| text(&one["proof"])).collect();
+    let mut words = proofs.iter().flat_map(|proof| proof.split_whitespace());
+    let snapshot = words.find(|word| word.starts_with("refs/drydock/snap/")).unwrap();
     assert_eq!(world.repo.git(&["show", &format!("{snapshot}:hello.txt")]).trim(), "hi");
     assert_eq!(list(&world.ok(&["gc", "--dry-run"])["gc"]["removed"]).len(), 0);
 }
