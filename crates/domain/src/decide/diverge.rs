@@ -8,12 +8,13 @@ use super::route::wrong_stage;
 use crate::outcome::{Decided, Draft};
 use crate::stage::Common;
 use crate::{
-    Context, Decision, DecisionKind, Divergence, Event, OnDivergence, Phase, Refusal, Snapshot, State,
-    SyncOutcome, TakeUp,
+    Authority, Context, Decision, DecisionKind, Divergence, Event, OnDivergence, Phase, Refusal, Snapshot,
+    State, SyncOutcome, TakeUp,
 };
 
 /// Any stage that is not terminal → `*/errored` or `*/waiting`, as the policy says. While another question is open that
-/// one stays, and the divergence is asked about after it (N5).
+/// one stays, and the divergence is asked about after it (N5). A gate asks about a phase that the divergence fails, so a
+/// person whose sync finds the divergence withdraws the gate with it (S4.5).
 pub(super) fn diverge(
     snapshot: &Snapshot,
     divergence: &Divergence,
@@ -35,6 +36,11 @@ pub(super) fn diverge(
     let Some(open) = snapshot.plan.pending_decision() else {
         return Ok(ask_about(draft, divergence, context).done());
     };
+    if context.authority == Authority::Person && snapshot.plan.gate.as_ref() == Some(open) {
+        let reason = "the branch diverged, which asks another question";
+        let draft = draft.withdraw(snapshot.pending.as_ref(), reason);
+        return Ok(ask_about(draft, divergence, context).done());
+    }
     let text = format!("the branch diverged; that is asked about once decision {open} is answered");
     let mut draft = draft.event(Event::Alert { priority: "high", text });
     // Of those that moved nothing the latest is enough.

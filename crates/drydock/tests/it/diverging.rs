@@ -427,12 +427,12 @@ on_both! {
         shared.others_push(&id, "theirs.txt", "theirs\n");
         shared.world.agent("writer", "echo plan > plan.txt");
         shared.world.ok(&["plan", "execute", &id]);
+        let kept = shared.world.repo.git(&["log", "--all", "--format=", "--name-only"]);
+        assert!(kept.contains("junk.txt"), "it is kept all the same");
         shared.world.ok(&["plan", "apply", &id]);
         let landed = shared.world.repo.git(&["ls-tree", "-r", "--name-only", "main"]);
         assert!(landed.contains("theirs.txt") && landed.contains("plan.txt"), "{landed}");
         assert!(!landed.contains("junk.txt"), "{landed}");
-        let kept = shared.world.repo.git(&["log", "--all", "--format=", "--name-only"]);
-        assert!(kept.contains("junk.txt"), "it is kept all the same");
         shared.world.assert_sound(&id);
     }
 }

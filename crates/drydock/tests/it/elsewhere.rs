@@ -25,8 +25,10 @@ on_both! {
         let id = world.plan(&["--profile", "trusted"]);
         world.ok(&["plan", "strategize", &id]);
         world.ok(&["plan", "execute", &id]);
+        let tip = world.repo.git(&["rev-parse", "main"]);
         world.ok(&["plan", "apply", &id]);
-        world.assert_landed_once(&id);
+        assert_eq!(world.stage(&id), "apply/applied");
+        assert_eq!(world.repo.git(&["rev-parse", "main"]), tip, "a commit that changes nothing");
         assert_eq!(lib.git(&["show", "main:there.txt"]), "there");
         // And so it does by itself.
         let id = world.plan(&["--profile", "auto"]);

@@ -184,7 +184,7 @@ fn a_phase_that_never_started_has_no_times_and_no_run() {
 /// N5: breaks when a divergence closes a question that a person was to answer, or is not asked about after it.
 #[test]
 fn a_divergence_under_an_open_question_keeps_it_and_asks_next() {
-    for authority in [Authority::Person, Authority::Operator, Authority::Engine] {
+    for authority in [Authority::Operator, Authority::Engine] {
         let mut world = World::under("supervised");
         walk(&mut world, &[Say::Start, Say::Strategized]);
         let gate = world.pending().clone();
@@ -199,6 +199,21 @@ fn a_divergence_under_an_open_question_keeps_it_and_asks_next() {
         walk(&mut world, &[Say::AnswerFirst, Say::Start]);
         assert_eq!(world.plan().work_from, None, "the sample starts without one");
     }
+}
+
+/// S4.5: breaks when a person whose sync finds a divergence is asked about a phase that has failed by it.
+#[test]
+fn a_persons_sync_that_finds_a_divergence_withdraws_the_gate() {
+    let mut world = World::under("supervised");
+    walk(&mut world, &[Say::Start, Say::Strategized]);
+    let diverged = Say::Recover.to(&world);
+    assert_eq!(
+        world.give_as(Authority::Person, diverged.clone()),
+        Seen::Now(Phase::Strategize, State::Errored)
+    );
+    assert_eq!(world.give_as(Authority::Person, diverged), Seen::Already);
+    assert_eq!(world.pending().question.kind, DecisionKind::Divergence);
+    assert_eq!(world.plan().gate, None);
 }
 
 /// Breaks when a second loss of commits hides behind the question about the first, or one asks twice.

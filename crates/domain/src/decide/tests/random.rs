@@ -187,8 +187,8 @@ impl Model {
     fn diverges(self, to: &mut Model, open: Open) -> bool {
         let known = self.asks == Some(open) || self.queued.contains(&Some(open));
         match (self.asks, open) {
-            (None, Open::Recovered) => drop(to.becomes(State::Errored, Some(open))),
-            (None, _) => drop(to.becomes(State::Waiting, Some(open))),
+            (None | Some(Open::Gate), Open::Recovered) => drop(to.becomes(State::Errored, Some(open))),
+            (None | Some(Open::Gate), _) => drop(to.becomes(State::Waiting, Some(open))),
             (Some(_), _) => {
                 let free = to.queued.iter_mut().find(|one| one.is_none());
                 *free.expect("each is queued once") = Some(open);

@@ -5,7 +5,7 @@ use super::say::{Say, failure, limit};
 use super::world::{Seen, World, spec};
 use crate::{
     Answer, Budget, Command, DecisionKind, DecisionOption, Delay, ErrorClass, JoinHow, OptionEffect,
-    POSTPONED_MAX, POSTPONED_MS_MAX, Phase, Question, Spec, Spent, State,
+    POSTPONED_MAX, POSTPONED_MS_MAX, Phase, Question, Spec, Spent, State, TakeOverCause,
 };
 
 fn give(world: &mut World, says: &[Say]) {
@@ -44,16 +44,7 @@ fn twice(world: &mut World, command: Command) -> (Seen, Seen) {
 /// code 8.5: breaks when the end of a run is refused because its first commit took effect and the answer was lost.
 #[test]
 fn every_end_of_a_run_can_be_retried_after_a_commit_whose_answer_was_lost() {
-    let ends = [
-        Say::Executed,
-        Say::Fail,
-        Say::FailAsking,
-        Say::Ask,
-        Say::Recover,
-        Say::Pause,
-        Say::TakeOver,
-        Say::Postpone,
-    ];
+    let ends = [Say::Executed, Say::Fail, Say::FailAsking, Say::Ask, Say::Recover, Say::Pause, Say::Postpone];
     for end in ends.into_iter().chain([Say::Exhaust, Say::Cancel]) {
         let mut world = executing();
         let command = end.to(&world);
@@ -61,6 +52,9 @@ fn every_end_of_a_run_can_be_retried_after_a_commit_whose_answer_was_lost() {
         assert!(matches!(first, Seen::Now(..)), "{end:?}: {first:?}");
         assert_eq!(second, Seen::Already, "{end:?}");
     }
+    let mut world = executing();
+    let (_, second) = twice(&mut world, Command::TakeOver(TakeOverCause::Interrupted));
+    assert_eq!(second, Seen::Already, "a run that is handed back");
     for ends in [&[Say::Constrain][..], &[Say::Intend, Say::Land]] {
         let mut world = applying();
         for end in ends {

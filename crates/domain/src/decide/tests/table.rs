@@ -17,7 +17,7 @@ const TABLE: &[(&str, &[Say], &str)] = &[
     //                         start    complete  fail     diverge  takeover execute  apply    intend         answer   retry
     //                            again     (E)       ask  ask   pause  approve  alone    alone   forgo land constrain  last  revert cancel prompt holdback adopt reconcile rollback postpone exhaust spawn tend woundup call join
     ("auto",   &[],             "Sp Sp  ~  ~   ~  ~  ~   Se Sw  !  =   !  !  !  !   ~  =  ~  ~   c  c   !  !  Sx Sq  Sq  !  =  !  ~  Sw  !  !  =  !  !  =  Sx"),
-    ("manual", &[],             "?  ?   ~  ~   ~  ~  ~   Sq Sq  !  Sq  !  !  !  !   ~  =  ~  ~   !  Sx  !  !  Sx Sq  =  ?  =  !  ~  ?  !  !  =  !  !  =  Sx"),
+    ("manual", &[],             "?  ?   ~  ~   ~  ~  ~   Se Sw  !  Sq  !  !  !  !   ~  =  ~  ~   !  Sx  !  !  Sx Sq  =  ?  =  !  ~  ?  !  !  =  !  !  =  Sx"),
     ("auto",   TAKEN_OVER,      "Sp ~   !  !   !  !  !   Se Sw  !  =   !  !  !  !   !  =  !  !   c  c   =  !  Sx Sq  Sq  Sc =  !  !  Sw  !  !  =  !  !  =  Sx"),
     ("auto",   POSTPONED,       "Sp ~   !  !   !  !  !   Se Sw  !  =   !  !  !  !   !  =  !  !   c  c   Sq !  Sx Sq  Sq  Sc =  !  =  Sw  !  !  =  !  !  =  Sx"),
     ("auto",   REVERTED,        "Sp ~   !  !   !  !  !   Se Sw  !  =   !  !  !  !   !  =  !  !   c  c   !  =  Sx Sq  Sq  !  =  !  !  Sw  !  !  =  !  !  =  Sx"),
@@ -27,7 +27,7 @@ const TABLE: &[(&str, &[Say], &str)] = &[
     ("auto",   S_DIVERGED,      "?  ?   !  !   =  ?  !   =  Se  !  ?   ?  ?  ?  ?   !  =  !  !   Sq Sx  ?  !  Sx Se  !  ?  ?  !  !  !  !  !  =  !  !  =  Sx"),
     ("auto",   S_PAUSED,        "?  ?   !  !   !  !  ?   Sw =   ?  ?   ?  ?  ?  ?   !  =  !  !   Sq Sx  ?  !  Sx Sw  !  ?  Sw  !  !  ?  !  !  =  !  !  =  Sx"),
     ("auto",   STRATEGIZED,     "!  !   =  !   !  !  !   Se Sw  !  !   Eq Eq !  !   !  =  !  !   c  c   !  !  Sx Sc  Sc  Sc !  !  !  !  !  !  =  !  !  =  Sx"),
-    ("manual", M_STRATEGIZED,   "!  !   =  !   !  !  !   Sc Sc  !  !   Eq ?  !  !   !  =  !  !   !  Sx  !  !  Sx Sc  =  Sc !  !  !  !  !  !  =  !  !  =  Sx"),
+    ("manual", M_STRATEGIZED,   "!  !   =  !   !  !  !   Se Sw  !  !   Eq ?  !  !   !  =  !  !   !  Sx  !  !  Sx Sc  =  Sc !  !  !  !  !  !  =  !  !  =  Sx"),
     ("auto",   S_CANCELLED,     "!  !   !  !   !  !  !   !  !   !  !   !  !  !  !   !  =  !  !   c  c   !  !  =  !  !  !  !  !  !  !  !  !  =  !  !  !  ="),
 
     ("auto",   E_QUEUED,        "Ep ~   !  !   !  !  !   Ee Ew  !  =   =  =  !  !   !  =  !  !   c  c   !  Sq Ex Eq  Eq  !  =  Eq  !  Ew  !  !  =  !  !  =  Ex"),
@@ -37,7 +37,7 @@ const TABLE: &[(&str, &[Say], &str)] = &[
     ("auto",   E_DIVERGED,      "?  ?   !  !   =  ?  !   =  Ee  !  ?   ?  ?  ?  ?   !  =  !  !   Eq Ex  ?  Sq Ex Ee  !  !  ?  ?  !  !  !  !  =  !  !  =  Ex"),
     ("auto",   E_PAUSED,        "?  ?   !  !   !  !  ?   Ew =   ?  ?   ?  ?  ?  ?   !  =  !  !   Eq Ex  ?  Sq Ex Ew  !  !  Ew  ?  !  ?  !  !  =  !  !  =  Ex"),
     ("auto",   EXECUTED,        "!  !   !  =   !  !  !   Ee Ew  !  !   =  =  Aq Aq  !  =  !  !   c  c   !  Sq Ex Ec  Ec  !  !  Eq  !  !  !  !  =  !  !  =  Ex"),
-    ("manual", M_EXECUTED,      "!  !   !  =   !  !  !   Ec Ec  !  !   =  =  Aq ?   !  =  !  !   !  Ex  !  Sq Ex Ec  =  !  !  Eq  !  !  !  !  =  !  !  =  Ex"),
+    ("manual", M_EXECUTED,      "!  !   !  =   !  !  !   Ee Ew  !  !   =  =  Aq ?   !  =  !  !   !  Ex  !  Sq Ex Ec  =  !  !  Eq  !  !  !  !  =  !  !  =  Ex"),
     ("auto",   E_CANCELLED,     "!  !   !  !   !  !  !   !  !   !  !   !  !  !  !   !  =  !  !   c  c   !  !  =  !  !  !  !  !  !  !  !  !  =  !  !  !  ="),
 
     ("auto",   A_QUEUED,        "Ap ~   !  !   !  !  !   Ae Aw  !  =   !  !  =  =   !  =  !  !   c  c   !  !  Ax Aq  Aq  !  =  Eq  !  !  !  !  =  !  !  =  Ax"),
