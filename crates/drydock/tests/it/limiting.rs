@@ -44,8 +44,8 @@ on_both! {
 }
 
 on_both! {
-    /// Breaks when a pin says that a person chose other commits where a run went on after a limit.
-    fn a_pin_after_a_rate_limit_says_what_happened(kind: Kind) {
+    /// page B8: breaks when a backup with a false reason is made of work that a checkpoint keeps.
+    fn work_before_a_rate_limit_is_a_checkpoint_and_no_backup(kind: Kind) {
         let shared = Shared::new(kind, "");
         let world = &shared.world;
         limit_writer(world, 1, "\"retry_after\":1");
@@ -53,10 +53,10 @@ on_both! {
         for phase in ["strategize", "execute"] {
             world.drydock(&["plan", phase, &id]).expect(0);
         }
-        let pins = list(&world.ok(&["backup", "list", "--plan", &id])["backups"]);
-        let reasons: Vec<_> = pins.iter().map(|pin| text(&pin["reason"])).collect();
-        assert_eq!(reasons.len(), 1, "{pins:#?}");
-        assert!(reasons[0].starts_with("a rate limit cut the run short"), "{reasons:?}");
+        let backups = list(&world.ok(&["backup", "list", "--plan", &id])["backups"]);
+        assert!(backups.is_empty(), "{backups:#?}");
+        let checkpoints = list(&world.ok(&["checkpoint", "list", &id])["checkpoints"]);
+        assert_eq!(checkpoints.len(), 2, "before the limit, and the result: {checkpoints:#?}");
     }
 }
 

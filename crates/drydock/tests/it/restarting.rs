@@ -77,15 +77,6 @@ fn round(world: &World, phase: &str, place: u64) {
         lost = Some(cut_short(world, &id, phase, place));
     }
     world.insist(&["plan", "execute", &id]).expect(0);
-    world.drydock(&["plan", "apply", &id]).expect(0);
-    world.assert_landed_once(&id);
-    world.assert_sound(&id);
-    let asked = world
-        .events(&id)
-        .iter()
-        .filter(|event| event["kind"] == "decision.opened" && event["data"]["kind"] == "agent")
-        .count();
-    assert_eq!(asked, 1, "{phase} {place}: a person is asked once");
     if let Some(run) = lost.filter(|_| place >= WRITTEN) {
         let kept = list(&world.ok(&["checkpoint", "list", &id])["checkpoints"]);
         let file = format!("{id}.txt");
@@ -98,6 +89,15 @@ fn round(world: &World, phase: &str, place: u64) {
             "{phase} {place}: the work of {run} is lost"
         );
     }
+    world.drydock(&["plan", "apply", &id]).expect(0);
+    world.assert_landed_once(&id);
+    world.assert_sound(&id);
+    let asked = world
+        .events(&id)
+        .iter()
+        .filter(|event| event["kind"] == "decision.opened" && event["data"]["kind"] == "agent")
+        .count();
+    assert_eq!(asked, 1, "{phase} {place}: a person is asked once");
     world.wait_dead(&id);
 }
 
