@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::message::Message;
-use crate::signal::{Activity, Signal};
+use crate::signal::{Activity, PermissionAsked, Signal};
 
 /// What stands in the place of a secret.
 const HIDDEN: &str = "[hidden]";
@@ -75,6 +75,10 @@ impl Secrets {
             Signal::Stalled { quiet } => Signal::Stalled { quiet },
             Signal::Message(message) => Signal::Message(self.hide_in_message(message)),
             Signal::Called(message, reply) => Signal::Called(self.hide_in_message(message), reply),
+            Signal::Permission(PermissionAsked { tool, matches, question }) => {
+                let (matches, question) = (self.hide(matches), self.hide(question));
+                Signal::Permission(PermissionAsked { tool, matches, question })
+            }
             Signal::Keep { label, reply } => Signal::Keep { label: self.hide(label), reply },
             Signal::Activity(activity) => Signal::Activity(self.hide_in_activity(activity)),
         }

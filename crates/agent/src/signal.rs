@@ -20,6 +20,8 @@ pub enum Signal {
     },
     /// A line that is a message to drydock.
     Message(Message),
+    /// It may use a tool only if a person says so. Made by drydock alone: no line of an agent is read as this.
+    Permission(PermissionAsked),
     /// A message whose sender waits until it was dealt with.
     Called(Message, Reply),
     /// The state of the worktree is worth keeping, because a tool is about to write or has written.
@@ -59,6 +61,17 @@ pub enum Signal {
         /// What is wrong with it.
         reason: String,
     },
+}
+
+/// A tool that a person is asked about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PermissionAsked {
+    /// The kind of tool.
+    pub tool: String,
+    /// What it is used for, whole.
+    pub matches: String,
+    /// The question.
+    pub question: String,
 }
 
 /// What an agent does, where its protocol says so.

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
 /// The task of one run of an agent, given as JSON on its standard input and in `DRYDOCK_TASK`.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, Serialize)]
 pub struct Task {
     /// The plan's id.
     pub plan: String,
@@ -35,9 +36,48 @@ pub struct Task {
     /// The session of an earlier run that the agent may go on with, where it can; no part of what it is told.
     #[serde(skip)]
     pub session: Option<EarlierSession>,
+    /// What a person answered about its tools; no part of what it is told.
+    #[serde(skip)]
+    pub permitted: Permits,
     /// What a reviewer shall judge.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub proposal: Option<Proposal>,
+}
+
+/// The answers of people about tools, for all starts of agents in one run: what is for once is used up by the first.
+#[derive(Debug, Clone, Default)]
+pub struct Permits(Arc<Mutex<Vec<Permitted>>>);
+
+impl Permits {
+    /// Takes the latest answer to this very request: yes, no, or none.
+    pub(crate) fn answer(&self, tool: &str, matches: &str) -> Option<bool> {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = known.iter().rposition(|one| one.tool == tool && one.matches == matches)?;
+        let Permitted { allowed, once, .. } = known[at];
+        if once {
+            known.remove(at);
+        }
+        Some(allowed)
+    }
+}
+
+impl FromIterator<Permitted> for Permits {
+    fn from_iter<I: IntoIterator<Item = Permitted>>(answers: I) -> Self {
+        Self(Arc::new(Mutex::new(answers.into_iter().collect())))
+    }
+}
+
+/// A person's answer about a tool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Permitted {
+    /// The kind of tool.
+    pub tool: String,
+    /// What it is used for, whole.
+    pub matches: String,
+    /// Yes or no.
+    pub allowed: bool,
+    /// Whether it is for one use alone.
+    pub once: bool,
 }
 
 /// A session that an agent had before.

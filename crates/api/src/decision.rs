@@ -55,6 +55,9 @@ pub struct DecisionOption {
     pub label: String,
     /// What it does, e.g. `approve`.
     pub effect: String,
+    /// Whether it is chosen with a note alone: the note is the answer.
+    #[serde(default)]
+    pub needs_note: bool,
 }
 
 /// What a person answered.

@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use crate::decide::REVERSIONS_MAX;
 use crate::{
-    Act, Budget, DecisionId, Name, POSTPONED_MAX, Phase, Piece, Plan, PlanId, Postponed, RunId, Side, Spec,
-    Timestamp,
+    Act, Budget, DecisionId, GrantTerms, Name, POSTPONED_MAX, Phase, Piece, Plan, PlanId, Postponed, RunId,
+    Side, Spec, Timestamp,
 };
 
 /// A question to a person.
@@ -50,6 +50,8 @@ pub enum DecisionKind {
     Gate,
     /// An agent asks.
     Agent,
+    /// May an agent use a tool?
+    Permission,
     /// The branch and its remote have diverged.
     Divergence,
     /// It cannot be told whether a landing happened.
@@ -74,6 +76,7 @@ impl DecisionKind {
         match self {
             DecisionKind::Gate => "gate",
             DecisionKind::Agent => "agent",
+            DecisionKind::Permission => "permission",
             DecisionKind::Divergence => "divergence",
             DecisionKind::ApplyOutcome => "apply_outcome",
             DecisionKind::Validation => "validation",
@@ -112,6 +115,15 @@ pub enum OptionEffect {
         /// Where the remote is that the branch shall replace, when the person says so.
         replaces: Option<String>,
     },
+    /// A permission is recorded, and the phase starts anew, on the work so far where there is some.
+    Grant {
+        /// What is granted or refused.
+        terms: GrantTerms,
+        /// The commit that keeps the work.
+        work: Option<String>,
+        /// Where the remote is that the branch shall replace.
+        replaces: Option<String>,
+    },
     /// The phase starts anew when this time has come.
     WaitUntil(Postponed),
     /// The plan may use this much, and its phase starts anew, on the work so far where there is some.
@@ -139,6 +151,7 @@ impl OptionEffect {
         match self {
             OptionEffect::Approve => "approve",
             OptionEffect::Requeue => "requeue",
+            OptionEffect::Grant { .. } => "grant",
             OptionEffect::StartFrom { .. } => "start_from",
             OptionEffect::WaitUntil(_) => "wait_until",
             OptionEffect::SetBudget { .. } => "set_budget",
@@ -320,6 +333,12 @@ impl Question {
         Question { kind: DecisionKind::Agent, text, options, details: Value::Object(Default::default()) }
     }
 
+    /// Says whether an option is nothing without words of the person who chooses it.
+    pub fn needs_note(&self, option: &str) -> bool {
+        // Offered where the agent offers nothing; `abort` is always there.
+        self.kind == DecisionKind::Agent && option == Question::ANSWERED && self.options.len() <= 2
+    }
+
     /// Returns the work so far that the question is about: the commit on which its answers go on.
     pub fn work(&self) -> Option<&str> {
         match self.kind {
@@ -327,6 +346,7 @@ impl Question {
             DecisionKind::Divergence => return None,
             DecisionKind::Gate
             | DecisionKind::Agent
+            | DecisionKind::Permission
             | DecisionKind::ApplyOutcome
             | DecisionKind::Validation
             | DecisionKind::Conflict
@@ -337,7 +357,7 @@ impl Question {
         }
         self.options.iter().find_map(|option| match &option.effect {
             OptionEffect::StartFrom { commit, .. } => Some(commit.as_str()),
-            OptionEffect::SetBudget { work, .. } => work.as_deref(),
+            OptionEffect::SetBudget { work, .. } | OptionEffect::Grant { work, .. } => work.as_deref(),
             OptionEffect::Approve
             | OptionEffect::Requeue
             | OptionEffect::WaitUntil(_)
@@ -366,9 +386,23 @@ impl Question {
     /// Returns the question with answers that let the next run go on with the work so far, where it was to begin anew.
     #[must_use]
     pub fn going_on_with(mut self, work: &str, plan: &Plan) -> Question {
-        for option in self.options.iter_mut().filter(|option| option.effect == OptionEffect::Requeue) {
-            option.effect =
-                OptionEffect::StartFrom { commit: work.to_owned(), replaces: plan.replaces.clone() };
+        for option in &mut self.options {
+            let (commit, back) = (work.to_owned(), plan.replaces.clone());
+            match &mut option.effect {
+                effect @ OptionEffect::Requeue => {
+                    *effect = OptionEffect::StartFrom { commit, replaces: back };
+                }
+                OptionEffect::Grant { work, replaces, .. } => (*work, *replaces) = (Some(commit), back),
+                OptionEffect::Approve
+                | OptionEffect::StartFrom { .. }
+                | OptionEffect::WaitUntil(_)
+                | OptionEffect::SetBudget { .. }
+                | OptionEffect::Join(_)
+                | OptionEffect::RetryLost
+                | OptionEffect::DropLost
+                | OptionEffect::Revert
+                | OptionEffect::Cancel => {}
+            }
         }
         self
     }
@@ -486,7 +520,7 @@ impl Question {
 }
 
 /// The label of every answer that ends the plan.
-fn cancels() -> String {
+pub(crate) fn cancels() -> String {
     Act::Cancel.label().to_owned()
 }
 

@@ -13,6 +13,7 @@ mod decision;
 mod duration;
 mod effect;
 mod event;
+mod grant;
 mod id;
 mod invariant;
 mod lock;
@@ -57,6 +58,7 @@ pub use decision::{
 pub use duration::duration;
 pub use effect::{Effect, due};
 pub use event::{Event, Recorded};
+pub use grant::{Grant, GrantAnswer, GrantScope, GrantTerms};
 pub use id::{ChangesetId, DecisionId, IdError, IdPrefix, LockId, PlanId, RunId, TokenId};
 pub use invariant::{
     Check, Enforced, Enforcement, Finding, Invariant, InvariantScope, Rule, RuleKind, effective,

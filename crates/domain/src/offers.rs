@@ -219,14 +219,12 @@ impl Trial<'_> {
             Act::RollBack => vec![Need::Checkpoint],
             Act::Adopt => vec![Need::Draft],
             Act::Prompt => vec![Need::Text],
-            Act::Answer { option, .. } if option == Question::ANSWERED => vec![Need::Note],
-            Act::Answer { .. }
-            | Act::Move(_)
-            | Act::Retry
-            | Act::Revert
-            | Act::Sync
-            | Act::TakeOver
-            | Act::Cancel => Vec::new(),
+            Act::Answer { option, .. } => {
+                let pending = self.snapshot.pending.as_ref();
+                let note = pending.is_some_and(|open| open.question.needs_note(option));
+                if note { vec![Need::Note] } else { Vec::new() }
+            }
+            Act::Move(_) | Act::Retry | Act::Revert | Act::Sync | Act::TakeOver | Act::Cancel => Vec::new(),
         }
     }
 

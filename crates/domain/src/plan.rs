@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    AgentRoles, BRANCHES, Budget, Choice, Decision, DecisionId, Fanout, Invariant, Name, Place, PlanId,
-    Postponed, Profile, RunId, Spent, Stage, State, SyncOutcome, TakeUp, Target, Timestamp, Validation,
+    AgentRoles, BRANCHES, Budget, Choice, Decision, DecisionId, Fanout, Grant, Invariant, Name, Place,
+    PlanId, Postponed, Profile, RunId, Spent, Stage, State, SyncOutcome, TakeUp, Target, Timestamp,
+    Validation,
 };
 
 /// One use of an action on a project.
@@ -94,6 +95,9 @@ pub struct Plan {
     pub choices: Vec<Choice>,
     /// What people added on the way: guidance, answers, reasons of reversions.
     pub feedback: Vec<String>,
+    /// What people let its agents do, or refused.
+    #[serde(default)]
+    pub grants: Vec<Grant>,
     /// How often it went back to Strategize.
     pub reversions: u32,
     /// When it was made.

@@ -55,6 +55,9 @@ pub enum Refusal {
         /// What could be.
         offered: Vec<String>,
     },
+    /// The answer is words, and there are none.
+    #[error("the answer to decision {0} is empty")]
+    EmptyAnswer(DecisionId),
     /// There is nothing to apply.
     #[error("the plan changed nothing, so there is nothing to apply")]
     NothingChanged,
@@ -109,6 +112,7 @@ impl Refusal {
             }],
             Refusal::WrongStage { .. }
             | Refusal::NotAllowed { .. }
+            | Refusal::EmptyAnswer(_)
             | Refusal::Undecided { .. }
             | Refusal::StaleRun { .. }
             | Refusal::NothingChanged

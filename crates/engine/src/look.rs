@@ -118,6 +118,7 @@ impl Engine {
             worktree: dirs.worktree.to_string_lossy().into_owned(),
             base: String::new(),
             session: None,
+            permitted: Default::default(),
             proposal: None,
         };
         let began = tokio::time::Instant::now();

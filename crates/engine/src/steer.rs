@@ -187,6 +187,7 @@ impl Engine {
             OptionEffect::StartFrom { commit, replaces } => commit == kept && replaces.is_some(),
             OptionEffect::Approve
             | OptionEffect::Requeue
+            | OptionEffect::Grant { .. }
             | OptionEffect::WaitUntil(_)
             | OptionEffect::SetBudget { .. }
             | OptionEffect::Join(_)
@@ -249,6 +250,7 @@ impl Engine {
             (
                 Some(
                     OptionEffect::Requeue
+                    | OptionEffect::Grant { .. }
                     | OptionEffect::WaitUntil(_)
                     | OptionEffect::SetBudget { .. }
                     | OptionEffect::StartFrom { .. }

@@ -205,7 +205,7 @@ where
         output,
         worktree: with.dirs.worktree.clone(),
         permissions: with.permissions.clone(),
-        feedback: with.task.feedback.clone(),
+        permitted: with.task.permitted.clone(),
         stop: stop.clone(),
         story: Mutex::default(),
         replaying: AtomicBool::new(false),

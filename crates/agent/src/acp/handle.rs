@@ -14,14 +14,14 @@ use agent_client_protocol::v1::schema::{
 use tokio_util::sync::CancellationToken;
 
 use super::account::Account;
-use super::ask::{ALLOW, REJECT, Request};
+use super::ask::Request;
 use super::files::Worktree;
 use super::permission::{Permissions, Rule};
 use super::update::{Story, Told};
-use crate::message::Message;
 use crate::output::{Dealt, Sink};
 use crate::reply::Reply;
 use crate::signal::{Activity, Signal};
+use crate::task::Permits;
 
 /// How long an agent waits for the snapshot around a write; one that takes longer is made while it goes on.
 const KEEP_PATIENCE: Duration = Duration::from_secs(5);
@@ -33,8 +33,8 @@ pub(super) struct Host {
     pub(super) output: Arc<Sink>,
     pub(super) worktree: PathBuf,
     pub(super) permissions: Permissions,
-    /// What was said before, answers to permissions among it.
-    pub(super) feedback: Vec<String>,
+    /// What people answered about tools.
+    pub(super) permitted: Permits,
     pub(super) stop: CancellationToken,
     pub(super) story: Mutex<Story>,
     /// Set while the agent repeats what was said in an earlier run.
@@ -123,10 +123,13 @@ impl Host {
     pub(super) async fn permit(&self, request: RequestPermissionRequest) -> RequestPermissionResponse {
         let known = self.story().known(&request.tool_call.tool_call_id.to_string());
         let asked = Request::of(&request.tool_call, known);
-        let rule = match (self.permissions.of(asked.kind), asked.answered(&self.feedback)) {
-            (Rule::Ask, Some(ALLOW)) => Rule::Allow,
-            (Rule::Ask, Some(REJECT)) => Rule::Reject,
-            (rule, _) => rule,
+        let rule = match self.permissions.of(asked.kind) {
+            Rule::Ask => match asked.answer(&self.permitted) {
+                Some(true) => Rule::Allow,
+                Some(false) => Rule::Reject,
+                None => Rule::Ask,
+            },
+            rule @ (Rule::Allow | Rule::Reject) => rule,
         };
         let (answer, kinds) = match rule {
             Rule::Allow => ("allowed", [PermissionOptionKind::AllowOnce, PermissionOptionKind::AllowAlways]),
@@ -160,8 +163,7 @@ impl Host {
     async fn put_to_a_person(&self, asked: Request) {
         let activity = Activity::Permission { title: asked.title.clone(), kind: asked.kind, answer: "asked" };
         self.output.tell(Signal::Activity(activity)).await;
-        let ask = Message::Ask { question: asked.question, options: Request::options() };
-        self.output.tell(Signal::Message(ask)).await;
+        self.output.tell(Signal::Permission(asked.asked())).await;
         self.stop.cancelled().await;
     }
 }

@@ -79,6 +79,7 @@ mod tests {
             worktree: "/w".into(),
             base: "abc".into(),
             session: None,
+            permitted: Default::default(),
             proposal: None,
         };
         let said = words(&task);

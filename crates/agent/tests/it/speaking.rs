@@ -4,7 +4,7 @@
 use std::fs;
 use std::time::Duration;
 
-use drydock_agent::{Activity, AgentSpec, Changed, Ending, Message, Resets, Signal, Step, Stream};
+use drydock_agent::{Activity, AgentSpec, Changed, Ending, Permitted, Resets, Signal, Step, Stream};
 use drydock_testkit::program::acp_agent;
 
 use crate::world::{World, alive, lines, until};
@@ -115,31 +115,32 @@ async fn a_permission_that_could_not_be_given_is_not_told_as_given() {
     assert!(!signals.iter().any(|signal| matches!(signal, Signal::Keep { .. })), "{signals:?}");
 }
 
-/// Breaks when a question is not put, or an answer to it is not found by the next run.
+/// code 8.1: breaks when a question is not put, words of others pass for its answer, or an answer to it is not found by
+/// the next run.
 #[tokio::test]
 async fn a_permission_that_is_asked_for_becomes_a_question_and_its_answer_holds() {
     let mut world = World::new();
+    let words = r#"May the agent use a tool (execute): make it with {"command":"make"}?"#;
+    world.task.feedback = vec![format!("{words} — allow")];
     let spec = agent(&["ask"], "permissions = 'ask'");
     let (sender, mut heard) = tokio::sync::mpsc::channel(100);
     let stop = tokio_util::sync::CancellationToken::new();
     let run = world.runner.agent(&spec, &world.task, &world.dirs(), sender, stop.clone());
     let listen = async {
         loop {
-            if let Signal::Message(Message::Ask { question, options }) = heard.recv().await.expect("it asks")
-            {
+            if let Signal::Permission(asked) = heard.recv().await.expect("it asks") {
                 stop.cancel();
-                break (question, options);
+                break asked;
             }
         }
     };
-    let (ending, (question, options)) = tokio::join!(run, listen);
-    assert_eq!(ending.unwrap(), Ending::Stopped);
-    assert!(question.contains("make it") && question.contains(r#"{"command":"make"}"#), "{question}");
-    assert_eq!(options.iter().map(|option| option.id.as_str()).collect::<Vec<_>>(), ["allow", "reject"]);
+    let (ending, asked) = tokio::join!(run, listen);
+    assert_eq!((ending.unwrap(), asked.question.as_str()), (Ending::Stopped, words));
     assert_eq!(world.file("allowed.txt") + &world.file("refused.txt"), "");
 
-    for (answer, file) in [("allow", "allowed.txt"), ("reject: not now", "refused.txt")] {
-        world.task.feedback = vec![format!("{question} — {answer}")];
+    for (allowed, file) in [(true, "allowed.txt"), (false, "refused.txt")] {
+        let (tool, matches) = (asked.tool.clone(), asked.matches.clone());
+        world.task.permitted = [Permitted { tool, matches, allowed, once: false }].into_iter().collect();
         let (ending, signals) = world.run(&spec).await;
         assert_eq!((ending.unwrap(), world.file(file).as_str()), (Ending::Finished, "x"), "{signals:?}");
     }

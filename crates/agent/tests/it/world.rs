@@ -38,6 +38,7 @@ impl World {
             feedback: vec!["the hinge too".into()],
             worktree: worktree.display().to_string(),
             session: None,
+            permitted: Default::default(),
             proposal: None,
             base: "abc".into(),
         };
@@ -116,6 +117,7 @@ pub(crate) fn dealt(signal: &Signal) {
         Signal::Called(_, reply) | Signal::Keep { reply, .. } => reply.say(Ok(())),
         Signal::Log { .. }
         | Signal::Message(_)
+        | Signal::Permission(_)
         | Signal::Activity(_)
         | Signal::Stalled { .. }
         | Signal::Session { .. }
@@ -132,6 +134,7 @@ pub(crate) fn lines(signals: &[Signal], wanted: Stream) -> Vec<&str> {
             Signal::Log { stream, line } if *stream == wanted => Some(line.as_str()),
             Signal::Log { .. }
             | Signal::Message(_)
+            | Signal::Permission(_)
             | Signal::Called(..)
             | Signal::Keep { .. }
             | Signal::Activity(_)

@@ -7,9 +7,9 @@ use super::route::wrong_stage;
 use crate::outcome::{Decided, Draft, Transition};
 use crate::stage::Common;
 use crate::{
-    Advance, Authority, Changes, Choice, Complete, Context, DecisionKind, Enforcement, Event, Fanout, Lands,
-    Met, NewPlan, Next, Phase, Plan, Progress, Question, Refusal, Snapshot, Spent, Stage, Start, State,
-    TakeUp, Turn,
+    Advance, Authority, Changes, Choice, Complete, Context, DecisionKind, Enforcement, Event, Fanout,
+    GrantScope, Lands, Met, NewPlan, Next, Phase, Plan, Progress, Question, Refusal, Snapshot, Spent, Stage,
+    Start, State, TakeUp, Turn,
 };
 
 /// Returns the transition that makes a plan: `strategize/queued`, with a gate when the profile asks before it.
@@ -67,6 +67,7 @@ pub(crate) fn fresh(new: NewPlan, context: &Context) -> Plan {
         intent: None,
         choices: Vec::new(),
         feedback: Vec::new(),
+        grants: Vec::new(),
         reversions: 0,
         created_at: context.now,
         updated_at: context.now,
@@ -123,6 +124,11 @@ pub(super) fn start(snapshot: &Snapshot, start: Start, context: &Context) -> Res
     draft.plan.work_from = start.from;
     draft.plan.take_up = None;
     draft.plan.replaces = start.replaces;
+    // What was granted for once is for the first run that begins after the answer.
+    draft.plan.grants.retain(|grant| grant.terms.scope == GrantScope::Plan || grant.run.is_none());
+    for grant in draft.plan.grants.iter_mut().filter(|grant| grant.terms.scope == GrantScope::Once) {
+        grant.run = Some(start.run.clone());
+    }
     draft.plan.run = Some(start.run);
     draft.plan.runs += 1;
     draft.plan.phase_started_at.get_or_insert(context.now);

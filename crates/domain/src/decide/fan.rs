@@ -249,6 +249,7 @@ pub(super) fn about_subplans(snapshot: &Snapshot, effect: &OptionEffect) -> Resu
         }
         OptionEffect::Approve
         | OptionEffect::Requeue
+        | OptionEffect::Grant { .. }
         | OptionEffect::StartFrom { .. }
         | OptionEffect::WaitUntil(_)
         | OptionEffect::SetBudget { .. }

@@ -8,7 +8,7 @@ use super::route::wrong_stage;
 use crate::outcome::{Decided, Draft};
 use crate::stage::Common;
 use crate::{
-    Answer, Authority, Context, Decision, DecisionKind, Event, OptionEffect, Phase, Question, Refusal,
+    Answer, Authority, Context, Decision, DecisionKind, Event, Grant, OptionEffect, Phase, Question, Refusal,
     Snapshot, State, TakeUp,
 };
 
@@ -28,21 +28,12 @@ pub(super) fn resolve(snapshot: &Snapshot, answer: Answer, context: &Context) ->
             offered: decision.question.options.iter().map(|option| option.id.clone()).collect(),
         });
     };
+    let says_nothing = answer.note.as_ref().is_none_or(|note| note.trim().is_empty());
+    if says_nothing && decision.question.needs_note(&option.id) {
+        return Err(Refusal::EmptyAnswer(answer.decision));
+    }
     let draft = Draft::after(snapshot, context).resolve(decision, &answer.option, answer.note.clone());
-    let draft = match decision.question.kind {
-        // Where the repository cannot tell how the landing ended, the person's word ends it.
-        DecisionKind::ApplyOutcome => draft.forgo(),
-        // A later divergence that moved nothing is settled with it, or the sync before the next run finds it again.
-        DecisionKind::Divergence => draft.forget_unreconciled(),
-        DecisionKind::Gate
-        | DecisionKind::Agent
-        | DecisionKind::Validation
-        | DecisionKind::Review
-        | DecisionKind::RateLimit
-        | DecisionKind::Conflict
-        | DecisionKind::Subplans
-        | DecisionKind::Budget => draft,
-    };
+    let draft = settled(draft, decision.question.kind);
     about_subplans(snapshot, &option.effect)?;
     match &option.effect {
         OptionEffect::Approve => Err(wrong_stage(snapshot, "approve")),
@@ -63,14 +54,17 @@ pub(super) fn resolve(snapshot: &Snapshot, answer: Answer, context: &Context) ->
                 None => Ok(draft.stage(Common::Queued).event(Event::Resumed).done()),
             }
         }
-        OptionEffect::StartFrom { commit, replaces } => {
+        OptionEffect::Grant { terms, work, replaces } => {
             let mut draft = draft;
-            draft.plan.feedback.push(answer_text(decision, &answer));
-            let why = match decision.question.kind {
-                DecisionKind::Divergence => TakeUp::Answer,
-                _ => TakeUp::Work,
-            };
-            Ok(start_from(snapshot, draft, (commit.clone(), why), replaces.clone()))
+            let (terms, by, at) = (terms.clone(), context.by.clone(), context.now);
+            draft.plan.grants.push(Grant { terms, by, at, run: None });
+            match work {
+                None => Ok(requeue(snapshot, draft, decision, &answer)),
+                Some(work) => Ok(resumed(snapshot, draft, (decision, &answer), work, replaces.as_ref())),
+            }
+        }
+        OptionEffect::StartFrom { commit, replaces } => {
+            Ok(resumed(snapshot, draft, (decision, &answer), commit, replaces.as_ref()))
         }
         OptionEffect::Join(how) => {
             let draft = draft.stage(Common::Queued).event(Event::Resumed);
@@ -86,6 +80,41 @@ pub(super) fn resolve(snapshot: &Snapshot, answer: Answer, context: &Context) ->
     }
 }
 
+/// Ends what the question was about, where an answer of any kind does.
+fn settled(draft: Draft<'_>, kind: DecisionKind) -> Draft<'_> {
+    match kind {
+        // Where the repository cannot tell how the landing ended, the person's word ends it.
+        DecisionKind::ApplyOutcome => draft.forgo(),
+        // A later divergence that moved nothing is settled with it, or the sync before the next run finds it again.
+        DecisionKind::Divergence => draft.forget_unreconciled(),
+        DecisionKind::Gate
+        | DecisionKind::Agent
+        | DecisionKind::Permission
+        | DecisionKind::Validation
+        | DecisionKind::Review
+        | DecisionKind::RateLimit
+        | DecisionKind::Conflict
+        | DecisionKind::Subplans
+        | DecisionKind::Budget => draft,
+    }
+}
+
+/// Queues the phase with the answer, on a commit.
+fn resumed(
+    snapshot: &Snapshot,
+    mut draft: Draft<'_>,
+    (decision, answer): (&Decision, &Answer),
+    commit: &str,
+    replaces: Option<&String>,
+) -> Decided {
+    draft.plan.feedback.push(answer_text(decision, answer));
+    let why = match decision.question.kind {
+        DecisionKind::Divergence => TakeUp::Answer,
+        _ => TakeUp::Work,
+    };
+    start_from(snapshot, draft, (commit.to_owned(), why), replaces.cloned())
+}
+
 fn requeue(snapshot: &Snapshot, mut draft: Draft<'_>, decision: &Decision, answer: &Answer) -> Decided {
     draft.plan.feedback.push(answer_text(decision, answer));
     draft.plan.phase_completed_at = None;
@@ -96,13 +125,20 @@ fn requeue(snapshot: &Snapshot, mut draft: Draft<'_>, decision: &Decision, answe
     draft.stage(Common::Queued).event(event).done()
 }
 
-/// What an agent reads as the answer. Behind the question stands one dash of this kind and no other: whoever looks for
-/// the answer knows by it that nobody put another one into the question.
+/// What an agent reads as the answer: to a question of its own, the label that the person pressed. Words for agents
+/// alone; nothing is decided by them.
 fn answer_text(decision: &Decision, answer: &Answer) -> String {
-    let Question { text, .. } = &decision.question;
-    match &answer.note {
-        Some(note) => format!("{text} — {}: {}", answer.option, note.replace('—', "–")),
-        None => format!("{text} — {}", answer.option),
+    let Question { kind, text, options, .. } = &decision.question;
+    let label = options.iter().find(|option| option.id == answer.option).map(|option| option.label.as_str());
+    let chosen = match (kind, label) {
+        (DecisionKind::Agent, _) if decision.question.needs_note(&answer.option) => None,
+        (DecisionKind::Agent, Some(label)) if !label.trim().is_empty() => Some(label),
+        (_, _) => Some(answer.option.as_str()),
+    };
+    match (chosen, &answer.note) {
+        (Some(chosen), Some(note)) => format!("{text} — {chosen}: {note}"),
+        (Some(chosen), None) => format!("{text} — {chosen}"),
+        (None, note) => format!("{text} — {}", note.as_deref().unwrap_or_default()),
     }
 }
 

@@ -120,6 +120,9 @@ fn refused(refusal: &Refusal, text: String, plan: Option<&str>) -> Problem {
             .hint(format!("choose one of: {}", offered.join(", ")))
             .with("decision_id", decision.as_str())
             .with("offered", offered.clone()),
+        Refusal::EmptyAnswer(decision) => Problem::new(Code::Invalid, text)
+            .hint(format!("give the answer as a note; `drydock decision show {decision}` shows the question"))
+            .with("decision_id", decision.as_str()),
         Refusal::NothingChanged => {
             let again = typed("revert", "tries another strategy");
             let hint = format!("{again}; an action with allow_empty lands without a change");

@@ -296,11 +296,13 @@ fn branch(branch: drydock_engine::Branch) -> api::Tree {
 }
 
 pub(super) fn decision(decision: domain::Decision) -> api::Decision {
-    let option = |one: domain::DecisionOption| api::DecisionOption {
-        id: one.id,
-        label: one.label,
+    let option = |one: &domain::DecisionOption| api::DecisionOption {
+        id: one.id.clone(),
+        label: one.label.clone(),
         effect: one.effect.name().to_owned(),
+        needs_note: decision.question.needs_note(&one.id),
     };
+    let options = decision.question.options.iter().map(option).collect();
     let (status, resolution) = match decision.status {
         domain::DecisionStatus::Open => (api::DecisionStatus::Open, None),
         domain::DecisionStatus::Withdrawn { .. } => (api::DecisionStatus::Withdrawn, None),
@@ -322,7 +324,7 @@ pub(super) fn decision(decision: domain::Decision) -> api::Decision {
         run: decision.run.map(|run| run.to_string()),
         kind: decision.question.kind.name().to_owned(),
         question: decision.question.text,
-        options: decision.question.options.into_iter().map(option).collect(),
+        options,
         status,
         resolution,
         details: decision.question.details,

@@ -41,10 +41,7 @@ pub(super) fn card(decision: &Decision, plan: Option<&Plan>, spot: Spot) -> Mark
             }
             @if decision.kind == "conflict" { (conflict::files(&decision.details)) }
             form.answer.script data-post={ "/api/v1/decisions/" (decision.id) "/resolve" } data-seen=[plan.map(|plan| plan.revision)] data-done="Answered." {
-                details { summary { "Add a note" }
-                    label.unseen for={ "note-" (decision.id) } { "Note, which is recorded with the answer" }
-                    textarea id={ "note-" (decision.id) } name="note" rows="2" placeholder="Recorded with the answer" {}
-                }
+                (note(decision))
                 p.problem role="alert" {}
                 div.row {
                     @for (at, option) in offered(decision, plan).enumerate() {
@@ -57,6 +54,22 @@ pub(super) fn card(decision: &Decision, plan: Option<&Plan>, spot: Spot) -> Mark
                 }
             }
             p.no-script.hint { "Answer with " code { "drydock decision resolve " (decision.id) " --option " (ids(decision)) } }
+        }
+    }
+}
+
+/// Returns the field for words: open and required where they are the answer, folded where they are added to one.
+fn note(decision: &Decision) -> Markup {
+    let field = format!("note-{}", decision.id);
+    html! {
+        @if decision.options.iter().any(|option| option.needs_note) {
+            label.unseen for=(field) { "Your answer" }
+            textarea id=(field) name="note" rows="2" placeholder="Your answer" required {}
+        } @else {
+            details { summary { "Add a note" }
+                label.unseen for=(field) { "Note, which is recorded with the answer" }
+                textarea id=(field) name="note" rows="2" placeholder="Recorded with the answer" {}
+            }
         }
     }
 }
@@ -79,7 +92,7 @@ fn answer(option: &DecisionOption, is_first: bool) -> Markup {
         (None, false) => "button",
     };
     html! {
-        button class=(class) name="option" value=(option.id) data-sure=[sure] { (sentence(&option.label)) }
+        button class=(class) name="option" value=(option.id) data-sure=[sure] formnovalidate[!option.needs_note] { (sentence(&option.label)) }
     }
 }
 
@@ -116,6 +129,7 @@ fn kind(kind: &str) -> &str {
     match kind {
         "gate" => "Gate",
         "agent" => "An agent asks",
+        "permission" => "Permission",
         "divergence" => "Divergence",
         "apply_outcome" => "Landing",
         "validation" => "Validation",
@@ -125,5 +139,47 @@ fn kind(kind: &str) -> &str {
         "rate_limit" => "Rate limit",
         "budget" => "Budget",
         other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Spot, card};
+    use drydock_api::{Decision, DecisionOption, DecisionStatus, Phase};
+
+    /// page B4: breaks when a question that takes any text can be answered without one, or hides the field for it.
+    #[test]
+    fn the_field_for_words_is_open_and_required_where_they_are_the_answer() {
+        let option = |id: &str, needs_note| DecisionOption {
+            id: id.into(),
+            label: id.into(),
+            effect: id.into(),
+            needs_note,
+        };
+        let page = |needs_note| {
+            let decision = Decision {
+                id: "dec-1".into(),
+                plan: "pln-1".into(),
+                phase: Phase::Execute,
+                run: None,
+                kind: "agent".into(),
+                question: "What should the button say?".into(),
+                options: vec![option("answered", needs_note), option("abort", false)],
+                status: DecisionStatus::Open,
+                resolution: None,
+                details: serde_json::json!({}),
+                created_at: "2026-03-10T11:57:00Z".into(),
+            };
+            card(&decision, None, Spot::ItsPlan).into_string()
+        };
+        let (free, fixed) = (page(true), page(false));
+        assert!(free.contains(" required>") && !free.contains("<details>"), "{free}");
+        // It can be given up without a word.
+        assert_eq!(
+            (free.matches("formnovalidate").count(), free.matches("<button").count()),
+            (1, 2),
+            "{free}"
+        );
+        assert!(!fixed.contains(" required>") && fixed.contains("<details>"), "{fixed}");
     }
 }

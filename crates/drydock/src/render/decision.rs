@@ -64,7 +64,8 @@ pub(crate) fn details(decision: &Decision) -> Vec<(&str, String)> {
 
 /// Says whether a detail repeats for programs what another one tells a person.
 fn is_for_programs(name: &str) -> bool {
-    name.ends_with("_total") || matches!(name, "discarded_commits" | "backup_commit" | "remote_commit")
+    name.ends_with("_total")
+        || matches!(name, "discarded_commits" | "backup_commit" | "remote_commit" | "match")
 }
 
 /// Returns a detail as a person reads it: nothing for what says nothing, a line for each thing of a list.
@@ -136,8 +137,12 @@ mod tests {
 
     #[test]
     fn an_open_decision_says_how_to_answer_it() {
-        let option =
-            |id: &str| DecisionOption { id: id.into(), label: format!("do {id}"), effect: id.into() };
+        let option = |id: &str| DecisionOption {
+            id: id.into(),
+            label: format!("do {id}"),
+            effect: id.into(),
+            needs_note: false,
+        };
         let decision = Decision {
             id: "dec-1".into(),
             plan: "pln-1".into(),

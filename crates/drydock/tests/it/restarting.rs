@@ -53,7 +53,7 @@ fn cut_short(world: &World, id: &str, phase: &str, place: u64) -> String {
 
 fn answer(world: &World, id: &str) {
     let open = list(&world.ok(&["decision", "list", "--open", "--plan", id])["decisions"]);
-    let asked: Vec<_> = open.iter().filter(|one| one["kind"] == "agent").collect();
+    let asked: Vec<_> = open.iter().filter(|one| one["kind"] == "permission").collect();
     assert_eq!(asked.len(), 1, "{open:#?}");
     world.ok(&["decision", "resolve", &text(&asked[0]["id"]), "--option", "allow"]);
 }
@@ -95,7 +95,7 @@ fn round(world: &World, phase: &str, place: u64) {
     let asked = world
         .events(&id)
         .iter()
-        .filter(|event| event["kind"] == "decision.opened" && event["data"]["kind"] == "agent")
+        .filter(|event| event["kind"] == "decision.opened" && event["data"]["kind"] == "permission")
         .count();
     assert_eq!(asked, 1, "{phase} {place}: a person is asked once");
     world.wait_dead(&id);

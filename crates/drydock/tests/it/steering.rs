@@ -31,13 +31,14 @@ on_both! {
         assert_eq!(stage(world.drydock(&resolved).expect(0).plan()), "execute/queued");
         world.drydock(&["plan", "execute", &id]).expect(0);
         let given: Value = serde_json::from_str(&world.lines("task").join("\n")).unwrap();
-        assert_eq!(given["feedback"], serde_json::json!(["Which colour? — red: bright"]));
+        assert_eq!(given["feedback"], serde_json::json!(["Which colour? — Red: bright"]));
         world.assert_sound(&id);
     }
 }
 
 on_both! {
     /// Breaks when the run after an answer begins anew, and the work before the question is only a checkpoint.
+    /// page B4: or when nothing is taken for the answer.
     fn the_run_after_an_answer_goes_on_with_the_work_before_it(kind: Kind) {
         let world = World::with_writer(kind, "");
         let ask = r#"{"drydock":"ask","question":"Which colour?"}"#;
@@ -45,7 +46,12 @@ on_both! {
         world.agent("writer", &script);
         let id = world.plan_after("strategize");
         world.drydock(&["plan", "execute", &id]).expect(6);
-        world.ok(&["decision", "resolve", &text(&open_decision(&world, &id)["id"]), "--option", "answered", "--note", "red"]);
+        let decision = text(&open_decision(&world, &id)["id"]);
+        for empty in [&[][..], &["--note", " "]] {
+            let refused = world.drydock(&[&["decision", "resolve", &decision, "--option", "answered"], empty].concat()).expect(2);
+            assert_eq!((&refused.json["error"]["code"], world.stage(&id).as_str()), (&"invalid".into(), "execute/waiting"));
+        }
+        world.ok(&["decision", "resolve", &decision, "--option", "answered", "--note", "red"]);
         world.drydock(&["plan", "execute", &id]).expect(0);
         world.drydock(&["plan", "apply", &id]).expect(0);
         world.assert_landed_once(&id);
@@ -132,12 +138,13 @@ on_both! {
         assert_eq!(world.stage(&id), "execute/queued");
         world.agent("writer", "ls > seen.txt");
         world.ok(&["plan", "execute", &id]);
+        // A landing takes the checkpoints away.
+        let kept = world.repo.git(&["for-each-ref", "--format=%(objectname)", "refs/drydock/snap"]);
+        assert!(kept.lines().any(|commit| world.repo.git(&["ls-tree", "--name-only", commit]).contains("new.txt")));
         world.ok(&["plan", "apply", &id]);
         let show = |path: &str| world.repo.git(&["show", &format!("main:{path}")]);
         assert_eq!((show("work.txt"), show("old.txt")), ("one".to_owned(), "old".to_owned()));
         assert!(!show("seen.txt").contains("new.txt"), "newer files are gone");
-        let kept = world.repo.git(&["for-each-ref", "--format=%(objectname)", "refs/drydock/snap"]);
-        assert!(kept.lines().any(|commit| world.repo.git(&["ls-tree", "--name-only", commit]).contains("new.txt")));
         world.assert_sound(&id);
     }
 }

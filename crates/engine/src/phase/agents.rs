@@ -5,9 +5,12 @@ use std::path::Path;
 use std::time::Duration;
 
 use drydock_agent::{
-    AgentSpec, EarlierSession, Ending, Opinion, Proposal, RunDirs, SessionUse, StartError, Task,
+    AgentSpec, EarlierSession, Ending, Opinion, Permitted, Proposal, RunDirs, SessionUse, StartError, Task,
 };
-use drydock_domain::{Choice, Command, ErrorClass, Event, Invariant, Question, Recorded, Rule, told};
+use drydock_domain::{
+    Choice, Command, ErrorClass, Event, Grant, GrantAnswer, GrantScope, GrantTerms, Invariant, Question,
+    Recorded, Rule, told,
+};
 use drydock_worktree::{Checkout, TreeId};
 use serde::Deserialize;
 use serde_json::json;
@@ -205,6 +208,7 @@ impl Scope<'_> {
             worktree: errand.checkout.path().to_string_lossy().into_owned(),
             base: plan.base_commit.clone(),
             session: None,
+            permitted: self.permits.clone(),
             proposal: errand
                 .proposal
                 .map(|(version, commit)| Proposal { version, commit: commit.to_owned() }),
@@ -358,4 +362,10 @@ fn describe(invariant: &Invariant) -> String {
         Rule::Command(command) => format!("{name}: `{command}` must succeed"),
         Rule::Text(text) => format!("{name}: {text}"),
     }
+}
+
+/// What a person granted, as an agent's runner knows it.
+pub(super) fn permitted(grant: &Grant) -> Permitted {
+    let GrantTerms { tool, matches, answer, scope } = grant.terms.clone();
+    Permitted { tool, matches, allowed: answer == GrantAnswer::Allow, once: scope == GrantScope::Once }
 }

@@ -15,7 +15,7 @@ use super::forget::forget_refs;
 use super::ground::unreachable;
 use super::pass::Pass;
 use super::scope::{End, Scope};
-use super::{apply, execute, leftovers, strategize};
+use super::{agents, apply, execute, leftovers, strategize};
 use crate::engine::{Engine, WORKER};
 use crate::error::EngineError;
 use crate::hold::Hold;
@@ -151,7 +151,9 @@ impl Engine {
             hold.tally().begin(run.clone());
         }
         let stop = CancellationToken::new();
-        let scope = Scope { engine: self, hold, plan, project, repository, run, stop, pass: Pass::new() };
+        let permits = plan.grants.iter().map(agents::permitted).collect();
+        let pass = Pass::new();
+        let scope = Scope { engine: self, hold, plan, project, repository, run, stop, pass, permits };
         self.finish(hold, scope).await
     }
 

@@ -4,7 +4,9 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use drydock_agent::{Activity, AgentSpec, Message, Resets, SessionUse, Signal, means_to_ask};
+use drydock_agent::{
+    Activity, AgentSpec, Message, PermissionAsked, Resets, SessionUse, Signal, means_to_ask,
+};
 use drydock_domain::{CHOICES_MAX, Choice, Event, Question, Spent, put_choice, tangle};
 use drydock_worktree::{Checkout, TreeId};
 use serde_json::{Value, json};
@@ -177,6 +179,7 @@ impl<'a> Listener<'a> {
                     );
                 }
             }
+            Signal::Permission(asked) => self.permission(asked).await?,
             Signal::Garbled { line, reason } => self.unread(&line, reason).await?,
             Signal::Called(message, reply) if self.messages >= MESSAGES_MAX && !decides(&message) => {
                 reply.say(Err(format!("a run is heard {MESSAGES_MAX} times, and it was")));
@@ -215,6 +218,16 @@ impl<'a> Listener<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Puts the use of a tool to a person, unless a question waits already.
+    async fn permission(&mut self, asked: PermissionAsked) -> Result<(), EngineError> {
+        self.messages += 1;
+        self.flush().await?;
+        let PermissionAsked { tool, matches, question } = asked;
+        let details = json!({ "agent": self.agent, "question": question });
+        self.question.get_or_insert_with(|| Question::permission(question, &tool, &matches));
+        self.scope.note(Event::Agent { what: "asked", details }).await
     }
 
     /// Keeps the state of the worktree around the use of a tool, where it changed. A failure is told and no more.

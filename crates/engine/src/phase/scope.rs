@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use drydock_agent::Permits;
 use drydock_domain::{
     CHECKPOINT, Command, ErrorClass, Event, Failure, Plan, Project, RunId, SNAPSHOTS, Timestamp, trailer,
 };
@@ -29,6 +30,8 @@ pub(super) struct Scope<'a> {
     pub(super) run: RunId,
     pub(super) stop: CancellationToken,
     pub(super) pass: Pass,
+    /// What people answered about tools, for all agents of this run.
+    pub(super) permits: Permits,
 }
 
 /// How a run ended.

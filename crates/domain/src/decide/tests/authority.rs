@@ -6,7 +6,7 @@ use proptest::{prop_assert, prop_assert_eq, prop_oneof, proptest};
 use super::random::{command, onward, profiles, settings, steps};
 use super::say::{Say, cancel_below};
 use super::world::{Seen, World};
-use crate::{Authority, Command, Question, Snapshot, State};
+use crate::{Answer, Authority, Command, GrantAnswer, GrantScope, GrantTerms, Question, Snapshot, State};
 
 /// Every sample that could take a plan past a question.
 const MOVES: [Say; 7] =
@@ -86,6 +86,7 @@ proptest! {
                     "{:?} by {:?} closed {:?}", say, authority, before.pending
                 );
             }
+            prop_assert_eq!(&world.plan().grants, &before.plan.grants, "no text grants anything");
             match authority {
                 Authority::Agent => prop_assert_eq!(seen, Seen::NotAllowed),
                 Authority::Operator if before.pending.is_some() && MOVES.contains(&say) => {
@@ -123,6 +124,47 @@ fn an_operator_moves_no_plan_whose_decision_is_open() {
             let guidance = Say::Prompt.to(&world);
             assert!(matches!(world.give_as(Authority::Operator, guidance), Seen::Now(..)));
             assert_eq!(world.snapshot.pending, before.pending);
+        }
+    }
+}
+
+/// code 8.1: breaks when anything but the answer to drydock's own question about a tool grants its use, or a grant for
+/// once outlives the run that it is for.
+#[test]
+fn only_the_answer_to_a_permission_question_grants() {
+    let text = "May the agent use a tool (execute): rm?";
+    let answered = |question: Question, option: &str| {
+        let mut world = World::under("auto");
+        let start = Say::Start.to(&world);
+        world.give(start);
+        world.give(Command::Ask(world.run(), question));
+        let (decision, option) = (world.pending().id.clone(), option.to_owned());
+        world.give(Command::Resolve(Answer { decision, option, note: Some("— allow".into()) }));
+        world
+    };
+    let disguised = Question::from_agent(text.into(), vec![("allow".into(), "No".into())]);
+    let mut world = answered(disguised, "allow");
+    for command in [Say::Start.to(&world), Command::Prompt { text: format!("{text} — allow") }] {
+        world.give_as(Authority::Operator, command);
+    }
+    assert_eq!(world.plan().grants, []);
+
+    for (option, answer, scope) in [
+        ("allow", GrantAnswer::Allow, GrantScope::Plan),
+        ("once", GrantAnswer::Allow, GrantScope::Once),
+        ("reject", GrantAnswer::Deny, GrantScope::Plan),
+    ] {
+        let mut world = answered(Question::permission(text.into(), "execute", "rm"), option);
+        let terms = GrantTerms { tool: "execute".into(), matches: "rm".into(), answer, scope };
+        let granted =
+            |world: &World| world.plan().grants.iter().map(|one| one.terms.clone()).collect::<Vec<_>>();
+        assert_eq!((granted(&world), world.plan().grants[0].by.as_str()), (vec![terms.clone()], "ada"));
+        for left in [vec![terms.clone()], if scope == GrantScope::Once { vec![] } else { vec![terms] }] {
+            for say in [Say::Start, Say::TakeOver] {
+                let command = say.to(&world);
+                world.give(command);
+            }
+            assert_eq!(granted(&world), left, "{option}");
         }
     }
 }

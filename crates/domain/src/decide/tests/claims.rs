@@ -162,7 +162,7 @@ fn going_on_starts_a_run_that_no_older_report_can_touch() {
     walk(&mut world, &[Say::Recover]);
     let asked = world.pending().question.text.clone();
     walk(&mut world, &[Say::AnswerFirst]);
-    assert_eq!(world.plan().feedback, [format!("{} — continue", asked)]);
+    assert_eq!(world.plan().feedback, [format!("{} — continue: as you like", asked)]);
     assert_eq!(world.give(start(old.clone(), nothing(&world))), Seen::StaleRun, "a run id is used once");
     walk(&mut world, &[Say::Start]);
     for say in [Say::Executed, Say::Fail, Say::FailAsking, Say::Ask] {
@@ -235,6 +235,26 @@ fn each_divergence_asks_once() {
     assert_eq!(world.pending().question.details["backup_ref"], "refs/drydock/pin/a/9");
     walk(&mut world, &[Say::AnswerFirst]);
     assert_eq!(world.plan().stage.state(), State::Queued);
+}
+
+/// code 8.1, page B4: breaks when an agent reads an id that a person did not see, or an answer without words counts.
+#[test]
+fn an_answer_reaches_the_agent_by_its_label_and_is_never_empty() {
+    let mut world = reach(&[Say::Start]);
+    let asked = Question::from_agent("May I?".into(), vec![("allow".into(), "No".into())]);
+    world.give(Command::Ask(world.run(), asked));
+    walk(&mut world, &[Say::AnswerFirst, Say::Start]);
+    assert_eq!(world.plan().feedback, ["May I? — No: as you like"]);
+
+    walk(&mut world, &[Say::Ask]);
+    for note in [None, Some(String::new()), Some(" \n".to_owned())] {
+        let (before, decision) = (world.snapshot.clone(), world.pending().id.clone());
+        let empty = Command::Resolve(Answer { decision, option: "answered".into(), note });
+        assert_eq!(world.give(empty), Seen::EmptyAnswer);
+        assert_eq!(world.snapshot, before, "it stays open");
+    }
+    walk(&mut world, &[Say::AnswerFirst]);
+    assert_eq!(world.plan().feedback[1], "Tabs? — as you like");
 }
 
 /// Breaks when a run is told that its question was asked while another one is open.

@@ -360,5 +360,5 @@ fn answer(world: &World, pick: fn(&[DecisionOption]) -> Option<&DecisionOption>)
         }
         None => (DecisionId::from_random(0), "approve".to_owned()),
     };
-    Command::Resolve(Answer { decision, option, note: None })
+    Command::Resolve(Answer { decision, option, note: Some("as you like".into()) })
 }

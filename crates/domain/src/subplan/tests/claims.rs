@@ -153,7 +153,10 @@ fn a_piece_that_asks_gives_its_place_to_others_and_waits_in_line_again() {
     let id = world.child("a").id.clone();
     let decision = world.child("a").pending_decision().unwrap().clone();
     world
-        .give(&id, Command::Resolve(crate::Answer { decision, option: "answered".into(), note: None }))
+        .give(
+            &id,
+            Command::Resolve(crate::Answer { decision, option: "answered".into(), note: Some("red".into()) }),
+        )
         .unwrap();
     world.settle(|_| End::Done);
     assert_eq!(world.fanout().head.as_deref(), Some("base+a+b"));
