@@ -2,8 +2,9 @@
 //! transaction began; `decide` judges them against the stored plan.
 
 use crate::{
-    Answer, Authority, Birth, Choice, DecisionId, Delay, Divergence, Enforcement, Failure, Fanout, Intent,
-    News, Phase, PlanId, Question, ReviewRun, RunId, Spent, SyncOutcome, Timestamp, ValidationRun,
+    Answer, Authority, Birth, Choice, CommitLine, DecisionId, Delay, Divergence, Enforcement, Failure,
+    Fanout, Intent, News, Phase, PlanId, Question, ReviewRun, RunId, Spent, SyncOutcome, Timestamp,
+    ValidationRun,
 };
 
 /// A request to change a plan.
@@ -25,6 +26,13 @@ pub enum Command {
     Reconcile(Box<SyncOutcome>),
     /// Bring the branch together with its remote. Records nothing itself: it is judged before anything is looked at.
     Sync,
+    /// A sync took in commits that no run of the plan made, after its work was judged.
+    Reexamine {
+        /// Where the branch is now.
+        tip: String,
+        /// Those commits, oldest first.
+        commits: Vec<CommitLine>,
+    },
     /// A strategy draft, perhaps of a person's hand, becomes the strategy.
     Adopt {
         /// What it chose.
@@ -252,6 +260,7 @@ impl Command {
             Command::Diverge(_) => "diverge",
             Command::Reconcile(_) => "reconcile",
             Command::Sync => "sync",
+            Command::Reexamine { .. } => "reexamine",
             Command::Adopt { .. } => "adopt a strategy for",
             Command::Resolve(_) => "resolve",
             Command::Approve { .. } => "approve",

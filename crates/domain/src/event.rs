@@ -55,6 +55,20 @@ pub enum Event {
         /// The commit that keeps it.
         commit: String,
     },
+    /// Others put commits on the branch after its work was judged; it is judged again.
+    Reexamined {
+        /// The commit that was judged.
+        from: Option<String>,
+        /// The commit that is judged now.
+        to: String,
+        /// The commits of others, oldest first.
+        commits: Vec<CommitLine>,
+    },
+    /// A run made a commit, and the branch is about to be moved to it.
+    Committed {
+        /// The commit.
+        commit: String,
+    },
     /// A person added guidance.
     Prompted(String),
     /// An agent recorded a choice.
@@ -172,6 +186,9 @@ pub enum Event {
 }
 
 impl Event {
+    /// The kind of the events that keep which commits are a plan's own.
+    pub const COMMITTED: &'static str = "plan.committed";
+
     /// Returns the kind, as in `plan.started`.
     pub fn kind(&self) -> String {
         match self {
@@ -189,6 +206,8 @@ impl Event {
             Event::Applied { .. } => "plan.applied",
             Event::Constrained(_) => "plan.constrained",
             Event::RolledBack { .. } => "plan.rolled_back",
+            Event::Reexamined { .. } => "plan.reexamined",
+            Event::Committed { .. } => Event::COMMITTED,
             Event::Prompted(_) => "plan.prompted",
             Event::ChoiceRecorded(_) => "agent.choice",
             Event::InvariantEnforced(_) => "invariant.enforced",
@@ -238,6 +257,8 @@ impl Event {
             Event::Applied { commit } => json!({ "commit": commit }),
             Event::Constrained(reasons) => json!({ "reasons": reasons }),
             Event::RolledBack { commit } => json!({ "commit": commit }),
+            Event::Reexamined { from, to, commits } => json!({ "from": from, "to": to, "commits": commits }),
+            Event::Committed { commit } => json!({ "commit": commit }),
             Event::Prompted(text) => json!({ "text": text }),
             Event::ChoiceRecorded(choice) => json!(choice),
             Event::InvariantEnforced(enforcement) | Event::InvariantBlocked(enforcement) => {

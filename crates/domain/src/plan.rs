@@ -61,6 +61,9 @@ pub struct Plan {
     /// Where the remote's branch was when it was decided that the plan's branch replaces it.
     #[serde(default)]
     pub replaces: Option<String>,
+    /// Whether the next run of Execute has no writer: it judges the commits that others put on the branch.
+    #[serde(default)]
+    pub reexamines: bool,
     /// When the queued phase is due, where that is not at once.
     #[serde(default)]
     pub postponed: Option<Postponed>,

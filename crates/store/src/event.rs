@@ -1,6 +1,8 @@
 //! The feed. Events are written in the transaction of what they tell, never apart from it, and are numbered without
 //! a gap in the order of commits; how differs between the databases, see `postgres::sequencer`.
 
+use std::collections::BTreeSet;
+
 use drydock_domain::{Event, Plan, PlanId, Recorded, RunId};
 use serde_json::Value as Json;
 
@@ -113,6 +115,21 @@ impl Store {
             });
             look.await
         })
+    }
+
+    /// Returns the commits that the runs of a plan recorded as their own.
+    pub fn plan_commits(&self, plan: &PlanId) -> BoxFuture<'_, Result<BTreeSet<String>, StoreError>> {
+        let sql = "SELECT details FROM events WHERE plan = $1 AND kind = $2";
+        let statement = Statement::new(sql, [plan.as_str().into(), Event::COMMITTED.into()]);
+        let read = |row: &Row| -> Result<String, StoreError> {
+            let details: Json = serde_json::from_str(row.text(0)?).unwrap_or_default();
+            Ok(details["commit"].as_str().unwrap_or_default().to_owned())
+        };
+        Box::pin(
+            self.read(move |tx| {
+                Box::pin(async move { tx.last(statement).await?.iter().map(read).collect() })
+            }),
+        )
     }
 
     /// Returns the newest events of a plan, newest first.

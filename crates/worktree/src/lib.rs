@@ -53,6 +53,7 @@ pub use holder::{Judge, LockHolder, Standing};
 pub use id::{BadId, CommitId, TreeId, Treeish};
 pub use join::{ConflictFile, ConflictKind, Favour, Hunk, Join, JoinOrder};
 pub use land::Landing;
+pub use line::Own;
 pub use merge::{Merge, Signature};
 pub use pin::{Pin, PinDropped, PinOrder, Restored};
 pub use process::{at_pid, is_gone, this_process};

@@ -1,12 +1,84 @@
 //! Lines of commits: who wrote them, where two of them fork, and putting a branch on another one.
 
+use std::collections::{BTreeMap, BTreeSet};
+
+use drydock_domain::CommitLine;
+
 use crate::error::GitError;
 use crate::id::CommitId;
 use crate::name;
 use crate::repository::Repository;
+use crate::sync::commits;
 use crate::worktrees::Worktree;
 
+/// How a plan's own commits are known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Own {
+    /// By their ids.
+    Ids(BTreeSet<String>),
+    /// By a line in their message, as those of older runs are.
+    Mark(String),
+}
+
 impl Repository {
+    /// Lists the commits of a line, beyond the known ones, that are not the plan's own, oldest first. One that has the files of its
+    /// first parent adds nothing that could be judged, such as one that puts a branch on top of another.
+    pub fn foreign(
+        &self,
+        known: &[CommitId],
+        tip: &CommitId,
+        own: &Own,
+    ) -> Result<Vec<CommitLine>, GitError> {
+        let mut revisions = match own {
+            Own::Ids(_) => Vec::new(),
+            Own::Mark(mark) => {
+                vec!["--invert-grep".to_owned(), "--fixed-strings".to_owned(), format!("--grep={mark}")]
+            }
+        };
+        revisions.push(tip.to_string());
+        revisions.extend(known.iter().map(|commit| format!("^{commit}")));
+        let mut foreign = Vec::new();
+        for walked in commits(self.place(), &revisions)? {
+            let is_own = match own {
+                Own::Ids(ids) => ids.contains(walked.id.as_str()),
+                Own::Mark(_) => false,
+            };
+            let adds_nothing = || match walked.parents.first() {
+                Some(parent) => Ok::<_, GitError>(self.tree_of(parent)? == walked.tree),
+                None => Ok(false),
+            };
+            if !is_own && !adds_nothing()? {
+                foreign.push(walked.line);
+            }
+        }
+        Ok(foreign)
+    }
+
+    /// Returns the author of the last change of each path between two commits, for paths whose last change was not the plan's.
+    pub fn authors(
+        &self,
+        from: &CommitId,
+        to: &CommitId,
+        own: &Own,
+    ) -> Result<BTreeMap<String, String>, GitError> {
+        let foreign = self.foreign(std::slice::from_ref(from), to, own)?;
+        let mut authors = BTreeMap::new();
+        if foreign.is_empty() {
+            return Ok(authors);
+        }
+        let authors_of: BTreeMap<_, _> = foreign.into_iter().map(|line| (line.id, line.author)).collect();
+        for walked in commits(self.place(), &[format!("{from}..{to}")])? {
+            let Some(parent) = walked.parents.first() else { continue };
+            for change in self.changes(parent, &walked.id)? {
+                match authors_of.get(walked.id.as_str()) {
+                    Some(author) => drop(authors.insert(change.path, author.clone())),
+                    None => drop(authors.remove(&change.path)),
+                }
+            }
+        }
+        Ok(authors)
+    }
+
     /// Tells whether a commit has ancestors, or is one, that neither the known commits have nor bear this line in
     /// their message.
     pub fn others_wrote(&self, known: &[CommitId], tip: &CommitId, mark: &str) -> Result<bool, GitError> {

@@ -54,6 +54,7 @@ pub(crate) fn fresh(new: NewPlan, context: &Context) -> Plan {
         take_up: None,
         take_up_why: TakeUp::default(),
         replaces: None,
+        reexamines: false,
         postponed: None,
         budget: new.spec.budget,
         spent: Spent::default(),

@@ -8,8 +8,8 @@ use super::route::wrong_stage;
 use crate::outcome::{Decided, Draft};
 use crate::stage::Common;
 use crate::{
-    Authority, Context, Decision, DecisionKind, Divergence, Event, OnDivergence, Phase, Refusal, Snapshot,
-    State, SyncOutcome, TakeUp,
+    Authority, CommitLine, Context, Decision, DecisionKind, Divergence, Event, OnDivergence, Phase, Refusal,
+    Snapshot, State, SyncOutcome, TakeUp,
 };
 
 /// Any stage that is not terminal → `*/errored` or `*/waiting`, as the policy says. While another question is open that
@@ -114,6 +114,45 @@ pub(super) fn sync(snapshot: &Snapshot) -> Result<Decided, Refusal> {
     }
 }
 
+/// `execute/complete` and `apply/queued` → `execute/queued`: a sync took in commits that were not judged. The next run has
+/// no writer. The approval was of another head, so the gate is asked again after that run.
+pub(super) fn reexamine(
+    snapshot: &Snapshot,
+    tip: String,
+    commits: Vec<CommitLine>,
+    context: &Context,
+) -> Result<Decided, Refusal> {
+    let plan = &snapshot.plan;
+    match (plan.stage.phase(), plan.stage.state()) {
+        (Phase::Execute, State::Queued) if plan.reexamines && plan.work_from.as_ref() == Some(&tip) => {
+            return Ok(Decided::Already);
+        }
+        // The result of a subplan is its parent's.
+        (Phase::Execute, State::Complete) | (Phase::Apply, State::Queued) if plan.place.is_none() => {}
+        (Phase::Strategize | Phase::Execute | Phase::Apply, _) => {
+            return Err(wrong_stage(snapshot, "reexamine"));
+        }
+    }
+    if plan.intent.is_some() {
+        return Err(Refusal::IntentOpen);
+    }
+    // Only a person closes a question that a person was asked.
+    if plan.pending_decision().is_some() && context.authority != Authority::Person {
+        return Err(undecided(snapshot, "reexamine"));
+    }
+    let mut draft = Draft::after(snapshot, context).withdraw(
+        snapshot.pending.as_ref(),
+        "others changed the branch, so it is judged and asked about again",
+    );
+    let from = draft.plan.head_commit.take();
+    draft.plan.head_run = None;
+    draft.plan.take_up = None;
+    draft.plan.work_from = Some(tip.clone());
+    draft.plan.reexamines = true;
+    let event = Event::Reexamined { from, to: tip, commits };
+    Ok(draft.enter(Phase::Execute.queued()).event(event).done())
+}
+
 /// Execute, and an Apply that did not land → `execute/queued`, to go on from an earlier state of the work. A question
 /// is answered by that, except one about commits that left the branch.
 pub(super) fn roll_back(snapshot: &Snapshot, commit: String, context: &Context) -> Result<Decided, Refusal> {
@@ -146,6 +185,7 @@ pub(super) fn roll_back(snapshot: &Snapshot, commit: String, context: &Context) 
     draft.plan.replaces = plan.head_commit.clone().or_else(|| plan.replaces.clone());
     draft.plan.head_commit = None;
     draft.plan.head_run = None;
+    draft.plan.reexamines = false;
     draft.plan.take_up(commit.clone(), TakeUp::RollBack);
     let mut draft = wind_up(draft, "the plan above it was rolled back");
     // What the pieces came to is no longer what the work begins with.
@@ -166,6 +206,7 @@ pub(super) fn start_from(
         Some(_) => Event::Retried,
         None => Event::Resumed,
     };
+    draft.plan.reexamines = false;
     draft.plan.take_up(commit, why);
     draft.plan.replaces = replaces;
     let draft = match snapshot.plan.stage.phase() {

@@ -5,8 +5,9 @@ use super::route::{same_run, wrong_stage};
 use crate::outcome::{Decided, Draft};
 use crate::stage::Common;
 use crate::{
-    Complete, Completion, Context, Event, Failure, Phase, Progress, Question, Refusal, ReviewOpinion,
-    ReviewRun, Reviewer, RunId, Snapshot, Stage, State, TakeOverCause, Validation, ValidationRun,
+    Complete, Completion, Context, DecisionKind, Event, Failure, Phase, Progress, Question, Refusal,
+    ReviewOpinion, ReviewRun, Reviewer, RunId, Snapshot, Stage, State, TakeOverCause, Validation,
+    ValidationRun,
 };
 
 /// `strategize/processing` and `execute/processing` → `*/complete`, with a gate when the profile asks next.
@@ -36,6 +37,7 @@ pub(super) fn complete(
             }
             draft.plan.head_commit = Some(head);
             draft.plan.head_run = Some(run.clone());
+            draft.plan.reexamines = false;
             draft.plan.stage = Stage::Execute(Progress::Reached(Complete));
             (Phase::Execute, Phase::Apply)
         }
@@ -138,7 +140,7 @@ pub(super) fn errored<'a>(
         .stage(Common::Errored { failure: failure.clone(), decision: decision.clone() })
         .event(Event::Errored(failure, decision));
     match question {
-        Some(question) => draft.open(question),
+        Some(question) => needing_work(draft, &question).open(question),
         None => draft,
     }
 }
@@ -172,7 +174,14 @@ pub(super) fn asks(snapshot: &Snapshot, question: &Question) -> bool {
 
 pub(super) fn waiting<'a>(draft: Draft<'a>, question: Question, context: &Context) -> Draft<'a> {
     let decision = context.fresh_decision.clone();
+    let draft = needing_work(draft, &question);
     draft.stage(Common::Waiting(decision.clone())).event(Event::Waiting(decision)).open(question)
+}
+
+/// Refused work needs a writer: the run after the answer has one.
+fn needing_work<'a>(mut draft: Draft<'a>, question: &Question) -> Draft<'a> {
+    draft.plan.reexamines &= !matches!(question.kind, DecisionKind::Validation | DecisionKind::Review);
+    draft
 }
 
 /// `*/processing` without a live owner → `*/queued`. Whoever holds the lock may say so: the lock proves it.

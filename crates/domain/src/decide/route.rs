@@ -25,6 +25,7 @@ fn judge(snapshot: &Snapshot, command: Command, context: &Context) -> Result<Dec
         Command::Diverge(divergence) => diverge::diverge(snapshot, &divergence, context),
         Command::Reconcile(outcome) => diverge::reconcile(snapshot, &outcome, context),
         Command::Sync => diverge::sync(snapshot),
+        Command::Reexamine { tip, commits } => diverge::reexamine(snapshot, tip, commits, context),
         Command::Adopt { choices, fanout } => begin::adopt(snapshot, choices, fanout, context),
         Command::TakeOver(cause) => finish::take_over(snapshot, cause, context),
         Command::Intend(run, intent) => land::intend(snapshot, &run, intent, context),
@@ -72,6 +73,7 @@ fn moves(command: &Command) -> bool {
         | Command::Cancel { .. }
         | Command::CancelBelow { .. }
         | Command::Sync
+        | Command::Reexamine { .. }
         | Command::Adopt { .. }
         | Command::TakeOver(_) => true,
         // These wait for the answer themselves, add to the record, or are what a run reports.

@@ -217,6 +217,7 @@ fn reverted(snapshot: &Snapshot, mut draft: Draft<'_>, reason: String) -> Result
     draft.plan.head_run = None;
     draft.plan.work_from = None;
     draft.plan.take_up = None;
+    draft.plan.reexamines = false;
     draft.plan.choices = Vec::new();
     let mut draft = wind_up(draft, "the plan went back to strategize");
     draft.plan.fanout = None;

@@ -99,6 +99,8 @@ fn of_plan(what: &str, data: &Value) -> String {
         "constrained" => format!("not acceptable: {}", texts(&data["reasons"]).join("; ")),
         "strategy_adopted" => format!("strategy adopted with {} choices", text(data, "choices")),
         "rolled_back" => format!("back to {}", text(data, "commit")),
+        "reexamined" => format!("others added commits up to {}; they are judged", text(data, "to")),
+        "committed" => format!("made {}", text(data, "commit")),
         "prompted" => format!("guidance: {}", text(data, "text")),
         _ => unknown(&format!("plan.{what}"), data),
     }

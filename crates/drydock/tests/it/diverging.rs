@@ -120,6 +120,7 @@ on_both! {
             shared.world.repo.git(&["merge-base", "--is-ancestor", kept, &local]);
         }
         shared.world.ok(&["plan", "apply", &id]);
+        assert_eq!(shared.world.stage(&id), "apply/applied", "what a person decided against is not judged again");
         for path in ["README.md", "seen.txt"] {
             assert_eq!(shared.world.repo.git(&["show", &format!("main:{path}")]), "plan");
         }

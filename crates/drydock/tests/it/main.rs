@@ -35,6 +35,7 @@ mod publishing;
 mod racing;
 mod receiver;
 mod recovering;
+mod reexamining;
 mod refusing;
 mod remembering;
 mod restarting;

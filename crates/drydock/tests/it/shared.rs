@@ -65,6 +65,18 @@ impl Shared {
         git(&self.other, &["rev-parse", "HEAD"])
     }
 
+    /// Somebody else adds a file to the newest commit of the plan's branch, and replaces it on the remote.
+    pub(crate) fn others_amend(&self, plan: &str, path: &str, content: &str) -> String {
+        let branch = format!("drydock/{plan}/work");
+        git(&self.other, &["fetch", "-q", "origin"]);
+        git(&self.other, &["checkout", "-q", "-B", "theirs", &format!("origin/{branch}")]);
+        fs::write(self.other.join(path), content).unwrap();
+        git(&self.other, &["add", "-A"]);
+        git(&self.other, &["commit", "-q", "--amend", "--no-edit", "--reset-author"]);
+        git(&self.other, &["push", "-q", "--force", "origin", &format!("theirs:{branch}")]);
+        git(&self.other, &["rev-parse", "HEAD"])
+    }
+
     /// Somebody else forces the plan's branch on the remote to a commit of theirs on the target.
     pub(crate) fn others_force(&self, plan: &str, path: &str, content: &str) {
         git(&self.other, &["fetch", "-q", "origin"]);

@@ -28,6 +28,9 @@ use crate::{task, trace};
 /// A plan that is being driven.
 type Driving = Pin<Box<dyn Future<Output = Result<Plan, EngineError>> + Send>>;
 
+/// How often a landing waits for commits that others add meanwhile to be judged, before it is left to the next command.
+const REEXAMINATIONS_MAX: usize = 3;
+
 /// How far a plan is driven.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Until {
@@ -74,9 +77,38 @@ impl Engine {
             {
                 driven = worked;
             }
+            if phase == Phase::Apply {
+                driven = engine.judge_again(&hold, driven).await;
+            }
             hold.release().await;
             driven
         })
+    }
+
+    /// Continues a plan whose landing met commits of others: judges them, and lands where no person has to be asked.
+    async fn judge_again(
+        &self,
+        hold: &Hold,
+        mut driven: Result<Plan, EngineError>,
+    ) -> Result<Plan, EngineError> {
+        for _ in 0..REEXAMINATIONS_MAX {
+            let plan = match &driven {
+                Ok(plan) if plan.reexamines => plan,
+                Ok(_) | Err(_) => break,
+            };
+            if hold.cancel_asked().is_cancelled() || self.stopping().is_cancelled() {
+                break;
+            }
+            hold.tally().end();
+            let judged = self.drive_traced(hold, &plan.id, Phase::Execute).await?;
+            if due(&judged) != Some(Effect::AdvanceToApply) {
+                return Ok(judged);
+            }
+            hold.tally().end();
+            self.advance_held(hold, &judged.id, Next::Apply, None, &Caller::worker()).await?;
+            driven = self.drive_traced(hold, &judged.id, Phase::Apply).await;
+        }
+        driven
     }
 
     async fn drive_traced(&self, hold: &Hold, id: &PlanId, phase: Phase) -> Result<Plan, EngineError> {
@@ -138,7 +170,7 @@ impl Engine {
             Together { engine: self, hold, plan: &plan, project: &project, repository: &repository };
         let begin = match together.before().await {
             Ok(Begin::At { from, replaces }) => (from, replaces),
-            Ok(Begin::Diverged(plan)) => return Ok(*plan),
+            Ok(Begin::Diverged(plan) | Begin::Reexamined(plan)) => return Ok(*plan),
             Err(error) => return self.wait_to_land(hold, &plan, &project, error).await,
         };
         if makes_directory(&plan) {

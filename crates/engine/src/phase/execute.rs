@@ -1,6 +1,8 @@
 //! Execute: an agent works in a worktree of its own; what it leaves is captured, judged, sent back to it where it must
 //! be mended, recorded in its changeset, and becomes the head commit.
 
+use std::collections::BTreeMap;
+
 use drydock_domain::{
     CHECKPOINT, ChangeOp, Command, ErrorClass, Event, Failure, NewEntry, Question, SentBack,
 };
@@ -33,6 +35,8 @@ pub(super) async fn run(scope: &Scope<'_>) -> Result<End, EngineError> {
         let text = "no agent is named: neither by the action, nor by --agent, nor as [defaults] agent";
         return Ok(scope.failed(ErrorClass::AgentMissing, text));
     };
+    // Commits that others added to judged work are judged as they are, without a writer.
+    let agent = agent.filter(|_| !scope.plan.reexamines);
     // Opened first: it is a fenced commit, so a process that lost its lease goes no further.
     let changeset = scope
         .engine
@@ -177,11 +181,33 @@ async fn stage(scope: &Scope<'_>, checkout: &Checkout, onto: &CommitId) -> Resul
     .await
 }
 
-/// Records every change of the run in the changeset that it opened. The commit that ends the run seals it.
+/// Records every change of the run, each in the changeset of the author who made it last. The commit that ends the run seals them.
 async fn record(scope: &Scope<'_>, changeset: &ChangesetHandle, head: CommitId) -> Result<(), EngineError> {
     let base = scope.base()?;
+    let authors = scope.together().authors(&base, &head).await?;
     let changes = scope.git(move |repository| repository.changes(&base, &head)).await?;
-    let entries: Vec<_> = changes.into_iter().map(entry).collect();
+    let mut of_others: BTreeMap<String, Vec<NewEntry>> = BTreeMap::new();
+    let mut entries = Vec::new();
+    for change in changes {
+        match authors.get(&change.path) {
+            Some(author) => of_others.entry(author.clone()).or_default().push(entry(change)),
+            None => entries.push(entry(change)),
+        }
+    }
+    record_all(scope, changeset, &entries).await?;
+    for (author, entries) in of_others {
+        let (store, id) = (scope.engine.store(), scope.engine.fresh_changeset());
+        let theirs = store.changeset_open(scope.hold.lease(), &scope.run, &author, id).await?;
+        record_all(scope, &theirs, &entries).await?;
+    }
+    Ok(())
+}
+
+async fn record_all(
+    scope: &Scope<'_>,
+    changeset: &ChangesetHandle,
+    entries: &[NewEntry],
+) -> Result<(), EngineError> {
     for part in entries.chunks(ENTRIES_PER_RECORD) {
         scope.engine.store().changeset_record(changeset, part.to_vec()).await?;
     }

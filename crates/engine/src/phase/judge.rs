@@ -98,6 +98,7 @@ impl Scope<'_> {
         let (commit, base) = (staged.commit().clone(), self.base()?);
         // A capture has of that folder what its parent has.
         let clean = *staged.parent() == base;
+        self.together().made([commit.to_string()]).await?;
         let (set, plan, run) = (checkout.clone(), self.plan.id.clone(), self.run.clone());
         self.git(move |repository| {
             // Commits of the agent's own are in the capture as far as their files are; they themselves are kept too.
@@ -143,14 +144,18 @@ impl Scope<'_> {
     async fn without_own_folder(&self, checkout: &Checkout, head: CommitId) -> Result<CommitId, EngineError> {
         let (base, checkout) = (self.base()?, checkout.clone());
         let message = kept_as("Leave out .drydock", self.plan.id.as_str());
-        self.git(move |repository| {
-            let author = signature(&repository);
-            let clean = repository.without_own_folder(&base, &head, &message, &author)?;
-            if clean != head {
-                checkout.branch_set(&clean)?;
-            }
-            Ok(clean)
-        })
-        .await
+        let from = head.clone();
+        let clean = self
+            .git(move |repository| {
+                let author = signature(&repository);
+                repository.without_own_folder(&base, &from, &message, &author)
+            })
+            .await?;
+        if clean != head {
+            self.together().made([clean.to_string()]).await?;
+            let to = clean.clone();
+            self.git(move |_| checkout.branch_set(&to)).await?;
+        }
+        Ok(clean)
     }
 }

@@ -4,6 +4,7 @@
 mod answer;
 mod ask;
 mod backup;
+mod own;
 mod together;
 
 pub use ask::Synced;

@@ -3,7 +3,7 @@
 
 use drydock_domain::{
     DecisionStatus, Divergence, Event, OnDivergence, Phase, Plan, Project, Publish, RunId, Standing, State,
-    SyncOutcome, told, trailer,
+    SyncOutcome, told,
 };
 use drydock_store::DecisionFilter;
 use drydock_worktree::{Checkout, CommitId, GitError, Merge, PinOrder, Repository, SyncOrder};
@@ -41,6 +41,8 @@ pub(crate) enum Begin {
     },
     /// Nowhere: a person is asked first, and that is committed.
     Diverged(Box<Plan>),
+    /// Not yet: others added commits to the judged work, and Execute judges them first.
+    Reexamined(Box<Plan>),
 }
 
 /// What a sync after a phase came to.
@@ -98,8 +100,8 @@ impl Together<'_> {
         }
         match self.plan.stage.phase() {
             Phase::Apply => {
-                self.tell_unjudged().await?;
-                Ok(keep())
+                let sent_back = self.reexamined(WORKER).await?;
+                Ok(sent_back.map_or_else(keep, |plan| Begin::Reexamined(Box::new(plan))))
             }
             Phase::Strategize | Phase::Execute => self.begin(&outcome).await,
         }
@@ -115,6 +117,10 @@ impl Together<'_> {
             return Ok(Joined::Diverged(Box::new(divergence)));
         }
         self.tell(&outcome).await?;
+        if let SyncOutcome::Rebased { replayed, .. } = &outcome {
+            // The run's own commits, on top of those of others. Until they are recorded they count as commits of others, which are judged.
+            self.made(replayed.iter().map(|commit| commit.id.clone())).await?;
+        }
         Ok(match &outcome {
             SyncOutcome::FastForwarded { to, .. } | SyncOutcome::Rebased { to, .. } => {
                 Joined::Moved(commit_id(to)?)
@@ -145,7 +151,7 @@ impl Together<'_> {
     /// Syncs because a person asks. A divergence is committed with its question; everything else is told.
     pub(crate) async fn asked(
         &self,
-        by: impl Into<Who<'_>>,
+        by: impl Into<Who<'_>> + Copy,
     ) -> Result<(SyncOutcome, Option<Plan>), EngineError> {
         self.take_up_answer().await?;
         let publish = match (self.plan.stage.phase(), self.plan.stage.state()) {
@@ -165,7 +171,11 @@ impl Together<'_> {
             }
             None => {
                 self.tell(&outcome).await?;
-                Ok((outcome, None))
+                let sent_back = match outcome.standing() {
+                    Standing::Settled => self.reexamined(by).await?,
+                    Standing::Unsettled | Standing::Diverged => None,
+                };
+                Ok((outcome, sent_back))
             }
         }
     }
@@ -195,32 +205,6 @@ impl Together<'_> {
         self.engine.note(self.hold, vec![Event::Synced(outcome.clone())]).await
     }
 
-    /// Tells that commits of others reached the branch after its work was judged: Apply lands what was judged (S3.3).
-    async fn tell_unjudged(&self) -> Result<(), EngineError> {
-        let Some(head) = self.plan.head_commit.as_deref().map(commit_id).transpose()? else { return Ok(()) };
-        let (repository, branch) = (self.repository.clone(), self.plan.branch());
-        let (base, mark) = (self.base()?, self.mark());
-        let late = task::blocking(move || match repository.branch_tip(&branch)? {
-            Some(tip) => repository.others_wrote(&[base, head], &tip, &mark),
-            None => Ok(false),
-        })
-        .await?;
-        if !late {
-            return Ok(());
-        }
-        let text = format!(
-            "others put commits on the branch of {} after its work was judged; they stay on the branch and do not \
-             land with it (`drydock plan revert` takes them in)",
-            self.plan.id
-        );
-        self.engine.note(self.hold, vec![Event::Alert { priority: "high", text }]).await
-    }
-
-    /// The line that every commit of this plan bears.
-    fn mark(&self) -> String {
-        trailer(self.plan.id.as_str())
-    }
-
     /// Puts the branch back to where the next run begins, when all that it has is an earlier attempt of the plan's own:
     /// that one is over, and must neither be joined with what others did nor be asked about.
     async fn leave_earlier_attempt(&self) -> Result<(), EngineError> {
@@ -234,7 +218,8 @@ impl Together<'_> {
         }
         let to = self.plan.work_from.as_deref().map_or_else(|| self.base(), commit_id)?;
         let (repository, branch) = (self.repository.clone(), self.plan.branch());
-        let (base, mark, target) = (self.base()?, self.mark(), self.plan.target(self.project).to_owned());
+        let (base, own, target) =
+            (self.base()?, self.own().await?, self.plan.target(self.project).to_owned());
         let (begins, name) = (to.clone(), branch.clone());
         let left = task::blocking(move || -> Result<Option<CommitId>, GitError> {
             let Some(tip) = repository.branch_tip(&name)? else { return Ok(None) };
@@ -242,8 +227,8 @@ impl Together<'_> {
                 .into_iter()
                 .flatten()
                 .collect();
-            let own = tip != begins && !repository.others_wrote(&known, &tip, &mark)?;
-            Ok(own.then_some(tip))
+            let earlier = tip != begins && repository.foreign(&known, &tip, &own)?.is_empty();
+            Ok(earlier.then_some(tip))
         })
         .await?;
         let Some(tip) = left else { return Ok(()) };
@@ -364,16 +349,16 @@ impl Together<'_> {
                 return Ok(Begin::At { from, replaces });
             }
         };
-        let (repository, base, mark) = (self.repository.clone(), self.base()?, self.mark());
+        let (repository, base, own) = (self.repository.clone(), self.base()?, self.own().await?);
         let seen = commit_id(tip)?;
         let target = self.plan.target(self.project).to_owned();
         let others = task::blocking(move || {
             let target = repository.branch_tip(&target)?;
             let known: Vec<_> = [Some(base), target].into_iter().flatten().collect();
-            repository.others_wrote(&known, &seen, &mark)
+            repository.foreign(&known, &seen, &own)
         })
         .await?;
-        if others {
+        if !others.is_empty() {
             self.on_top_of(commit_id(tip)?).await
         } else {
             Ok(Begin::At { from: self.plan.work_from.clone(), replaces: Some(tip.clone()) })
@@ -406,7 +391,12 @@ impl Together<'_> {
         })
         .await?;
         match merged {
-            Ok(from) => Ok(Begin::At { from: Some(from.to_string()), replaces }),
+            Ok(from) => {
+                if from != tip {
+                    self.made([from.to_string()]).await?;
+                }
+                Ok(Begin::At { from: Some(from.to_string()), replaces })
+            }
             Err(reason) => {
                 let attempt = format!("put what others did to {} on the target", self.plan.branch());
                 Err(EngineError::Unsynced { outcome: Box::new(SyncOutcome::Unknown { attempt, reason }) })
@@ -414,7 +404,7 @@ impl Together<'_> {
         }
     }
 
-    fn base(&self) -> Result<CommitId, EngineError> {
+    pub(super) fn base(&self) -> Result<CommitId, EngineError> {
         commit_id(&self.plan.base_commit)
     }
 }

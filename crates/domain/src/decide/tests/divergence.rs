@@ -3,8 +3,8 @@
 use super::say::{Say, diverge, rebased, reconcile, recovered, reset_failed, unreconciled, unrelated};
 use super::world::{Seen, World};
 use crate::{
-    Answer, Choice, Command, DecisionKind, Event, OptionEffect, Phase, Publishing, Standing, State,
-    SyncOutcome,
+    Answer, Authority, Choice, Command, DecisionKind, Event, OptionEffect, Phase, Publishing, Standing,
+    State, SyncOutcome,
 };
 
 const EXECUTING: &[Say] = &[Say::Start, Say::Strategized, Say::Execute, Say::Start];
@@ -244,4 +244,35 @@ fn every_option_of_a_divergence_does_something() {
             }
         }
     }
+}
+
+/// B4: breaks when commits that nobody judged land, when an approval of another head counts for them, or when what is not a
+/// person closes the gate.
+#[test]
+fn what_others_added_is_judged_without_a_writer_and_asked_about_again() {
+    let mut world = World::under("manual");
+    let give = |world: &mut World, say: Say| {
+        let command = say.to(world);
+        assert!(matches!(world.give(command), Seen::Now(..)), "{say:?}");
+    };
+    for say in [Say::Approve, Say::Start, Say::Strategized, Say::Execute, Say::Start, Say::Executed] {
+        give(&mut world, say);
+    }
+    let gate = world.pending().id.clone();
+    let command = Say::Reexamine.to(&world);
+    for authority in [Authority::Engine, Authority::Operator] {
+        assert_eq!(world.give_as(authority, command.clone()), Seen::Undecided);
+    }
+    // Approved, and only then seen to be another head.
+    give(&mut world, Say::Apply);
+    assert_eq!(world.give_as(Authority::Engine, command), Seen::Now(Phase::Execute, State::Queued));
+    assert!(world.plan().reexamines && world.plan().head_commit.is_none());
+    assert_eq!(world.plan().work_from.as_deref(), Some("c2"));
+    for say in [Say::Start, Say::TakeOver, Say::Start] {
+        give(&mut world, say);
+    }
+    assert!(world.plan().reexamines, "a run that was cut short is repeated as it was");
+    give(&mut world, Say::Executed);
+    assert!(!world.plan().reexamines);
+    assert_ne!(world.pending().id, gate, "it is asked about again");
 }

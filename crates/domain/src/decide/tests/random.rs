@@ -115,6 +115,11 @@ impl Model {
             // It records nothing.
             Say::Sync => false,
             Say::RollBack => self.rolls_back(&mut to),
+            Say::Reexamine => {
+                (to.phase, to.started, to.rolled_back) = (Phase::Execute, false, false);
+                let from = [(Phase::Execute, State::Complete), (Phase::Apply, State::Queued)];
+                to.becomes(State::Queued, None) && from.contains(&(self.phase, self.state)) && !self.intent
+            }
             // A plan without pieces has nothing to tend, and one without a parent is called by nobody.
             Say::Spawn | Say::Tend | Say::WoundUp | Say::Call | Say::Join => false,
             Say::Adopt => self.adopts(&mut to, gate(Phase::Execute)),

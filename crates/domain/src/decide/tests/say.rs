@@ -49,10 +49,11 @@ pub(super) enum Say {
     Join,
     Sync,
     CancelBelow,
+    Reexamine,
 }
 
 impl Say {
-    pub(super) const ALL: [Say; 38] = [
+    pub(super) const ALL: [Say; 39] = [
         Say::Start,
         Say::StartAgain,
         Say::Strategized,
@@ -91,6 +92,7 @@ impl Say {
         Say::Join,
         Say::Sync,
         Say::CancelBelow,
+        Say::Reexamine,
     ];
 
     /// Returns the samples of a command. A new command does not compile here until it has one.
@@ -132,6 +134,7 @@ impl Say {
             Command::WoundUp(_) => &[Say::WoundUp],
             Command::Call(_) => &[Say::Call],
             Command::Join { .. } => &[Say::Join],
+            Command::Reexamine { .. } => &[Say::Reexamine],
         }
     }
 
@@ -192,6 +195,7 @@ impl Say {
             Say::WoundUp => Command::WoundUp(Vec::new()),
             Say::Call => Command::Call(Call { base: "base".into(), from: None }),
             Say::Join => Command::Join { commit: "joined".into() },
+            Say::Reexamine => Command::Reexamine { tip: "c2".into(), commits: vec![commit("c2", "theirs")] },
         }
     }
 }
