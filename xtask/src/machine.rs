@@ -1,5 +1,5 @@
-//! What the tests need of a machine besides Rust: git, ssh-keygen, PostgreSQL's programs, a browser and Python, which root
-//! may have installed.
+//! The programs that the tests need besides Rust: git, ssh-keygen, PostgreSQL's programs, a browser and Python, which
+//! root may have installed.
 
 use std::fs;
 use std::path::Path;

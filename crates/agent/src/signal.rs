@@ -68,7 +68,7 @@ pub enum Signal {
 pub struct PermissionAsked {
     /// The kind of tool.
     pub tool: String,
-    /// What it is used for, whole.
+    /// The complete request.
     pub matches: String,
     /// The question.
     pub question: String,

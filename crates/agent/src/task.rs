@@ -36,7 +36,7 @@ pub struct Task {
     /// The session of an earlier run that the agent may go on with, where it can; no part of what it is told.
     #[serde(skip)]
     pub session: Option<EarlierSession>,
-    /// What a person answered about its tools; no part of what it is told.
+    /// A person's answers about its tools; not sent to the agent.
     #[serde(skip)]
     pub permitted: Permits,
     /// What a reviewer shall judge.
@@ -44,7 +44,7 @@ pub struct Task {
     pub proposal: Option<Proposal>,
 }
 
-/// The answers of people about tools, for all starts of agents in one run: what is for once is used up by the first.
+/// The answers of people about tools, for all starts of agents in one run. The first use takes an answer for one use.
 #[derive(Debug, Clone, Default)]
 pub struct Permits(Arc<Mutex<Vec<Permitted>>>);
 
@@ -72,7 +72,7 @@ impl FromIterator<Permitted> for Permits {
 pub struct Permitted {
     /// The kind of tool.
     pub tool: String,
-    /// What it is used for, whole.
+    /// The complete request.
     pub matches: String,
     /// Yes or no.
     pub allowed: bool,

@@ -11,7 +11,7 @@ pub struct Offer {
     pub command: String,
     /// The label of its button.
     pub label: String,
-    /// What it does.
+    /// Its effect.
     pub effect: String,
     /// What must be given with it: `checkpoint`, `draft`, `text`, `note`.
     #[serde(default)]
@@ -46,13 +46,13 @@ pub struct BlockedBy {
     pub invariant: String,
     /// Its scope.
     pub scope: String,
-    /// What was found, with value and limit: `8 lines changed, limit 3`.
+    /// The finding, with value and limit: `8 lines changed, limit 3`.
     pub text: String,
     /// The fact that it compares; null where it is not a comparison of a fact with a literal.
     pub fact: Option<String>,
-    /// What was measured.
+    /// The measured value.
     pub value: Option<Quantity>,
-    /// What it is compared with.
+    /// The limit of the comparison.
     pub limit: Option<Quantity>,
 }
 

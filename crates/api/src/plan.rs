@@ -116,7 +116,7 @@ pub struct Plan {
     /// What people added on the way.
     #[serde(default)]
     pub feedback: Vec<String>,
-    /// What a person should know of the landing, such as a local branch that could not follow its remote.
+    /// A warning about the landing, such as a local branch that could not follow its remote.
     #[serde(default)]
     pub landing_warning: Option<String>,
     /// What the queued phase waits for, when it is not due before a time.
@@ -137,7 +137,7 @@ pub struct Plan {
     /// The rules that keep it from its next phase, as they were last checked; null when none does.
     #[serde(default)]
     pub blocked: Option<Blocked>,
-    /// What the caller can do with it now, what helps most first; absent in lists.
+    /// The actions that the caller can take now, the most helpful first; absent in lists.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub offers: Option<Vec<Offer>>,
 }
@@ -165,7 +165,7 @@ pub struct Waits {
     /// The same, to be read.
     #[serde(default)]
     pub reason: String,
-    /// Whose limit it is; empty where it is no limit.
+    /// Whose limit it is; empty if the cause is not a limit.
     pub agent: String,
     /// How often in a row.
     pub times: u32,
@@ -298,7 +298,7 @@ pub struct OnePlan {
 }
 
 impl Plan {
-    /// Returns what the caller can do with it, as far as the answer says so.
+    /// Returns the actions that the caller can take, as far as the answer lists them.
     pub fn offers(&self) -> &[Offer] {
         self.offers.as_deref().unwrap_or_default()
     }

@@ -1,16 +1,16 @@
-//! Who asks for a change. Names are for the record; what a command may do depends on this alone, and `decide` alone
-//! judges it.
+//! The authority behind a change. Names are for the record. The rights of a command depend on this alone, and `decide`
+//! alone judges it.
 
-/// In what capacity somebody or something asks.
+/// The capacity in which a caller asks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Authority {
     /// A person, whose asking answers the question that holds the plan up.
     Person,
-    /// A program, or a person who keeps things running: what a question holds up stays held up.
+    /// A program, or a person in charge of operation: a plan that a question holds up stays held up.
     Operator,
     /// An agent, and what else only reads: it asks for no change of a plan.
     Agent,
-    /// Drydock itself, which does what follows from what is recorded.
+    /// Drydock itself, which takes the steps that follow from the record.
     Engine,
 }
 

@@ -46,7 +46,7 @@ pub enum Command {
     Approve {
         /// What the person added.
         note: Option<String>,
-        /// What the invariants said; Strategize alone is asked for here, the other phases were when they were queued.
+        /// The result of the invariants, for Strategize alone; the other phases were checked when they were queued.
         enforcement: Enforcement,
     },
     /// Ask a person before going on, because going on by itself met something that only a person can settle.
@@ -130,7 +130,7 @@ pub struct Landed {
     pub commit: String,
     /// Why it counts as the plan's.
     pub proof: LandingProof,
-    /// What a person should know about it.
+    /// A warning for people.
     pub warning: Option<String>,
 }
 
@@ -139,7 +139,7 @@ pub struct Landed {
 pub enum LandingProof {
     /// It is the one that the intent names.
     Intended,
-    /// It says so itself, or holds all that the plan changed: whatever the store knew of it was lost.
+    /// The commit says so itself, or holds all that the plan changed; the store has lost its own record of it.
     Found,
 }
 
@@ -174,7 +174,7 @@ pub struct Advance {
     pub to: Next,
     /// What the invariants said.
     pub enforcement: Enforcement,
-    /// What the person who lets it go on added.
+    /// The note that a person added when letting the plan continue.
     pub note: Option<String>,
     /// What there is to apply.
     pub changes: Changes,

@@ -115,13 +115,13 @@ pub enum OptionEffect {
         /// Where the remote is that the branch shall replace, when the person says so.
         replaces: Option<String>,
     },
-    /// A permission is recorded, and the phase starts anew, on the work so far where there is some.
+    /// A permission is recorded, and the phase starts again, on the work so far if there is any.
     Grant {
-        /// What is granted or refused.
+        /// The request that is granted or refused.
         terms: GrantTerms,
         /// The commit that keeps the work.
         work: Option<String>,
-        /// Where the remote is that the branch shall replace.
+        /// The tip of the remote that the branch is to replace.
         replaces: Option<String>,
     },
     /// The phase starts anew when this time has come.
@@ -266,7 +266,7 @@ pub enum SentBack {
 pub enum DecisionChange {
     /// Writes a new one.
     Open(Decision),
-    /// Adds to the open one what was learnt since it was asked.
+    /// Adds to the open one the facts learnt since it was asked.
     Amend(Decision),
     /// Closes the open one with an answer.
     Resolve(DecisionId, Resolution),
@@ -333,7 +333,7 @@ impl Question {
         Question { kind: DecisionKind::Agent, text, options, details: Value::Object(Default::default()) }
     }
 
-    /// Says whether an option is nothing without words of the person who chooses it.
+    /// Says whether an option needs a note from the person.
     pub fn needs_note(&self, option: &str) -> bool {
         // Offered where the agent offers nothing; `abort` is always there.
         self.kind == DecisionKind::Agent && option == Question::ANSWERED && self.options.len() <= 2
@@ -369,7 +369,7 @@ impl Question {
         })
     }
 
-    /// Returns the question with what was learnt since it was asked; the latest fact takes the place of an earlier one.
+    /// Returns the question with the facts learnt since it was asked; the latest fact replaces an earlier one.
     #[must_use]
     pub(crate) fn learning(mut self, fact: &str) -> Question {
         let behind = |fact: &str| format!(" Since then: {fact}");

@@ -29,8 +29,8 @@ impl Effect {
         }
     }
 
-    /// Returns the phase that this brings a plan nearer to the end of. What is nearest to landing is done first: the base of
-    /// a plan that waits to land grows old, and its worktree stays.
+    /// Returns the phase that this brings a plan nearer to the end of. Effects nearest to landing are done first: the
+    /// base of a plan that waits to land grows old, and its worktree stays.
     pub fn phase(self) -> Phase {
         match self {
             Effect::DrivePhase(phase) => phase,

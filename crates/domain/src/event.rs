@@ -79,7 +79,7 @@ pub enum Event {
     InvariantBlocked(Enforcement),
     /// A person is asked.
     DecisionOpened(Box<Decision>),
-    /// More is known of what a person is asked.
+    /// A fact was added to the open question.
     DecisionAmended(Box<Decision>),
     /// A person answered.
     DecisionResolved(DecisionId, Resolution),

@@ -1,15 +1,15 @@
-//! Permissions as data: what a person let an agent do, or refused. Only the answer to a question that drydock itself made
-//! about a tool is one; no text of anybody is read as permission.
+//! Permissions as data: a person allowed or refused an agent's use of a tool. Only the answer to a question that
+//! drydock itself made about a tool is a permission; no text is read as one.
 
 use serde::{Deserialize, Serialize};
 
 use crate::decision::{cancels, option};
 use crate::{DecisionKind, DecisionOption, OptionEffect, Question, RunId, Timestamp};
 
-/// What a person answered about the use of a tool.
+/// A person's answer about the use of a tool.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Grant {
-    /// What was asked for, and what was answered.
+    /// The request and the answer.
     #[serde(flatten)]
     pub terms: GrantTerms,
     /// Who answered.
@@ -21,12 +21,12 @@ pub struct Grant {
     pub run: Option<RunId>,
 }
 
-/// What an answer would grant.
+/// The permission that an answer would give.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GrantTerms {
     /// The kind of tool, such as `execute`.
     pub tool: String,
-    /// What it is used for, compared whole.
+    /// The complete request; all of it is compared.
     #[serde(rename = "match")]
     pub matches: String,
     /// Yes or no.

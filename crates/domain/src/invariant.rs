@@ -155,7 +155,7 @@ pub struct Finding {
     pub rule: RuleKind,
     /// What was found.
     pub check: Check,
-    /// What was measured, where the rule compares a fact with a limit and does not hold.
+    /// The measured value and the limit, where the rule compares a fact with a limit and does not hold.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub measure: Option<Measure>,
 }
@@ -226,7 +226,7 @@ impl Finding {
         }
     }
 
-    /// Returns what was found, with the value and the limit where there is a measure.
+    /// Returns the finding, with the value and the limit where there is a measure.
     pub fn reason(&self) -> String {
         match (&self.check, &self.measure) {
             (Check::Violated(_), Some(measure)) => measure.describe(),
@@ -248,10 +248,10 @@ impl Finding {
     }
 }
 
-/// An enforcement and what it judged. A plan that has moved since was not judged by it.
+/// An enforcement and the state of the plan that it judged. It does not count for a plan that has moved since.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Enforced {
-    /// What was found.
+    /// The findings.
     pub enforcement: Enforcement,
     /// The phase that the plan was in.
     pub phase: Phase,

@@ -1,4 +1,4 @@
-//! What a rule measured: the fact that it compares, the value found and the limit. Kept as data, so that each reader
+//! The measure of a rule: the fact that it compares, the value found and the limit. Kept as data, so that each reader
 //! makes its own sentence of it and none is parsed.
 
 use serde::{Deserialize, Serialize};
@@ -12,15 +12,15 @@ const QUOTED_MAX: usize = 80;
 pub struct Measure {
     /// The fact, as the rule writes it: `diff.lines_changed`.
     pub fact: String,
-    /// What the rule demands of it.
+    /// The demand of the rule.
     pub demand: Demand,
-    /// What was found.
+    /// The value found.
     pub value: Value,
-    /// What the rule compares it with.
+    /// The value that the rule compares it with.
     pub limit: Value,
 }
 
-/// What a comparison demands of a fact.
+/// The demand that a comparison makes of a fact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Demand {
@@ -69,7 +69,7 @@ impl Measure {
     }
 }
 
-/// Returns what a fact counts, where it counts something that has a common name.
+/// Returns the unit that a fact counts, where it has a common name.
 fn counted(fact: &str) -> Option<&'static str> {
     match fact {
         "diff.lines_changed" => Some("lines changed"),

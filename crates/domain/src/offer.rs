@@ -1,4 +1,4 @@
-//! One thing that can be done with a plan: what it is, its label, what it does, and how it is typed.
+//! One action that a plan accepts: its command, label, effect, and the line to type.
 
 use crate::{DecisionId, Phase, PlanId, Target, shell_word};
 
@@ -9,7 +9,7 @@ pub struct Offer {
     pub act: Act,
     /// The label of its button.
     pub label: String,
-    /// What it does.
+    /// Its effect.
     pub effect: String,
     /// What must be given with it.
     pub needs: Vec<Need>,

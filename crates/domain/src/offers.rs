@@ -1,8 +1,8 @@
-//! What can be done with a plan next. Offers are found by trying commands against `decide`, so there is no second table
-//! of what each stage takes: what is offered is what would be accepted.
+//! The next actions that a plan accepts. Offers are found by trying commands against `decide`, so the commands of each
+//! stage are not listed a second time: an action is offered exactly if it would be accepted.
 //!
 //! A command needs facts that are only known when it is issued. The samples are chosen so that the plan itself decides:
-//! - the rules say what they said at the latest enforcement of the plan as it stands, and hold where there was none;
+//! - the rules answer as in the latest enforcement of the plan as it stands, and hold where there was none;
 //! - the clock stands at the plan's latest change, so a wait is not over;
 //! - something was changed, unless the open gate says that nothing was;
 //! - the checkpoint, the draft, the note and the guidance that a person gives are there and new.
@@ -124,7 +124,7 @@ impl Trial<'_> {
             (State::Queued, true) if plan.gate.is_some() => {
                 !self.blocks_strategize() && self.changes(self.approve())
             }
-            // Nothing is decided: the process of the person who asks does what is due.
+            // Nothing is decided: the person's own process does the work that is due.
             (State::Queued, true) => {
                 due(plan).is_some() && !self.blocks_strategize() && self.tries(self.advance(phase)).is_ok()
             }
@@ -228,7 +228,7 @@ impl Trial<'_> {
         }
     }
 
-    /// Returns the label of an act and what it does.
+    /// Returns the label and the effect of an act.
     fn words(&self, act: &Act) -> (String, String) {
         let plan = self.plan();
         let phase = plan.stage.phase();

@@ -129,18 +129,18 @@ impl<'a> Draft<'a> {
         self
     }
 
-    /// Acts with the authority of who ended the plan above.
+    /// Acts with the authority that ended the plan above.
     pub(crate) fn ended_by(mut self, authority: Authority) -> Self {
         self.ended_by = authority;
         self
     }
 
-    /// Says whether it is a person who ends what ends with this.
+    /// Says whether a person ends the plans that end with this one.
     pub(crate) fn is_ended_by_person(&self) -> bool {
         self.ended_by == Authority::Person
     }
 
-    /// Lets subplans be ended, and their questions with them where it is a person who ends them.
+    /// Lets subplans be ended, and their questions with them if a person ends them.
     pub(crate) fn wind(&mut self, children: impl IntoIterator<Item = PlanId>) {
         for child in children {
             if self.is_ended_by_person() {

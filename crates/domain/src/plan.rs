@@ -89,7 +89,7 @@ pub struct Plan {
     pub head_run: Option<RunId>,
     /// The commit that landed.
     pub landed_commit: Option<String>,
-    /// What a person should know of the landing, such as a local branch that could not follow its remote.
+    /// A warning about the landing, such as a local branch that could not follow its remote.
     #[serde(default)]
     pub landing_warning: Option<String>,
     /// A landing that was begun and whose end is not recorded yet.

@@ -35,7 +35,7 @@ pub struct RateLimit {
 pub struct RemoteAway {
     /// Its name.
     pub remote: String,
-    /// What it said, or why it could not be asked.
+    /// Its message, or why it could not be asked.
     pub text: String,
     /// Whether it answered, and each time refused because of the pushes of others.
     pub contended: bool,
@@ -86,7 +86,7 @@ impl Postponed {
         self.remote.as_ref().map_or("rate_limit", RemoteAway::cause)
     }
 
-    /// Returns what the event about it carries.
+    /// Returns the details of the event about it.
     pub(crate) fn details(&self) -> Value {
         json!({
             "until": self.until.to_string(),
@@ -97,7 +97,7 @@ impl Postponed {
         })
     }
 
-    /// Returns what is waited for, to be read.
+    /// Returns the reason for waiting, as text for people.
     pub fn reason(&self) -> String {
         match &self.remote {
             None => format!("agent {} met its rate limit", self.agent),

@@ -1,9 +1,9 @@
-//! Which process something belongs to, and when it is proven that this process is gone. What is looked at is read
-//! elsewhere; here it is judged.
+//! Which process something belongs to, and when it is proven that this process is gone. The facts are read
+//! elsewhere and judged here.
 
 use serde::{Deserialize, Serialize};
 
-/// What tells one process from every other, on any machine and at any time. What could not be read is absent, and
+/// Identifies one process among all, on any machine and at any time. A part that could not be read is absent, and
 /// then nothing is proven by it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ProcessIdentity {
@@ -34,14 +34,14 @@ pub enum AtPid {
 }
 
 impl ProcessIdentity {
-    /// Returns what is known of a process by its machine and number alone.
+    /// Returns the identity of a process of which only the machine and number are known.
     pub fn unproven(host: impl Into<String>, pid: u32) -> Self {
         Self { host: host.into(), pid, boot: None, pid_namespace: None, started: None }
     }
 
     /// Says whether this process can be looked for by its number where `here` is: on the same machine since the same
     /// start, in the same namespace. Machines that share a name differ in their start, as one machine does after a
-    /// restart; these two cannot be told apart, so neither is proof.
+    /// restart. The two cases look the same, so neither is proof.
     pub fn is_visible_to(&self, here: &ProcessIdentity) -> bool {
         fn same<T: PartialEq>(left: &Option<T>, right: &Option<T>) -> bool {
             left.is_some() && left == right

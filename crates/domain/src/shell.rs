@@ -1,4 +1,4 @@
-//! Words of a command that a person is shown, so that it does what it says when it is pasted.
+//! Quotes the words of a command that a person is shown, so that the pasted command does the same.
 
 use std::borrow::Cow;
 

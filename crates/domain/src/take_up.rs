@@ -9,7 +9,7 @@ pub enum TakeUp {
     /// A person's answer about a branch and its remote that went apart.
     #[default]
     Answer,
-    /// A person's answer to another question, after which the kept work is gone on with.
+    /// A person's answer to another question, after which the kept work is continued.
     Work,
     /// A person's rollback.
     RollBack,

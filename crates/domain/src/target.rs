@@ -16,7 +16,7 @@ impl Target {
         Target(Some(name.into()))
     }
 
-    /// Returns the branch's name, for those who only show it; None for a plan of an earlier version.
+    /// Returns the branch's name, for display only; None for a plan of an earlier version.
     pub fn named(&self) -> Option<&str> {
         self.0.as_deref()
     }

@@ -10,7 +10,7 @@ pub const JOINS: &str = "refs/drydock/join/";
 /// Where the pins of all plans are, as `<plan>/<n>`.
 pub const PINS: &str = "refs/drydock/pin/";
 
-/// What the line begins with that names the run whose work a commit keeps. It is not the line of a landing.
+/// The start of the line that names the run whose work a commit keeps. It is not the line of a landing.
 pub const CHECKPOINT: &str = "Drydock-Checkpoint";
 
 /// Returns the line that every commit of a plan bears, by which it is known from those of others.
@@ -23,7 +23,7 @@ pub fn run_trailer(run: &str) -> String {
     format!("{RUN}{run}")
 }
 
-/// What the line of a run begins with.
+/// The start of a run's line.
 const RUN: &str = "Drydock-Run: ";
 
 /// Says whether a commit message is that of a landing of a plan: the lines of the plan and of a run are both in its last

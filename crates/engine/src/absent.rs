@@ -51,7 +51,7 @@ impl Engine {
     }
 }
 
-/// Says whether this process cannot open the repository, whatever plan asked for it.
+/// Says whether this process cannot open the repository, for any plan.
 pub(crate) fn cannot_open(error: &EngineError) -> bool {
     matches!(
         error,

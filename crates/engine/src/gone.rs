@@ -1,5 +1,5 @@
-//! What processes hold that are proven to be gone: it is freed at once instead of when its time is over, so that the
-//! next command after a `kill -9` goes on (S1.7). Where nothing can be proven, the time of a lock decides as before.
+//! Frees the locks and claims of processes that are proven to be gone, at once instead of when their time is over, so
+//! that the next command after a `kill -9` continues (S1.7). Where nothing can be proven, the time of a lock decides.
 
 use drydock_domain::{Lock, told};
 use drydock_store::HoldingProcess;
@@ -40,7 +40,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Frees what is left of processes that are gone, for whoever looks for work: what fails is tried with the next look.
+    /// Frees locks and claims of processes that are gone, for callers that look for work. The next look retries failures.
     pub(crate) async fn free_gone_or_say(&self) {
         if let Err(error) = self.free_gone().await {
             tracing::warn!(error = %told(&error), "could not look for processes that are gone");

@@ -16,7 +16,7 @@ pub(crate) struct Identity {
     next: AtomicU64,
     held: AtomicI64,
     works: AtomicBool,
-    /// The owners of locks that could not be released, though nobody works under them.
+    /// The owners of locks that could not be released, though no work runs under them.
     abandoned: Mutex<HashSet<String>>,
 }
 
@@ -42,7 +42,7 @@ impl Identity {
         if self.works.load(Ordering::Relaxed) { holder.as_worker() } else { holder }
     }
 
-    /// Returns what tells this process from every other.
+    /// Returns the identity of this process.
     pub(crate) fn process(&self) -> &ProcessIdentity {
         &self.process
     }
@@ -52,7 +52,7 @@ impl Identity {
         self.works.store(true, Ordering::Relaxed);
     }
 
-    /// Says whether this lock is one of this process that nobody works under any more.
+    /// Says whether this lock belongs to this process and no work runs under it any more.
     pub(crate) fn abandoned(&self, owner: &str) -> bool {
         lock(&self.abandoned).contains(owner)
     }
@@ -85,7 +85,7 @@ impl Counted {
         Self { identity }
     }
 
-    /// Leaves it counted, because letting go of it failed, and notes that nobody works under it.
+    /// Leaves it counted, because releasing it failed, and notes that no work runs under it.
     pub(crate) fn still_held(self, owner: String) {
         lock(&self.identity.abandoned).insert(owner);
         std::mem::forget(self);

@@ -39,7 +39,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Tells whether the run that a worktree was made for is over. One of a plan that this store does not have may go on.
+    /// Returns whether the run of a worktree is over. A run whose plan this store does not have may still be active.
     async fn is_over(&self, tree: &Path) -> Result<bool, EngineError> {
         let Some((plan, run)) = run_of(tree) else { return Ok(false) };
         let Some(plan) = self.store().plan_fetch(&plan).await? else { return Ok(false) };

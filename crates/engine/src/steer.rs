@@ -35,7 +35,7 @@ pub struct Caller {
 }
 
 impl Caller {
-    /// Returns the engine itself, which asks for what goes on unasked and answers nothing.
+    /// Returns the engine itself, which asks for automatic steps and answers nothing.
     pub(crate) fn worker() -> Self {
         let (by, via) = (WORKER.to_owned(), WORKER.to_owned());
         Self { by, via, authority: Authority::Engine, expected: None }

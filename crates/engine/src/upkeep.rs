@@ -266,7 +266,7 @@ impl Engine {
         Ok(Held::Elsewhere { reason })
     }
 
-    /// Returns what a sweep would remove.
+    /// Returns the worktrees that a sweep would remove.
     async fn foresee(&self, plan: &Plan) -> Result<Collected, EngineError> {
         let (worktrees, id, state) = (self.settings().worktrees.clone(), plan.id.clone(), plan.stage.state());
         task::blocking(move || {

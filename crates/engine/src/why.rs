@@ -71,7 +71,7 @@ impl Engine {
     }
 }
 
-/// Returns an offer as a line to type; nothing for one that needs what only a person knows.
+/// Returns an offer as a line to type; nothing if it needs a value that only a person knows.
 fn way(plan: &Plan, offer: &Offer, operator: &[Offer]) -> Option<CanAct> {
     let who = if operator.iter().any(|one| one.act == offer.act) { "anyone" } else { "a person" };
     let does = match offer.label == offer.effect {
@@ -139,7 +139,7 @@ fn explain(
     (summary, holds)
 }
 
-/// Returns how a plan stands that a rule keeps from its next phase, with what was measured.
+/// Returns the state of a plan that a rule keeps from its next phase, with the measure.
 fn blocked_words(plan: &Plan, blocked: Option<&Enforcement>) -> String {
     let Some(enforcement) = blocked else { return String::new() };
     let found: Vec<_> = enforcement.blocking().iter().map(|finding| finding.reason()).collect();

@@ -66,7 +66,7 @@ impl Engine {
             let (process, without) = (Some(self.identity().process()), self.left_alone().names());
             let order = ClaimOrder { owner: &owner, process, ttl, root: None, limits, without: &without };
             match self.store().effect_claim_within(&order).await {
-                // What cannot be done here is left to others.
+                // Work that this process cannot do is left to others.
                 Ok(Some(claim)) => self.perform(claim).await.ok().unwrap_or_default(),
                 Ok(None) => {
                     self.idle(&mut watch).await;
@@ -89,8 +89,8 @@ impl Engine {
         }
     }
 
-    /// Does what was claimed. What could not be done now is due again later; what will not pass by itself is asked. Fails
-    /// only where the project cannot be opened here, with the claim given back.
+    /// Does the claimed work. Work that cannot be done now is due again later; a lasting obstacle opens a question.
+    /// Fails only where the project cannot be opened here, with the claim given back.
     pub(crate) async fn perform(&self, claim: Claim) -> Result<(), EngineError> {
         let done = match claim.effect {
             Effect::DrivePhase(phase) => self.drive_claimed(claim.plan.clone(), phase).await.map(drop),

@@ -132,7 +132,7 @@ impl Store {
         })
     }
 
-    /// Changes a rule, and forgets what it blocked; says whether it changed.
+    /// Changes a rule, and forgets its blocks; says whether it changed.
     async fn rule_change(&self, name: Name, statement: Statement) -> Result<bool, StoreError> {
         self.write(move |tx| {
             Box::pin(async move {

@@ -39,7 +39,7 @@ pub(crate) fn enforced_from(row: &Row) -> Result<Enforced, StoreError> {
     parse("enforcements", row.text(0)?, row.text(1)?)
 }
 
-/// Forgets the blocks that name a rule which has changed: what it would find now is not known.
+/// Forgets the blocks that name a rule which has changed: its result for the plan is no longer known.
 pub(crate) async fn forget(tx: &mut Tx<'_>, rule: &Name) -> Result<(), StoreError> {
     let blocking =
         tx.query(Statement::new("SELECT plan, body FROM enforcements WHERE blocks = 1", [])).await?;

@@ -92,10 +92,10 @@ pub enum StoreError {
     Crowded {
         /// Host and port.
         place: String,
-        /// What the server said.
+        /// The server's message.
         reason: String,
     },
-    /// Something between us and the server changes what a connection is.
+    /// Something between us and the server alters the connection.
     #[error("the database at {place} is behind a pooler that cannot be used like this: {reason}")]
     Pooled {
         /// Host and port.

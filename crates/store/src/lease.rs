@@ -96,7 +96,7 @@ impl PlanLease {
         self.grip.fence
     }
 
-    /// Returns events about the plan as a batch, which is appended once however often it is committed.
+    /// Returns events about the plan as a batch, which is appended once even if it is committed several times.
     pub fn batch(&self, events: Vec<Event>) -> EventBatch {
         let number = self.batches.fetch_add(1, Ordering::Relaxed);
         EventBatch { key: format!("{}.{number}", self.grip.fence.0), events }

@@ -25,7 +25,7 @@ pub struct Claim {
 }
 
 impl Store {
-    /// Claims an effect of a plan that nobody holds: what is nearest to landing, and of that what has been due longest. No
+    /// Claims an effect of a plan that is not held: the one nearest to landing, and among those the one due longest. No
     /// two claimants get the same one while a claim lasts.
     pub fn effect_claim(
         &self,
@@ -52,7 +52,7 @@ impl Store {
         Box::pin(self.write(move |tx| Box::pin(claim(tx, wanted))))
     }
 
-    /// Gives a claimed effect back as if it had never been claimed: for whoever cannot do it, while others can.
+    /// Gives a claimed effect back as if it had never been claimed: for a process that cannot do it, while others can.
     pub fn effect_give_back(&self, claim: &Claim) -> BoxFuture<'_, Result<(), StoreError>> {
         let sql = "UPDATE outbox SET ready_at = drydock_now(), claimed_by = NULL, process = NULL,
             attempts = attempts - 1 WHERE plan = $1 AND claimed_by = $2 AND attempts = $3";
@@ -92,7 +92,7 @@ impl Store {
 pub struct ClaimOrder<'a> {
     /// Who asks.
     pub owner: &'a str,
-    /// The process that asks: what it claimed is free when it is gone.
+    /// The process that asks; when it is gone, its claims are free.
     pub process: Option<&'a ProcessIdentity>,
     /// How long the claim lasts.
     pub ttl: Duration,

@@ -51,7 +51,7 @@ impl Proxy {
     }
 
     /// Ends the connection over which the next answer comes that contains these bytes, instead of passing it on: the
-    /// server has done what it was asked, and the client cannot know.
+    /// server has carried out the request, and the client cannot know.
     pub fn lose_answer(&self, with: &'static [u8]) {
         lock(&self.state).losing = Some(with);
     }
@@ -85,7 +85,7 @@ fn pass_on(shared: &Arc<Mutex<State>>, client: TcpStream, server: SocketAddr) ->
     Ok(())
 }
 
-/// Passes on what the server says, until one side is gone or an answer is to be lost.
+/// Passes the server's answers on, until one side is gone or an answer is to be lost.
 fn answer(state: &Mutex<State>, from: &mut TcpStream, to: &mut TcpStream) -> io::Result<()> {
     let mut bytes = [0; 16 * 1024];
     loop {

@@ -221,7 +221,7 @@ impl GitError {
         }
     }
 
-    /// Returns what the person can do next, where there is more to do than to look at git.
+    /// Returns the next step for a person, where there is more to do than to look at git.
     pub fn hint(&self) -> Option<String> {
         let Self::FilterRefused { detail, .. } = self else { return None };
         let name = detail.split_once("filter '").map_or(detail.as_str(), |(_, rest)| rest);

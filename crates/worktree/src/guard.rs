@@ -2,8 +2,8 @@
 //!
 //! An agent may be able to write the configuration of the repository it works in. Hooks, the file
 //! system monitor and external diffs are switched off for every call (`run`), and so is signing,
-//! except of what lands (`sign`). What is left are settings that a user may rightly have in *their*
-//! configuration: filters (git-lfs), merge drivers, ssh commands and credential helpers. Of these, what the user's or the system's
+//! except of landings (`sign`). The remaining settings are those that a user may rightly have in *their* configuration:
+//! filters (git-lfs), merge drivers, ssh commands and credential helpers. Of these, all that the user's or the system's
 //! configuration says holds; what the repository's own says is replaced:
 //!
 //! - a filter by nothing, and marked as required, so that a path which uses it is an error rather

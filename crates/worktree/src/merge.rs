@@ -8,7 +8,7 @@ use crate::id::{CommitId, TreeId};
 use crate::repository::Repository;
 use crate::run::{Call, Output, Place, path_text};
 
-/// What is tried when a commit is written.
+/// The name of the operation in errors when a commit is written.
 const WRITE: &str = "write a commit";
 
 /// Who made a commit, and when.

@@ -1,4 +1,4 @@
-//! The one reader of what tells processes apart: this process, and what there is at the number of another.
+//! The one reader of process identities: of this process, and of the process that has a given number.
 
 use std::fs;
 use std::sync::OnceLock;
@@ -7,7 +7,7 @@ use drydock_domain::{AtPid, ProcessIdentity};
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
 
-/// Returns what tells this process from every other. It is read once, and again by a process that was forked.
+/// Returns the identity of this process. It is read once, and again by a process that was forked.
 pub fn this_process() -> ProcessIdentity {
     static READ: OnceLock<ProcessIdentity> = OnceLock::new();
     let read = READ.get_or_init(read_this);
@@ -46,7 +46,7 @@ pub fn at_pid(pid: u32) -> AtPid {
         return AtPid::Nothing;
     }
     match stat(pid) {
-        // Killed, and nobody has asked how it ended. Other threads of such a process would still be at work.
+        // Killed, and its parent has not asked how it ended. Other threads of such a process would still be at work.
         Some(Stat { state: b'Z' | b'X', threads: 0 | 1, .. }) => AtPid::Nothing,
         Some(Stat { started, .. }) => AtPid::Started(started),
         None => AtPid::Unreadable,

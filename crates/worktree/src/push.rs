@@ -78,7 +78,7 @@ impl Repository {
     }
 }
 
-/// What a push came to for one ref.
+/// The result of a push for one ref.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// The remote has it.
@@ -103,7 +103,7 @@ const AGAIN: [&str; 9] = [
     "reference does not exist",
 ];
 
-/// Finds what a push with `--porcelain` says about a ref; none when it has no line.
+/// Finds the line about a ref in the output of a push with `--porcelain`; none when it has no line.
 pub(crate) fn verdict_of(answer: &str, stderr: &str, full: &str) -> Option<Verdict> {
     // Records such as `!<TAB>from:to<TAB>[rejected] (fetch first)`.
     let line = answer.lines().find(|line| {

@@ -2,7 +2,7 @@
 //!
 //! An *intent* is a ref of the remote that names the commit about to land. The push that moves the target deletes it, and
 //! compares both, so a process that comes back after its plan was taken over moves nothing: the take-over deleted the
-//! intent first. What the remote allows is found out by asking for it: where it refuses `refs/drydock/*`, intents are
+//! intent first. The abilities of a remote are found out by trying: where it refuses `refs/drydock/*`, intents are
 //! branches below `drydock/intent/`; where it refuses to delete them, or has no atomic push, the target is pushed alone,
 //! which still compares where it was. The commit descends from that place, so no history is ever replaced.
 
@@ -45,7 +45,7 @@ pub enum RemoteTip {
     },
 }
 
-/// What came of announcing a landing to a remote.
+/// The result of announcing a landing to a remote.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum IntentPushed {
     /// The remote keeps it under this ref.
@@ -68,13 +68,13 @@ pub struct RemoteLanding<'a> {
     pub branch: &'a str,
     /// Where it must be; none when the remote must not have it.
     pub from: Option<&'a CommitId>,
-    /// Where it shall be: a descendant.
+    /// Where it is to move: a descendant.
     pub to: &'a CommitId,
     /// The intent that must be there, if the remote keeps one.
     pub intent: Option<&'a str>,
 }
 
-/// What came of it.
+/// The result of a landing at a remote.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RemoteLanded {
     /// The remote's target is at the commit.
@@ -86,7 +86,7 @@ pub enum RemoteLanded {
     },
     /// The remote does not want it.
     Refused {
-        /// What it said.
+        /// The remote's message.
         text: String,
     },
     /// The remote did not answer; whether the target moved is not known.
@@ -96,14 +96,14 @@ pub enum RemoteLanded {
     },
 }
 
-/// What came of taking back the intents of a plan.
+/// The result of taking back the intents of a plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Revoked {
     /// The remote has none of them.
     Gone,
     /// The remote keeps them.
     Refused {
-        /// What it said.
+        /// The remote's message.
         text: String,
     },
     /// The remote did not answer.
@@ -113,7 +113,7 @@ pub enum Revoked {
     },
 }
 
-/// What came of bringing the local branch to what landed at its remote.
+/// The result of bringing the local branch to the commit that landed at its remote.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Followed {
     /// The local branch contains it, or there is none.
@@ -128,7 +128,7 @@ pub enum Followed {
     Occupied(&'static str),
 }
 
-/// What is known of remotes: where they take intents, and which have no atomic push.
+/// The known abilities of remotes: where they take intents, and which have no atomic push.
 #[derive(Debug, Default)]
 pub(crate) struct Remotes(Mutex<BTreeMap<String, Known>>);
 
@@ -171,7 +171,7 @@ impl Repository {
         }
     }
 
-    /// Announces a landing of a plan's run to the remote, under a name that nobody else uses.
+    /// Announces a landing of a plan's run to the remote, under a unique name.
     pub fn intent_push(
         &self,
         remote: &str,
@@ -349,7 +349,7 @@ impl Repository {
             .map(Ok)
     }
 
-    /// Finds the line of a ref in what a push answered.
+    /// Finds the line of a ref in the output of a push.
     fn said(&self, output: Result<Output, GitError>, full: &str) -> Result<Said, GitError> {
         let output = match output {
             Ok(output) => output,
@@ -371,7 +371,7 @@ impl RemoteLanding<'_> {
     }
 }
 
-/// What a push answered about one ref.
+/// The answer of a push about one ref.
 enum Said {
     /// Its line, and the whole answer.
     Line(Verdict, String),

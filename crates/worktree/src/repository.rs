@@ -148,7 +148,7 @@ impl Repository {
         }
     }
 
-    /// Tells whether a commit that is here is another or descends from it. One that is not here is no ancestor of it.
+    /// Returns whether a commit that is here is another or descends from it. One that is not here is not its ancestor.
     pub fn descends(&self, tip: &CommitId, commit: &CommitId) -> Result<bool, GitError> {
         Ok(tip == commit || self.commit_exists(commit)? && self.is_ancestor(commit, tip)?)
     }

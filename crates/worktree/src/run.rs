@@ -151,7 +151,7 @@ impl Call {
         self.env("GIT_INDEX_FILE", path)
     }
 
-    /// Makes the call only once, also when a signal ended it: what a part of it did would be mistaken by a second one.
+    /// Makes the call only once, also when a signal ended it: a second call would misread the effects of the first.
     pub(crate) fn once(mut self) -> Call {
         self.repeats = Repeats::Never;
         self
@@ -185,7 +185,7 @@ impl Call {
     }
 
     /// Lets the call sign, with the variables that find keys. A question for a passphrase is answered by a program that
-    /// fails, since nobody is there to answer it.
+    /// fails, since no one is there to answer it.
     pub(crate) fn signing(mut self) -> Call {
         self.env.extend_from_slice(self.git.signer_environment());
         self.env("SSH_ASKPASS", "false").env("SSH_ASKPASS_REQUIRE", "force")

@@ -1,9 +1,9 @@
 //! Signing what lands, as the user's or the system's configuration says.
 //!
-//! The repository's own configuration is not heeded: a program that it names would be run, and a key that it names
-//! would speak for the user. Nothing answers a prompt and there is no terminal, so the key has to be usable without
-//! one; what does not answer in time is ended. Only what lands is signed: checkpoints and the commits of work branches
-//! stay drydock's own.
+//! The repository's own configuration is ignored: a program that it names would be run, and a key that it names
+//! would speak for the user. Nothing answers a prompt and the signer has no terminal, so the key has to be usable
+//! without one; what does not answer in time is ended. Only what lands is signed: checkpoints and the commits of work
+//! branches stay drydock's own.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ const LIMIT: Duration = Duration::from_secs(30);
 const PROGRAMS: [(&str, &str); 3] =
     [("gpg.openpgp.program", "gpg"), ("gpg.x509.program", "gpgsm"), ("gpg.ssh.program", "ssh-keygen")];
 
-/// What came of writing a commit that bears a signature where the user wants one.
+/// The result of writing a commit, with a signature where the user wants one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Signed {
     /// It is written.
@@ -77,7 +77,7 @@ impl Repository {
     }
 }
 
-/// Returns how the user signs; none when they do not, and a refusal where it cannot be told with what.
+/// Returns how the user signs; none when they do not, and a refusal where the signer cannot be determined.
 fn signer(entries: &[Entry], author: &Signature) -> Result<Option<Signer>, Signed> {
     // The last of several values holds, as in git.
     let own = |keys: &[&str]| {
@@ -126,7 +126,7 @@ fn truth(value: &str) -> Option<bool> {
     }
 }
 
-/// Returns what the signer said, without git's own lines and gpg's lines for programs.
+/// Returns the signer's message, without git's own lines and gpg's lines for programs.
 fn words(detail: &str) -> String {
     let is_noise =
         |line: &str| line.starts_with("[GNUPG:]") || line == "fatal: failed to write commit object";

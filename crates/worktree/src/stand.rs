@@ -1,4 +1,4 @@
-//! Where a person stands: what is checked out in a directory, which may be a linked worktree.
+//! Where a person stands: the branch or commit that is checked out in a directory, which may be a linked worktree.
 
 use std::path::Path;
 

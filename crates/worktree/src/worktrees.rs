@@ -22,7 +22,7 @@ use crate::run::Place;
 const ATTEMPTS: usize = 5;
 /// What git writes into `commondir` of every linked worktree.
 const COMMON_DIR: &str = "../..\n";
-/// What the reason of a lock on a record begins with, if it is ours.
+/// The start of the reason of a lock on a record, if it is ours.
 pub(crate) const LOCK_MARK: &str = "drydock";
 /// A file `.git` that is longer names no directory.
 const LINK_MAX: u64 = 8192;
@@ -125,7 +125,7 @@ impl Repository {
     }
 
     /// Returns the directories below this one that git has records of and that are not there, or were never filled: HEAD points
-    /// at nothing, and there is no file. Git itself removes none of them, since the records are locked.
+    /// at nothing, and no file exists. Git itself removes none of them, since the records are locked.
     pub fn unfilled_trees(&self, below: &Path) -> Vec<PathBuf> {
         let below = fs::canonicalize(below).unwrap_or_else(|_| below.to_owned());
         let records = linked(self.common_dir()).into_iter().filter(|record| record.tree.starts_with(&below));

@@ -1,8 +1,8 @@
 //! A permission put to a person: the question, and finding its answer again in a later run.
 //!
 //! A run does not wait for an answer: it is asked to stop, its plan waits, and the run that follows the answer is given
-//! what people permitted as data. When the agent then asks for the very same thing, the answer is taken from there. What
-//! the agent is told in words is not read.
+//! the permissions that people gave, as data. When the agent then makes exactly the same request, the answer is taken
+//! from there. The text sent to the agent is not read for it.
 
 use agent_client_protocol::v1::schema::ToolCallUpdate;
 
@@ -20,7 +20,7 @@ pub(super) struct Request {
     pub(super) title: String,
     pub(super) kind: &'static str,
     question: String,
-    /// What is asked for: what a person did not see is still compared.
+    /// The request. The parts that a person did not see are compared, too.
     matches: String,
     /// Whether that is all of it.
     whole: bool,
@@ -92,7 +92,7 @@ mod tests {
         assert_eq!(request("make", "clean").answer(&known), None);
     }
 
-    /// code 8.1: breaks when an answer holds for more than was asked, such as an input whose end nobody saw.
+    /// code 8.1: breaks when an answer holds for more than was asked, such as an input whose end was not shown.
     #[test]
     fn an_answer_holds_for_the_whole_of_what_was_asked() {
         let long = "x".repeat(5_000);

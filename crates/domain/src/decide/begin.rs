@@ -125,7 +125,7 @@ pub(super) fn start(snapshot: &Snapshot, start: Start, context: &Context) -> Res
     draft.plan.work_from = start.from;
     draft.plan.take_up = None;
     draft.plan.replaces = start.replaces;
-    // What was granted for once is for the first run that begins after the answer.
+    // A grant for one use is for the first run that begins after the answer.
     draft.plan.grants.retain(|grant| grant.terms.scope == GrantScope::Plan || grant.run.is_none());
     for grant in draft.plan.grants.iter_mut().filter(|grant| grant.terms.scope == GrantScope::Once) {
         grant.run = Some(start.run.clone());
@@ -297,12 +297,12 @@ fn may_land(plan: &Plan, to: Next, context: &Context) -> Result<(), Refusal> {
 
 /// How an open gate is met.
 enum Pass {
-    /// A person asks for what it holds up, which answers it.
+    /// A person asks for the command that the gate holds up, which answers the gate.
     Answering {
-        /// What the person added.
+        /// The person's note.
         note: Option<String>,
     },
-    /// Only a plan without one goes on.
+    /// Only a plan without a gate continues.
     Ungated,
 }
 

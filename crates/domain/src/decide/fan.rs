@@ -157,7 +157,7 @@ pub(super) fn wind_up<'a>(mut draft: Draft<'a>, reason: &str) -> Draft<'a> {
     landed.retain(|line| !draft.plan.feedback.contains(line));
     draft.plan.feedback.extend(landed);
     draft.wind(ended);
-    // What was to be ended before, and waits for an answer, goes with the plan.
+    // Subplans that were already to be ended, and wait for an answer, end with the plan.
     if draft.is_ended_by_person() {
         draft.plan.ended_by_person.clone_from(&draft.plan.winding);
     }

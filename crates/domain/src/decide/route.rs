@@ -47,8 +47,8 @@ fn judge(snapshot: &Snapshot, command: Command, context: &Context) -> Result<Dec
     }
 }
 
-/// Passes what an authority may ask of a plan: the part of `decide` that needs no facts from outside, for callers that
-/// have to look there first.
+/// Checks whether an authority may ask this of a plan: the part of `decide` that needs no facts from outside, for
+/// callers that have to look there first.
 pub fn admit(plan: &Plan, command: &Command, authority: Authority) -> Result<(), Refusal> {
     let name = command.name();
     let not_allowed = || Err(Refusal::NotAllowed { command: name, authority });
@@ -64,7 +64,7 @@ pub fn admit(plan: &Plan, command: &Command, authority: Authority) -> Result<(),
     }
 }
 
-/// Says whether a command could take a plan past a question, whatever the question is.
+/// Says whether a command could take a plan past a question of any kind.
 fn moves(command: &Command) -> bool {
     match command {
         Command::Retry
@@ -76,7 +76,7 @@ fn moves(command: &Command) -> bool {
         | Command::Reexamine { .. }
         | Command::Adopt { .. }
         | Command::TakeOver(_) => true,
-        // These wait for the answer themselves, add to the record, or are what a run reports.
+        // These wait for the answer themselves, add to the record, or are reports of a run.
         Command::Start(_)
         | Command::Complete(..)
         | Command::Fail(..)
@@ -110,7 +110,7 @@ fn authority_of(command: &Command, context: &Context) -> Authority {
     }
 }
 
-/// N5 for every command at once: whatever it is for, it closes no question without a person's authority.
+/// N5 for every command at once: without a person's authority, no command closes a question.
 fn closed_by_a_person(
     decided: Decided,
     command: &'static str,

@@ -16,7 +16,7 @@ use crate::{
 pub const REVERSIONS_MAX: u32 = 3;
 
 /// Answers the decision that the plan waits for. The approval of a gate is a command of its own, which carries the facts
-/// that going on needs.
+/// needed to continue.
 pub(super) fn resolve(snapshot: &Snapshot, answer: Answer, context: &Context) -> Result<Decided, Refusal> {
     let Some(decision) = snapshot.pending.as_ref().filter(|pending| pending.id == answer.decision) else {
         return Err(Refusal::DecisionClosed(answer.decision));
@@ -80,10 +80,10 @@ pub(super) fn resolve(snapshot: &Snapshot, answer: Answer, context: &Context) ->
     }
 }
 
-/// Ends what the question was about, where an answer of any kind does.
+/// Ends the subject of the question, for kinds where every answer does.
 fn settled(draft: Draft<'_>, kind: DecisionKind) -> Draft<'_> {
     match kind {
-        // Where the repository cannot tell how the landing ended, the person's word ends it.
+        // Where the repository does not show how the landing ended, the person's word ends it.
         DecisionKind::ApplyOutcome => draft.forgo(),
         // A later divergence that moved nothing is settled with it, or the sync before the next run finds it again.
         DecisionKind::Divergence => draft.forget_unreconciled(),
@@ -125,8 +125,8 @@ fn requeue(snapshot: &Snapshot, mut draft: Draft<'_>, decision: &Decision, answe
     draft.stage(Common::Queued).event(event).done()
 }
 
-/// What an agent reads as the answer: to a question of its own, the label that the person pressed. Words for agents
-/// alone; nothing is decided by them.
+/// Returns the answer as an agent reads it: to a question of its own, the label that the person pressed. Words for
+/// agents alone; nothing is decided by them.
 fn answer_text(decision: &Decision, answer: &Answer) -> String {
     let Question { kind, text, options, .. } = &decision.question;
     let label = options.iter().find(|option| option.id == answer.option).map(|option| option.label.as_str());

@@ -54,7 +54,7 @@ const PATHS_NAMED_MAX: usize = 5;
 const NAMES_MAX: usize = 3;
 
 impl Fanout {
-    /// Returns which pieces came to nothing, and why.
+    /// Returns which pieces were lost, and why.
     pub(crate) fn lost_text(&self) -> String {
         let sentences: Vec<_> = self.lost().map(sentence).collect();
         let (count, all) = (sentences.len(), self.pieces.len());

@@ -214,7 +214,7 @@ pub enum ClashCause {
     /// Both changed the same places.
     #[default]
     Content,
-    /// There is no commit that both go back to, so none of them is a change to the other.
+    /// The histories have no commit in common, so none of them is a change to the other.
     NoCommonCommit,
 }
 

@@ -76,7 +76,7 @@ pub enum Relation {
     Behind,
     /// Both have.
     Diverged,
-    /// Both have, and there is no commit that both go back to.
+    /// Both have, and the histories have no commit in common.
     Unrelated,
     /// The remote is at a tip of which it was decided that the branch replaces it.
     Replaced,
@@ -126,7 +126,7 @@ pub enum Step {
     FastForward,
     /// Replay the branch's own commits, then the edits, on those of the remote.
     Replay,
-    /// Pin the branch and leave both as they are: what belongs to no common history cannot be joined.
+    /// Pin the branch and leave both as they are: branches without a common history cannot be joined.
     LeaveUnrelated,
     /// Send a commit that has the branch's content and both as its parents.
     Supersede,

@@ -320,7 +320,7 @@ impl Divergence {
 const SYNC_AGAIN: &str = "sync_again";
 
 impl Question {
-    /// Returns the question about a divergence with the fact that it is gone, and an answer that goes on from there.
+    /// Returns the question about a divergence with the fact that it is gone, and an answer that continues from there.
     pub(crate) fn together(self, fact: &str) -> Question {
         let mut question = self.learning(fact);
         let label = "go on: branch and remote are together again".to_owned();

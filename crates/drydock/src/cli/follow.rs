@@ -27,7 +27,7 @@ const ASK_AGAIN: Duration = Duration::from_millis(100);
 /// How long a store or a server may be away while a plan is followed, and how soon it is looked for again.
 const PATIENCE: Duration = Duration::from_secs(60);
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
-/// How long a person waits for a remote that a landing cannot reach; workers go on trying.
+/// How long a person waits for a remote that a landing cannot reach; workers keep trying.
 const REMOTE_PATIENCE: Duration = Duration::from_secs(60);
 
 /// When to stop following a plan.

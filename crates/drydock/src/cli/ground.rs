@@ -1,4 +1,4 @@
-//! What a task is done on: the project, and the branch that the result lands on.
+//! The ground of a task: the project, and the branch that the result lands on.
 
 use std::env;
 use std::ffi::OsString;

@@ -65,7 +65,7 @@ impl Report {
         Self { data, text: text.into(), print: Print::Styled, notes: Vec::new(), ending: Ending::Done }
     }
 
-    /// Returns the text as whole lines, however it was put together.
+    /// Returns the text as whole lines.
     pub(crate) fn lines(&self) -> Cow<'_, str> {
         match self.text.as_str() {
             text if text.is_empty() || text.ends_with('\n') => Cow::Borrowed(text),

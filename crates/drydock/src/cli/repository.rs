@@ -1,4 +1,4 @@
-//! The checkout that a person stands in, by what is in the directories.
+//! The checkout that a person stands in, found by looking at the directories.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs};

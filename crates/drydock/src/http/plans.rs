@@ -18,7 +18,7 @@ const LIMIT_MAX: u32 = 1_000;
 
 type One = Answer<api::OnePlan>;
 
-/// Returns a plan with what the caller can do with it.
+/// Returns a plan with the actions that the caller can take.
 pub(super) async fn offered(engine: &Engine, plan: Plan, authority: Authority) -> Result<api::Plan, Refused> {
     let offered = engine.offered(&plan, authority).await?;
     Ok(view::offered(plan, &offered))

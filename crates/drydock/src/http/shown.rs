@@ -1,6 +1,6 @@
 //! Plans as they were answered last. The rows of a plan are read for each request; while they are the same, byte by byte,
 //! so is the answer to callers of the same authority, which is made of nothing else. So no caller gets an old plan,
-//! whichever process changed it.
+//! no matter which process changed it.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};

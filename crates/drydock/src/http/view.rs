@@ -75,7 +75,7 @@ pub(super) fn state_asked(state: &api::State) -> domain::State {
     }
 }
 
-/// Returns a plan with what the caller can do with it and what blocks it.
+/// Returns a plan with the actions that the caller can take and the rules that block it.
 pub(super) fn offered(plan: domain::Plan, offered: &drydock_engine::Offered) -> api::Plan {
     let offers = offered.offers.iter().map(|one| offer(&plan.id, one)).collect();
     let blocked = offered.blocked.as_ref().map(blocked);

@@ -74,7 +74,7 @@ fn note(decision: &Decision) -> Markup {
     }
 }
 
-/// Returns the options that can work now: a rule may block what a gate would let pass.
+/// Returns the options that can work now: a rule may block a phase that the gate would let pass.
 fn offered<'a>(decision: &'a Decision, plan: Option<&'a Plan>) -> impl Iterator<Item = &'a DecisionOption> {
     let offers = plan.and_then(|plan| plan.offers.as_deref());
     let works = move |option: &&DecisionOption| {

@@ -1,4 +1,4 @@
-//! The next step: what a person types to move a plan on from where it stands. It is the first of the plan's offers that
+//! The next step: the line to type that moves a plan on from where it stands. It is the first of the plan's offers that
 //! leads somewhere; which those are is decided in `domain`.
 
 use drydock_api::{Offer, Plan, State};

@@ -364,7 +364,7 @@ fn describe(invariant: &Invariant) -> String {
     }
 }
 
-/// What a person granted, as an agent's runner knows it.
+/// Returns a person's grant in the form that an agent's runner knows.
 pub(super) fn permitted(grant: &Grant) -> Permitted {
     let GrantTerms { tool, matches, answer, scope } = grant.terms.clone();
     Permitted { tool, matches, allowed: answer == GrantAnswer::Allow, once: scope == GrantScope::Once }

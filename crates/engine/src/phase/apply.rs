@@ -70,7 +70,7 @@ pub(super) struct Merged {
     pub(super) commit: CommitId,
 }
 
-/// What merging came to.
+/// The result of merging.
 enum Joined {
     Merged(Merged),
     /// The target has it already: in a commit of the plan, or without any.
@@ -246,7 +246,7 @@ impl Lander<'_> {
     }
 
     /// Records the intent, moves the local target, records the end. Not interrupted in between: only the repository
-    /// could tell afterwards how it ended.
+    /// shows afterwards how it ended.
     async fn land_here(&self, merged: Merged) -> Result<Attempt, EngineError> {
         let scope = self.scope;
         let target = self.target().to_owned();
@@ -258,7 +258,7 @@ impl Lander<'_> {
             remote: None,
             creates: false,
         };
-        // The ref comes before the fenced commit, and the landing compares it: whoever takes the plan over deletes
+        // The ref comes before the fenced commit, and the landing compares it: a process that takes over deletes
         // it first, so a process that wakes up too late can move nothing.
         let permit = intent_name(&scope.plan.id, &scope.run);
         let (name, commit) = (permit.clone(), to.clone());

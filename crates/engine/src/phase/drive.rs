@@ -207,7 +207,7 @@ impl Engine {
         Ok(self.issue(hold, postpone, WORKER).await?.plan)
     }
 
-    /// Returns what the invariants say about a phase that would begin on this commit; those of a later phase were
+    /// Returns the result of the invariants for a phase that would begin on this commit; those of a later phase were
     /// enforced when it was queued.
     pub(crate) async fn enforce_start(
         &self,

@@ -1,5 +1,5 @@
 //! Where a plan begins and where its landing goes: the target branch of the project's remote, or the local branch where
-//! there is no remote. What is committed here and not there is nobody else's: a landing never publishes it.
+//! the project has none. Commits that only the local branch has stay local: a landing never publishes them.
 
 use drydock_domain::{Event, Project, RemoteAway, SyncOutcome};
 use drydock_worktree::{CommitId, GitError, RemoteTip, Repository};
@@ -21,7 +21,7 @@ pub(super) struct Ground {
     pub(super) creates: bool,
 }
 
-/// What looking for it came to.
+/// The result of looking for it.
 pub(super) enum Looked {
     Found(Ground),
     /// The plan builds on commits that the remote does not have.

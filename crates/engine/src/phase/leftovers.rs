@@ -405,7 +405,7 @@ fn keep_branch(
     if repository.branch_is_kept_elsewhere(branch, &likely)? {
         return Ok(None);
     }
-    // Another commit of the same files, made by drydock, is no news to anybody.
+    // Another commit of the same files, made by drydock, needs no backup.
     if is_checkpoint(repository, plan.as_str(), std::slice::from_ref(base), &tip)? {
         return Ok(None);
     }

@@ -93,8 +93,8 @@ impl Lander<'_> {
         self.landed(commit, LandingProof::Intended).await
     }
 
-    /// Deletes what a run left that announced a landing and died before it recorded that. Nothing lands under such an
-    /// intent; it would only stay. Its local twin says that there is one, so the remote is not asked otherwise.
+    /// Deletes the intents of a run that announced a landing and died before it recorded that. Nothing lands under such
+    /// an intent; it would only stay. Its local twin says that there is one, so the remote is not asked otherwise.
     pub(super) async fn sweep_intents(&self) -> Result<(), EngineError> {
         let Some(remote) = self.scope.project.remote.clone() else { return Ok(()) };
         let plan = self.scope.plan.id.to_string();
@@ -121,7 +121,7 @@ impl Lander<'_> {
         Ok(())
     }
 
-    /// Brings the local branch to what the remote has. Returns what a person should know where it could not be.
+    /// Brings the local branch to the remote's commit. Returns a warning for people if that was not possible.
     pub(super) async fn follow(
         &self,
         remote: &str,
@@ -157,7 +157,7 @@ impl Lander<'_> {
         )))
     }
 
-    /// Waits for the remote; both locks are let go of meanwhile.
+    /// Waits for the remote; both locks are released meanwhile.
     pub(super) fn wait_for(&self, away: RemoteAway) -> End {
         End::Report(Box::new(Command::Postpone(self.scope.run.clone(), Delay::Remote(away))))
     }

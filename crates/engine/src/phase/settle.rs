@@ -12,7 +12,7 @@ use crate::error::EngineError;
 pub(crate) enum IntentEnd {
     /// The target contains this commit.
     Landed(CommitId, LandingProof),
-    /// It does not, and still has what the landing began from.
+    /// It does not, and still has the commit that the landing began from.
     NotLanded,
     /// The target was rewritten: only a person can say.
     Rewritten,
@@ -20,7 +20,7 @@ pub(crate) enum IntentEnd {
     Unknown(RemoteAway),
 }
 
-/// The local ref that names what a run is about to land, and keeps it.
+/// The local ref that names the commit that a run is about to land, and keeps it.
 pub(super) fn intent_name(plan: &PlanId, run: &RunId) -> String {
     format!("refs/drydock/intent/{plan}/{run}")
 }

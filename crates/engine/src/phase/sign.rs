@@ -1,4 +1,4 @@
-//! What a landing does when the user's signer refuses: it constrains the plan, in the signer's own words.
+//! A landing whose commit the user's signer refuses constrains the plan, with the signer's own words.
 
 use drydock_domain::{PlanId, shell_word};
 use drydock_worktree::{CommitId, Repository, Signed};

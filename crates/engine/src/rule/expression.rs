@@ -41,7 +41,7 @@ fn compile(source: &str) -> Result<Program, String> {
     }
 }
 
-/// What a rule gave: the answer, and what it measured where it does not hold.
+/// The result of a rule: the answer, and the measure where it does not hold.
 pub(crate) type Judged = (Check, Option<Measure>);
 
 /// Evaluates a rule over facts, off the event loop and under a deadline.

@@ -1,12 +1,12 @@
-//! What a CEL rule that does not hold measured: the first comparison of a fact with a literal that is false, among those
-//! that must all be true. Any other expression has no measure, and its text stands for itself.
+//! The measure of a CEL rule that does not hold: the first comparison of a fact with a literal that is false, among
+//! those that must all be true. Any other expression has no measure, and its text stands for itself.
 
 use cel::common::ast::{Expr, LiteralValue, operators};
 use cel::{Context, IdedExpr, Value};
 use drydock_domain::{Demand, Measure};
 use serde_json::Value as Json;
 
-/// Returns what an expression that is false measured.
+/// Returns the measure of an expression that is false.
 pub(super) fn measure(expression: &IdedExpr, context: &Context<'_, '_>) -> Option<Measure> {
     let Expr::Call(call) = &expression.expr else { return None };
     let [left, right] = call.args.as_slice() else { return None };

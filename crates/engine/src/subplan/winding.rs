@@ -22,7 +22,7 @@ impl Engine {
                     continue;
                 }
             };
-            // What no person ended keeps the question that it asks, until a person answers it.
+            // A subplan that no person ended keeps its open question until a person answers it.
             let ended_by = match plan.ended_by_person.contains(id) {
                 true => Authority::Person,
                 false => Authority::Engine,

@@ -67,7 +67,7 @@ impl Engine {
         };
         let decision = match outcome.standing() {
             Standing::Diverged => self.pending(&plan).await?,
-            // What the plan waits for is a person's word still, now that it is about nothing.
+            // The plan still waits for a person's answer, though the divergence is gone.
             Standing::Settled if waits => self.pending(&plan).await?,
             Standing::Settled | Standing::Unsettled => None,
         };
@@ -102,7 +102,7 @@ impl Engine {
         if let Some(plan) = diverged {
             let decision = self.pending(&plan).await?;
             let mut decision = decision.ok_or_else(|| EngineError::absent("open decision of", &plan.id))?;
-            // Where another question is open, that is the one to answer first; what happened is told all the same.
+            // If another question is open, that is the one to answer first; the divergence is reported all the same.
             if let Some(divergence) = outcome.divergence() {
                 decision.question.details = divergence.details();
             }

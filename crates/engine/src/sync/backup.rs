@@ -1,6 +1,6 @@
 //! Backups: the pins of all projects as a person sees them. Listing, looking and restoring touch nothing that exists. One is
-//! removed under its plan's lock, and only if nothing needs it: neither a commit in it nor an open decision (N4). What is
-//! needed goes by a person's word alone.
+//! removed under its plan's lock, and only if nothing needs it: neither a commit in it nor an open decision (N4). A
+//! needed one is removed only if a person asks for that.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -161,7 +161,7 @@ impl Engine {
         if backup.needed.is_some() {
             match (named, hold) {
                 (Named::IfNeedless, _) => return Err(EngineError::BackupNeeded { backup: Box::new(backup) }),
-                // Told first: what is gone without a word could not be told of after a crash.
+                // The event comes first: after a crash, a backup that is already gone could not be reported.
                 (Named::Discard, Some(hold)) => self.note(hold, vec![discarded(&backup)]).await?,
                 (Named::Discard, None) => {}
             }

@@ -20,7 +20,7 @@ pub struct PlanRows {
     held: bool,
 }
 
-/// What the rows of a plan say.
+/// The content of a plan's rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sighted {
     /// The plan and its open decision.
@@ -61,7 +61,7 @@ impl PlanRows {
 }
 
 impl Store {
-    /// Returns the rows of a plan, so that a caller can compare them with what it saw before.
+    /// Returns the rows of a plan, so that a caller can compare them with the rows it saw before.
     pub fn plan_rows(&self, id: &PlanId) -> BoxFuture<'_, Result<Option<PlanRows>, StoreError>> {
         let id = id.clone();
         Box::pin(self.read(move |tx| {

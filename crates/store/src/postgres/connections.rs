@@ -1,6 +1,6 @@
 //! The connections of one process. One of them is reserved: it is opened first and kept, so that locks are renewed and
-//! released however many others want a connection; when nothing of that is due, it works like the rest. Where a server has
-//! few connections, the rest are closed as soon as they are idle, and a server that has none left is waited for.
+//! released even if many others want a connection; when nothing of that is due, it works like the rest. Where a server
+//! has few connections, the rest are closed as soon as they are idle, and a server that has none left is waited for.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -21,16 +21,16 @@ use crate::{StoreError, task};
 
 /// How long a job waits for a connection that the process has, and for the server to give one.
 const WAIT_MAX: Duration = Duration::from_secs(10);
-/// How soon a server that has no connection left is asked again, by whichever job of this process.
+/// How soon a server that has no connection left is asked again, by any job of this process.
 const REFUSED_PAUSE: Duration = Duration::from_millis(300);
-/// How long a connection is kept that nobody uses: on a server with few of them, and otherwise.
+/// How long an idle connection is kept: on a server with few of them, and otherwise.
 const IDLE_MAX_CROWDED: Duration = Duration::from_secs(1);
 const IDLE_MAX: Duration = Duration::from_secs(60);
-/// Below this many connections for everybody, or for this process, there are few.
+/// Below this many connections for all clients, or for this process, there are few.
 const FEW_OF_SERVER: i64 = 24;
 const FEW_OF_PROCESS: usize = 4;
 
-/// What a connection is wanted for.
+/// The purpose of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Want {
     /// To renew or release a lock, which must not wait behind other work.
@@ -52,7 +52,7 @@ pub(crate) struct Connections {
     patience: Duration,
 }
 
-/// What an attempt to get a connection came to.
+/// The result of an attempt to get a connection.
 enum Got {
     Connection(Object),
     /// All that this pool may have are in use.
@@ -78,7 +78,7 @@ impl Connections {
         self.crowded.load(Ordering::Relaxed)
     }
 
-    /// Notes that the server has no connection left, or few for everybody.
+    /// Notes that the server has no connection left, or few for all clients.
     pub(crate) fn note_crowded(&self) {
         if !self.crowded.swap(true, Ordering::Relaxed) {
             tracing::info!(place = %self.shown, "connections are few: idle ones are closed, and commits of others are looked for");

@@ -22,7 +22,7 @@ pub(crate) fn classify(place: &str, attempt: &'static str, error: Error) -> Stor
         | &SqlState::LOCK_NOT_AVAILABLE
         | &SqlState::QUERY_CANCELED => StoreError::Busy { place: here(), attempt, holder: None },
         &SqlState::TOO_MANY_CONNECTIONS => StoreError::Crowded { place: here(), reason: told(&error) },
-        // A pooler says so of what it does not pass on, or gave two of our connections one session.
+        // A pooler answers so if it does not pass a request on, or it gave two of our connections one session.
         &SqlState::PROTOCOL_VIOLATION
         | &SqlState::DUPLICATE_PSTATEMENT
         | &SqlState::INVALID_SQL_STATEMENT_NAME => StoreError::Pooled { place: here(), reason: told(&error) },

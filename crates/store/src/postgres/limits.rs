@@ -1,5 +1,5 @@
-//! What is looked at once when a server is opened: that the limits which were asked for hold, and how many connections there
-//! are. A pooler between us and the server may drop what a connection asks for; without the limits, a process that stops in the middle of a
+//! The checks made once when a server is opened: that the requested limits hold, and how many connections there are.
+//! A pooler between us and the server may drop the limits. Without them, a process that stops in the middle of a
 //! transaction would hold its rows for as long as it stands still.
 
 use deadpool_postgres::Object;
@@ -21,7 +21,7 @@ pub(crate) async fn check(address: &Address, client: &Object) -> Result<i64, Sto
         match name {
             "max_connections" => most = value,
             "superuser_reserved_connections" => reserved = value,
-            // What the address asks for, in whatever unit, comes from the client; otherwise it is ours.
+            // A limit that the address sets, in any unit, has the client as its source; otherwise it is our own limit.
             _ if value == SESSION_LIMIT_MS || matches!(source, "client" | "session") => {}
             _ => {
                 let reason = format!(

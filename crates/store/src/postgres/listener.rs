@@ -1,6 +1,6 @@
 //! Hearing of commits of other processes: one connection that listens, made again when it breaks. Its notices carry
-//! nothing and may be missed when their sender dies, so everybody who waits is also woken now and then. Where connections are
-//! few, nobody listens and everybody who waits is woken more often.
+//! nothing and may be missed when their sender dies, so every waiting task is also woken now and then. Where
+//! connections are few, no connection listens and every waiting task is woken more often.
 
 use std::future::poll_fn;
 use std::sync::{Arc, Weak};
@@ -19,7 +19,7 @@ use crate::wake::Bell;
 
 /// How long a missed notice can go unnoticed.
 const WAKE_EVERY: Duration = Duration::from_secs(2);
-/// How often those who wait look for themselves where connections are few.
+/// How often waiting tasks look for themselves where connections are few.
 const POLL_EVERY: Duration = Duration::from_millis(500);
 const RECONNECT_AFTER: Duration = Duration::from_secs(1);
 

@@ -1,5 +1,5 @@
 //! Who holds a store that stays busy. The kernel lists every lock with its process; the files themselves are not opened for
-//! this, because closing one would let go of SQLite's own locks on it.
+//! this, because closing one would release SQLite's own locks on it.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;

@@ -1,4 +1,4 @@
-//! What a pin keeps that nothing else does. Everything that lists, shows or removes pins asks here.
+//! The commits and edits that only a pin keeps. All code that lists, shows or removes pins asks here.
 //!
 //! Refs that drydock moves or removes itself keep nothing for long: the branches of plans, here and as they were seen on a
 //! remote, and all of `refs/drydock/`. Every other ref counts.
@@ -23,8 +23,8 @@ pub(crate) struct Alone {
 }
 
 impl Repository {
-    /// Lists what no ref has that is not a plan's own. A pin of edits is a commit on top of the head, with the staged content as
-    /// its second parent; neither is a commit that anybody made.
+    /// Lists the commits that are in no ref except a plan's own. A pin of edits is a commit on top of the head, with
+    /// the staged content as its second parent; neither counts as a commit.
     pub(crate) fn alone(&self, pin: &CommitId, head: &CommitId) -> Result<Alone, GitError> {
         let excluded = OWN.map(|glob| format!("--exclude={glob}"));
         let revisions = [pin.to_string(), "--not".to_owned()].into_iter().chain(excluded);

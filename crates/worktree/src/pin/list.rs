@@ -55,14 +55,14 @@ pub enum Restored {
     NoSuchPin,
 }
 
-/// What came of removing a pin.
+/// The result of removing a pin.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PinDropped {
     /// It is gone, and was this.
     Gone(Box<Pin>),
     /// It stays, because it is needed.
     Needed(Box<Pin>),
-    /// There is no such pin.
+    /// The pin does not exist.
     Absent,
 }
 
@@ -112,7 +112,7 @@ impl Repository {
         }
     }
 
-    /// Removes a pin that nothing needs. With `anyway` it goes whatever it keeps.
+    /// Removes a pin that nothing needs. With `anyway`, it removes a needed one, too.
     pub fn pin_drop(&self, name: &str, anyway: bool) -> Result<PinDropped, GitError> {
         // In turn with those who pin and then move a branch.
         let _lock = self.lock("remove a pin")?;
@@ -130,7 +130,7 @@ impl Repository {
         })
     }
 
-    /// Says why a pin must stay: what it keeps alone, or that a recovery needs it.
+    /// Says why a pin must stay: it alone keeps commits or edits, or a recovery needs it.
     fn reason_to_keep(&self, name: &str, plan: &str, alone: &Alone) -> Result<Option<String>, GitError> {
         if let Some(reason) = alone.reason() {
             return Ok(Some(reason));

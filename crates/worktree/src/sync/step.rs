@@ -320,7 +320,7 @@ impl Repository {
         outcome
     }
 
-    /// Pins a branch that has no history in common with the remote's. Neither is moved, whatever the policy is: joined, one
+    /// Pins a branch that has no history in common with the remote's. Neither is moved under any policy: joined, one
     /// of them would be rewritten from its first commit on.
     fn leave_unrelated(
         &self,
