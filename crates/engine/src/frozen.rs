@@ -3,21 +3,33 @@
 
 use std::sync::Arc;
 
-use drydock_domain::{Lock, LockScope, told};
-use drydock_store::Store;
+use drydock_domain::{Lock, LockScope, PlanId, told};
+use drydock_store::{Store, StoreError};
 use drydock_worktree::{Judge, LockHolder, Standing};
 use tokio::runtime::Handle;
 
 /// Returns a judge that asks the store. Call it in a runtime; the judge itself blocks, and is called where git is.
 pub(crate) fn judge(store: &Store) -> Judge {
     let (store, runtime) = (store.clone(), Handle::current());
-    Arc::new(move |holder| match runtime.block_on(store.lock_list()) {
-        Ok(locks) => standing(holder, &locks),
+    Arc::new(move |holder| match runtime.block_on(look(&store, holder)) {
+        Ok(standing) => standing,
         Err(error) => {
             tracing::warn!(error = %told(&error), "could not read the locks to judge the holder of the repository's lock");
             Standing::Current
         }
     })
+}
+
+/// A plan that this store does not know belongs to another store with the same repository, which alone can judge it.
+async fn look(store: &Store, holder: &LockHolder) -> Result<Standing, StoreError> {
+    let known = match holder.plan.as_ref().and_then(|(plan, _)| plan.parse::<PlanId>().ok()) {
+        Some(plan) => store.plan_fetch(&plan).await?.is_some(),
+        None => false,
+    };
+    if !known {
+        return Ok(Standing::Current);
+    }
+    Ok(standing(holder, &store.lock_list().await?))
 }
 
 fn standing(holder: &LockHolder, locks: &[Lock]) -> Standing {

@@ -88,26 +88,29 @@ pub(crate) fn read(path: &Path) -> Option<LockHolder> {
 #[derive(Default)]
 pub(crate) struct Watch {
     seen: Option<(LockHolder, Instant)>,
+    /// Whether the look before found the holder's fence over.
+    over: bool,
 }
 
 impl Watch {
     /// Looks at the holder. Returns it when its fence is over and this process cannot end it.
     pub(crate) fn look(&mut self, path: &Path, terms: &Terms) -> Option<LockHolder> {
         let (judge, lease) = terms.judge.as_ref()?;
-        let holder = read(path)?;
-        match &mut self.seen {
-            Some((seen, since)) if *seen == holder => {
-                if since.elapsed() < *lease {
-                    return None;
-                }
-                *since = Instant::now();
-            }
+        let holder = read(path);
+        let waited = match (&self.seen, &holder) {
+            (Some((seen, since)), Some(holder)) if seen == holder => since.elapsed() >= *lease,
             _ => {
-                self.seen = Some((holder, Instant::now()));
+                *self = Self { seen: holder.map(|holder| (holder, Instant::now())), over: false };
                 return None;
             }
-        }
+        };
+        let holder = holder.filter(|_| waited)?;
         if judge(&holder) == Standing::Current || is_gone(&holder.process) {
+            *self = Self { seen: Some((holder, Instant::now())), over: false };
+            return None;
+        }
+        // A holder that was about to finish has released the lock by the next look.
+        if !std::mem::replace(&mut self.over, true) {
             return None;
         }
         if !can_end(&holder.process) {

@@ -137,7 +137,16 @@ pub(super) fn join(snapshot: &Snapshot, commit: String, context: &Context) -> Re
 }
 
 /// Ends what is left of the pieces, because the plan is ended, begun anew, or goes on from elsewhere.
-pub(super) fn wind_up<'a>(mut draft: Draft<'a>, reason: &str) -> Draft<'a> {
+pub(super) fn wind_up<'a>(draft: Draft<'a>, reason: &str) -> Draft<'a> {
+    let mut draft = wind_up_subplans(draft, reason);
+    // Subplans that were already to be ended, and wait for an answer, end with the plan.
+    if draft.is_ended_by_person() {
+        draft.plan.ended_by_person.clone_from(&draft.plan.winding);
+    }
+    draft
+}
+
+fn wind_up_subplans<'a>(mut draft: Draft<'a>, reason: &str) -> Draft<'a> {
     let Some(fanout) = &mut draft.plan.fanout else { return draft };
     let (mut ended, mut landed) = (Vec::new(), Vec::new());
     for piece in &mut fanout.pieces {
@@ -157,10 +166,6 @@ pub(super) fn wind_up<'a>(mut draft: Draft<'a>, reason: &str) -> Draft<'a> {
     landed.retain(|line| !draft.plan.feedback.contains(line));
     draft.plan.feedback.extend(landed);
     draft.wind(ended);
-    // Subplans that were already to be ended, and wait for an answer, end with the plan.
-    if draft.is_ended_by_person() {
-        draft.plan.ended_by_person.clone_from(&draft.plan.winding);
-    }
     draft
 }
 

@@ -3,7 +3,7 @@
 //! the target.
 
 use drydock_domain::{Plan, Project, SNAPSHOTS, State, told};
-use drydock_worktree::{Push, Repository};
+use drydock_worktree::{CommitId, GitError, Merge, Push, Repository};
 
 use super::scope::commit_id;
 use crate::error::EngineError;
@@ -23,11 +23,19 @@ pub(crate) async fn forget_refs(plan: &Plan, project: &Project, repository: &Rep
 }
 
 async fn forget(plan: &Plan, project: &Project, repository: &Repository) -> Result<Vec<String>, EngineError> {
+    let (base, landed) = (commit_id(&plan.base_commit)?, plan.landed_commit.as_deref());
     let head = commit_id(plan.head_commit.as_deref().unwrap_or(&plan.base_commit))?;
+    let landed = landed.map(commit_id).transpose()?;
     let (branch, remote, prefix) =
         (plan.branch(), project.remote.clone(), format!("{SNAPSHOTS}{}/", plan.id));
     let repository = repository.clone();
     task::blocking(move || {
+        // A landing that was found after a restore may be that of another result, which keeps its refs.
+        let held = landed.map(|landed| holds(&repository, &base, &landed, &head)).transpose()?;
+        if held != Some(true) {
+            tracing::warn!(branch, "the landing does not hold the plan's latest result, so its refs stay");
+            return Ok(Vec::new());
+        }
         if let Some(remote) = remote {
             match repository.branch_forget_at(&remote, &branch, &head) {
                 Ok(None | Some(Push::Pushed)) => {}
@@ -42,4 +50,17 @@ async fn forget(plan: &Plan, project: &Project, repository: &Repository) -> Resu
         Ok(repository.branch_forget(&branch, &head, &[prefix])?)
     })
     .await
+}
+
+/// Tells whether a landing holds a result: merging the result into it changes nothing.
+fn holds(
+    repository: &Repository,
+    base: &CommitId,
+    landed: &CommitId,
+    head: &CommitId,
+) -> Result<bool, GitError> {
+    Ok(match repository.merge(base, landed, head)? {
+        Merge::Clean(tree) => tree == repository.tree_of(landed)?,
+        Merge::Conflict { .. } => false,
+    })
 }

@@ -242,13 +242,17 @@ impl Engine {
     /// Returns the backups that open decisions of a plan name.
     async fn named_backups(&self, plan: &str) -> Result<BTreeMap<String, DecisionId>, EngineError> {
         let Ok(plan) = plan.parse::<PlanId>() else { return Ok(BTreeMap::new()) };
+        let stored = self.store().plan_fetch(&plan).await?;
         let filter = DecisionFilter { open_only: true, plan: Some(plan), limit: DECISIONS_MAX, after: None };
         let open = self.store().decision_list(&filter).await?.items;
-        let name = |one: drydock_domain::Decision| {
-            let name = one.question.details["backup_ref"].as_str()?.to_owned();
-            Some((name, one.id))
-        };
-        Ok(open.into_iter().filter_map(name).collect())
+        let name = |details: &serde_json::Value| details["backup_ref"].as_str().map(str::to_owned);
+        let asked = open.into_iter().filter_map(|one| Some((name(&one.question.details)?, one.id)));
+        // What is asked about after the open decision needs its backup as much.
+        let pending = stored.as_ref().and_then(|plan| plan.pending_decision());
+        let queued = stored.iter().flat_map(|plan| &plan.queued_divergences);
+        let queued = queued.filter_map(|outcome| name(&outcome.divergence()?.details()));
+        let queued = queued.filter_map(|name| Some((name, pending?.clone())));
+        Ok(queued.chain(asked).collect())
     }
 
     async fn backup_found(&self, given: &str) -> Result<(Backup, Repository), EngineError> {

@@ -10,8 +10,9 @@ use crate::id::CommitId;
 use crate::repository::Repository;
 use crate::sync::{Walked, commits};
 
-/// The refs that are a plan's own.
-const OWN: [&str; 3] = ["refs/heads/drydock/*", "refs/remotes/*/drydock/*", "refs/drydock/*"];
+/// The refs that are a plan's own. What `git maintenance` fetched ahead may be one, and goes with the next fetch.
+const OWN: [&str; 4] =
+    ["refs/heads/drydock/*", "refs/remotes/*/drydock/*", "refs/prefetch/*", "refs/drydock/*"];
 
 /// What would be gone with a pin.
 #[derive(Debug, Clone, PartialEq, Eq)]
