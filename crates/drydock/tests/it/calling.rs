@@ -54,7 +54,7 @@ on_both! {
         world.drydock(&["plan", "execute", &id]).expect(0);
         world.drydock(&["plan", "apply", &id]).expect(0);
         let told = world.repo.git(&["show", "main:prompt.txt"]);
-        assert!(told.contains("Which_wood") && told.contains("elm"), "{told}");
+        assert!(told.contains("Which_wood") && told.contains("Elm"), "{told}");
         world.assert_sound(&id);
     }
 }

@@ -65,7 +65,8 @@ on_both! {
             (&asking, &["decision", "resolve", &decision, "--option", "perhaps"], 2),
             (&applied, &["plan", "retry", &applied], 4),
             (&applied, &["plan", "revert", &applied, "--reason", "no"], 4),
-            (&applied, &["plan", "rollback", &applied, "1"], 4),
+            // Its checkpoints went with the landing.
+            (&applied, &["plan", "rollback", &applied, "1"], 3),
             (&applied, &["plan", "adopt", &applied], 4),
             (&applied, &["plan", "sync", &applied], 4),
             (&applied, &["plan", "cancel", &applied, "--reason", "no"], 4),
