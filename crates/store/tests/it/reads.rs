@@ -140,7 +140,7 @@ on_both! {
             let plan = (command(&store, &lease, fail_and_ask(&run)).await.unwrap().plan, plan).0;
             asked.push((lease, plan.pending_decision().unwrap().clone(), plan.id));
         }
-        let answer = drydock_domain::Answer { decision: asked[0].1.clone(), option: "answered".into(), note: None };
+        let answer = drydock_domain::Answer { decision: asked[0].1.clone(), option: "answered".into(), note: Some("yes".into()) };
         command(&store, &asked[0].0, drydock_domain::Command::Resolve(answer)).await.unwrap();
         let open = DecisionFilter { open_only: true, ..DecisionFilter::default() };
         let ids = |page: drydock_store::Page<drydock_domain::Decision>| page.items.into_iter().map(|d| d.id).collect::<Vec<_>>();
