@@ -29,7 +29,8 @@ fn every_object_has_the_names_of_the_contract() {
     kept::<Plan>(plan());
     kept::<Decision>(json!({
         "id": "dec-1", "plan": "pln-1", "phase": "execute", "run": null, "kind": "gate", "question": "q",
-        "options": [{"id": "approve", "label": "l", "effect": "approve"}], "status": "resolved",
+        "options": [{"id": "approve", "label": "l", "effect": "approve", "needs_note": false}],
+        "status": "resolved",
         "resolution": {"option": "approve", "note": null, "by": "me", "via": "http", "at": "2026-01-01T00:00:00Z"},
         "details": {"backup_ref": "r", "discarded_commits": []}, "created_at": "2026-01-01T00:00:00Z",
     }));
