@@ -247,8 +247,10 @@ impl Hold {
             let mut watch = store.watch();
             loop {
                 match store.request_fetch(&plan).await {
-                    Ok(Some(request)) if request.kind == RequestKind::Cancel => asked.cancel(),
-                    Ok(_) => {}
+                    Ok(Some(request)) => match request.kind {
+                        RequestKind::Cancel | RequestKind::CancelBelow => asked.cancel(),
+                    },
+                    Ok(None) => {}
                     Err(error) => tracing::warn!(%plan, error = %told(&error), "could not look for requests"),
                 }
                 watch.changed(REQUEST_POLL).await;

@@ -298,7 +298,8 @@ impl Engine {
     /// Ends a plan. When another process runs it, that process is asked to stop its agent and to record the end.
     pub async fn cancel(&self, plan: &PlanId, reason: String, caller: &Caller) -> Result<Plan, EngineError> {
         let deadline = tokio::time::Instant::now() + CANCEL_WAIT;
-        let request = Request { kind: RequestKind::Cancel, reason: reason.clone(), by: caller.by.clone() };
+        let (by, via, authority) = (caller.by.clone(), caller.via.clone(), caller.authority);
+        let request = Request { kind: RequestKind::Cancel, reason: reason.clone(), by, via, authority };
         let mut caller = caller.clone();
         loop {
             let lock = match self.steer(plan, &caller, Command::Cancel { reason: reason.clone() }).await {

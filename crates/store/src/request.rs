@@ -1,35 +1,44 @@
-//! What is asked of whoever holds a plan, by somebody who does not: to stop, above all. The holder reads it while it
-//! works; the commits that begin and end a run clear it.
+//! Requests to the holder of a plan by another process: to cancel it. The holder reads them while it works; the commits
+//! that begin and end a run clear them. The authority of the caller is stored, since the holder commits in its place.
 
-use drydock_domain::PlanId;
+use drydock_domain::{Authority, PlanId};
 
 use crate::plan::row::hold;
 use crate::tx::{BoxFuture, Tx, Verdict};
 use crate::value::{Row, Statement};
 use crate::{CommitError, Store, StoreError};
 
-/// Something that is asked of a plan's holder.
+/// A request to the holder of a plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
-    /// What is asked.
+    /// What the holder is to do.
     pub kind: RequestKind,
     /// Why.
     pub reason: String,
-    /// Who asks.
+    /// The name of the caller.
     pub by: String,
+    /// From where the caller asks, e.g. `command line`.
+    pub via: String,
+    /// The authority that ends the plan.
+    pub authority: Authority,
 }
 
-/// What can be asked of a plan's holder.
+/// The kinds of requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RequestKind {
-    /// End the plan.
+    /// Cancel the plan.
     Cancel,
+    /// Cancel the plan because the plan above it was ended.
+    CancelBelow,
 }
 
 impl RequestKind {
+    const ALL: [RequestKind; 2] = [RequestKind::Cancel, RequestKind::CancelBelow];
+
     fn name(self) -> &'static str {
         match self {
             RequestKind::Cancel => "cancel",
+            RequestKind::CancelBelow => "cancel_below",
         }
     }
 }
@@ -46,7 +55,8 @@ impl Store {
         let plan = plan.clone();
         Box::pin(self.read(move |tx| {
             Box::pin(async move {
-                let sql = "SELECT plan, kind, reason, asked_by FROM requests WHERE plan = $1";
+                let sql =
+                    "SELECT plan, kind, reason, asked_by, asked_via, authority FROM requests WHERE plan = $1";
                 let rows = tx.last(Statement::new(sql, [plan.as_str().into()])).await?;
                 rows.first().map(request_from).transpose()
             })
@@ -62,20 +72,34 @@ async fn put(
     if hold(tx, plan.as_str()).await?.is_none() {
         return Ok(Verdict::Undo(Err(CommitError::PlanMissing(plan))));
     }
-    let sql = "INSERT INTO requests (plan, kind, reason, asked_by, at) VALUES ($1, $2, $3, $4, drydock_now())
+    let sql = "INSERT INTO requests (plan, kind, reason, asked_by, asked_via, authority, at)
+        VALUES ($1, $2, $3, $4, $5, $6, drydock_now())
         ON CONFLICT (plan) DO UPDATE SET kind = excluded.kind, reason = excluded.reason,
-            asked_by = excluded.asked_by, at = excluded.at";
-    let params = [plan.as_str().into(), request.kind.name().into(), request.reason.into(), request.by.into()];
+            asked_by = excluded.asked_by, asked_via = excluded.asked_via, authority = excluded.authority,
+            at = excluded.at";
+    let Request { kind, reason, by, via, authority } = request;
+    let (kind, authority) = (kind.name(), authority.name());
+    let params = [plan.as_str().into(), kind.into(), reason.into(), by.into(), via.into(), authority.into()];
     tx.last(Statement::new(sql, params)).await?;
     Ok(Verdict::Keep(Ok(())))
 }
 
 fn request_from(row: &Row) -> Result<Request, StoreError> {
-    let kind = match row.text(1)? {
-        "cancel" => RequestKind::Cancel,
-        other => {
-            return Err(StoreError::damaged("requests", row.text(0)?, format!("unknown kind {other:?}")));
-        }
-    };
-    Ok(Request { kind, reason: row.text(2)?.to_owned(), by: row.text(3)?.to_owned() })
+    let plan = row.text(0)?;
+    let unknown =
+        |what: &str, found: &str| StoreError::damaged("requests", plan, format!("unknown {what} {found:?}"));
+    let (kind, authority) = (row.text(1)?, row.text(5)?);
+    Ok(Request {
+        kind: RequestKind::ALL
+            .into_iter()
+            .find(|known| known.name() == kind)
+            .ok_or_else(|| unknown("kind", kind))?,
+        reason: row.text(2)?.to_owned(),
+        by: row.text(3)?.to_owned(),
+        via: row.text(4)?.to_owned(),
+        authority: Authority::ALL
+            .into_iter()
+            .find(|known| known.name() == authority)
+            .ok_or_else(|| unknown("authority", authority))?,
+    })
 }

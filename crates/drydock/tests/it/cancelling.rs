@@ -2,9 +2,10 @@
 
 use serde_json::json;
 
-use crate::tokens::ask_with;
+use crate::fanning::{self, piece, subplan};
+use crate::tokens::{ask, ask_with, create};
 use crate::working::Server;
-use crate::world::{Answer, LIMIT, World, list};
+use crate::world::{Answer, LIMIT, World, list, text};
 
 on_both! {
     /// S1.1. Breaks when the request does not reach the process that works, when it works without its lock or keeps it, or when cancelling throws work away.
@@ -61,5 +62,30 @@ on_both! {
         assert_eq!((done.status, world.stage(&id).as_str()), (200, "execute/cancelled"), "{done:?}");
         Answer::of(running.wait(LIMIT)).expect(1);
         world.assert_sound(&id);
+    }
+}
+
+on_both! {
+    /// N5. Breaks when an operator's revert ends the question of a subplan, when the plan above it does not name that
+    /// question, or when a person who cancels the plan leaves the question open.
+    fn an_operator_s_revert_keeps_a_subplan_s_question_and_a_person_s_cancel_ends_it(kind: Kind) {
+        let world = fanning::world(kind, &json!({}));
+        world.write("ask", "{\"drydock\":\"ask\",\"question\":\"Which colour?\"}\n");
+        let asks = piece("asks", &format!("cat {}; sleep 300", world.place("ask")), &[]);
+        fanning::draft(&world, &json!({ "subplans": [asks] }));
+        let (operator, _) = create(&world, "night-shift", &["--role", "operator"]);
+        let id = world.plan(&[]);
+        world.ok(&["plan", "strategize", &id]);
+        world.drydock(&["plan", "execute", &id]).expect(6);
+        let child = text(&subplan(&world, &id, "asks")["plan"]);
+        let server = Server::start(&world, &["--workers", "0"]);
+        let reverted = ask(&server, Some(&operator), &format!("POST /plans/{id}/revert"), &json!({ "reason": "again" }));
+        assert_eq!((reverted.status, world.stage(&child).as_str()), (200, "execute/waiting"), "{reverted:?}");
+        let waits = world.drydock(&["plan", "strategize", &id]).expect(6);
+        let asked = text(&world.show(&child)["pending_decision"]);
+        assert_eq!(waits.json["error"]["details"]["decision_id"], asked.as_str());
+        world.ok(&["plan", "cancel", &id, "--reason", "enough"]);
+        assert_eq!(world.stage(&child), "execute/cancelled", "a person ended the plan above it");
+        assert!(list(&world.ok(&["decision", "list", "--open"])["decisions"]).is_empty());
     }
 }

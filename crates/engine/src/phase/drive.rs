@@ -7,7 +7,7 @@ use drydock_domain::{
     Command, Delay, Effect, Enforcement, ErrorClass, Failure, Next, Phase, Plan, PlanId, Project, Start,
     State, TakeOverCause, due, told,
 };
-use drydock_store::Limits;
+use drydock_store::{Limits, Request, RequestKind};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
@@ -271,6 +271,7 @@ impl Engine {
         let directory = scope.directory();
         task::blocking(move || leftovers::forget_home(&directory)).await;
         let id = &scope.plan.id;
+        let mut caller = Caller::worker();
         let command = match (ended, cause) {
             (_, Cause::LockLost) => return Err(EngineError::LeaseLost { key: id.to_string() }),
             (Ok(End::Recorded), _) => {
@@ -287,7 +288,9 @@ impl Engine {
             }
             (Ok(End::Report(command)), _) => *command,
             (Ok(End::Stopped) | Err(EngineError::Interrupted), Cause::CancelAsked) => {
-                self.cancel_command(id).await?
+                let requested = self.cancel_requested(id).await?;
+                caller = requested.1;
+                requested.0
             }
             (Ok(End::Stopped) | Err(EngineError::Interrupted), Cause::Nothing | Cause::Interrupted) => {
                 Command::TakeOver(TakeOverCause::Interrupted)
@@ -301,18 +304,26 @@ impl Engine {
             (Err(error), _) => failure(&scope, &error),
         };
         let diverges = matches!(command, Command::Diverge(_));
-        let plan = hold.patiently(self.stopping(), || self.issue(hold, command.clone(), WORKER)).await?.plan;
+        let plan = hold.patiently(self.stopping(), || self.issue(hold, command.clone(), &caller)).await?.plan;
         if diverges {
             scope.together().settle().await;
         }
         Ok(plan)
     }
 
-    async fn cancel_command(&self, plan: &PlanId) -> Result<Command, EngineError> {
-        let request = self.store().request_fetch(plan).await?;
-        Ok(match request {
-            Some(request) => Command::Cancel { reason: request.reason },
-            None => Command::TakeOver(TakeOverCause::Interrupted),
+    /// Returns the command of a request to cancel, and its caller: the holder commits in the caller's place (N5).
+    async fn cancel_requested(&self, plan: &PlanId) -> Result<(Command, Caller), EngineError> {
+        let Some(Request { kind, reason, by, via, authority }) = self.store().request_fetch(plan).await?
+        else {
+            return Ok((Command::TakeOver(TakeOverCause::Interrupted), Caller::worker()));
+        };
+        Ok(match kind {
+            RequestKind::Cancel => {
+                (Command::Cancel { reason }, Caller { by, via, authority, expected: None })
+            }
+            RequestKind::CancelBelow => {
+                (Command::CancelBelow { reason, ended_by: authority }, Caller::worker())
+            }
         })
     }
 }

@@ -43,7 +43,7 @@ impl Engine {
         let hold = match parent.child(self, child, "end it").await {
             Ok(hold) => hold,
             Err(EngineError::LockHeld { .. }) => {
-                self.ask_to_stop(&child.id).await?;
+                self.ask_to_stop(&child.id, ended_by).await?;
                 return Ok(false);
             }
             Err(error) => return Err(error),
@@ -58,10 +58,12 @@ impl Engine {
         }
     }
 
-    async fn ask_to_stop(&self, child: &PlanId) -> Result<(), EngineError> {
+    /// Requests the holder of a subplan to end it, by the authority that ended the plan above.
+    async fn ask_to_stop(&self, child: &PlanId, ended_by: Authority) -> Result<(), EngineError> {
         if self.store().request_fetch(child).await?.is_none() {
-            let request =
-                Request { kind: RequestKind::Cancel, reason: REASON.to_owned(), by: WORKER.to_owned() };
+            let (by, via) = (WORKER.to_owned(), WORKER.to_owned());
+            let kind = RequestKind::CancelBelow;
+            let request = Request { kind, reason: REASON.to_owned(), by, via, authority: ended_by };
             self.store().request_put(child, &request).await?;
         }
         Ok(())

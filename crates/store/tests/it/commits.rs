@@ -4,8 +4,8 @@ use std::future::poll_fn;
 use std::task::Poll;
 
 use drydock_domain::{
-    Advance, Changes, Check, Command, Completion, Decided, Effect, Enforcement, Event, Finding, Intent,
-    InvariantScope, NewPlan, Next, Phase, Refusal, RuleKind, State, TakeOverCause, create, decide,
+    Advance, Authority, Changes, Check, Command, Completion, Decided, Effect, Enforcement, Event, Finding,
+    Intent, InvariantScope, NewPlan, Next, Phase, Refusal, RuleKind, State, TakeOverCause, create, decide,
 };
 use drydock_store::{
     Change, CommitError, CrashPoint, DecisionFilter, EventFilter, Options, Request, RequestKind, StoreError,
@@ -16,6 +16,12 @@ use crate::world::{
     LONG, changeset_id, command, context, deciding, fail_and_ask, free, lease, now, plan_id, processing,
     project_lease, queued, run_id, spec, start, started,
 };
+
+/// A request of a person.
+fn cancel_by(person: &str) -> Request {
+    let (reason, via) = ("enough".into(), "command line".into());
+    Request { kind: RequestKind::Cancel, reason, by: person.into(), via, authority: Authority::Person }
+}
 
 on_both! {
     /// Breaks when a plan does not come back as it was written.
@@ -147,7 +153,7 @@ on_both! {
         let store = world.open().await;
         let (lease, plan, run) = processing(&store, "a").await;
         store.changeset_open(&lease, &run, "w", changeset_id()).await.unwrap();
-        let request = Request { kind: RequestKind::Cancel, reason: "enough".into(), by: "ann".into() };
+        let request = cancel_by("ann");
         store.request_put(&plan.id, &request).await.unwrap();
         assert_eq!(store.request_fetch(&plan.id).await.unwrap(), Some(request));
         let failed = command(&store, &lease, fail_and_ask(&run)).await.unwrap().plan;
@@ -306,7 +312,7 @@ on_both! {
     async fn a_request_belongs_to_the_run_it_was_made_in(world: World) {
         let store = world.open().await;
         let (lease, plan) = queued(&store, "a").await;
-        let request = Request { kind: RequestKind::Cancel, reason: "enough".into(), by: "ann".into() };
+        let request = cancel_by("ann");
         store.request_put(&plan.id, &request).await.unwrap();
         let (_, run) = started(&store, &lease).await;
         assert_eq!(store.request_fetch(&plan.id).await.unwrap(), None);
