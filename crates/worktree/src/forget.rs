@@ -8,8 +8,8 @@ use crate::id::CommitId;
 use crate::name;
 use crate::push::Push;
 use crate::refs::update;
+use crate::remote_land::SentBranch;
 use crate::repository::Repository;
-use crate::sync::tracking_name;
 
 impl Repository {
     /// Removes a branch whose commits all landed, and all refs below these prefixes, in one transaction. Returns their names.
@@ -48,15 +48,17 @@ impl Repository {
         branch: &str,
         landed: &CommitId,
     ) -> Result<Option<Push>, GitError> {
-        let tracking = tracking_name(remote, branch)?;
-        let Some(seen) = self.ref_read(&tracking)? else { return Ok(None) };
-        if !self.is_ancestor(&seen, landed)? {
-            return Ok(None);
-        }
-        let pushed = self.push_removal(remote, branch, &seen)?;
+        let Some(sent) = self.sent_branch(remote, branch, landed)? else { return Ok(None) };
+        let pushed = self.push_removal(remote, &sent)?;
         if pushed == Push::Pushed {
-            update(self.place(), &format!("forget {tracking}"), format!("delete {tracking}\0{seen}\0"))?;
+            self.forget_sent(&sent)?;
         }
         Ok(Some(pushed))
+    }
+
+    /// Removes the remote-tracking ref of a branch that the remote no longer has.
+    pub(crate) fn forget_sent(&self, sent: &SentBranch) -> Result<(), GitError> {
+        let SentBranch { tracking, seen, .. } = sent;
+        update(self.place(), &format!("forget {tracking}"), format!("delete {tracking}\0{seen}\0"))
     }
 }

@@ -59,7 +59,7 @@ pub use pin::{Pin, PinDropped, PinOrder, Restored};
 pub use process::{at_pid, is_gone, this_process};
 pub use push::Push;
 pub use refs::{RefCreated, RefDeleted};
-pub use remote_land::{Followed, IntentPushed, RemoteLanded, RemoteLanding, RemoteTip, Revoked};
+pub use remote_land::{Followed, IntentPushed, RemoteLanded, RemoteLanding, RemoteTip, Revoked, SentBranch};
 pub use repository::Repository;
 pub use sign::Signed;
 pub use sync::SyncOrder;

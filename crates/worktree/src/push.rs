@@ -5,6 +5,7 @@ use std::time::Duration;
 use crate::error::GitError;
 use crate::id::CommitId;
 use crate::name;
+use crate::remote_land::SentBranch;
 use crate::repository::Repository;
 use crate::run::Call;
 
@@ -31,10 +32,10 @@ impl Repository {
         pushed(call, attempt)
     }
 
-    /// Removes a branch from a configured remote, if it is at this commit there.
-    pub(crate) fn push_removal(&self, remote: &str, branch: &str, seen: &CommitId) -> Result<Push, GitError> {
-        let attempt = format!("remove {branch} from {remote}");
-        let full = name::branch_ref(branch)?;
+    /// Removes a branch from a configured remote, if it is where it was seen.
+    pub(crate) fn push_removal(&self, remote: &str, sent: &SentBranch) -> Result<Push, GitError> {
+        let SentBranch { full, seen, .. } = sent;
+        let attempt = format!("remove {full} from {remote}");
         let call = self.push_call(&attempt, remote)?.arg(format!("--force-with-lease={full}:{seen}"));
         pushed(call.args(["--", remote]).arg(format!(":{full}")), attempt)
     }

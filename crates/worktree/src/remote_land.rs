@@ -72,6 +72,16 @@ pub struct RemoteLanding<'a> {
     pub to: &'a CommitId,
     /// The intent that must be there, if the remote keeps one.
     pub intent: Option<&'a str>,
+    /// The plan's branch at the remote, which the same push removes: its commits land.
+    pub removes: Option<&'a SentBranch>,
+}
+
+/// A plan's branch as it was last seen at the remote, with no commit that does not land.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SentBranch {
+    pub(crate) full: String,
+    pub(crate) tracking: String,
+    pub(crate) seen: CommitId,
 }
 
 /// The result of a landing at a remote.
@@ -210,16 +220,43 @@ impl Repository {
         Ok(landed)
     }
 
+    /// Returns a plan's branch at the remote if it was seen there and this head, which is about to land, has its commits.
+    pub fn sent_branch(
+        &self,
+        remote: &str,
+        branch: &str,
+        head: &CommitId,
+    ) -> Result<Option<SentBranch>, GitError> {
+        let (full, tracking) = (name::branch_ref(branch)?, tracking_name(remote, branch)?);
+        let Some(seen) = self.ref_read(&tracking)? else { return Ok(None) };
+        Ok(self.is_ancestor(&seen, head)?.then_some(SentBranch { full, tracking, seen }))
+    }
+
     fn land_atomic(&self, landing: &RemoteLanding<'_>, intent: &str) -> Result<RemoteLanded, GitError> {
-        let RemoteLanding { remote, branch, to, .. } = landing;
+        let RemoteLanding { remote, branch, to, removes, .. } = landing;
         let attempt = format!("land {to} on {branch} of {remote}");
         let full = name::branch_ref(branch)?;
-        let call = self.push_call(&attempt, remote)?.args(["--atomic"]).arg(landing.lease(&full));
-        let call = call.arg(format!("--force-with-lease={intent}:{to}")).args(["--", remote]);
-        let output = call.arg(format!("{to}:{full}")).arg(format!(":{intent}")).run();
-        match self.said(output, &full)? {
-            Said::Line(Verdict::Taken, _) => Ok(RemoteLanded::Moved),
+        let mut call = self.push_call(&attempt, remote)?.args(["--atomic"]).arg(landing.lease(&full));
+        call = call.arg(format!("--force-with-lease={intent}:{to}"));
+        if let Some(SentBranch { full, seen, .. }) = removes {
+            call = call.arg(format!("--force-with-lease={full}:{seen}"));
+        }
+        call = call.args(["--", remote]).arg(format!("{to}:{full}")).arg(format!(":{intent}"));
+        if let Some(SentBranch { full, .. }) = removes {
+            call = call.arg(format!(":{full}"));
+        }
+        match self.said(call.run(), &full)? {
+            Said::Line(Verdict::Taken, _) => {
+                if let Some(removed) = removes {
+                    self.forget_sent(removed)?;
+                }
+                Ok(RemoteLanded::Moved)
+            }
             Said::Line(Verdict::Again { text }, _) => Ok(RemoteLanded::Again { text }),
+            // The branch may be what the remote refuses: others pushed to it, or a rule forbids to delete it.
+            Said::Line(Verdict::Refused { .. }, _) if removes.is_some() => {
+                self.land_atomic(&RemoteLanding { removes: None, ..*landing }, intent)
+            }
             Said::Line(Verdict::Refused { text }, answer) if text.contains("atomic push fail") => {
                 // The target was given up because of the intent.
                 match verdict_of(&answer, "", intent) {

@@ -6,7 +6,7 @@ use drydock_worktree::{CommitId, Followed, IntentPushed, RemoteLanded, RemoteLan
 
 use super::apply::{Attempt, Lander, Merged};
 use super::ground::{away, one_line};
-use super::scope::End;
+use super::scope::{End, commit_id};
 use super::settle::intent_name;
 use crate::engine::WORKER;
 use crate::error::EngineError;
@@ -59,11 +59,16 @@ impl Lander<'_> {
         intent: Option<String>,
     ) -> Result<RemoteLanded, EngineError> {
         let (remote, branch, merged) = (remote.to_owned(), self.target().to_owned(), merged.clone());
+        let plan = &self.scope.plan;
+        let (work, head) =
+            (plan.branch(), commit_id(plan.head_commit.as_deref().unwrap_or(&plan.base_commit))?);
         self.scope
             .git(move |repository| {
                 let from = Some(&merged.ground.from).filter(|_| !merged.ground.creates);
-                let (to, intent) = (&merged.commit, intent.as_deref());
-                repository.land_remote(&RemoteLanding { remote: &remote, branch: &branch, from, to, intent })
+                let (to, intent, sent) =
+                    (&merged.commit, intent.as_deref(), repository.sent_branch(&remote, &work, &head)?);
+                let (remote, branch, removes) = (&remote, &branch, sent.as_ref());
+                repository.land_remote(&RemoteLanding { remote, branch, from, to, intent, removes })
             })
             .await
     }

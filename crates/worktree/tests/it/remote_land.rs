@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 use drydock_worktree::{
-    CommitId, Followed, IntentPushed, RemoteLanded, RemoteLanding, RemoteTip, Repository, Revoked,
+    CommitId, Followed, IntentPushed, RemoteLanded, RemoteLanding, RemoteTip, Repository, Revoked, SentBranch,
 };
 
 use crate::fixture::{Fixture, read, write};
@@ -63,8 +63,27 @@ impl Scene {
     }
 
     fn land_from(&self, from: Option<&CommitId>, intent: Option<&str>) -> RemoteLanded {
-        let landing = RemoteLanding { remote: "origin", branch: "main", from, to: &self.to, intent };
+        self.land_and_remove(from, intent, None)
+    }
+
+    fn land_and_remove(
+        &self,
+        from: Option<&CommitId>,
+        intent: Option<&str>,
+        removes: Option<&SentBranch>,
+    ) -> RemoteLanded {
+        let landing = RemoteLanding { remote: "origin", branch: "main", from, to: &self.to, intent, removes };
         self.repository.land_remote(&landing).unwrap()
+    }
+
+    /// Pushes the plan's branch and has it seen, as a sync does; then others may push to it.
+    fn send_work(&self) -> SentBranch {
+        self.fixture.user(
+            &["push", "-q", "origin", &format!("{}:refs/heads/{WORK}", self.from)],
+            &self.fixture.repo(),
+        );
+        self.repository.remote_tip("origin", WORK).unwrap();
+        self.repository.sent_branch("origin", WORK, &self.to).unwrap().expect("it was seen, and lands")
     }
 
     /// Somebody else pushes a commit to the target.
@@ -76,6 +95,43 @@ impl Scene {
 }
 
 const INTENT: &str = "refs/drydock/intent/pln-1/run-1";
+const WORK: &str = "drydock/pln-1/work";
+
+/// PERF-3. Breaks when the plan's branch needs a push of its own, or when a branch that others moved, or that the remote
+/// does not delete, keeps the target from moving.
+#[test]
+fn the_push_that_lands_also_removes_the_branch_where_it_can() {
+    let scene = Scene::new();
+    let sent = scene.send_work();
+    scene.announce();
+    scene.hook("post-receive", "echo >> ../pushes");
+    assert_eq!(scene.land_and_remove(Some(&scene.from), Some(INTENT), Some(&sent)), RemoteLanded::Moved);
+    assert_eq!((scene.remote("main").as_deref(), scene.intents()), (Some(scene.to.as_str()), String::new()));
+    assert_eq!(read(&scene.fixture.path("pushes")), "\n", "one push");
+    assert_eq!(
+        scene.repository.sent_branch("origin", WORK, &scene.to).unwrap(),
+        None,
+        "nothing is left to remove"
+    );
+
+    let moved = Scene::new();
+    let sent = moved.send_work();
+    moved.announce();
+    let theirs = moved.fixture.build(&moved.from, |folder| write(&folder.join("b.txt"), "theirs\n"));
+    moved.fixture.user(&["push", "-q", "../remote", &format!("{theirs}:{WORK}")], &moved.fixture.repo());
+    moved.hook("post-receive", "echo >> ../pushes");
+    assert_eq!(moved.land_and_remove(Some(&moved.from), Some(INTENT), Some(&sent)), RemoteLanded::Moved);
+    assert_eq!(read(&moved.fixture.path("pushes")), "\n", "target and intent were compared in one push");
+    let left = (moved.remote("main"), moved.remote(WORK));
+    assert_eq!(left, (Some(moved.to.to_string()), Some(theirs.to_string())), "their commit stays");
+
+    let keeps = Scene::new();
+    let sent = keeps.send_work();
+    keeps.announce();
+    keeps.hook("update", &format!("case $1 in refs/heads/{WORK}) exit 1;; esac"));
+    assert_eq!(keeps.land_and_remove(Some(&keeps.from), Some(INTENT), Some(&sent)), RemoteLanded::Moved);
+    assert_eq!(keeps.remote("main").as_deref(), Some(keeps.to.as_str()));
+}
 
 /// BUG-2, fleet-and-load 6. Breaks when the target moves though it or the intent is not as expected, or does not when both are.
 #[test]
