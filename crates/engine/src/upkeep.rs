@@ -174,6 +174,7 @@ impl Engine {
         }
         self.collect_records(sweep, &mut collected).await?;
         self.collect_joins(sweep, &mut collected).await?;
+        self.collect_refs(sweep, &mut collected).await?;
         let (backups, _) = self.backup_prune(None, sweep).await?;
         let proof = "every commit in it is reachable from a ref that is not a plan's own, and no open decision names it";
         let gone = |backup: Backup| Removed { what: backup.name, proof: proof.to_owned() };

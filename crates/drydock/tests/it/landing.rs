@@ -1,7 +1,7 @@
 //! Landing on a branch that the user has checked out: what is theirs stays theirs.
 
 use crate::shared::Shared;
-use crate::world::{Kind, World, files, text};
+use crate::world::{Kind, World, files, list, text};
 
 const TITLE: &str = "printf '# Changed by a plan\\n' > README.md";
 
@@ -73,6 +73,32 @@ on_both! {
         assert_eq!(world.repo.git(&["status", "--porcelain"]), status);
         assert_eq!(world.landings(&id).len(), 1);
     }
+}
+
+/// N10. Breaks when the refs of a landed plan that could not be removed at its landing stay forever, when a dry run removes
+/// them, or when commits that did not land lose theirs.
+#[test]
+fn gc_removes_the_refs_that_a_landing_left() {
+    let world = World::with_writer(Kind::Sqlite, "echo hi > hello.txt");
+    let (id, open) = (world.plan_after("execute"), world.plan_after("execute"));
+    let refs = |plan: &str| {
+        let all = world.repo.git(&["for-each-ref", "--format=%(refname) %(objectname)"]);
+        all.lines().filter(|name| name.contains(plan)).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let (left, other) = (refs(&id), refs(&open));
+    world.ok(&["plan", "apply", &id]);
+    assert_eq!(refs(&id), [] as [&str; 0]);
+    // As a process that died right after the landing leaves them.
+    for (name, commit) in left.iter().filter_map(|line| line.split_once(' ')) {
+        world.repo.git(&["update-ref", name, commit]);
+    }
+    let removed = |args: &[&str]| {
+        let removed = list(&world.ok(args)["gc"]["removed"]);
+        removed.iter().filter(|one| text(&one["what"]).contains(&format!("refs of {id}"))).count()
+    };
+    assert_eq!((removed(&["gc", "--dry-run"]), refs(&id)), (1, left));
+    assert_eq!((removed(&["gc"]), refs(&id)), (1, Vec::new()));
+    assert_eq!((removed(&["gc"]), refs(&open)), (0, other));
 }
 
 /// PERF-3. Breaks when refs of applied plans stay, here or at the remote, when what is asked about such a plan needs them, when

@@ -2,16 +2,101 @@
 //! remote. Errored, constrained and cancelled plans keep theirs, and so does a subplan: its own changes are not a commit of
 //! the target.
 
-use drydock_domain::{Plan, Project, SNAPSHOTS, State, told};
+use std::collections::BTreeSet;
+
+use drydock_domain::{BRANCHES, Plan, PlanId, Project, SNAPSHOTS, State, told};
 use drydock_worktree::{CommitId, GitError, Merge, Push, Repository};
 
 use super::scope::commit_id;
+use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::task;
+use crate::upkeep::{Collected, Held, Kept, Removed, Sweep};
 
-/// Removes the refs of a plan that landed. A failure is logged; the plan is applied either way.
+impl Engine {
+    /// Removes the refs of landed plans that could not be removed after the landing: the process died, or the remote
+    /// did not answer.
+    pub(crate) async fn collect_refs(
+        &self,
+        sweep: Sweep,
+        collected: &mut Collected,
+    ) -> Result<(), EngineError> {
+        for project in self.store().project_list().await? {
+            // `doctor` reports a repository that cannot be opened.
+            let Ok(repository) = self.repository(&project).await else { continue };
+            let looked = repository.clone();
+            for id in task::blocking(move || plans_with_refs(&looked)).await? {
+                // Another store may work in the same repository.
+                match self.store().plan_fetch(&id).await? {
+                    Some(plan) if plan.spec.project == project.name && is_forgettable(&plan) => {
+                        self.collect_refs_of(&plan, &project, &repository, sweep, collected).await?;
+                    }
+                    Some(_) | None => {}
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn collect_refs_of(
+        &self,
+        plan: &Plan,
+        project: &Project,
+        repository: &Repository,
+        sweep: Sweep,
+        collected: &mut Collected,
+    ) -> Result<(), EngineError> {
+        let what = format!("refs of {}", plan.id);
+        let forgotten = match self.hold_to_sweep(&plan.id, sweep).await? {
+            Held::Here(hold) => {
+                let forgotten = forget(plan, project, repository).await;
+                hold.release().await;
+                forgotten.map(|removed| !removed.is_empty())
+            }
+            Held::NotNeeded => {
+                let (plan, repository) = (plan.clone(), repository.clone());
+                task::blocking(move || Ok(landing_holds(&plan, &repository)?)).await
+            }
+            Held::Elsewhere { reason } => {
+                collected.kept.push(Kept { what, reason });
+                return Ok(());
+            }
+        };
+        match forgotten {
+            Ok(true) => {
+                let landed = plan.landed_commit.as_deref().unwrap_or_default();
+                let proof = format!("the plan landed as {landed}, which holds its result");
+                collected.removed.push(Removed { what, proof });
+            }
+            // Commits that did not land keep their refs.
+            Ok(false) => {}
+            Err(error) => collected.kept.push(Kept { what, reason: told(&error) }),
+        }
+        Ok(())
+    }
+}
+
+/// Returns the plans that have a branch or checkpoints in a repository.
+fn plans_with_refs(repository: &Repository) -> Result<BTreeSet<PlanId>, GitError> {
+    let branches = format!("refs/heads/{BRANCHES}");
+    let mut plans = BTreeSet::new();
+    for prefix in [branches.as_str(), SNAPSHOTS] {
+        let refs = repository.refs(prefix)?;
+        plans.extend(refs.iter().filter_map(|(name, _)| {
+            let (plan, _) = name.strip_prefix(prefix)?.split_once('/')?;
+            plan.parse::<PlanId>().ok()
+        }));
+    }
+    Ok(plans)
+}
+
+fn is_forgettable(plan: &Plan) -> bool {
+    plan.stage.state() == State::Applied && plan.place.is_none()
+}
+
+/// Removes the refs of a plan that landed. A failure is logged, and `gc` tries again; the plan is applied either way.
 pub(crate) async fn forget_refs(plan: &Plan, project: &Project, repository: &Repository) {
-    if plan.stage.state() != State::Applied || plan.place.is_some() {
+    if !is_forgettable(plan) {
         return;
     }
     match forget(plan, project, repository).await {
@@ -23,16 +108,11 @@ pub(crate) async fn forget_refs(plan: &Plan, project: &Project, repository: &Rep
 }
 
 async fn forget(plan: &Plan, project: &Project, repository: &Repository) -> Result<Vec<String>, EngineError> {
-    let (base, landed) = (commit_id(&plan.base_commit)?, plan.landed_commit.as_deref());
-    let head = commit_id(plan.head_commit.as_deref().unwrap_or(&plan.base_commit))?;
-    let landed = landed.map(commit_id).transpose()?;
-    let (branch, remote, prefix) =
-        (plan.branch(), project.remote.clone(), format!("{SNAPSHOTS}{}/", plan.id));
-    let repository = repository.clone();
+    let head = head_of(plan)?;
+    let (plan, remote, repository) = (plan.clone(), project.remote.clone(), repository.clone());
     task::blocking(move || {
-        // A landing that was found after a restore may be that of another result, which keeps its refs.
-        let held = landed.map(|landed| holds(&repository, &base, &landed, &head)).transpose()?;
-        if held != Some(true) {
+        let (branch, prefix) = (plan.branch(), format!("{SNAPSHOTS}{}/", plan.id));
+        if !landing_holds(&plan, &repository)? {
             tracing::warn!(branch, "the landing does not hold the plan's latest result, so its refs stay");
             return Ok(Vec::new());
         }
@@ -52,7 +132,18 @@ async fn forget(plan: &Plan, project: &Project, repository: &Repository) -> Resu
     .await
 }
 
-/// Tells whether a landing holds a result: merging the result into it changes nothing.
+fn head_of(plan: &Plan) -> Result<CommitId, EngineError> {
+    commit_id(plan.head_commit.as_deref().unwrap_or(&plan.base_commit))
+}
+
+/// Checks whether the landing of a plan holds its latest result. A landing that was found after a restore may be that of
+/// another result, which keeps its refs.
+fn landing_holds(plan: &Plan, repository: &Repository) -> Result<bool, EngineError> {
+    let Some(landed) = plan.landed_commit.as_deref() else { return Ok(false) };
+    Ok(holds(repository, &commit_id(&plan.base_commit)?, &commit_id(landed)?, &head_of(plan)?)?)
+}
+
+/// Checks whether a landing holds a result: merging the result into it changes nothing.
 fn holds(
     repository: &Repository,
     base: &CommitId,
