@@ -10,6 +10,7 @@ mod browser;
 mod commits;
 mod crowds;
 mod fans;
+mod fleet;
 mod lists;
 mod measure;
 mod page;
@@ -37,6 +38,9 @@ fn main() {
     }
     if asked("crowds") {
         crowds::run(&mut table);
+    }
+    if asked("connections") {
+        fleet::run(&mut table);
     }
     if asked("sync") {
         sync::run(&mut table);

@@ -64,6 +64,12 @@ impl Table {
         });
     }
 
+    /// Adds a count that has to be exactly this.
+    pub(crate) fn count(&mut self, what: &str, promised: usize, seen: usize) {
+        let (promised, shown, kept) = (promised.to_string(), seen.to_string(), seen == promised);
+        self.rows.push(Row { what: what.to_owned(), promised, seen: shown, noise: "–".to_owned(), kept });
+    }
+
     /// Adds a figure that nothing was promised of.
     pub(crate) fn plain(&mut self, what: &str, seen: String) {
         let (promised, noise) = ("–".to_owned(), "–".to_owned());
