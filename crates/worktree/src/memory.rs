@@ -123,8 +123,14 @@ fn outside(git: &Git) -> Option<Vec<PathBuf>> {
     files.iter().all(|file| file.is_absolute()).then_some(files)
 }
 
+/// The file by which users leave a part of the configuration out, as in `GIT_CONFIG_GLOBAL=/dev/null`.
+const NO_FILE: &str = "/dev/null";
+
 /// Reads a file, if there is one; nothing when that cannot be done.
 fn content(path: &Path) -> Option<Option<Vec<u8>>> {
+    if path == Path::new(NO_FILE) {
+        return Some(None);
+    }
     // What is no file may keep its readers waiting.
     if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
         return None;
@@ -140,4 +146,16 @@ fn content(path: &Path) -> Option<Option<Vec<u8>>> {
 /// A panic while one of these was held left nothing half done: each is a plain value.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Breaks when a user without a configuration of their own has git asked for it before each call.
+    #[test]
+    fn a_configuration_that_is_left_out_is_no_reason_to_ask_again() {
+        assert_eq!(content(Path::new("/dev/null")), Some(None));
+        assert_eq!(content(Path::new("/dev/zero")), None, "a device could keep its readers waiting");
+    }
 }
