@@ -37,7 +37,7 @@ pub use ending::{Ending, ShellResult};
 pub use environment::KEEPER;
 pub use error::StartError;
 pub use failure::{Nature, Passing};
-pub use keeper::{adopt_orphans, keep};
+pub use keeper::{adopt_orphans, keep, reap_orphans};
 pub use limit::Resets;
 pub use mcp::{McpError, serve_mcp};
 pub use message::{AskOption, Message, Opinion, means_to_ask};

@@ -93,7 +93,7 @@ pub(crate) async fn engine(place: &StorePlace, config: Config) -> Result<Engine,
         worktrees: worktrees(place)?,
         launcher: launcher(),
     };
-    Ok(Engine::new(store, settings))
+    Ok(Engine::new(store, settings).reaping())
 }
 
 /// The words that start this very program as a keeper, even after an upgrade replaced its file.

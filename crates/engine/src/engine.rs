@@ -18,6 +18,7 @@ use crate::error::EngineError;
 use crate::feed::Feed;
 use crate::identity::Identity;
 use crate::meter::{Meter, Metered};
+use crate::reap::Reaper;
 use crate::recall::Recall;
 use crate::repositories::Repositories;
 use crate::settings::Settings;
@@ -64,6 +65,7 @@ struct Inner {
     left_alone: LeftAlone,
     recall: Recall,
     served_at: OnceLock<String>,
+    reaper: OnceLock<Reaper>,
 }
 
 impl Engine {
@@ -86,8 +88,16 @@ impl Engine {
                 left_alone: LeftAlone::default(),
                 recall: Recall::default(),
                 served_at: OnceLock::new(),
+                reaper: OnceLock::new(),
             }),
         }
+    }
+
+    /// Reaps the dead processes that this one inherits, as long as this engine is there. For a program that adopts orphans
+    /// (`drydock_agent::adopt_orphans`).
+    pub fn reaping(self) -> Engine {
+        self.inner.reaper.get_or_init(Reaper::start);
+        self
     }
 
     /// Says at which address this engine is served on this machine; what the configuration says counts more.

@@ -19,6 +19,7 @@ mod make;
 mod meter;
 mod offered;
 mod phase;
+mod reap;
 mod recall;
 mod record;
 mod registry;

@@ -1,5 +1,8 @@
 //! One child process: its output read to the end, its time limited, its whole group ended with it.
 //!
+//! Children are registered while their exit status is still wanted, so that the reaper of orphans (`engine/src/reap.rs`)
+//! does not take it.
+//!
 //! The output is bounded by memory alone: a patch or a blob is as large as it is, and a cut one
 //! would be a wrong answer. What an agent may write is bounded where it writes it.
 
@@ -7,6 +10,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -17,10 +21,18 @@ const GRACE: Duration = Duration::from_secs(5);
 /// The longest pause between two looks at a child that has closed its output.
 const PAUSE_MAX: Duration = Duration::from_millis(5);
 
+/// Held for reading while a child is started, and for writing while orphans are reaped.
+static STARTING: RwLock<()> = RwLock::new(());
+/// The children whose exit status is still wanted. A list, not a set: the number of a child that was just waited for can
+/// belong to the next one before the first is removed.
+static CHILDREN: Mutex<Vec<i32>> = Mutex::new(Vec::new());
+
 /// Why there is no result.
 pub(crate) enum Broken {
     Start(std::io::Error),
     TimedOut,
+    /// Its exit status cannot be read: another part of this process took it, or SIGCHLD is ignored.
+    Lost(std::io::Error),
 }
 
 /// Everything a child left behind.
@@ -34,16 +46,18 @@ pub(crate) struct Ended {
 pub(crate) fn run(mut command: Command, input: Vec<u8>, limit: Duration) -> Result<Ended, Broken> {
     let deadline = Instant::now() + limit;
     let mut child = spawn(&mut command, if input.is_empty() { Stdio::null() } else { Stdio::piped() })?;
-    if let Some(mut stdin) = child.stdin.take() {
+    if let Some(mut stdin) = child.0.stdin.take() {
         // A child that ends without reading its input says so by its status, not by our write.
         thread::spawn(move || stdin.write_all(&input).ok());
     }
-    let stdout = read_all(child.stdout.take());
-    let stderr = read_all(child.stderr.take());
+    let stdout = read_all(child.0.stdout.take());
+    let stderr = read_all(child.0.stderr.take());
     let outputs = receive(&stdout, deadline).and_then(|out| Some((out, receive(&stderr, deadline)?)));
-    let status = outputs.as_ref().and_then(|_| wait(&mut child, deadline));
+    let status = outputs.as_ref().map_or(Err(Broken::TimedOut), |_| wait(&mut child, deadline));
     match (outputs, status) {
-        (Some((stdout, stderr)), Some(status)) => Ok(Ended { status, stdout, stderr }),
+        (Some((stdout, stderr)), Ok(status)) => Ok(Ended { status, stdout, stderr }),
+        // It is not ours any more, and its group may belong to another process by now.
+        (_, Err(lost @ Broken::Lost(_))) => Err(lost),
         _ => {
             end(&mut child);
             Err(Broken::TimedOut)
@@ -51,9 +65,39 @@ pub(crate) fn run(mut command: Command, input: Vec<u8>, limit: Duration) -> Resu
     }
 }
 
+/// Calls `work` with the children of this process that are calls of git and not waited for yet. None is started meanwhile.
+pub fn with_git_children<T>(work: impl FnOnce(&[i32]) -> T) -> T {
+    let _none_starts = STARTING.write().unwrap_or_else(PoisonError::into_inner);
+    // A copy: a caller whose child ended need not wait for us to remove it.
+    let registered = children().clone();
+    work(&registered)
+}
+
+fn children() -> MutexGuard<'static, Vec<i32>> {
+    CHILDREN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A child that is registered until it is dropped. Dropped without having been waited for, it is an orphan like others.
+struct Registered(Child);
+
+impl Registered {
+    fn number(&self) -> i32 {
+        self.0.id().cast_signed()
+    }
+}
+
+impl Drop for Registered {
+    fn drop(&mut self) {
+        let (mut children, number) = (children(), self.number());
+        if let Some(at) = children.iter().position(|child| *child == number) {
+            children.swap_remove(at);
+        }
+    }
+}
+
 /// A child that is talked to in parts that a byte ends, such as lines; dropping it ends it.
 pub(crate) struct Conversation {
-    child: Child,
+    child: Registered,
     stdin: Option<ChildStdin>,
     parts: Receiver<String>,
     stderr: Receiver<Vec<u8>>,
@@ -64,7 +108,7 @@ impl Conversation {
     pub(crate) fn start(mut command: Command, end: u8, limit: Duration) -> Result<Conversation, Broken> {
         let mut child = spawn(&mut command, Stdio::piped())?;
         let (sender, parts) = channel();
-        let stdout = child.stdout.take();
+        let stdout = child.0.stdout.take();
         thread::spawn(move || {
             for part in BufReader::new(stdout?).split(end) {
                 // Only ids and fixed words are of use to anybody who asks.
@@ -72,8 +116,8 @@ impl Conversation {
             }
             Some(())
         });
-        let stderr = read_all(child.stderr.take());
-        let stdin = child.stdin.take();
+        let stderr = read_all(child.0.stderr.take());
+        let stdin = child.0.stdin.take();
         Ok(Conversation { child, stdin, parts, stderr, deadline: Instant::now() + limit })
     }
 
@@ -99,7 +143,7 @@ impl Conversation {
     pub(crate) fn finish(mut self) -> Result<Ended, Broken> {
         self.stdin = None;
         let stderr = receive(&self.stderr, self.deadline).ok_or(Broken::TimedOut)?;
-        let status = wait(&mut self.child, self.deadline).ok_or(Broken::TimedOut)?;
+        let status = wait(&mut self.child, self.deadline)?;
         let stdout = self.parts.try_iter().collect::<Vec<_>>().join("\n").into_bytes();
         Ok(Ended { status, stdout, stderr })
     }
@@ -109,17 +153,21 @@ impl Drop for Conversation {
     fn drop(&mut self) {
         self.stdin = None;
         // The end of its input makes `update-ref` abort and unlock by itself.
-        if wait(&mut self.child, Instant::now() + GRACE).is_none() {
+        if matches!(wait(&mut self.child, Instant::now() + GRACE), Err(Broken::TimedOut)) {
             end(&mut self.child);
         }
     }
 }
 
-fn spawn(command: &mut Command, stdin: Stdio) -> Result<Child, Broken> {
+fn spawn(command: &mut Command, stdin: Stdio) -> Result<Registered, Broken> {
     // A group of its own, so that whatever git starts ends with it, and a Ctrl-C at our prompt does
     // not end git in the middle of an update.
     command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
-    command.spawn().map_err(Broken::Start)
+    // Registered before orphans are looked for again, so that it cannot be taken for one, however soon it ends.
+    let _starting = STARTING.read().unwrap_or_else(PoisonError::into_inner);
+    let child = Registered(command.spawn().map_err(Broken::Start)?);
+    children().push(child.number());
+    Ok(child)
 }
 
 fn read_all(pipe: Option<impl Read + Send + 'static>) -> Receiver<Vec<u8>> {
@@ -137,14 +185,15 @@ fn receive(receiver: &Receiver<Vec<u8>>, deadline: Instant) -> Option<Vec<u8>> {
     receiver.recv_timeout(deadline.saturating_duration_since(Instant::now())).ok()
 }
 
-fn wait(child: &mut Child, deadline: Instant) -> Option<ExitStatus> {
+fn wait(child: &mut Registered, deadline: Instant) -> Result<ExitStatus, Broken> {
     let mut pause = Duration::from_micros(20);
     loop {
-        if let Ok(Some(status)) = child.try_wait() {
-            return Some(status);
+        // An error stays (ECHILD), so waiting for the deadline would only hide it.
+        if let Some(status) = child.0.try_wait().map_err(Broken::Lost)? {
+            return Ok(status);
         }
         if Instant::now() >= deadline {
-            return None;
+            return Err(Broken::TimedOut);
         }
         thread::sleep(pause);
         pause = (pause * 2).min(PAUSE_MAX);
@@ -152,13 +201,62 @@ fn wait(child: &mut Child, deadline: Instant) -> Option<ExitStatus> {
 }
 
 /// Asks first: git removes its lock files when it is terminated, and leaves them when it is killed.
-fn end(child: &mut Child) {
-    let group = Pid::from_child(child);
-    // The child is not reaped yet, so the group cannot belong to anybody else. A failure means that
+fn end(child: &mut Registered) {
+    let group = Pid::from_child(&child.0);
+    // The child is not reaped yet, so the group cannot belong to another process. A failure means that
     // it has no members left.
     kill_process_group(group, Signal::TERM).ok();
-    if wait(child, Instant::now() + GRACE).is_none() {
+    if matches!(wait(child, Instant::now() + GRACE), Err(Broken::TimedOut)) {
         kill_process_group(group, Signal::KILL).ok();
-        wait(child, Instant::now() + GRACE);
+        // One that still lives then is reaped as an orphan.
+        wait(child, Instant::now() + GRACE).ok();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+    use std::time::{Duration, Instant};
+
+    use rustix::process::{Pid, WaitOptions, waitpid};
+
+    use super::{Broken, children, run, spawn, wait, with_git_children};
+
+    fn sleeper() -> super::Registered {
+        let Ok(child) = spawn(Command::new("sleep").arg("60"), std::process::Stdio::null()) else {
+            panic!("sleep did not start")
+        };
+        child
+    }
+
+    /// F13. Breaks when a call whose exit status another part of the process took waits for its whole limit.
+    #[test]
+    fn a_child_that_was_waited_for_elsewhere_is_lost_at_once() {
+        let mut child = sleeper();
+        child.0.kill().unwrap();
+        waitpid(Pid::from_raw(child.number()), WaitOptions::empty()).unwrap();
+        let began = Instant::now();
+        let waited = wait(&mut child, began + Duration::from_secs(60));
+        assert!(matches!(waited, Err(Broken::Lost(_))) && began.elapsed() < Duration::from_secs(30));
+    }
+
+    /// F13. Breaks when the reaper could take the exit status of a call of git, or a call stays registered after its end.
+    #[test]
+    fn a_call_is_registered_from_its_start_to_its_end() {
+        let child = sleeper();
+        let number = child.number();
+        assert!(with_git_children(|known| known.contains(&number)));
+        // The next child can have the same number before the first is removed.
+        children().push(number);
+        drop(child);
+        assert!(with_git_children(|known| known.contains(&number)), "the second is still registered");
+        children().retain(|child| *child != number);
+        rustix::process::kill_process(Pid::from_raw(number).unwrap(), rustix::process::Signal::KILL).unwrap();
+        waitpid(Pid::from_raw(number), WaitOptions::empty()).unwrap();
+        let mut command = Command::new("sh");
+        command.args(["-c", "echo $$"]);
+        let Ok(ended) = run(command, Vec::new(), Duration::from_secs(60)) else { panic!("it has a status") };
+        let number: i32 = String::from_utf8(ended.stdout).unwrap().trim().parse().unwrap();
+        assert!(!with_git_children(|known| known.contains(&number)));
     }
 }

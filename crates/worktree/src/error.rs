@@ -38,6 +38,14 @@ pub enum GitError {
         /// The limit, in seconds.
         limit_s: u64,
     },
+    /// Git ended, and its exit status could not be read.
+    #[error("could not {attempt}: the exit status of git could not be read")]
+    Lost {
+        /// What was attempted.
+        attempt: String,
+        /// Why.
+        source: std::io::Error,
+    },
     /// This git does not know an option that was given.
     #[error("could not {attempt}: this git does not know an option: {detail}")]
     UnknownOption {
@@ -176,6 +184,7 @@ impl GitError {
     pub fn is_transient(&self) -> bool {
         match self {
             Self::TimedOut { .. }
+            | Self::Lost { .. }
             | Self::IndexLocked { .. }
             | Self::RefLocked { .. }
             | Self::Busy { .. }

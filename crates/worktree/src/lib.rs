@@ -45,6 +45,7 @@ mod worktrees;
 
 pub use capture::{Captured, Staged};
 pub use checkout::{Checkout, Verified, remove_folder};
+pub use child::with_git_children;
 pub use describe::CommitHead;
 pub use diff::{Change, ChangeOp, DiffStat};
 pub use error::{GitError, OpenError};

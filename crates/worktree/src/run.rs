@@ -269,6 +269,7 @@ impl Broken {
         match self {
             Broken::Start(source) => GitError::Start { attempt, source },
             Broken::TimedOut => GitError::TimedOut { attempt, limit_s: limit.as_secs() },
+            Broken::Lost(source) => GitError::Lost { attempt, source },
         }
     }
 }

@@ -8,4 +8,4 @@ pub(crate) mod wire;
 
 pub(crate) use keep::SWEEP_PATIENCE;
 pub use keep::keep;
-pub use orphans::adopt_orphans;
+pub use orphans::{adopt_orphans, reap_orphans};

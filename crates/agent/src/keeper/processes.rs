@@ -35,7 +35,7 @@ pub(crate) fn kill_descendants() -> io::Result<Vec<i32>> {
 
 /// Sends SIGKILL to every child of this process in another session that is none of `known`, and to all below, and returns how
 /// many were alive. Those that have ended are waited for, since nobody else will.
-pub(crate) fn kill_strange_children(known: &BTreeSet<i32>) -> io::Result<usize> {
+pub(crate) fn kill_strange_children(known: &[i32]) -> io::Result<usize> {
     let processes = all()?;
     let own = own(&processes)?;
     let strange = processes.iter().filter(|process| {
@@ -52,6 +52,22 @@ pub(crate) fn kill_strange_children(known: &BTreeSet<i32>) -> io::Result<usize> 
         }
     }
     Ok(killed)
+}
+
+/// Waits for every child of this process that has ended and is not `spared`, and returns how many there were.
+pub(crate) fn reap_children(spared: impl Fn(i32) -> bool) -> io::Result<usize> {
+    let own = std::process::id().cast_signed();
+    // The kernel lists children without reading the whole of `/proc`, where it does.
+    let children = children(own).or_else(|_| {
+        let below = |process: &Process| (process.parent == own).then_some(process.pid);
+        all().map(|processes| processes.iter().filter_map(below).collect())
+    })?;
+    let mut reaped = 0;
+    for child in children.into_iter().filter(|child| !spared(*child)) {
+        // A child that lives is left alone, and one that was reaped meanwhile is gone.
+        reaped += usize::from(matches!(waitpid(Pid::from_raw(child), WaitOptions::NOHANG), Ok(Some(_))));
+    }
+    Ok(reaped)
 }
 
 /// Returns this process.

@@ -33,6 +33,7 @@ mod pinning;
 mod presets;
 mod publishing;
 mod racing;
+mod reaping;
 mod receiver;
 mod recovering;
 mod reexamining;

@@ -1,0 +1,55 @@
+//! Reaping: processes that this one inherited and that have ended are waited for, so that none stays a zombie.
+//!
+//! `agent` knows its keepers and `worktree` its calls of git; what is neither and has ended is reaped. Runs in every
+//! process that adopts orphans, from the engine's start to its end.
+
+use std::time::Duration;
+
+use drydock_domain::told;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::task::JoinHandle;
+
+use crate::task;
+
+/// How long to wait after a child has ended: git ends in groups, and one look serves all of them.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// The task that reaps; dropping it ends it.
+#[derive(Debug)]
+pub(crate) struct Reaper(JoinHandle<()>);
+
+impl Reaper {
+    pub(crate) fn start() -> Self {
+        Self(task::start("reaper", reap()))
+    }
+}
+
+impl Drop for Reaper {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+async fn reap() {
+    // The kernel sends it for inherited children as well.
+    let mut ended = match signal(SignalKind::child()) {
+        Ok(ended) => ended,
+        Err(error) => {
+            tracing::warn!(error = %told(&error), "dead processes that were inherited are not reaped");
+            return;
+        }
+    };
+    loop {
+        tokio::time::sleep(PAUSE).await;
+        let look = || drydock_worktree::with_git_children(drydock_agent::reap_orphans);
+        match task::blocking(look).await {
+            // The list of children can miss one while others end, so look again until there is nothing.
+            Ok(1..) => continue,
+            Ok(0) => {}
+            Err(error) => tracing::warn!(error = %told(&error), "could not look for dead processes"),
+        }
+        if ended.recv().await.is_none() {
+            return;
+        }
+    }
+}
