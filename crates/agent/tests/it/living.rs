@@ -51,3 +51,24 @@ async fn every_single_sign_of_life_is_enough() {
     let work = "end=$(($(date +%s) + 3)); while [ $(date +%s) -lt $end ]; do :; done";
     assert_eq!(stalls(work).await, 0, "computing");
 }
+
+/// Uses 3 % of a processor for some seconds, as agents do that wait for their model.
+const WAITS: &str = "
+import time
+end = time.monotonic() + 3
+while time.monotonic() < end:
+    burst = time.process_time() + 0.009
+    while time.process_time() < burst:
+        pass
+    time.sleep(0.3)
+";
+
+/// Issue 13, item 4. Breaks when an agent that waits for a model that hangs counts as alive for the little that it computes
+/// meanwhile, or when it does not count as alive while a compiler that it started computes.
+#[tokio::test]
+async fn an_agent_that_waits_for_its_model_stalls_and_one_whose_compiler_runs_does_not() {
+    let waits = format!("exec python3 -c '{WAITS}'");
+    assert_eq!(stalls(&waits).await, 1, "it waits");
+    let compiles = format!("timeout 3 sh -c 'while :; do :; done' & python3 -c '{WAITS}'; wait");
+    assert_eq!(stalls(&compiles).await, 0, "it compiles");
+}
