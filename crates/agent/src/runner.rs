@@ -9,6 +9,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::io::AsyncWriteExt;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -248,7 +249,9 @@ async fn told(
     let leading = door.into_iter().flat_map(Door::variables);
     env.extend(leading.map(|(name, value)| (name.into(), value.to_owned())));
     if let Some(path) = task_file {
-        tokio::fs::write(&path, &json).await.map_err(|source| StartError::Directory { path, source })?;
+        write_private(&path, json.as_bytes())
+            .await
+            .map_err(|source| StartError::Directory { path, source })?;
     }
     Ok((json, env))
 }
@@ -303,6 +306,14 @@ async fn prepare(cwd: &Path, temp: &Path) -> Result<(), StartError> {
         return Err(failed(cwd, io::ErrorKind::NotADirectory.into()));
     }
     make_private(temp).await
+}
+
+/// Writes a file that only this user can read.
+async fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut options = tokio::fs::OpenOptions::new();
+    let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(path).await?;
+    file.write_all(bytes).await?;
+    file.flush().await
 }
 
 /// Makes a directory that only this user can look into, unless it is there.

@@ -9,6 +9,7 @@ use drydock_api::{BoxFuture, Code, Phase, Problem, Transport};
 use drydock_domain::told;
 use drydock_engine::{Engine, EngineError, Hooks, Settings};
 use drydock_store::{CrashPoint, Options, Store, StoreError, StoreUrl};
+use drydock_worktree::make_folder;
 use tokio_util::sync::CancellationToken;
 
 use crate::cli::{Backend, Driven};
@@ -124,7 +125,7 @@ fn worktrees(place: &StorePlace) -> Result<PathBuf, Box<Problem>> {
 
 fn make_parent(path: &Path) -> Result<(), Box<Problem>> {
     let Some(parent) = path.parent() else { return Ok(()) };
-    std::fs::create_dir_all(parent).map_err(|error| {
+    make_folder(parent).map_err(|error| {
         let text = format!("could not make {}: {error}", parent.display());
         Box::new(Problem::new(Code::StoreMissing, text).hint("name another store with --store"))
     })

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use drydock_agent::{AgentSpec, Ending, RunDirs, StartError, Task};
 use drydock_domain::{Plan, Timestamp, told};
+use drydock_worktree::make_folder;
 
 use crate::diff::snapshots;
 use crate::engine::Engine;
@@ -101,7 +102,7 @@ impl Engine {
         let file = |attempt: &str, source| EngineError::File { attempt: attempt.to_owned(), source };
         let prepared = task::blocking(move || {
             let alive = occupy(&place)?;
-            std::fs::create_dir_all(&tree).map(|()| alive)
+            make_folder(&tree).map(|()| alive)
         });
         let _alive = prepared.await.map_err(|source| file("make a directory for the check", source))?;
         let job = Task {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use drydock_agent::{Landlock, SandboxMode, landlock};
 use drydock_domain::{Fence, Lock, LockScope, Plan, PlanId, State, told};
-use drydock_worktree::{Git, is_gone};
+use drydock_worktree::{Git, is_gone, make_folder};
 
 use crate::engine::Engine;
 use crate::error::EngineError;
@@ -113,7 +113,7 @@ impl Engine {
             },
         };
         let worktrees = self.settings().worktrees.clone();
-        let writable = task::blocking(move || std::fs::create_dir_all(&worktrees)).await;
+        let writable = task::blocking(move || make_folder(&worktrees)).await;
         let worktrees = match writable {
             Ok(()) => good("worktrees", self.settings().worktrees.display().to_string()),
             Err(error) => {

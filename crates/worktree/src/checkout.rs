@@ -5,7 +5,7 @@
 
 use std::fs;
 use std::io::ErrorKind;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use crate::error::GitError;
@@ -114,7 +114,7 @@ impl Repository {
     ) -> Result<Checkout, GitError> {
         let attempt = format!("make the worktree {}", path.display());
         let parent = path.parent().unwrap_or(Path::new("/"));
-        fs::create_dir_all(parent).map_err(|source| GitError::file(&attempt, parent, source))?;
+        make_folder(parent).map_err(|source| GitError::file(&attempt, parent, source))?;
         let path = resolved(path);
         let _lock = self.lock(&attempt)?;
         // The happy path is two calls, of which one reads a file. Only when git objects do we look why.
@@ -238,6 +238,12 @@ impl Repository {
         let Place { git, common_dir, .. } = self.place().clone();
         Place { git, common_dir, git_dir, work_tree }
     }
+}
+
+/// Makes a directory of ours and those above it that are missing, for this user alone. The umask stays as it is: what git
+/// checks out below keeps the modes that the user wants for files.
+pub fn make_folder(path: &Path) -> std::io::Result<()> {
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
 /// Removes a directory even if an agent (or a package cache) took away its own right to write in it.

@@ -44,7 +44,7 @@ mod sync;
 mod worktrees;
 
 pub use capture::{Captured, Staged};
-pub use checkout::{Checkout, Verified, remove_folder};
+pub use checkout::{Checkout, Verified, make_folder, remove_folder};
 pub use child::with_git_children;
 pub use describe::CommitHead;
 pub use diff::{Change, ChangeOp, DiffStat};

@@ -12,6 +12,7 @@
 use std::collections::HashMap;
 use std::fs::{self, File, TryLockError};
 use std::io::ErrorKind;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, TryLockError as MutexBusy};
 use std::thread;
@@ -81,7 +82,13 @@ impl<'a> RepositoryLock<'a> {
             }
         };
         let failed = |source| GitError::file(attempt, &path, source);
-        let file = File::options().create(true).truncate(false).write(true).open(&path).map_err(failed)?;
+        let file = File::options()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .mode(0o600)
+            .open(&path)
+            .map_err(failed)?;
         let (mut watch, mut next_look) = (Watch::default(), Instant::now());
         loop {
             match file.try_lock() {

@@ -31,6 +31,7 @@ mod operating;
 mod outage;
 mod pinning;
 mod presets;
+mod private;
 mod publishing;
 mod racing;
 mod reaping;

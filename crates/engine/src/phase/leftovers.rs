@@ -5,10 +5,11 @@
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, ErrorKind, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use drydock_domain::{Event, Fence, PINS, Phase, PinLine, Plan, PlanId, SNAPSHOTS, told, trailer};
-use drydock_worktree::{Checkout, CommitId, GitError, PinOrder, Repository, remove_folder};
+use drydock_worktree::{Checkout, CommitId, GitError, PinOrder, Repository, make_folder, remove_folder};
 
 use super::scope::{commit_id, is_checkpoint, kept_by, signature, snapshot};
 use crate::engine::Engine;
@@ -126,8 +127,9 @@ pub(crate) fn claim_latest(
 
 /// Makes the directory of a run and takes its lock.
 pub(crate) fn occupy(directory: &Path) -> io::Result<Alive> {
-    fs::create_dir_all(directory.join(TEMP))?;
-    let file = File::create(directory.join(ALIVE))?;
+    make_folder(&directory.join(TEMP))?;
+    let file =
+        File::options().create(true).truncate(true).write(true).mode(0o600).open(directory.join(ALIVE))?;
     match file.try_lock() {
         Ok(()) => Ok(Alive { file }),
         Err(TryLockError::WouldBlock) => {
@@ -358,7 +360,7 @@ pub(super) fn put_by(
     let worktrees = leftover.path.parent().and_then(Path::parent).unwrap_or(Path::new("."));
     let path = worktrees.join(KEPT).join(plan.as_str()).join(&leftover.run);
     let parent = path.parent().unwrap_or(worktrees);
-    fs::create_dir_all(parent).map_err(|source| failed("make", parent, source))?;
+    make_folder(parent).map_err(|source| failed("make", parent, source))?;
     fs::rename(&leftover.path, &path).map_err(|source| failed("move", &leftover.path, source))?;
     repository.checkout_remove(&leftover.path.join(TREE))?;
     Ok(Work::Directory { path, reason })

@@ -1,7 +1,8 @@
 //! Connections as this store wants them, what SQLite's errors mean here, and statements run on one.
 
-use std::fs;
+use std::fs::{self, OpenOptions};
 use std::future::ready;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,6 +24,8 @@ const _: () = assert!(ffi::SQLITE_VERSION_NUMBER >= ENGINE_MIN, "the bundled SQL
 /// A net for foreign programs; our own processes queue at the gate.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 const STATEMENTS_CACHED: usize = 128;
+/// The mode of our files: tasks, outputs and digests are not for other users.
+pub(super) const PRIVATE: u32 = 0o600;
 /// What to do about a file that is not there and cannot be made.
 pub(super) const MISSING: &str = "create the directory, or name another store with --store";
 
@@ -45,6 +48,7 @@ impl Place {
             return Err(StoreError::database(attempt, format!("SQLite {} is too old", rusqlite::version())));
         }
         self.check_directory()?;
+        self.make_private();
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
             | OpenFlags::SQLITE_OPEN_CREATE
             | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -55,6 +59,13 @@ impl Place {
             return Err(self.read_only("the file may only be read".into()));
         }
         Ok(connection)
+    }
+
+    /// Makes the file for this user alone, when there is none: SQLite would let others read it. Its log and index beside it
+    /// get the same mode. One that is there is not opened, since closing it would drop SQLite's locks; and what fails here,
+    /// fails in SQLite's words.
+    fn make_private(&self) {
+        OpenOptions::new().write(true).create_new(true).mode(PRIVATE).open(&self.path).ok();
     }
 
     fn prepare(&self, connection: &Connection) -> rusqlite::Result<()> {

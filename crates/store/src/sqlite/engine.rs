@@ -1,7 +1,8 @@
 //! A SQLite store as the rest of the crate sees it: write, read, notice what other processes did, back up.
 
-use std::fs::{self, File};
+use std::fs::{self, OpenOptions};
 use std::io;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -10,7 +11,7 @@ use futures_util::FutureExt;
 use rusqlite::Connection;
 use rusqlite::backup::{Backup, StepResult};
 
-use super::connection::{MISSING, OnConnection, Place, Reading};
+use super::connection::{MISSING, OnConnection, PRIVATE, Place, Reading};
 use super::lookout::Lookout;
 use super::schema;
 use super::writer::Writer;
@@ -98,12 +99,16 @@ impl Sqlite {
         let target = Place { path: to.to_owned(), clock: self.place.clock };
         let source = self.place.connect()?;
         // Made here and by nobody else, so that it is ours to remove.
-        File::create_new(to).map_err(|error| match error.kind() {
-            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
-                target.read_only(error.into())
-            }
-            _ => StoreError::Missing { place: target.shown(), reason: error.to_string(), remedy: MISSING },
-        })?;
+        OpenOptions::new().write(true).create_new(true).mode(PRIVATE).open(to).map_err(
+            |error| match error.kind() {
+                io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+                    target.read_only(error.into())
+                }
+                _ => {
+                    StoreError::Missing { place: target.shown(), reason: error.to_string(), remedy: MISSING }
+                }
+            },
+        )?;
         let copied = copy(&source, &target);
         if copied.is_err() {
             remove_half(to);

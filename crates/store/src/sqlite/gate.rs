@@ -6,6 +6,7 @@
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,6 +15,8 @@ use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
 
 use drydock_domain::told;
+
+use super::connection::PRIVATE;
 
 const PAUSE: Duration = Duration::from_millis(2);
 /// Longer than any writer of ours holds it.
@@ -42,7 +45,13 @@ impl Gate {
 
     pub(crate) fn open(database: &Path) -> io::Result<Self> {
         let path = Self::beside(database);
-        let file = OpenOptions::new().create(true).truncate(false).read(true).write(true).open(path)?;
+        let file = OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .read(true)
+            .write(true)
+            .mode(PRIVATE)
+            .open(path)?;
         Ok(Self { file: Arc::new(file), stuck: Arc::default() })
     }
 
