@@ -80,7 +80,7 @@ pub struct Token {
     /// When it was revoked.
     #[serde(default)]
     pub revoked_at: Option<String>,
-    /// Of a link, and of the session that it began: the token that the link was made with. It ends with that one.
+    /// The token that it was made with; of a session, the one that its link was made with. It ends with that one.
     #[serde(default)]
     pub made_by: Option<String>,
 }
@@ -101,7 +101,8 @@ pub struct NewToken {
     /// The run of an agent's token, or the beginning of its id.
     #[serde(default)]
     pub run: Option<String>,
-    /// How many seconds it counts; for ever when nothing is said.
+    /// How many seconds it counts, at most as long as the token that it is made with; default: as long as that one, or
+    /// until it is revoked.
     #[serde(default)]
     pub expires_in_s: Option<u64>,
 }
@@ -139,6 +140,9 @@ pub struct RevokedToken {
     /// How many sessions ended with it.
     #[serde(default)]
     pub sessions_ended: u64,
+    /// How many tokens ended with it that were made with it, or with one of those.
+    #[serde(default)]
+    pub tokens_ended: u64,
 }
 
 /// Makes a link that signs a browser in.

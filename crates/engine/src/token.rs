@@ -50,8 +50,10 @@ pub struct NewToken {
     pub name: String,
     /// What its bearer will be.
     pub role: NewRole,
-    /// How long it counts; for ever when nothing is said.
+    /// How long it counts; without one as long as the token that it is made with, or forever.
     pub life: Option<Duration>,
+    /// The token that it is made with, and ends with.
+    pub made_by: Option<TokenId>,
 }
 
 /// A role that is asked for.
@@ -104,7 +106,7 @@ impl Engine {
         let secret = fresh(role.name());
         let digest = digest_of(secret.reveal());
         let (id, digest, kind) = (id_of(&digest), hex(&digest), TokenKind::Bearer);
-        let kept = Kept { id, digest, name, role, kind, life: new.life, made_by: None };
+        let kept = Kept { id, digest, name, role, kind, life: new.life, made_by: new.made_by };
         Ok((self.token_keep(kept).await?, secret))
     }
 
@@ -113,7 +115,7 @@ impl Engine {
         Ok(self.store().token_list().await?)
     }
 
-    /// Takes a token back for good, with the links that it made and the sessions that those began. Once this has returned
+    /// Takes a token back for good, with the tokens and links that it made and the sessions that those began. Once this has returned
     /// none of them opens anything here any more.
     pub async fn token_revoke(&self, given: &str) -> Result<RevokedToken, EngineError> {
         let found = self.store().token_find(&prefix(given, TokenId::PREFIX, "token")?).await?;
@@ -149,6 +151,14 @@ impl Engine {
         match (self.store().token_add(new).await?, maker) {
             (TokenAdded::Kept(token), _) => Ok(token),
             (TokenAdded::MakerEnded, Some(maker)) => Err(EngineError::absent("token", maker)),
+            (TokenAdded::Outlives(left), _) => {
+                let text = format!(
+                    "a token cannot outlive the one that it is made with, which ends in {} s",
+                    left.as_secs()
+                );
+                let hint = "ask for less with `--expires`, or leave it out: it then ends with that token";
+                Err(EngineError::invalid(text, hint))
+            }
             (TokenAdded::NameTaken | TokenAdded::MakerEnded, _) => {
                 Err(EngineError::Exists { kind: "token", name })
             }

@@ -1,13 +1,16 @@
 //! Tokens as they are kept: everything about them but the secret, of which there is only a digest. Whether one has
-//! expired is judged by the clock that judges locks. None of these writes wakes anybody: no plan changes by them.
+//! expired is judged by the clock that judges locks. No plan changes by these writes, so they wake no one; only a token that
+//! is made with another one is an event.
 
 use std::time::Duration;
 
-use drydock_domain::{IdPrefix, Name, Role, Timestamp, Token, TokenId, TokenKind, TokenState};
+use drydock_domain::{Event, IdPrefix, Name, Role, Timestamp, Token, TokenId, TokenKind, TokenState};
+use serde_json::Value as Json;
 
+use crate::event::{About, append_with};
 use crate::find::{Found, by_prefix};
 use crate::lease::micros;
-use crate::tx::{BoxFuture, Verdict};
+use crate::tx::{BoxFuture, Tx, Verdict};
 use crate::value::{Row, Statement, Value};
 use crate::{Store, StoreError};
 
@@ -54,6 +57,8 @@ pub enum TokenAdded {
     NameTaken,
     /// The token that it would end with has ended.
     MakerEnded,
+    /// It would outlive the token that it is made with, which counts for so long.
+    Outlives(Duration),
 }
 
 /// A token that was taken back, and what ended with it.
@@ -63,6 +68,8 @@ pub struct RevokedToken {
     pub token: Token,
     /// How many sessions that counted ended with it.
     pub sessions_ended: u64,
+    /// How many bearer tokens that counted ended with it.
+    pub tokens_ended: u64,
 }
 
 /// A token with the digest of its secret.
@@ -84,21 +91,31 @@ const COLUMNS: &str = "id, digest, name, role, plan, run, created_at, expires_at
 impl Store {
     /// Keeps a new token. One that ends with another is kept only while that one counts: the row of its maker is held, so
     /// that taking the maker back comes either before, and is seen here, or after, and finds the new one.
+    ///
+    /// A bearer token ends with its maker at the latest, and an alert names both.
     pub fn token_add(&self, new: NewToken) -> BoxFuture<'_, Result<TokenAdded, StoreError>> {
         Box::pin(self.write(move |tx| {
             Box::pin(async move {
-                tx.quiet();
-                if let Some(maker) = &new.made_by {
-                    let sql =
-                        "UPDATE tokens SET name = name WHERE id = $1 AND revoked_at IS NULL RETURNING id";
-                    let held = tx.query(Statement::new(sql, [maker.as_str().into()])).await?;
-                    if held.is_empty() {
-                        return Ok(Verdict::Undo(TokenAdded::MakerEnded));
+                let Some(maker) = &new.made_by else {
+                    tx.quiet();
+                    let rows = tx.last(insertion(new, None)).await?;
+                    return Ok(Verdict::Keep(added(&rows)?));
+                };
+                let sql = format!(
+                    "UPDATE tokens SET name = name WHERE id = $1 AND revoked_at IS NULL
+                     RETURNING {COLUMNS}, expires_at - drydock_now()"
+                );
+                let held = tx.query(Statement::composed(sql, vec![maker.as_str().into()])).await?;
+                let Some(held) = held.first() else { return Ok(Verdict::Undo(TokenAdded::MakerEnded)) };
+                let (maker, left) = (token_from(held)?, held.int_or_null(13)?);
+                match new.kind {
+                    TokenKind::Bearer => add_below(tx, new, maker, left).await,
+                    TokenKind::Machine | TokenKind::Session | TokenKind::Link => {
+                        tx.quiet();
+                        let rows = tx.last(insertion(new, None)).await?;
+                        Ok(Verdict::Keep(added(&rows)?))
                     }
                 }
-                let rows = tx.last(insertion(new)).await?;
-                let added = rows.first().map(token_from).transpose()?;
-                Ok(Verdict::Keep(added.map_or(TokenAdded::NameTaken, TokenAdded::Kept)))
             })
         }))
     }
@@ -140,8 +157,8 @@ impl Store {
         }))
     }
 
-    /// Takes a token back for good, unless that was done before, and with it the links that it made and the sessions
-    /// that those began, and theirs in turn; nothing when there is none.
+    /// Takes a token back for good, unless that was done before, and with it the tokens and links that it made, the
+    /// sessions that those began, and theirs in turn; nothing when there is none.
     pub fn token_revoke(&self, id: &TokenId) -> BoxFuture<'_, Result<Option<RevokedToken>, StoreError>> {
         let (revoke, id) = (revocation(id), id.clone());
         Box::pin(self.write(move |tx| {
@@ -152,11 +169,12 @@ impl Store {
                     return Ok(Verdict::Undo(None));
                 };
                 let ended = tx.last(Statement::new(REVOKE_BELOW, [id.as_str().into()])).await?;
-                let mut sessions_ended = 0;
+                let (mut sessions_ended, mut tokens_ended) = (0, 0);
                 for row in &ended {
                     sessions_ended += u64::from(row.text(0)? == TokenKind::Session.name());
+                    tokens_ended += u64::from(row.text(0)? == TokenKind::Bearer.name());
                 }
-                Ok(Verdict::Keep(Some(RevokedToken { token, sessions_ended })))
+                Ok(Verdict::Keep(Some(RevokedToken { token, sessions_ended, tokens_ended })))
             })
         }))
     }
@@ -239,10 +257,48 @@ fn revocation(id: &TokenId) -> Statement {
     Statement::composed(sql, vec![id.as_str().into()])
 }
 
-fn insertion(new: NewToken) -> Statement {
+/// Keeps a bearer token that was asked for with another one, of which `left` microseconds are left.
+async fn add_below(
+    tx: &mut Tx<'_>,
+    new: NewToken,
+    maker: Token,
+    left: Option<i64>,
+) -> Result<Verdict<TokenAdded>, StoreError> {
+    if left.is_some_and(|left| left <= 0) {
+        return Ok(Verdict::Undo(TokenAdded::MakerEnded));
+    }
+    if let (Some(life), Some(left)) = (new.life, left)
+        && micros(life) > left
+    {
+        return Ok(Verdict::Undo(TokenAdded::Outlives(Duration::from_micros(left.unsigned_abs()))));
+    }
+    let until = if new.life.is_none() { maker.expires_at } else { None };
+    let rows = tx.query(insertion(new, until)).await?;
+    let TokenAdded::Kept(token) = added(&rows)? else { return Ok(Verdict::Undo(TokenAdded::NameTaken)) };
+    let text = format!(
+        "token {} ({}, {}) was made with token {} ({}); revoke either if that was not you",
+        token.name,
+        token.id,
+        token.role.name(),
+        maker.name,
+        maker.id
+    );
+    let more = [("token", Json::from(token.id.as_str())), ("made_by", Json::from(maker.id.as_str()))];
+    let alert = append_with(&About::nothing(), &Event::Alert { priority: "high", text }, more);
+    tx.finish(vec![alert]).await?;
+    Ok(Verdict::Keep(TokenAdded::Kept(token)))
+}
+
+fn added(rows: &[Row]) -> Result<TokenAdded, StoreError> {
+    let token = rows.first().map(token_from).transpose()?;
+    Ok(token.map_or(TokenAdded::NameTaken, TokenAdded::Kept))
+}
+
+/// A token counts for its own life, or until `until` when that is given.
+fn insertion(new: NewToken, until: Option<Timestamp>) -> Statement {
     let sql = format!(
         "INSERT INTO tokens (id, digest, name, role, plan, run, kind, created_at, expires_at, made_by)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, drydock_now(), drydock_now() + $8, $9)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, drydock_now(), coalesce($10, drydock_now() + $8), $9)
          ON CONFLICT (name) WHERE revoked_at IS NULL DO NOTHING RETURNING {COLUMNS}"
     );
     let (plan, run) = match &new.role {
@@ -259,6 +315,7 @@ fn insertion(new: NewToken) -> Statement {
         new.kind.name().into(),
         new.life.map(micros).into(),
         new.made_by.as_ref().map(TokenId::as_str).into(),
+        until.map(Timestamp::as_micros).into(),
     ];
     Statement::composed(sql, params)
 }

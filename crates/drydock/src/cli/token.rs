@@ -22,7 +22,7 @@ pub(crate) enum Token {
         /// The run of an agent's token, or the beginning of its id
         #[arg(long, required_if_eq("role", "agent"))]
         run: Option<String>,
-        /// How long it counts, such as 12h or 30d [default: until it is revoked]
+        /// How long it counts, such as 12h or 30d [default: until it, or the token that it is made with, ends]
         #[arg(long, value_name = "TIME", value_parser = seconds)]
         expires: Option<u64>,
     },
@@ -37,7 +37,7 @@ pub(crate) enum Token {
     },
     /// List them, without their secrets
     List,
-    /// Take one back for good, with the links that it made and the sessions that those began
+    /// Take one back for good, with the tokens and links that it made and the sessions that those began
     Revoke {
         /// Its id, or the beginning of it
         id: String,
@@ -89,11 +89,13 @@ pub(crate) async fn run(session: &Session, command: Token) -> Outcome {
                 1 => Some("1 session that a link of it began has ended".to_owned()),
                 many => Some(format!("{many} sessions that links of it began have ended")),
             };
+            let below = match revoked.tokens_ended {
+                0 => None,
+                1 => Some("1 token that was made with it has ended".to_owned()),
+                many => Some(format!("{many} tokens that were made with it have ended")),
+            };
             let report = Report::new(revoked, text).note(Level::Info, said);
-            Ok(match ended {
-                Some(ended) => report.note(Level::Info, ended),
-                None => report,
-            })
+            Ok(ended.into_iter().chain(below).fold(report, |report, said| report.note(Level::Info, said)))
         }
     }
 }

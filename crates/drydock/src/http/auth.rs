@@ -242,7 +242,7 @@ mod tests {
     }
 
     async fn token(engine: &Engine, name: &str, role: NewRole) -> String {
-        let new = NewToken { name: name.to_owned(), role, life: None };
+        let new = NewToken { name: name.to_owned(), role, life: None, made_by: None };
         engine.token_create(new).await.unwrap().1.reveal().to_owned()
     }
 

@@ -25,6 +25,7 @@ pub(super) async fn list(State(shared): State<Shared>) -> Answer<api::Tokens> {
 
 pub(super) async fn create(
     State(shared): State<Shared>,
+    asked_with: Option<Extension<Token>>,
     Body(new): Body<api::NewToken>,
 ) -> Result<Response, Refused> {
     let role = match (new.role, new.run) {
@@ -40,7 +41,8 @@ pub(super) async fn create(
         }
     };
     let life = new.expires_in_s.map(Duration::from_secs);
-    let (made, secret) = shared.engine.token_create(NewToken { name: new.name, role, life }).await?;
+    let made_by = asked_with.map(|Extension(token)| token.id);
+    let (made, secret) = shared.engine.token_create(NewToken { name: new.name, role, life, made_by }).await?;
     let made = api::MadeToken { token: token(made), secret: secret.reveal().to_owned() };
     Ok(([(CACHE_CONTROL, NOT_KEPT)], Sent(made)).into_response())
 }
@@ -65,8 +67,8 @@ pub(crate) fn link_path(secret: &Secret) -> String {
 
 pub(super) async fn revoke(State(shared): State<Shared>, Path(id): Path) -> Answer<api::RevokedToken> {
     let revoked = shared.engine.token_revoke(&id).await?;
-    let sessions_ended = revoked.sessions_ended;
-    Ok(Sent(api::RevokedToken { token: token(revoked.token), sessions_ended }))
+    let (sessions_ended, tokens_ended) = (revoked.sessions_ended, revoked.tokens_ended);
+    Ok(Sent(api::RevokedToken { token: token(revoked.token), sessions_ended, tokens_ended }))
 }
 
 fn token(token: Token) -> api::Token {

@@ -69,3 +69,28 @@ on_both! {
         }
     }
 }
+
+on_both! {
+    /// F6. Breaks when a token that was made with another one opens anything after that one was taken back, or when no one is
+    /// alerted that it was made.
+    fn a_token_made_with_a_token_ends_with_it(kind: Kind) {
+        let world = World::new(kind);
+        let server = Server::start(&world, REQUIRED);
+        let (maker, id) = create(&world, "maker", &["--role", "human", "--expires", "1h"]);
+        let make = |name: &str, life: Option<u64>| {
+            ask(&server, Some(&maker), "POST /tokens", &json!({ "name": name, "role": "human", "expires_in_s": life }))
+        };
+        assert_eq!(make("late", Some(7_200)).seen(), (422, "invalid"));
+        let made = make("made", None);
+        assert_eq!((made.status, &made.body["token"]["made_by"]), (200, &id.as_str().into()), "{}", made.body);
+        assert!(made.body["token"]["expires_at"].is_string(), "{}", made.body);
+        let secret = made.body["secret"].as_str().unwrap();
+        assert_eq!(looks(&server, secret), 200);
+        let alerts = ask(&server, Some(secret), "GET /events", &Value::Null).body["events"].clone();
+        let alert = alerts.as_array().unwrap().iter().find(|event| event["kind"] == "alert").unwrap();
+        assert_eq!((&alert["data"]["token"], &alert["data"]["made_by"]), (&made.body["token"]["id"], &id.as_str().into()));
+        let revoked = ask(&server, Some(secret), &format!("POST /tokens/{id}/revoke"), &Value::Null);
+        assert_eq!((revoked.status, &revoked.body["tokens_ended"]), (200, &1.into()), "{}", revoked.body);
+        assert_eq!((looks(&server, secret), looks(&server, &maker)), (401, 401));
+    }
+}

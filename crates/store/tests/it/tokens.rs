@@ -1,7 +1,7 @@
 //! Tokens as they are kept: one that counts for each name, known by its digest alone, and over when it is said to be.
 
-use drydock_domain::{IdPrefix, Role, Token, TokenId, TokenKind, TokenState};
-use drydock_store::{Found, NewSession, NewToken, Store, TokenAdded};
+use drydock_domain::{IdPrefix, Recorded, Role, Token, TokenId, TokenKind, TokenState};
+use drydock_store::{EventFilter, Found, NewSession, NewToken, Store, TokenAdded};
 
 use crate::world::{BRIEF, LONG, plan_id, random, run_id};
 
@@ -166,6 +166,46 @@ on_both! {
         store.token_end(&kept.id).await.unwrap().unwrap();
         let valid = store.token_list().await.unwrap().into_iter().filter(|token| token.state == TokenState::Valid);
         assert_eq!(valid.map(|token| token.name.to_string()).collect::<Vec<_>>(), ["theirs", "nobodys"]);
+    }
+}
+
+on_both! {
+    /// F6. Breaks when a token that was made with another counts after that one has ended, or when no one is alerted.
+    async fn a_token_ends_with_the_one_that_made_it(world: World) {
+        let (store, other) = (world.open().await, world.open().await);
+        let below = |name: &str, maker: &Token, life| {
+            NewToken { life, made_by: Some(maker.id.clone()), ..new(name, Role::Human) }
+        };
+        let first = add(&store, NewToken { life: Some(LONG), ..new("first", Role::Human) }).await;
+        let second = add(&store, below("second", &first, None)).await;
+        let third = add(&store, below("third", &second, Some(LONG / 2))).await;
+        assert_eq!((&second.made_by, &third.made_by), (&Some(first.id.clone()), &Some(second.id.clone())));
+        assert_eq!(second.expires_at, first.expires_at, "without a life of its own it has its maker's");
+        assert!(third.expires_at < second.expires_at);
+        for (maker, life) in [(&first, LONG * 2), (&second, LONG), (&third, LONG)] {
+            let refused = other.token_add(below("late", maker, Some(life))).await.unwrap();
+            assert!(matches!(refused, TokenAdded::Outlives(left) if left <= LONG), "{refused:?}");
+        }
+        assert_eq!(store.token_add(below("third", &first, None)).await.unwrap(), TokenAdded::NameTaken);
+        let filter = EventFilter { after: 0, plan: None, limit: 100 };
+        let seen: Vec<_> = other.event_list(&filter).await.unwrap();
+        let named = |event: &Recorded| (event.kind.clone(), event.details["token"].clone(), event.details["made_by"].clone());
+        let alert = |token: &Token, maker: &Token| ("alert".to_owned(), token.id.as_str().into(), maker.id.as_str().into());
+        assert_eq!(seen.iter().map(named).collect::<Vec<_>>(), [alert(&second, &first), alert(&third, &second)]);
+        let text = seen[0].details["text"].to_string();
+        assert!(text.contains("second") && text.contains("first"), "{text}");
+        let alone = add(&store, new("alone", Role::Human)).await;
+        let revoked = other.token_revoke(&first.id).await.unwrap().unwrap();
+        assert_eq!((revoked.tokens_ended, revoked.sessions_ended), (2, 0));
+        for (token, expected) in [(&second, TokenState::Revoked), (&third, TokenState::Revoked), (&alone, TokenState::Valid)] {
+            assert_eq!(state(&store, &token.id).await, expected, "{}", token.name);
+        }
+        assert_eq!(store.token_add(below("later", &third, None)).await.unwrap(), TokenAdded::MakerEnded);
+        let brief = add(&store, NewToken { life: Some(BRIEF), ..new("brief", Role::Human) }).await;
+        while state(&store, &brief.id).await == TokenState::Valid {
+            tokio::time::sleep(BRIEF / 4).await;
+        }
+        assert_eq!(store.token_add(below("later", &brief, None)).await.unwrap(), TokenAdded::MakerEnded);
     }
 }
 
