@@ -6,24 +6,21 @@ use std::path::Path;
 use std::process::Command;
 
 use drydock_testkit::postgres::Programs;
+use drydock_worktree::Git;
 
 use crate::say::{self, Failure};
-
-const GIT_MIN: (u32, u32) = (2, 41);
 
 /// Debian's packages create and start a cluster of their own unless this file says otherwise beforehand.
 const CLUSTER_SETTINGS: &str = "/etc/postgresql-common/createcluster.conf";
 
-/// Checks that git is there and new enough (`fetch --porcelain` came with 2.41).
+/// Checks that git is there and new enough.
 pub(crate) fn check_git() -> Result<(), Failure> {
-    let output = Command::new("git").arg("--version").output().map_err(|error| {
-        Failure::failed(format!("could not run git ({error}); install git 2.41 or newer"))
-    })?;
-    let said = String::from_utf8_lossy(&output.stdout).trim().to_owned();
-    match version(&said) {
-        Some(found) if found >= GIT_MIN => Ok(()),
-        _ => Err(Failure::failed(format!("git 2.41 or newer is needed, and git says `{said}`"))),
-    }
+    Git::find().map(drop).map_err(|error| Failure::failed(error.to_string()))
+}
+
+/// Tells whether packages of Debian can be had here.
+pub(crate) fn has_apt() -> bool {
+    runs(Command::new("apt-get").arg("--version")) && runs(Command::new("dpkg-deb").arg("--version"))
 }
 
 /// Finds PostgreSQL's programs, installing them first where that is possible.
@@ -71,11 +68,6 @@ fn debian(names: &str, packages: &[&str]) -> Result<(), Failure> {
     say::note(&format!("xtask: {names} did not run; installing {shown} with apt-get"));
     apt_get(&["update"])?;
     apt_get(&[&["install", "-y", "--no-install-recommends"], packages].concat())
-}
-
-fn version(said: &str) -> Option<(u32, u32)> {
-    let mut numbers = said.strip_prefix("git version ")?.split('.').map_while(|part| part.parse().ok());
-    Some((numbers.next()?, numbers.next()?))
 }
 
 fn install() -> Result<(), Failure> {
@@ -126,18 +118,4 @@ fn is_root() -> bool {
 
 fn runs(command: &mut Command) -> bool {
     command.output().is_ok_and(|output| output.status.success())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn versions_of_git_are_read_whatever_follows_them() {
-        assert_eq!(version("git version 2.47.3"), Some((2, 47)));
-        assert_eq!(version("git version 2.39.5 (Apple Git-154)"), Some((2, 39)));
-        assert_eq!(version("git version 2.50.0.windows.1"), Some((2, 50)));
-        assert_eq!(version("bit version 2"), None);
-        assert!((2, 39) < GIT_MIN && (2, 41) >= GIT_MIN && (3, 0) >= GIT_MIN);
-    }
 }

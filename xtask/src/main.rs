@@ -5,6 +5,7 @@ mod api;
 mod bench;
 mod browser;
 mod machine;
+mod older_git;
 mod say;
 mod suite;
 mod test;
@@ -21,7 +22,7 @@ Usage: cargo xtask <command>
         Prepares this machine, then runs everything that must hold before a change lands:
         formatting, lints and all tests (the tidy rules are one of them), also those of the page in Debian's chromium,
         with axe, which npm installs below target/, and what Schemathesis, which pip installs there, finds with the
-        interface's description. The few tests that fail beside all others are looked at once more, alone.
+        interface's description. Where a newer git stands in front of Debian's, that one is tried as well. The few tests that fail beside all others are looked at once more, alone.
           --no-browser  leaves the page's tests out; so does a choice behind `--`, unless --browser asks for them
           --no-api   leaves Schemathesis out; so does a choice behind `--`, unless --api asks for it
           --agents   also the tests that drive real agents, which npm installs below target/

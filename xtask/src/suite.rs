@@ -6,7 +6,10 @@
 
 use std::collections::BTreeSet;
 use std::io::{self, BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+
+use serde_json::Value;
 
 /// More than this many failures are no accident.
 const FEW: usize = 3;
@@ -57,6 +60,7 @@ pub(crate) enum Verdict {
 /// Runs tests and passes on what they print. `command` makes cargo's command from words that come behind `--`.
 pub(crate) fn run(command: impl Fn(&[&str]) -> Command, out: &mut impl Write) -> Verdict {
     let (first, heard) = match listen(command(&[]), out) {
+        Ok((None, heard)) if heard.passed.is_empty() => return Verdict::Failed("no test ran".to_owned()),
         Ok((None, _)) => return Verdict::Passed,
         Ok((Some(trouble), heard)) => (trouble, heard),
         Err(error) => return Verdict::Failed(format!("could not be started: {error}")),
@@ -71,6 +75,35 @@ pub(crate) fn run(command: impl Fn(&[&str]) -> Command, out: &mut impl Write) ->
         }
         Ok(_) | Err(_) => Verdict::Failed(first),
     }
+}
+
+/// A program of tests that cargo has built.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Built {
+    /// The folder of its package, in which cargo runs it.
+    pub(crate) folder: PathBuf,
+    /// The name of its target, such as `it`.
+    pub(crate) target: String,
+    pub(crate) program: PathBuf,
+}
+
+/// Asks cargo for the programs of tests; the command says `--message-format=json`.
+pub(crate) fn built(mut command: Command) -> Result<Vec<Built>, String> {
+    let output = command.stderr(Stdio::inherit()).output().map_err(|error| error.to_string())?;
+    if !output.status.success() {
+        return Err(output.status.to_string());
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).lines().filter_map(artifact).collect())
+}
+
+/// Reads a line of cargo's; most are about something else.
+fn artifact(line: &str) -> Option<Built> {
+    let line: Value = serde_json::from_str(line).ok()?;
+    let folder = Path::new(line["manifest_path"].as_str()?).parent()?.to_owned();
+    let tests = line["reason"] == "compiler-artifact" && line["profile"]["test"] == true;
+    let (target, program) =
+        (line["target"]["name"].as_str()?.to_owned(), line["executable"].as_str()?.into());
+    tests.then_some(Built { folder, target, program })
 }
 
 /// Returns how a command failed, if it did, with what it said.
@@ -119,6 +152,32 @@ mod tests {
             let folder = tempfile::tempdir().unwrap();
             assert_eq!(run(program(folder.path(), fails), &mut Vec::new()), verdict);
         }
+    }
+
+    #[test]
+    fn programs_of_tests_are_read_from_what_cargo_prints() {
+        let line = |test: bool, program: &str| {
+            format!(
+                r#"{{"reason":"compiler-artifact","manifest_path":"/w/crates/a/Cargo.toml","target":{{"name":"it"}},"profile":{{"test":{test}}},"executable":{program}}}"#
+            )
+        };
+        let built =
+            Built { folder: "/w/crates/a".into(), target: "it".to_owned(), program: "/t/it-1".into() };
+        assert_eq!(artifact(&line(true, r#""/t/it-1""#)), Some(built));
+        assert_eq!(artifact(&line(false, r#""/t/a""#)), None);
+        assert_eq!(artifact(&line(true, "null")), None);
+        assert_eq!(artifact(r#"{"reason":"build-finished","success":true}"#), None);
+    }
+
+    /// Breaks when a choice of tests that finds none passes.
+    #[test]
+    fn a_run_without_a_test_has_failed() {
+        let none = |_: &[&str]| {
+            let mut command = Command::new("sh");
+            command.args(["-c", "echo 'running 0 tests'; echo 'test result: ok. 0 passed'"]);
+            command
+        };
+        assert_eq!(run(none, &mut Vec::new()), Verdict::Failed("no test ran".to_owned()));
     }
 
     #[test]

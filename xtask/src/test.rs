@@ -13,14 +13,18 @@ use crate::agents;
 use crate::api::{self, Program};
 use crate::browser;
 use crate::machine;
+use crate::older_git::{self, Older};
 use crate::say::{self, Failure};
-use crate::suite::{self, Verdict};
+use crate::suite::{self, Built, Verdict};
 
 /// What is looked at in a program that is built with traces.
 const TRACES: [&[&str]; 2] = [
     &["clippy", "--package", "drydock", "--features", "otel", "--all-targets", "--", "-D", "warnings"],
     &["test", "--package", "drydock", "--features", "otel", "--test", "it", "--", "traces::"],
 ];
+
+/// Everything but examples in documentation, of which there are none.
+const TESTS: [&str; 5] = ["test", "--workspace", "--lib", "--bins", "--tests"];
 
 /// Runs every step, also after one failed, so that one run shows all there is to repair.
 pub(crate) fn run(root: &Path, args: &[String]) -> Result<(), Failure> {
@@ -45,14 +49,16 @@ pub(crate) fn run(root: &Path, args: &[String]) -> Result<(), Failure> {
         [&["fmt", "--all", "--check"], &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]];
     let mut outcomes: Vec<Outcome> =
         steps.iter().map(|step| cargo(root, started, step, &variables)).collect();
-    // Everything but examples in documentation, of which there are none.
-    let mut test = vec!["test", "--workspace", "--lib", "--bins", "--tests"];
+    let mut test = TESTS.to_vec();
     if asked.extra.is_empty() {
         test.push("--no-fail-fast");
         outcomes.push(tests(root, started, &test, &[], &variables));
     } else {
         test.extend(asked.extra.iter().map(String::as_str));
         outcomes.push(cargo(root, started, &test, &variables));
+    }
+    if asked.extra.is_empty() {
+        outcomes.extend(with_older_git(root, started, &variables));
     }
     if asked.wants(asked.browser) {
         outcomes.push(in_browser(root, started, &variables));
@@ -80,6 +86,46 @@ pub(crate) fn run(root: &Path, args: &[String]) -> Result<(), Failure> {
         say::note("    not run: the tests that drive real agents (--agents)");
     }
     done
+}
+
+/// Runs the test programs that depend on git with Debian's git, without building them again. Returns nothing if no older git is found.
+fn with_older_git(root: &Path, started: Instant, variables: &[(&'static str, OsString)]) -> Vec<Outcome> {
+    heading(started, "an older git");
+    let began = Instant::now();
+    let failed = |trouble: String| {
+        vec![Outcome { shown: "an older git".to_owned(), took: began.elapsed(), trouble: Some(trouble) }]
+    };
+    let (path, version) = match older_git::prepare(root) {
+        Ok(Older::At { path, version }) => (path, version),
+        Ok(Older::None(reason)) => {
+            say::note(&format!("    not run: the tests with an older git ({reason})"));
+            return Vec::new();
+        }
+        Err(failure) => return failed(failure.to_string()),
+    };
+    let args = [&TESTS[..], &["--no-run", "--message-format=json"]].concat();
+    let built = match suite::built(command(root, &args, variables)) {
+        Ok(built) => built,
+        Err(trouble) => return failed(trouble),
+    };
+    let mut outcomes = Vec::new();
+    for (folder, words) in older_git::TRIED {
+        let tried = |one: &&Built| one.folder.ends_with(folder) && (words.is_empty() || one.target == "it");
+        for Built { folder, target, program } in built.iter().filter(tried) {
+            let shown = format!("{target} of {} with git {version}", folder.display());
+            heading(started, &shown);
+            let began = Instant::now();
+            let command = |again: &[&str]| {
+                let mut command = Command::new(program);
+                command.args(if again.is_empty() { words } else { again }).current_dir(folder);
+                command.envs(variables.iter().map(|(name, value)| (name, value))).env("PATH", &path);
+                command
+            };
+            let trouble = judged(suite::run(command, &mut io::stdout()));
+            outcomes.push(Outcome { shown, took: began.elapsed(), trouble });
+        }
+    }
+    outcomes
 }
 
 /// Runs the tests of the page in a browser; that there is none is a failure, never a step left out.
@@ -218,7 +264,13 @@ fn tests(
         command.arg("--").args(words);
         command
     };
-    let trouble = match suite::run(command, &mut io::stdout()) {
+    let trouble = judged(suite::run(command, &mut io::stdout()));
+    Outcome { shown, took: began.elapsed(), trouble }
+}
+
+/// Returns why a run of tests failed, and names the tests that failed once.
+fn judged(verdict: Verdict) -> Option<String> {
+    match verdict {
         Verdict::Passed => None,
         Verdict::Flaky(names) => {
             for name in names {
@@ -227,8 +279,7 @@ fn tests(
             None
         }
         Verdict::Failed(trouble) => Some(trouble),
-    };
-    Outcome { shown, took: began.elapsed(), trouble }
+    }
 }
 
 fn command(root: &Path, args: &[&str], variables: &[(&'static str, OsString)]) -> Command {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use drydock_agent::{Landlock, SandboxMode, landlock};
 use drydock_domain::{Fence, Lock, LockScope, Plan, PlanId, State, told};
-use drydock_worktree::{Git, is_gone, make_folder};
+use drydock_worktree::{Git, GitVersion, is_gone, make_folder};
 
 use crate::engine::Engine;
 use crate::error::EngineError;
@@ -92,7 +92,7 @@ impl Engine {
     pub async fn doctor(&self) -> Result<(Vec<Checkup>, i64), EngineError> {
         let git = match task::blocking(Git::find).await {
             Ok(git) => good("git", format!("git {}", git.version())),
-            Err(error) => bad("git", told(&error), "install git 2.41 or newer"),
+            Err(error) => bad("git", told(&error), &format!("install git {} or newer", GitVersion::MIN)),
         };
         let version = self.store().engine_version().await?;
         let store = good("store", format!("{version}, schema {}", self.store().schema_version()));

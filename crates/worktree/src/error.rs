@@ -5,22 +5,22 @@
 
 use std::path::PathBuf;
 
+use crate::git::GitVersion;
+
 /// A call of git that did not do what was attempted.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum GitError {
     /// There is no git program.
-    #[error("could not find git: install git 2.41 or later and make sure that PATH names it")]
+    #[error("could not find git: install git {} or later and make sure that PATH names it", GitVersion::MIN)]
     Missing,
     /// The program is older than what is needed.
-    #[error("{} is git {found}, but {needed} or later is needed", program.display())]
+    #[error("{} is git {found}, but {} or later is needed", program.display(), GitVersion::MIN)]
     TooOld {
         /// The program that was asked.
         program: PathBuf,
         /// The version it names.
         found: String,
-        /// The oldest version that will do.
-        needed: &'static str,
     },
     /// The process could not be started or talked to.
     #[error("could not {attempt}: git did not start")]

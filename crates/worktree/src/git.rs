@@ -1,6 +1,9 @@
 //! The git program: found once, its version checked, its environment fixed.
+//!
+//! Only this file compares versions. Callers ask for an ability, such as `takes_merge_base`.
 
 use std::ffi::{OsStr, OsString};
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -8,9 +11,30 @@ use crate::error::GitError;
 use crate::memory::Memory;
 use crate::run::Call;
 
-/// `fetch --porcelain` came with this version.
-const VERSION_MIN: (u32, u32) = (2, 41);
-const VERSION_MIN_TEXT: &str = "2.41";
+/// A version of git by its first two numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct GitVersion(u32, u32);
+
+impl GitVersion {
+    /// The oldest version that will do, which is Debian 12's.
+    pub const MIN: GitVersion = GitVersion(2, 39);
+    /// `merge-tree` takes the base of a merge.
+    const MERGE_BASE: GitVersion = GitVersion(2, 40);
+    /// `fetch --porcelain` prints where a branch is.
+    const FETCH_PORCELAIN: GitVersion = GitVersion(2, 41);
+
+    /// Reads the first two numbers; what follows differs between builds (`2.39.5 (Apple Git-154)`).
+    fn read(version: &str) -> Option<GitVersion> {
+        let mut parts = version.split(|c: char| !c.is_ascii_digit());
+        Some(GitVersion(parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
+    }
+}
+
+impl fmt::Display for GitVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.0, self.1)
+    }
+}
 
 /// Variables that are handed on from our own environment, which is trusted.
 const HANDED_ON: &[&str] =
@@ -42,6 +66,7 @@ pub struct Git {
 struct Program {
     path: PathBuf,
     version: String,
+    numbers: GitVersion,
     environment: Vec<(OsString, OsString)>,
     remote_environment: Vec<(OsString, OsString)>,
     signer_environment: Vec<(OsString, OsString)>,
@@ -72,6 +97,7 @@ impl Git {
         let program = Program {
             path: program,
             version: String::new(),
+            numbers: GitVersion::MIN,
             environment,
             remote_environment: taken(HANDED_ON_TO_REMOTES),
             signer_environment: taken(HANDED_ON_TO_SIGNERS),
@@ -89,20 +115,35 @@ impl Git {
         };
         let version = text.trim().strip_prefix("git version ").map(str::to_owned);
         let version = version.ok_or_else(|| GitError::unexpected(attempt, text))?;
-        match numbers(&version) {
+        match GitVersion::read(&version) {
             None => Err(GitError::unexpected(attempt, version)),
-            Some(found) if found < VERSION_MIN => Err(GitError::TooOld {
-                program: git.inner.path.clone(),
-                found: version,
-                needed: VERSION_MIN_TEXT,
-            }),
-            Some(_) => Ok(Git { inner: Arc::new(Program { version, ..(*git.inner).clone() }) }),
+            Some(found) if found < GitVersion::MIN => {
+                Err(GitError::TooOld { program: git.inner.path.clone(), found: version })
+            }
+            Some(numbers) => {
+                Ok(Git { inner: Arc::new(Program { version, numbers, ..(*git.inner).clone() }) })
+            }
         }
     }
 
     /// Returns the version as git prints it, such as `2.47.3`.
     pub fn version(&self) -> &str {
         &self.inner.version
+    }
+
+    /// Returns the first two numbers of the version.
+    pub fn version_numbers(&self) -> GitVersion {
+        self.inner.numbers
+    }
+
+    /// Tells whether `merge-tree` takes the base of a merge.
+    pub(crate) fn takes_merge_base(&self) -> bool {
+        self.inner.numbers >= GitVersion::MERGE_BASE
+    }
+
+    /// Tells whether `fetch` prints where a branch is.
+    pub(crate) fn prints_fetched(&self) -> bool {
+        self.inner.numbers >= GitVersion::FETCH_PORCELAIN
     }
 
     /// Returns where the program is.
@@ -146,22 +187,17 @@ fn is_program(path: &Path) -> bool {
     path.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
 }
 
-/// Reads the first two numbers; what follows differs between builds (`2.39.5 (Apple Git-154)`).
-fn numbers(version: &str) -> Option<(u32, u32)> {
-    let mut parts = version.split(|c: char| !c.is_ascii_digit());
-    Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
-}
-
 #[cfg(test)]
 mod tests {
-    use super::numbers;
+    use super::GitVersion;
 
     #[test]
     fn versions_of_all_builds_are_read() {
-        assert_eq!(numbers("2.47.3"), Some((2, 47)));
-        assert_eq!(numbers("2.39.5 (Apple Git-154)"), Some((2, 39)));
-        assert_eq!(numbers("2.45.windows.1"), Some((2, 45)));
-        assert_eq!(numbers("3.0-rc1"), Some((3, 0)));
-        assert_eq!(numbers("next"), None);
+        assert_eq!(GitVersion::read("2.47.3"), Some(GitVersion(2, 47)));
+        assert_eq!(GitVersion::read("2.39.5 (Apple Git-154)"), Some(GitVersion(2, 39)));
+        assert_eq!(GitVersion::read("2.45.windows.1"), Some(GitVersion(2, 45)));
+        assert_eq!(GitVersion::read("3.0-rc1"), Some(GitVersion(3, 0)));
+        assert_eq!(GitVersion::read("next"), None);
+        assert!(GitVersion(2, 100) > GitVersion(2, 39) && GitVersion(3, 0) > GitVersion(2, 39));
     }
 }

@@ -49,7 +49,7 @@ pub use child::with_git_children;
 pub use describe::CommitHead;
 pub use diff::{Change, ChangeOp, DiffStat};
 pub use error::{GitError, OpenError};
-pub use git::Git;
+pub use git::{Git, GitVersion};
 pub use holder::{Judge, LockHolder, Standing};
 pub use id::{BadId, CommitId, TreeId, Treeish};
 pub use join::{ConflictFile, ConflictKind, Favour, Hunk, Join, JoinOrder};

@@ -21,6 +21,8 @@ use crate::run::{Call, Place};
 const TREES_MAX: usize = 4096;
 /// Of how many repositories the configuration is remembered at the most.
 const CONFIGURATIONS_MAX: usize = 64;
+/// The name of the operation in errors when the files of the configuration are looked for.
+const FIND: &str = "find the configuration";
 /// A file of the configuration that is longer is not compared.
 const FILE_MAX: u64 = 1024 * 1024;
 
@@ -114,12 +116,45 @@ fn needs_more(entries: &[Entry]) -> bool {
 fn outside(git: &Git) -> Option<Vec<PathBuf>> {
     let mut files = Vec::new();
     for name in ["GIT_CONFIG_SYSTEM", "GIT_CONFIG_GLOBAL"] {
-        let call = Call::new(git, Path::new("/"), "find the configuration").args(["var", name]);
+        let call = Call::new(git, Path::new("/"), FIND).args(["var", name]);
         // Exit code 1 says that there is no such place.
-        let output = call.accept(&[0, 1]).run().ok()?;
+        let output = match call.accept(&[0, 1]).run() {
+            Ok(output) => output,
+            // Git before 2.42 does not know these names.
+            Err(GitError::UnknownOption { .. }) => return outside_by_rule(git),
+            Err(_) => return None,
+        };
         let lines = output.stdout.split(|b| *b == b'\n').filter(|line| !line.is_empty());
         files.extend(lines.map(|line| PathBuf::from(OsStr::from_bytes(line))));
     }
+    all_absolute(files)
+}
+
+/// Finds the same by the rules of git's documentation. A file too many does no harm: it is compared for nothing.
+fn outside_by_rule(git: &Git) -> Option<Vec<PathBuf>> {
+    let call =
+        Call::new(git, Path::new("/"), FIND).args(["config", "--system", "--list", "-z", "--show-origin"]);
+    let output = call.accept(&[0, 128]).run().ok()?;
+    let first = output.fields().next().and_then(|origin| origin.strip_prefix(b"file:"));
+    // An empty file of the system is not named at all: then nothing is remembered.
+    let missing =
+        || output.stderr.strip_prefix("fatal: unable to read config file '")?.split_once("': No such file");
+    let system = match first {
+        Some(path) => PathBuf::from(OsStr::from_bytes(path)),
+        None => PathBuf::from(missing()?.0),
+    };
+    let set = |name: &str| {
+        let found = git.environment().iter().find(|(variable, _)| variable == name);
+        found.map(|(_, value)| value).filter(|value| !value.is_empty()).map(PathBuf::from)
+    };
+    let home = set("HOME");
+    let below_home = [".gitconfig", ".config/git/config"];
+    let below_home = home.iter().flat_map(|home| below_home.map(|name| home.join(name)));
+    let xdg = set("XDG_CONFIG_HOME").map(|folder| folder.join("git/config"));
+    all_absolute([system].into_iter().chain(set("GIT_CONFIG_GLOBAL")).chain(xdg).chain(below_home).collect())
+}
+
+fn all_absolute(files: Vec<PathBuf>) -> Option<Vec<PathBuf>> {
     files.iter().all(|file| file.is_absolute()).then_some(files)
 }
 

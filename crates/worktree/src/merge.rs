@@ -1,6 +1,9 @@
 //! Merging and committing on objects alone: no file, index or branch is touched.
 
 use std::collections::BTreeSet;
+use std::io::Write;
+
+use tempfile::NamedTempFile;
 
 use crate::error::GitError;
 use crate::guard::Replacements;
@@ -10,6 +13,9 @@ use crate::run::{Call, Output, Place, path_text};
 
 /// The name of the operation in errors when a commit is written.
 const WRITE: &str = "write a commit";
+
+/// The beginning of the advice about submodules that git 2.39 prints behind the conflicts.
+const ADVICE: &[u8] = b"Recursive merging with submodules";
 
 /// Who made a commit, and when.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,7 +47,7 @@ impl Repository {
     pub fn merge(&self, base: &CommitId, ours: &CommitId, theirs: &CommitId) -> Result<Merge, GitError> {
         // In the root, for the sake of its attributes (`merge=union` and the like).
         let guard = self.place().guard()?;
-        match merge_trees(self.place(), &guard, base.as_str(), ours.as_str(), theirs.as_str())? {
+        match merge_trees(self.place(), &guard, base, ours, theirs)? {
             Ok(tree) => Ok(Merge::Clean(tree)),
             Err(conflict) => {
                 let paths = conflict.paths().into_iter().map(path_text).collect::<Result<_, _>>()?;
@@ -164,19 +170,29 @@ impl Conflict {
     }
 }
 
-/// Merges two commits by a base, all of which may also be named by trees where git takes them.
+/// Merges two commits by a base.
 pub(crate) fn merge_trees(
     place: &Place,
     guard: &Replacements,
-    base: &str,
-    ours: &str,
-    theirs: &str,
+    base: &CommitId,
+    ours: &CommitId,
+    theirs: &CommitId,
 ) -> Result<Result<TreeId, Conflict>, GitError> {
     let attempt = format!("merge {theirs} into {ours}");
-    let call = place.call(attempt.as_str()).settings(guard);
-    let call = call.args(["merge-tree", "--write-tree", "-z", "--messages"]);
-    let call = call.arg(format!("--merge-base={base}")).args([ours, theirs]);
-    let output = call.accept(&[0, 1]).run()?;
+    let mut call = place.call(attempt.as_str()).settings(guard);
+    call = call.args(["merge-tree", "--write-tree", "-z", "--messages"]);
+    // Removed when it goes out of scope, after the call.
+    let _grafts = if place.git.takes_merge_base() {
+        call = call.arg(format!("--merge-base={base}"));
+        None
+    } else {
+        let file = grafts(place, base, [ours, theirs], &attempt)?;
+        // The base is named in full where conflicts are marked, as the option has it.
+        let named = [("core.abbrev".to_owned(), "no".to_owned())];
+        call = call.env("GIT_GRAFT_FILE", file.path()).settings(&named);
+        Some(file)
+    };
+    let output = call.args([ours.as_str(), theirs.as_str()]).accept(&[0, 1]).run().map_err(without_hints)?;
     let mut fields = output.fields();
     let tree = fields.next().and_then(|field| std::str::from_utf8(field).ok());
     let tree = tree.and_then(|tree| tree.parse::<TreeId>().ok());
@@ -185,6 +201,26 @@ pub(crate) fn merge_trees(
         return Ok(Ok(tree));
     }
     read_conflict(tree, fields, &attempt).map(Err)
+}
+
+/// Names the base of a merge to a git that has no option for it: by a file of grafts, in one call, the base has no parents
+/// and is the only parent of each side. Nothing is written to the repository, and a side keeps the id that marks its conflicts.
+fn grafts(
+    place: &Place,
+    base: &CommitId,
+    sides: [&CommitId; 2],
+    attempt: &str,
+) -> Result<NamedTempFile, GitError> {
+    let failed = |source| GitError::file(attempt, &place.git_dir, source);
+    let mut file =
+        tempfile::Builder::new().prefix("drydock-merge-").tempfile_in(&place.git_dir).map_err(failed)?;
+    // A base that descends from a side, as in a revert, would make a circle if it kept its parents.
+    let mut lines = format!("{base}\n");
+    for side in sides.into_iter().filter(|side| *side != base) {
+        lines.push_str(&format!("{side} {base}\n"));
+    }
+    file.write_all(lines.as_bytes()).map_err(failed)?;
+    Ok(file)
 }
 
 /// Reads the stages up to an empty field, then messages: count, that many paths, kind, text.
@@ -198,6 +234,9 @@ fn read_conflict<'a>(
     let stages = listed.map(|field| read_stage(field).ok_or_else(cut)).collect::<Result<_, _>>()?;
     let mut said = Vec::new();
     while let Some(count) = fields.next() {
+        if count.starts_with(ADVICE) {
+            break;
+        }
         let count: usize = std::str::from_utf8(count).ok().and_then(|n| n.parse().ok()).ok_or_else(cut)?;
         let mut paths = Vec::new();
         for _ in 0..count {
@@ -221,7 +260,21 @@ fn read_stage(record: &[u8]) -> Option<Stage> {
     Some(Stage { mode, id: id.to_owned(), stage: stage.parse().ok()?, path: record[tab + 1..].to_vec() })
 }
 
+/// Drops git's advice from an error: it is about the grafts, which are ours.
+fn without_hints(error: GitError) -> GitError {
+    match error {
+        GitError::Failed { attempt, code, detail } => {
+            GitError::Failed { attempt, code, detail: unadvised(&detail) }
+        }
+        error => error,
+    }
+}
+
+fn unadvised(said: &str) -> String {
+    said.lines().filter(|line| !line.starts_with("hint:")).collect::<Vec<_>>().join("\n")
+}
+
 fn wrong(attempt: &str, output: &Output) -> GitError {
-    let said = if output.stderr.is_empty() { "no tree was named" } else { output.stderr.as_str() };
-    GitError::unexpected(attempt, said)
+    let said = unadvised(&output.stderr);
+    GitError::unexpected(attempt, if said.is_empty() { "no tree was named".to_owned() } else { said })
 }

@@ -33,6 +33,9 @@ pub enum Signed {
     },
 }
 
+/// What git 2.39 says of a gpg that failed; it keeps gpg's own message to itself.
+const UNQUOTED: &str = "error: gpg failed to sign the data";
+
 /// How the user signs.
 #[derive(Debug, PartialEq, Eq)]
 struct Signer {
@@ -70,7 +73,13 @@ impl Repository {
                 if failed.is_starved() {
                     return Err(failed);
                 }
-                Ok(Signed::Refused { program: signer.program, reason: words(&detail) })
+                let mut reason = words(&detail);
+                if reason == UNQUOTED {
+                    let key = signer.key.as_deref().unwrap_or_default();
+                    let (program, key) = (quoted(&signer.program), quoted(key));
+                    reason.push_str(&format!("; see its message with: {program} -bsau {key} </dev/null"));
+                }
+                Ok(Signed::Refused { program: signer.program, reason })
             }
             Err(error) => Err(error),
         }
@@ -124,6 +133,11 @@ fn truth(value: &str) -> Option<bool> {
         "false" | "no" | "off" | "" => Some(false),
         number => number.parse::<i64>().ok().map(|number| number != 0),
     }
+}
+
+/// Quotes a word for a shell.
+fn quoted(word: &str) -> String {
+    format!("'{}'", word.replace('\'', "'\\''"))
 }
 
 /// Returns the signer's message, without git's own lines and gpg's lines for programs.

@@ -118,7 +118,7 @@ fn diverged(table: &mut Table) {
         git(folder, &["log", "--format=%H %an %s", &format!("theirs..{BRANCH}")]);
         git(folder, &["log", "--format=%H %an %s", &format!("{BRANCH}..theirs")]);
         let first = format!("{BRANCH}~{}", COMMITS - 1);
-        git(folder, &["merge-tree", "--write-tree", "--merge-base=main", "theirs", &first]);
+        git(folder, &["merge-tree", "--write-tree", "theirs", &first]);
     };
     let ours = |plan: &str| assert!(matches!(pair.sync(plan), SyncOutcome::Unreconciled { .. }));
     bare();

@@ -54,7 +54,7 @@ pub(super) fn settle(
     let mut settings = settings.clone();
     settings.push(("merge.directoryRenames".to_owned(), "false".to_owned()));
     let JoinOrder { base, ours, theirs, .. } = *order;
-    let conflict = match merge_trees(place, &settings, base.as_str(), ours.as_str(), theirs.as_str())? {
+    let conflict = match merge_trees(place, &settings, base, ours, theirs)? {
         Ok(tree) => return Ok(tree),
         Err(conflict) => conflict,
     };

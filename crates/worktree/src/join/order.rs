@@ -126,11 +126,10 @@ impl Repository {
         let mut settings = self.place().guard()?;
         settings.push(("merge.conflictStyle".to_owned(), "zdiff3".to_owned()));
         let JoinOrder { base, ours, theirs, favour } = *order;
-        let conflict =
-            match merge_trees(self.place(), &settings, base.as_str(), ours.as_str(), theirs.as_str())? {
-                Ok(tree) => return Ok(Join::Clean(tree)),
-                Err(conflict) => conflict,
-            };
+        let conflict = match merge_trees(self.place(), &settings, base, ours, theirs)? {
+            Ok(tree) => return Ok(Join::Clean(tree)),
+            Err(conflict) => conflict,
+        };
         match favour {
             Favour::Neither => self.tell(order, conflict),
             Favour::Ours => settle(self.place(), &settings, order, conflict, Side::Ours).map(Join::Clean),

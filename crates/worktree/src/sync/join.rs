@@ -49,7 +49,7 @@ impl Repository {
             return Ok(Joined::Clean { to, files, replayed, absorbed });
         };
         let edits = self.commit_held(signature, local, held)?;
-        match merge_trees(self.place(), guard, local.as_str(), to.as_str(), edits.as_str())? {
+        match merge_trees(self.place(), guard, local, &to, &edits)? {
             Ok(files) => Ok(Joined::Clean { to, files, replayed, absorbed }),
             Err(conflict) => Ok(Joined::Clash(clash_of(&conflict, None))),
         }

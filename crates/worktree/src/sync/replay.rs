@@ -64,7 +64,7 @@ pub(crate) fn replay(
         let parent = walked.parents.first().unwrap_or(&base);
         let tree = match &at_once {
             Some(trees) => trees[nth].clone(),
-            None => match merge_trees(place, guard, parent.as_str(), tip.as_str(), walked.id.as_str())? {
+            None => match merge_trees(place, guard, parent, &tip, &walked.id)? {
                 Ok(tree) => tree,
                 Err(conflict) => return Ok(Replayed::Clash(clash_of(&conflict, Some(walked.line.clone())))),
             },
@@ -90,7 +90,7 @@ pub(crate) fn clash_of(conflict: &Conflict, commit: Option<CommitLine>) -> Clash
     Clash { cause: ClashCause::Content, commit, paths, text: conflict.messages() }
 }
 
-/// Merges each commit with another by one base; none when one of them conflicts.
+/// Merges each commit with another by one base; none when one of them conflicts, or when this git cannot do all in one process.
 fn merge_at_once(
     place: &Place,
     guard: &Replacements,
@@ -99,12 +99,17 @@ fn merge_at_once(
     chain: &[&Walked],
     attempt: &str,
 ) -> Result<Option<Vec<TreeId>>, GitError> {
+    // Without the option git finds the same base, where the chain goes back to a commit that the remote has.
+    let names_base = place.git.takes_merge_base();
+    if !names_base && chain.first().is_some_and(|walked| walked.parents.is_empty()) {
+        return Ok(None);
+    }
     let mut asked = String::new();
     let mut merged = false;
     for walked in chain {
         merged |= walked.parents.len() > 1;
         // A merge may have brought in commits of the remote: from there on git finds a nearer base.
-        let base = if merged { String::new() } else { format!("{base} -- ") };
+        let base = if merged || !names_base { String::new() } else { format!("{base} -- ") };
         asked.push_str(&format!("{base}{onto} {}\n", walked.id));
     }
     let call = place.call(attempt).settings(guard).limit(LIMIT_FILES);

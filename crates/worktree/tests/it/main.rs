@@ -17,6 +17,7 @@ mod land;
 mod ledger;
 mod lock;
 mod merge;
+mod older;
 mod open;
 mod pins;
 mod push;

@@ -144,7 +144,7 @@ fn programs_in_the_repositorys_configuration_do_not_run() {
 #[test]
 fn a_git_that_does_not_know_an_option_says_so() {
     for (option, name) in
-        [("--porcelain", "fetch_failed"), ("--stdin-paths", "unknown"), ("--boundary", "unknown")]
+        [("--no-write-fetch-head", "fetch_failed"), ("--stdin-paths", "unknown"), ("--boundary", "unknown")]
     {
         let scene = Scene::pushed();
         scene.commit("b.txt", "mine\n", "mine");

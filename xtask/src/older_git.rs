@@ -1,0 +1,117 @@
+//! Debian's git, where a newer one stands in front of it: the oldest that will do is tried too.
+//!
+//! It is the installed `/usr/bin/git`, or else the package, extracted below `target/` and installed nowhere.
+
+use std::env;
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use drydock_worktree::{Git, GitVersion};
+
+use crate::machine;
+use crate::say::{self, Failure};
+
+/// Where Debian's package has its program.
+const INSTALLED: &str = "/usr/bin/git";
+
+/// What is tried with it: folders of crates, and words for their programs of tests. Of the program as a whole, a landing and a
+/// sync.
+pub(crate) const TRIED: [(&str, &[&str]); 2] = [("crates/worktree", &[]), ("crates/drydock", &PROGRAM)];
+const PROGRAM: [&str; 3] = [
+    "--exact",
+    "publishing::what_a_colleague_pushed_is_merged_and_the_remote_has_the_landing::sqlite",
+    "diverging::what_others_push_without_a_conflict_is_joined_and_lands_with_the_plan::sqlite",
+];
+
+/// Which git is to be tried besides the one in front.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Older {
+    /// This one: the value for `PATH`, and its version.
+    At { path: OsString, version: String },
+    /// None, for this reason.
+    None(String),
+}
+
+/// Finds an older git than the one in front, getting Debian's package where that is possible.
+pub(crate) fn prepare(root: &Path) -> Result<Older, Failure> {
+    let front = Git::find().map_err(|error| Failure::failed(error.to_string()))?;
+    if front.version_numbers() == GitVersion::MIN {
+        return Ok(Older::None(format!("git {} is in front already", front.version())));
+    }
+    let folder = root.join("target/debian-git");
+    let bin = folder.join("bin");
+    let failed =
+        |error: std::io::Error| Failure::failed(format!("could not write {}: {error}", bin.display()));
+    if Path::new(INSTALLED).exists() {
+        fs::create_dir_all(&bin).map_err(failed)?;
+        let link = bin.join("git");
+        fs::remove_file(&link).ok();
+        symlink(INSTALLED, &link).map_err(failed)?;
+    } else if !machine::has_apt() {
+        return Ok(Older::None("this machine has no packages of Debian".to_owned()));
+    } else if !bin.join("git").exists() {
+        extract(&folder)
+            .map_err(|trouble| Failure::failed(format!("could not get Debian's git: {trouble}")))?;
+    }
+    let older = Git::at(bin.join("git")).map_err(|error| Failure::failed(error.to_string()))?;
+    if older.version_numbers() >= front.version_numbers() {
+        return Ok(Older::None(format!("git {} is not older than {}", older.version(), front.version())));
+    }
+    let rest = env::var_os("PATH").unwrap_or_default();
+    let path = env::join_paths([bin].into_iter().chain(env::split_paths(&rest)));
+    let path = path.map_err(|error| Failure::failed(error.to_string()))?;
+    Ok(Older::At { path, version: older.version().to_owned() })
+}
+
+/// Downloads the package and unpacks it. What it starts is told where the rest of it is, since it is not where it was built for.
+fn extract(folder: &Path) -> Result<(), String> {
+    say::note("xtask: getting Debian's git into target/debian-git");
+    let failed = |error: std::io::Error| error.to_string();
+    fs::remove_dir_all(folder).ok();
+    fs::create_dir_all(folder).map_err(failed)?;
+    let run =
+        |program: &str, args: &[&str]| match Command::new(program).args(args).current_dir(folder).output() {
+            Ok(output) if output.status.success() => Ok(()),
+            Ok(output) => Err(format!("{program}: {}", String::from_utf8_lossy(&output.stderr).trim_end())),
+            Err(error) => Err(format!("{program}: {error}")),
+        };
+    if run("apt-get", &["download", "git"]).is_err() {
+        // A fresh machine has no lists of packages yet.
+        run("apt-get", &["update"])?;
+        run("apt-get", &["download", "git"])?;
+    }
+    let files = fs::read_dir(folder).map_err(failed)?;
+    let files: Vec<PathBuf> =
+        files.map(|entry| entry.map(|entry| entry.path())).collect::<Result<_, _>>().map_err(failed)?;
+    let package = files.iter().find(|path| path.extension().is_some_and(|end| end == "deb"));
+    let package = package.ok_or("apt-get left no package")?;
+    run("dpkg-deb", &["--extract", &package.to_string_lossy(), "package"])?;
+    let (unpacked, bin) = (folder.join("package/usr"), folder.join("bin"));
+    fs::create_dir_all(&bin).map_err(failed)?;
+    let script = format!(
+        "#!/bin/sh\nexport GIT_EXEC_PATH={0}/lib/git-core GIT_TEMPLATE_DIR={0}/share/git-core/templates\nexec {0}/bin/git \"$@\"\n",
+        unpacked.display()
+    );
+    fs::write(bin.join("git"), script).map_err(failed)?;
+    fs::set_permissions(bin.join("git"), fs::Permissions::from_mode(0o755)).map_err(failed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Breaks when a test that is chosen by its name gets another one, and is left out.
+    #[test]
+    fn the_tests_that_are_chosen_exist() {
+        for name in &PROGRAM[1..] {
+            let mut parts = name.split("::");
+            let (file, test) = (parts.next().unwrap(), parts.next().unwrap());
+            let path = crate::root().join(format!("crates/drydock/tests/it/{file}.rs"));
+            let text = fs::read_to_string(&path).unwrap();
+            assert!(text.contains(&format!("fn {test}(")), "{} has no {test}", path.display());
+        }
+    }
+}
