@@ -166,12 +166,11 @@ fn a_certificate_is_read_again_when_told() {
     assert_eq!(list("old.crt"), Some(0));
     certify(&world.path(""));
     assert_eq!((list("old.crt"), list("ca.crt")), (Some(0), Some(1)), "nobody said so yet");
-    let tell = || proc::run(Command::new("kill").args(["-HUP", &server.pid().to_string()]), LIMIT);
-    tell();
+    server.hang_up();
     wait::until("the new certificate", LIMIT, || (list("ca.crt") == Some(0)).then_some(()));
     assert_eq!(list("old.crt"), Some(1));
     world.write("server.crt", "no certificate");
-    tell();
+    server.hang_up();
     wait::until("the refusal", LIMIT, || server.said().contains("stays in force").then_some(()));
     assert_eq!(list("ca.crt"), Some(0));
     server.stop().expect(0);

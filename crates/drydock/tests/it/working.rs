@@ -71,6 +71,10 @@ impl Server {
         self.running.pid()
     }
 
+    pub(crate) fn hang_up(&self) {
+        self.running.hang_up();
+    }
+
     /// Runs the binary against this server.
     #[track_caller]
     pub(crate) fn drydock(&self, world: &World, args: &[&str]) -> Answer {
