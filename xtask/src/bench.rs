@@ -23,6 +23,6 @@ pub(crate) fn run(root: &Path, words: &[String]) -> Result<(), Failure> {
     if status.success() {
         Ok(())
     } else {
-        Err(Failure::failed("the measuring did not come to its end".to_owned()))
+        Err(Failure::failed("a part of the bench failed; its message is above".to_owned()))
     }
 }

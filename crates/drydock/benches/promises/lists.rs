@@ -124,6 +124,6 @@ pub(crate) fn fill_postgres(database: &postgres::Database, plan: &Plan, count: u
         }
         out.flush().unwrap();
     }
-    database.query(&format!("\\copy plans ({COLUMNS}) from '{}'", file.path().display()));
-    database.query("VACUUM ANALYZE plans");
+    database.load(&format!("\\copy plans ({COLUMNS}) from '{}'", file.path().display()));
+    database.load("VACUUM ANALYZE plans");
 }

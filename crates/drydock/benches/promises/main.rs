@@ -20,45 +20,39 @@ mod start;
 mod sync;
 mod trees;
 
+use std::process::ExitCode;
+
 use measure::Table;
 
-fn main() {
+fn main() -> ExitCode {
     let wanted: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with("--")).collect();
-    let asked = |name: &str| wanted.is_empty() || wanted.iter().any(|word| name.contains(word.as_str()));
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     if let Ok(path) = std::env::var(server::BARE) {
-        return runtime.block_on(server::bare(&path));
+        runtime.block_on(server::bare(&path));
+        return ExitCode::SUCCESS;
     }
-    let mut table = Table::default();
-    if asked("start") {
-        start::run(&mut table);
-    }
-    if asked("worktree") {
-        trees::run(&mut table);
-    }
-    if asked("crowds") {
-        crowds::run(&mut table);
-    }
-    if asked("connections") {
-        fleet::run(&mut table);
-    }
-    if asked("sync") {
-        sync::run(&mut table);
-    }
-    if asked("commits") {
-        runtime.block_on(commits::run(&mut table));
-    }
-    if asked("subplans") {
-        runtime.block_on(fans::run(&mut table));
-    }
-    if asked("lists") {
-        runtime.block_on(lists::run(&mut table));
-    }
-    if asked("page") {
-        runtime.block_on(page::run(&mut table));
-    }
-    if asked("server") {
-        runtime.block_on(server::run(&mut table));
+    let parts: [(&str, &dyn Fn(&mut Table)); 10] = [
+        ("start", &start::run),
+        ("worktree", &trees::run),
+        ("crowds", &crowds::run),
+        ("connections", &fleet::run),
+        ("sync", &sync::run),
+        ("commits", &|table| runtime.block_on(commits::run(table))),
+        ("subplans", &|table| runtime.block_on(fans::run(table))),
+        ("lists", &|table| runtime.block_on(lists::run(table))),
+        ("page", &|table| runtime.block_on(page::run(table))),
+        ("server", &|table| runtime.block_on(server::run(table))),
+    ];
+    let mut table = Table::new(std::io::stdout());
+    for (name, measure) in parts {
+        if wanted.is_empty() || wanted.iter().any(|word| name.contains(word.as_str())) {
+            table.part(name, measure);
+        }
     }
     println!("\n{table}");
+    if table.failed().is_empty() {
+        return ExitCode::SUCCESS;
+    }
+    println!("failed: {}", table.failed().join(", "));
+    ExitCode::FAILURE
 }

@@ -26,6 +26,10 @@ mod keying;
 mod killing;
 mod landing;
 mod limiting;
+#[path = "../../benches/promises/measure.rs"]
+#[allow(dead_code, reason = "the bench needs more of it")]
+mod measure;
+mod measuring;
 mod offering;
 mod operating;
 mod outage;

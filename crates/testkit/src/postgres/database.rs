@@ -17,6 +17,7 @@ pub const SERVER_VARIABLE: &str = "DRYDOCK_TEST_POSTGRES";
 
 /// Longest one statement of ours may take on a busy machine.
 const STATEMENT_LIMIT: Duration = Duration::from_secs(60);
+const LOAD_LIMIT: Duration = Duration::from_secs(900);
 
 /// A PostgreSQL server that gives out databases.
 #[derive(Debug)]
@@ -120,6 +121,12 @@ impl Database {
     #[track_caller]
     pub fn query(&self, statement: &str) -> String {
         run_psql(&self.psql, &self.url, statement).expect_code(0).stdout.trim_end().to_owned()
+    }
+
+    /// Runs a statement that moves much data, which may take minutes on a busy machine.
+    #[track_caller]
+    pub fn load(&self, statement: &str) {
+        proc::run(&mut command(&self.psql, &self.url, statement), LOAD_LIMIT).expect_code(0);
     }
 }
 
