@@ -132,7 +132,7 @@ fn keep(browser: &Browser, directory: &Path, name: &str, size: Size, scheme: Sch
     let ending = match (size, scheme) {
         (Size::Desktop, Scheme::Light) => "",
         (Size::Desktop, Scheme::Dark) => "-dark",
-        (Size::Phone, _) => "-phone",
+        (Size::Phone | Size::Wide(_), _) => "-phone",
     };
     if ending.is_empty() || ["board", "plan"].contains(&name) {
         fs::create_dir_all(directory).unwrap();

@@ -38,6 +38,8 @@ const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
 pub(crate) enum Size {
     Desktop,
     Phone,
+    /// As many pixels wide as this.
+    Wide(u32),
 }
 
 /// Which colours the person likes.
@@ -99,6 +101,7 @@ impl Browser {
         let (width, height) = match size {
             Size::Desktop => (1200, 760),
             Size::Phone => (390, 780),
+            Size::Wide(width) => (width, 780),
         };
         let metrics = json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": false });
         self.devtools("Emulation.setDeviceMetricsOverride", &metrics);

@@ -22,4 +22,5 @@ mod scene;
 mod signing;
 mod steering;
 mod story;
+mod widths;
 mod windows;
