@@ -7,6 +7,7 @@
 
 mod acp;
 mod command;
+mod credential;
 mod duration;
 mod ending;
 mod environment;

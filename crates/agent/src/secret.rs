@@ -4,17 +4,12 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::credential::{credentials, is_secret_name, whole};
 use crate::message::Message;
 use crate::signal::{Activity, PermissionAsked, Signal};
 
 /// What stands in the place of a secret.
 const HIDDEN: &str = "[hidden]";
-/// Shorter values occur in ordinary text, and are no secrets.
-const SECRET_MIN: usize = 8;
-/// Variables whose values are known to be no secrets.
-const OPEN: [&str; 9] =
-    ["DRYDOCK_SERVER", "HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "USER"];
-const OPEN_PREFIXES: [&str; 3] = ["GIT_", "LC_", "XDG_"];
 
 /// The secrets of one run.
 #[derive(Debug, Clone, Default)]
@@ -23,21 +18,20 @@ pub(crate) struct Secrets {
 }
 
 impl Secrets {
-    /// Takes the variables that a configuration gives to an agent.
-    pub(crate) fn of<'a>(variables: impl IntoIterator<Item = (&'a str, String)>) -> Self {
+    /// Finds the secrets among the variables that a configuration gives to an agent: those with the name of a secret or
+    /// named in `marked`, and credentials inside the others.
+    pub(crate) fn of<'a>(variables: impl IntoIterator<Item = (&'a str, String)>, marked: &[String]) -> Self {
         let mut values: Vec<String> = Vec::new();
         for (name, value) in variables {
-            let open = OPEN.contains(&name) || OPEN_PREFIXES.iter().any(|prefix| name.starts_with(prefix));
-            // A path is a place, and hiding it would make every message about a file unreadable.
-            if open || value.len() < SECRET_MIN || value.starts_with('/') {
-                continue;
+            let is_secret = is_secret_name(name) || marked.iter().any(|marked| marked == name);
+            for secret in if is_secret { whole(&value) } else { credentials(&value) } {
+                let quoted = Value::from(secret.as_str()).to_string();
+                let inside = quoted.trim_matches('"').to_owned();
+                if inside != secret {
+                    values.push(inside);
+                }
+                values.push(secret);
             }
-            let quoted = Value::from(value.as_str()).to_string();
-            let inside = quoted.trim_matches('"').to_owned();
-            if inside != value {
-                values.push(inside);
-            }
-            values.push(value);
         }
         // A longer one first: it may hold a shorter one.
         values.sort_by_key(|value| std::cmp::Reverse(value.len()));
@@ -124,14 +118,26 @@ mod tests {
     use crate::message::Message;
     use crate::signal::Signal;
 
+    /// Agents 11: breaks when a secret is passed on, or what is no secret is hidden.
     #[test]
     fn secrets_are_hidden_and_ordinary_words_are_not() {
-        let given =
-            [("API_KEY", "sk-1234567890"), ("HOME", "/some/place"), ("LEVEL", "high"), ("Q", "pass\"word")];
-        let secrets = Secrets::of(given.map(|(name, value)| (name, value.to_owned())));
+        let given = [
+            ("API_KEY", "sk-1234567890"),
+            ("HOME", "/some/place"),
+            ("LEVEL", "high"),
+            ("Q", "pass\"word"),
+            ("AIDER_MODEL", "openai/some-model"),
+            ("OPENAI_API_BASE", "https://me:letmein99@models.example.org/v1"),
+        ];
+        let secrets = Secrets::of(given.map(|(name, value)| (name, value.to_owned())), &["Q".to_owned()]);
         let hidden = |text: &str| secrets.hide(text.to_owned());
         assert_eq!(hidden("key=sk-1234567890;"), "key=[hidden];");
         assert_eq!(hidden("level high in /some/place"), "level high in /some/place");
+        assert_eq!(hidden("Model: openai/some-model"), "Model: openai/some-model");
+        assert_eq!(
+            hidden("POST https://me:letmein99@models.example.org/v1: letmein99 is wrong"),
+            "POST https://[hidden]@models.example.org/v1: [hidden] is wrong"
+        );
         assert_eq!(
             (hidden("pass\"word"), hidden(r#"{"x":"pass\"word"}"#)),
             ("[hidden]".into(), r#"{"x":"[hidden]"}"#.into())

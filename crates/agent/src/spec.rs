@@ -36,6 +36,8 @@ pub struct AgentSpec {
     protocol: Protocol,
     env: BTreeMap<String, String>,
     pass_env: Vec<String>,
+    /// Variables whose values are hidden though their names do not say so.
+    hide_env: Vec<String>,
     timeout: Duration,
     output_max: u64,
     sandbox: Option<SandboxMode>,
@@ -207,7 +209,8 @@ impl AgentSpec {
             let value = std::env::var_os(name)?;
             Some((name.as_str(), value.to_string_lossy().into_owned()))
         });
-        Secrets::of(self.env.iter().map(|(name, value)| (name.as_str(), value.clone())).chain(passed))
+        let set = self.env.iter().map(|(name, value)| (name.as_str(), value.clone()));
+        Secrets::of(set.chain(passed), &self.hide_env)
     }
 
     pub(crate) fn how(&self) -> &Protocol {
@@ -249,7 +252,7 @@ impl AgentSpec {
         for (name, value) in &written.env {
             check_variable(name, value)?;
         }
-        for name in &written.pass_env {
+        for name in written.pass_env.iter().chain(&written.hide_env) {
             check_variable(name, "")?;
         }
         let timeout = match written.timeout {
@@ -277,6 +280,7 @@ impl AgentSpec {
             protocol,
             env,
             pass_env,
+            hide_env: written.hide_env,
             timeout,
             output_max,
             sandbox,
@@ -301,6 +305,8 @@ pub(crate) struct Written {
     env: BTreeMap<String, String>,
     #[serde(default)]
     pass_env: Vec<String>,
+    #[serde(default)]
+    hide_env: Vec<String>,
     timeout: Option<String>,
     stall_after: Option<String>,
     restart: Option<Restart>,
@@ -333,6 +339,7 @@ impl Written {
             script: None,
             env: BTreeMap::new(),
             pass_env: Vec::new(),
+            hide_env: Vec::new(),
             timeout: None,
             stall_after: None,
             restart: None,
@@ -359,6 +366,7 @@ impl Written {
             script: self.script.or(base.script),
             env,
             pass_env: [base.pass_env, self.pass_env].concat(),
+            hide_env: [base.hide_env, self.hide_env].concat(),
             timeout: self.timeout.or(base.timeout),
             stall_after: self.stall_after.or(base.stall_after),
             restart: self.restart.or(base.restart),

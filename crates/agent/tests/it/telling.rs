@@ -99,18 +99,20 @@ async fn what_an_agent_is_given_in_confidence_is_not_passed_on() {
         r#"
         protocol = "command"
         command = ["sh", "-c", '''
-            echo "key $KEY and $CARGO_PKG_NAME"; echo "key $KEY" >&2
+            echo "key $KEY and $CARGO_PKG_NAME by $AIDER_MODEL"; echo "key $KEY" >&2
             echo '{"drydock":"progress","text":"'"$KEY"'"}'; echo '{"drydock":"'"$KEY"'"}'
             echo "$KEY" > kept; exit 3
         ''']
-        env = { KEY = "sk-very-secret" }
+        env = { KEY = "sk-very-secret", AIDER_MODEL = "openai/some-model" }
         pass_env = ["CARGO_PKG_NAME"]
+        hide_env = ["CARGO_PKG_NAME"]
         "#,
     )
     .unwrap();
     let (ending, signals) = world.run(&spec).await;
     let seen = format!("{:?} {signals:?}", ending.unwrap());
     assert!(!seen.contains("sk-very-secret") && !seen.contains("drydock-agent"), "{seen}");
+    assert!(seen.contains("by openai/some-model"), "agents 11: {seen}");
     assert_eq!(signals.len(), 4, "{seen}");
     assert!(seen.matches("[hidden]").count() >= 5, "{seen}");
     assert_eq!(world.file("kept"), "sk-very-secret\n", "its own files are its own");
