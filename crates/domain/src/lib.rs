@@ -28,6 +28,7 @@ mod profile;
 mod project;
 mod refusal;
 mod shell;
+mod spelling;
 mod stage;
 mod subplan;
 mod sync;
@@ -75,6 +76,7 @@ pub use profile::{OnDivergence, Profile};
 pub use project::Project;
 pub use refusal::Refusal;
 pub use shell::shell_word;
+pub use spelling::edits;
 pub use stage::{Complete, ErrorClass, Failure, Phase, Progress, Settled, Stage, State};
 pub use subplan::{
     Acts, Birth, Clashed, Clashing, FailureRecord, Fanout, FanoutError, Fate, Holding, Inheritance,

@@ -53,6 +53,7 @@ pub use make::{Asked, NewInvariant, Request};
 pub use meter::Metered;
 pub use offered::Offered;
 pub use registry::{Lockable, NewProject};
+pub use rule::{RuleFact, rule_facts};
 pub use settings::{Settings, SubplanLimits};
 pub use sign_in::Session;
 pub use steer::Caller;

@@ -2,6 +2,7 @@
 
 use clap::{Args, Subcommand};
 use drydock_api::{InvariantQuery, NewInvariant, OneInvariant, Phase, ScopeQuery};
+use drydock_engine::{RuleFact, rule_facts};
 use serde_json::json;
 
 use super::report::{Level, Outcome, Report};
@@ -12,6 +13,7 @@ use crate::render;
 #[derive(Debug, Subcommand)]
 pub(crate) enum Invariant {
     /// Add a rule
+    #[command(after_help = facts())]
     Add(Add),
     /// List rules
     List {
@@ -70,6 +72,20 @@ impl Invariant {
             Invariant::Remove { .. } => "remove",
         }
     }
+}
+
+/// Returns the facts that a CEL expression can use, for the help.
+fn facts() -> String {
+    let facts = rule_facts();
+    let wide =
+        |part: fn(&RuleFact) -> &str| facts.iter().map(|fact| part(fact).len()).max().unwrap_or_default();
+    let (name, kind) = (wide(|fact| &fact.name), wide(|fact| &fact.kind));
+    let line = |fact: &RuleFact| format!("  {:name$}  {:kind$}  {}", fact.name, fact.kind, fact.about);
+    let lines: Vec<_> = facts.iter().map(line).collect();
+    format!(
+        "Facts of a CEL expression:\n{}\n\nExample: drydock invariant add small --cel 'diff.lines_changed < 500' --at apply",
+        lines.join("\n")
+    )
 }
 
 pub(crate) async fn run(session: &Session, command: Invariant) -> Outcome {

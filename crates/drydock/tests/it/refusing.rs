@@ -61,6 +61,37 @@ fn what_makes_no_sense_is_refused_before_anything_is_made() {
     assert_eq!(world.ok(&["invariant", "list"])["invariants"].as_array().unwrap().len(), 0);
 }
 
+/// Page B9: breaks when a rule that can never be evaluated is taken by any of the ways to add one, or when one that an
+/// earlier version took cannot be read any more.
+#[test]
+fn a_rule_about_an_unknown_fact_is_refused_and_an_old_one_still_read() {
+    let world = World::with_writer(Kind::Sqlite, "echo hi > hello.txt");
+    let action = world.path("action.toml");
+    fs::write(
+        &action,
+        "name = 'a'\ndescription = 'b'\n[[invariants]]\nname = 'r'\ncel = 'diff.lines_chanegd < 1'\n",
+    )
+    .unwrap();
+    let cases: &[&[&str]] = &[
+        &["invariant", "add", "small", "--cel", "diff.lines_chanegd < 1"],
+        &["action", "create", "--file", action.to_str().unwrap()],
+        &["plan", "use", "fix", "--project", "app", "--invariant", "small=diff.lines_chanegd < 1"],
+    ];
+    for args in cases {
+        for names in ["`diff.lines_chanegd`", "`diff.lines_changed`"] {
+            refused(&world, args, 2, "invalid", names);
+        }
+    }
+    assert_eq!(world.ok(&["plan", "list"])["plans"].as_array().unwrap().len(), 0);
+    world.ok(&["invariant", "add", "small", "--cel", "diff.lines_changed < 1", "--at", "execute"]);
+    world.query("UPDATE invariants SET body = replace(body, 'lines_changed', 'nope')");
+    let stored = world.ok(&["invariant", "list"]).to_string();
+    assert!(stored.contains("diff.nope < 1"), "{stored}");
+    let id = world.plan_after("strategize");
+    let blocked = world.drydock(&["plan", "execute", &id]).expect(5);
+    assert!(blocked.json.to_string().contains("diff.nope < 1"), "{}", blocked.json);
+}
+
 /// Breaks when an unknown key of a file is passed over.
 #[test]
 fn an_unknown_key_of_a_file_is_named_with_its_line() {

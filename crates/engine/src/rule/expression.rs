@@ -9,6 +9,7 @@ use drydock_domain::{Check, Measure};
 use serde::Serialize;
 
 use super::measure::measure;
+use super::schema::refuse_unknown;
 use crate::task;
 
 /// How many comprehensions (`all`, `exists`, …) may be nested in each other.
@@ -16,9 +17,10 @@ const NESTING_MAX: usize = 2;
 /// How long one evaluation may take.
 const EVALUATION_MAX: Duration = Duration::from_secs(3);
 
-/// Says why an expression cannot be a rule, if it cannot.
+/// Says why an expression cannot be a rule, if it cannot. Only a new rule is held to the facts there are: one that an
+/// earlier version took is still read, and blocks when it is evaluated.
 pub(crate) fn refuse_unusable(source: &str) -> Result<(), String> {
-    usable(source).map(drop)
+    refuse_unknown(usable(source)?.expression())
 }
 
 /// Reads an expression, or says why it cannot be a rule.

@@ -5,49 +5,71 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use drydock_domain::{Phase, Plan, Project, told};
 use drydock_worktree::{CommitId, Repository};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// How many paths a rule can see; a larger change cannot be judged, and what cannot be judged blocks.
 const PATHS_MAX: usize = 10_000;
 
 /// The variables of a rule.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub(crate) struct Facts {
+    /// The phase to start: `strategize`, `execute` or `apply`.
     pub(crate) phase: &'static str,
     pub(crate) plan: PlanFacts,
     pub(crate) project: ProjectFacts,
+    /// The plan's arguments by name.
     pub(crate) args: BTreeMap<String, String>,
+    /// The same as `args`.
     pub(crate) arguments: BTreeMap<String, String>,
     pub(crate) diff: DiffFacts,
+    /// The same as `diff.paths`.
     pub(crate) changed_paths: Vec<String>,
 }
 
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub(crate) struct PlanFacts {
+    /// The plan's id.
     pub(crate) id: String,
+    /// The name of its action; `run` for a plain task.
     pub(crate) action: String,
+    /// The task in words.
     pub(crate) task: String,
+    /// The name of its profile.
     pub(crate) profile: String,
+    /// How often it went back to Strategize.
     pub(crate) reversions: i64,
+    /// How many runs it has had.
     pub(crate) runs: i64,
+    /// How many choices its strategy has.
     pub(crate) choices: i64,
+    /// The branch that the plan lands on.
     pub(crate) target: String,
 }
 
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub(crate) struct ProjectFacts {
+    /// The project's name.
     pub(crate) name: String,
+    /// The branch that the project's plans land on by default.
     pub(crate) target: String,
 }
 
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 pub(crate) struct DiffFacts {
+    /// How many files the plan changed.
     pub(crate) files: i64,
+    /// The same as `diff.files`.
     pub(crate) files_changed: i64,
+    /// How many lines it added.
     pub(crate) lines_added: i64,
+    /// How many lines it deleted.
     pub(crate) lines_deleted: i64,
+    /// Lines added and deleted together.
     pub(crate) lines_changed: i64,
+    /// How many of the files are binary.
     pub(crate) binary_files: i64,
+    /// The paths of the files; both of a renamed one.
     pub(crate) paths: Vec<String>,
 }
 
@@ -93,4 +115,30 @@ pub(crate) fn measure(repository: &Repository, from: &CommitId, to: &CommitId) -
         binary_files: count(stat.binary_files),
         paths: paths.into_iter().collect(),
     })
+}
+
+#[cfg(test)]
+impl Facts {
+    /// Returns facts with nothing in them.
+    pub(super) fn sample() -> Self {
+        let text = String::new;
+        Facts {
+            phase: "apply",
+            plan: PlanFacts {
+                id: text(),
+                action: text(),
+                task: text(),
+                profile: text(),
+                reversions: 0,
+                runs: 0,
+                choices: 0,
+                target: text(),
+            },
+            project: ProjectFacts { name: text(), target: text() },
+            args: BTreeMap::new(),
+            arguments: BTreeMap::new(),
+            diff: DiffFacts::default(),
+            changed_paths: Vec::new(),
+        }
+    }
 }

@@ -4,6 +4,8 @@ mod enforce;
 mod expression;
 mod facts;
 mod measure;
+mod schema;
 
 pub(crate) use enforce::{Subject, effective_for};
 pub(crate) use expression::refuse_unusable;
+pub use schema::{RuleFact, rule_facts};
