@@ -18,6 +18,16 @@ words! {
     }
 }
 
+words! {
+    /// In which order decisions are listed.
+    DecisionOrder {
+        /// The newest first.
+        Newest = "newest",
+        /// Open ones only, by how much they need a person: those of agents first, gates last, the oldest of each first.
+        Need = "need",
+    }
+}
+
 /// A question to a person.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Decision {
@@ -96,6 +106,10 @@ pub struct DecisionQuery {
     pub open: Option<bool>,
     /// Only those of this plan.
     pub plan: Option<String>,
+    /// Only those with these ids, separated by commas.
+    pub ids: Option<String>,
+    /// In which order; default: the newest first.
+    pub order: Option<DecisionOrder>,
     /// How many at most.
     pub limit: Option<u32>,
     /// Only those after this cursor, the `next` of an earlier answer.
@@ -110,6 +124,9 @@ pub struct Decisions {
     /// Where the next page begins.
     #[serde(default)]
     pub next: Option<String>,
+    /// How many are open in all; null unless only open ones are asked for.
+    #[serde(default)]
+    pub total: Option<u64>,
 }
 
 /// One decision.

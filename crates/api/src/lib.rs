@@ -42,8 +42,8 @@ pub use checkpoint::{Checkpoint, Checkpoints};
 pub use client::{Client, ClientError, PlanMove, Terms};
 pub use code::{Code, exit};
 pub use decision::{
-    Decision, DecisionOption, DecisionQuery, DecisionStatus, Decisions, OneDecision, Resolution, Resolve,
-    Resolved,
+    Decision, DecisionOption, DecisionOrder, DecisionQuery, DecisionStatus, Decisions, OneDecision,
+    Resolution, Resolve, Resolved,
 };
 pub use doctor::{Check, CheckStatus, Doctor, OneDoctor};
 pub use event::{Event, EventQuery, Events, FeedEnd, LastEvent, LastEventQuery};

@@ -8,13 +8,31 @@ use crate::tx::BoxFuture;
 use crate::value::{Statement, Value};
 use crate::{Store, StoreError};
 
-/// Which decisions to list, newest first.
+/// In which order decisions are listed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum DecisionOrder {
+    /// The newest first.
+    #[default]
+    Newest,
+    /// Those of agents first, gates last, the oldest of each first.
+    Need,
+}
+
+/// How much a decision needs a person, and its number: one number by which both order and page. All that an agent waits
+/// with comes before what went wrong, and that before gates, of which a profile may ask thousands.
+const NEED: &str = "(CASE kind WHEN 'agent' THEN 0 WHEN 'permission' THEN 0 WHEN 'gate' THEN 2 ELSE 1 END * 1152921504606846976 + n)";
+
+/// Which decisions to list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DecisionFilter {
     /// Only those that still wait.
     pub open_only: bool,
     /// Only those of this plan.
     pub plan: Option<PlanId>,
+    /// Only those with these ids.
+    pub ids: Option<Vec<String>>,
+    /// In which order.
+    pub order: DecisionOrder,
     /// At most so many; 50 by default, 1000 at most.
     pub limit: i64,
     /// Only those behind this cursor, which a page gave.
@@ -23,14 +41,35 @@ pub struct DecisionFilter {
 
 impl Default for DecisionFilter {
     fn default() -> Self {
-        Self { open_only: false, plan: None, limit: 50, after: None }
+        Self { open_only: false, plan: None, ids: None, order: DecisionOrder::Newest, limit: 50, after: None }
     }
 }
 
 impl DecisionFilter {
     pub(crate) fn statement(&self) -> Statement {
-        let mut sql = "SELECT n, id, plan, status, body FROM decisions WHERE true".to_owned();
-        let mut params: Vec<Value> = Vec::new();
+        let (place, follows, direction) = match self.order {
+            DecisionOrder::Newest => ("n", "<", "DESC"),
+            DecisionOrder::Need => (NEED, ">", "ASC"),
+        };
+        let (matching, mut params) = self.matching();
+        let mut sql = format!("SELECT {place}, id, plan, status, body FROM decisions WHERE {matching}");
+        if let Some(after) = self.after {
+            params.push(after.into());
+            sql.push_str(&format!(" AND {place} {follows} ${}", params.len()));
+        }
+        params.push((page_size(self.limit) + 1).into());
+        sql.push_str(&format!(" ORDER BY {place} {direction} LIMIT ${}", params.len()));
+        Statement::composed(sql, params)
+    }
+
+    fn count(&self) -> Statement {
+        let (matching, params) = self.matching();
+        Statement::composed(format!("SELECT count(*) FROM decisions WHERE {matching}"), params)
+    }
+
+    /// Returns the condition that all pages have, and its parameters.
+    fn matching(&self) -> (String, Vec<Value>) {
+        let (mut sql, mut params) = ("true".to_owned(), Vec::<Value>::new());
         if self.open_only {
             sql.push_str(" AND status = 'open'");
         }
@@ -38,13 +77,13 @@ impl DecisionFilter {
             params.push(plan.as_str().into());
             sql.push_str(&format!(" AND plan = ${}", params.len()));
         }
-        if let Some(after) = self.after {
-            params.push(after.into());
-            sql.push_str(&format!(" AND n < ${}", params.len()));
+        if let Some(ids) = &self.ids {
+            let first = params.len() + 1;
+            params.extend(ids.iter().map(|id| Value::from(id.as_str())));
+            let places: Vec<_> = (first..=params.len()).map(|place| format!("${place}")).collect();
+            sql.push_str(&format!(" AND id IN ({})", places.join(", ")));
         }
-        params.push((page_size(self.limit) + 1).into());
-        sql.push_str(&format!(" ORDER BY n DESC LIMIT ${}", params.len()));
-        Statement::composed(sql, params)
+        (sql, params)
     }
 }
 
@@ -60,7 +99,19 @@ impl Store {
         }))
     }
 
-    /// Returns decisions, newest first.
+    /// Returns how many decisions a list has in all its pages.
+    pub fn decision_count(&self, filter: &DecisionFilter) -> BoxFuture<'_, Result<u64, StoreError>> {
+        let statement = filter.count();
+        Box::pin(self.read(move |tx| {
+            Box::pin(async move {
+                let rows = tx.last(statement).await?;
+                let count = rows.first().map(|row| row.int(0)).transpose()?.unwrap_or_default();
+                Ok(u64::try_from(count).unwrap_or_default())
+            })
+        }))
+    }
+
+    /// Returns decisions, a page of them.
     pub fn decision_list(
         &self,
         filter: &DecisionFilter,

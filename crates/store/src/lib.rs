@@ -34,7 +34,7 @@ pub use answer::{AnswerClaim, KeptAnswer, Keyed, KeyedRequest};
 pub use catalog::{Added, Removed};
 pub use changeset::ChangesetHandle;
 pub use crash::{CrashPoint, UnknownPoint};
-pub use decision::DecisionFilter;
+pub use decision::{DecisionFilter, DecisionOrder};
 pub use delivery::{Delivery, DeliveryClaim, Tenure, Told};
 pub use error::{Cause, CommitError, RecordError, StoreError};
 pub use event::EventFilter;

@@ -57,7 +57,8 @@ pub(crate) async fn run(session: &Session, command: Decision) -> Outcome {
     let client = session.client();
     match command {
         Decision::List { open, plan, limit, after } => {
-            let query = DecisionQuery { open: open.then_some(true), plan, limit, after };
+            let query =
+                DecisionQuery { open: open.then_some(true), plan, limit, after, ..DecisionQuery::default() };
             let decisions = client.decisions(&query).await?;
             let text = render::decision::list(&decisions.decisions, session.now());
             let next = decisions.next.clone();

@@ -4,10 +4,10 @@ use axum::extract::State;
 use drydock_api::{self as api, Problem};
 use drydock_domain::Refusal;
 use drydock_engine::{EngineError, shield};
-use drydock_store::DecisionFilter;
+use drydock_store::{DecisionFilter, DecisionOrder};
 use serde_json::json;
 
-use super::extract::{Answer, Body, By, Path, Query, Refused, Sent, limit};
+use super::extract::{Answer, Body, By, Path, Query, Refused, Sent, invalid, limit};
 use super::plans::{about, cursor, offered};
 use super::problem::problem;
 use super::router::Shared;
@@ -15,6 +15,8 @@ use super::view;
 
 const LIMIT_DEFAULT: u32 = 50;
 const LIMIT_MAX: u32 = 1_000;
+/// How many can be asked for by their ids at once.
+const IDS_MAX: usize = 1_000;
 
 pub(super) async fn list(
     State(shared): State<Shared>,
@@ -24,15 +26,32 @@ pub(super) async fn list(
         Some(given) => Some(shared.engine.plan(&given).await?.id),
         None => None,
     };
+    let ids: Option<Vec<String>> =
+        query.ids.map(|ids| ids.split(',').map(|id| id.trim().to_owned()).collect());
+    if ids.as_ref().is_some_and(|ids| ids.len() > IDS_MAX) {
+        return Err(invalid(format!("more than {IDS_MAX} ids are asked for"), "ask for fewer at a time"));
+    }
+    let order = match query.order {
+        Some(api::DecisionOrder::Need) => DecisionOrder::Need,
+        Some(api::DecisionOrder::Newest) | None => DecisionOrder::Newest,
+    };
+    let open_only = query.open.unwrap_or(false) || order == DecisionOrder::Need;
     let filter = DecisionFilter {
-        open_only: query.open.unwrap_or(false),
+        open_only,
         plan,
+        ids,
+        order,
         limit: i64::from(limit(query.limit, LIMIT_DEFAULT, LIMIT_MAX)?),
         after: cursor(query.after)?,
     };
-    let page = shared.engine.store().decision_list(&filter).await?;
+    let store = shared.engine.store();
+    let page = store.decision_list(&filter).await?;
+    let total = match open_only {
+        true => Some(store.decision_count(&filter).await?),
+        false => None,
+    };
     let decisions = page.items.into_iter().map(view::decision).collect();
-    Ok(Sent(api::Decisions { decisions, next: page.next.map(|next| next.to_string()) }))
+    Ok(Sent(api::Decisions { decisions, next: page.next.map(|next| next.to_string()), total }))
 }
 
 pub(super) async fn show(State(shared): State<Shared>, Path(id): Path) -> Answer<api::OneDecision> {

@@ -1,7 +1,9 @@
 //! The board: plans by phase, each with the mark of its state, what needs a person first. It never reads more than a
 //! bounded number of plans, however many there are.
 
-use drydock_api::{Phase, Plan, PlanQuery, Project, State};
+use std::collections::HashMap;
+
+use drydock_api::{Decision, DecisionQuery, Phase, Plan, PlanQuery, Project, State};
 use futures_util::future::try_join_all;
 use maud::{Markup, html};
 use serde::Deserialize;
@@ -58,6 +60,7 @@ pub(super) async fn show(ask: Ask, Asked(wanted): Asked<Wanted>) -> Result<Html,
     };
     let columns = columns(groups);
     let is_empty = columns.iter().all(|column| column.plans.is_empty());
+    let questions = questions(&ask, &columns).await?;
     let main = html! {
         header.top {
             h1 { "Board" }
@@ -67,7 +70,7 @@ pub(super) async fn show(ask: Ask, Asked(wanted): Asked<Wanted>) -> Result<Html,
             p.hint.found { "The newest " (FOUND_MAX) " that have these words are shown. " a href=(all(&wanted)) { "All of them" } }
         }
         @if is_empty { (empty(&wanted, &projects)) } @else {
-            div.board { @for column in &columns { (shown(column, &frame, &wanted)) } }
+            div.board { @for column in &columns { (shown(column, &questions, &wanted)) } }
         }
     };
     Ok(document(&frame, "Board", Place::Board, Watch::Plans, main))
@@ -135,7 +138,20 @@ fn columns(groups: Groups) -> [Column; 4] {
     all
 }
 
-fn shown(column: &Column, frame: &Frame, wanted: &Wanted) -> Markup {
+/// Reads the questions that the plans of these columns wait with, by their ids.
+async fn questions(ask: &Ask, columns: &[Column]) -> Result<HashMap<String, Decision>, Trouble> {
+    let plans = columns.iter().flat_map(|column| &column.plans);
+    let ids: Vec<&str> = plans.filter_map(|plan| plan.pending_decision.as_deref()).collect();
+    if ids.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let limit = u32::try_from(ids.len()).ok();
+    let query = DecisionQuery { ids: Some(ids.join(",")), limit, ..DecisionQuery::default() };
+    let found = ask.client().decisions(&query).await?.decisions;
+    Ok(found.into_iter().map(|decision| (decision.id.clone(), decision)).collect())
+}
+
+fn shown(column: &Column, questions: &HashMap<String, Decision>, wanted: &Wanted) -> Markup {
     let id = format!("column-{}", column.name.to_lowercase());
     let count = format!("{}{}", column.plans.len(), if column.is_cut { "+" } else { "" });
     html! {
@@ -144,7 +160,7 @@ fn shown(column: &Column, frame: &Frame, wanted: &Wanted) -> Markup {
             @if column.plans.is_empty() {
                 p.none { (nothing(column)) }
             } @else {
-                ul.cards { @for plan in &column.plans { (card(plan, frame)) } }
+                ul.cards { @for plan in &column.plans { (card(plan, questions)) } }
             }
             @if column.is_cut {
                 a.more href=(more(column, wanted)) { "All of them" }
@@ -170,14 +186,19 @@ fn more(column: &Column, wanted: &Wanted) -> String {
     }
 }
 
-fn card(plan: &Plan, frame: &Frame) -> Markup {
+fn card(plan: &Plan, questions: &HashMap<String, Decision>) -> Markup {
+    let asks = plan.pending_decision.as_ref().map(|id| match questions.get(id) {
+        Some(decision) => format!("Asks you: {}", sentence(first_line(&decision.question))),
+        // It was answered since the plan was read, and the page is about to be renewed.
+        None => "Asks you".to_owned(),
+    });
     html! {
         li.card data-id=(plan.id) data-tone=(mark::tone_of(plan)) {
             a.card-link href={ "/plans/" (plan.id) } data-item { (title(plan)) }
             @if let Some(blocked) = &plan.blocked {
                 p.card-line { span { (sentence(&blocked.text())) } }
-            } @else if let Some(question) = frame.question(&plan.id) {
-                p.card-line.asks { (icon("waiting")) span { "Asks you: " (sentence(first_line(&question.question))) } }
+            } @else if let Some(asks) = asks {
+                p.card-line.asks { (icon("waiting")) span { (asks) } }
             } @else if let Some(line) = line(plan) { p.card-line { span { (line) } } }
             p.card-foot title=(plan.id) {
                 (mark::of(plan))

@@ -1,32 +1,63 @@
-//! All open questions, with a button for each answer.
+//! All open questions, with a button for each answer: those of agents first, gates last, the oldest of each first, a page
+//! at a time.
 
-use drydock_api::Plan;
+use drydock_api::{DecisionOrder, DecisionQuery, Plan};
 use futures_util::future::join_all;
-use maud::html;
+use maud::{Markup, html};
+use serde::Deserialize;
 
-use super::ask::Ask;
+use super::ask::{Ask, Asked};
 use super::question::{self, Spot};
 use super::shell::{Frame, Html, Place, Watch, document};
 use super::trouble::Trouble;
+use super::words::escaped;
 
-pub(super) async fn show(ask: Ask) -> Result<Html, Trouble> {
+const PAGE: u32 = 50;
+
+/// Which questions are meant.
+#[derive(Debug, Clone, Default, Deserialize)]
+pub(super) struct Wanted {
+    after: Option<String>,
+}
+
+pub(super) async fn show(ask: Ask, Asked(wanted): Asked<Wanted>) -> Result<Html, Trouble> {
     let frame = Frame::read(&ask).await?;
+    let query = DecisionQuery {
+        open: Some(true),
+        order: Some(DecisionOrder::Need),
+        limit: Some(PAGE),
+        after: wanted.after.clone(),
+        ..DecisionQuery::default()
+    };
+    let page = ask.client().decisions(&query).await?;
     // A plan that is gone or damaged must not hide the questions of the others.
-    let looks = frame.open.iter().map(|decision| async { ask.client().plan(&decision.plan).await.ok() });
+    let looks = page.decisions.iter().map(|decision| async { ask.client().plan(&decision.plan).await.ok() });
     let plans: Vec<Option<Plan>> = join_all(looks).await;
     let main = html! {
-        header.top { h1 { "Questions" } }
-        @if frame.open.is_empty() {
-            div.empty {
+        header.top { h1 { "Questions" } @if frame.open > 1 { p.hint { (frame.open) " open. Agents\u{2019} questions come first, gates last; the oldest of each first." } } }
+        @if page.decisions.is_empty() { (nothing(&wanted)) } @else {
+            div.questions {
+                @for (decision, plan) in page.decisions.iter().zip(&plans) { (question::card(decision, plan.as_ref(), Spot::AmongOthers)) }
+            }
+        }
+        nav.pager aria-label="Pages" {
+            @if wanted.after.is_some() { a.button href="/questions" { "First page" } }
+            @if let Some(next) = &page.next { a.button href={ "/questions?after=" (escaped(next)) } rel="next" { "Next page" } }
+        }
+    };
+    Ok(document(&frame, "Questions", Place::Questions, Watch::Plans, main))
+}
+
+fn nothing(wanted: &Wanted) -> Markup {
+    html! {
+        div.empty {
+            @if wanted.after.is_some() {
+                h2 { "No more questions" }
+            } @else {
                 h2 { "Nobody waits for you" }
                 p { "When a plan needs a person, its question stands here and on the plan's own page. Answered ones are listed by" }
                 pre.command { code { "drydock decision list" } }
             }
-        } @else {
-            div.questions {
-                @for (decision, plan) in frame.open.iter().zip(&plans) { (question::card(decision, plan.as_ref(), Spot::AmongOthers)) }
-            }
         }
-    };
-    Ok(document(&frame, "Questions", Place::Questions, Watch::Plans, main))
+    }
 }

@@ -2,7 +2,7 @@
 
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
-use drydock_api::{Decision, DecisionQuery};
+use drydock_api::DecisionQuery;
 use maud::{DOCTYPE, Markup, html};
 
 use super::ask::Ask;
@@ -11,15 +11,11 @@ use super::mark::icon;
 use super::trouble::Trouble;
 use crate::http::Offer;
 
-/// How many open questions are counted; beyond, the number says so.
-const ASKED_MAX: u32 = 100;
-
 /// What every page shows beside its own: read before anything else, so that no event falls between.
 pub(super) struct Frame {
     after: i64,
-    /// The questions that are open, newest first.
-    pub(super) open: Vec<Decision>,
-    more: bool,
+    /// How many questions are open.
+    pub(super) open: u64,
     offer: Offer,
 }
 
@@ -64,22 +60,13 @@ impl Frame {
     pub(super) async fn read(ask: &Ask) -> Result<Self, Trouble> {
         let client = ask.client();
         let after = client.feed_last().await?;
-        let query = DecisionQuery { open: Some(true), limit: Some(ASKED_MAX), ..DecisionQuery::default() };
-        let page = client.decisions(&query).await?;
-        Ok(Frame { after, open: page.decisions, more: page.next.is_some(), offer: ask.offer() })
-    }
-
-    /// Returns the open question of a plan.
-    pub(super) fn question(&self, plan: &str) -> Option<&Decision> {
-        self.open.iter().find(|decision| decision.plan == plan)
+        let query = DecisionQuery { open: Some(true), limit: Some(1), ..DecisionQuery::default() };
+        let open = client.decisions(&query).await?.total.unwrap_or_default();
+        Ok(Frame { after, open, offer: ask.offer() })
     }
 
     fn count(&self) -> Option<String> {
-        match (self.open.len(), self.more) {
-            (0, _) => None,
-            (count, false) => Some(count.to_string()),
-            (count, true) => Some(format!("{count}+")),
-        }
+        (self.open > 0).then(|| self.open.to_string())
     }
 }
 

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::tokens::knock;
 use crate::working::Server;
 use crate::world::{CONFLICT, World, list, stage, text};
 
@@ -140,5 +141,73 @@ on_both! {
         assert!(text(&error["text"]).contains("with the note \"first\""), "{error}");
         assert_eq!(error["details"]["resolution"]["option"], "approve");
         assert_eq!(world.show(&id), seen);
+    }
+}
+
+/// Copies a plan and its open decision so many times, as if each had been made after the other.
+fn copy(world: &World, plan: &str, decision: &str, times: u32) {
+    let number = "substr('0000000000000000', 1, 16 - length(CAST(i AS TEXT))) || CAST(i AS TEXT)";
+    let counted = format!(
+        "WITH RECURSIVE counted(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM counted WHERE i < {times})"
+    );
+    let renamed =
+        format!("replace(replace(body, '{plan}', 'pln-' || {number}), '{decision}', 'dec-' || {number})");
+    world.query(&format!(
+        "{counted} INSERT INTO plans (id, phase, state, project, action, parent, root, revision, created_at, updated_at, body) \
+         SELECT 'pln-' || {number}, phase, state, project, action, parent, 'pln-' || {number}, revision, created_at, updated_at, {renamed} \
+         FROM plans, counted WHERE id = '{plan}'"
+    ));
+    world.query(&format!(
+        "{counted} INSERT INTO decisions (id, plan, kind, status, created_at, body) \
+         SELECT 'dec-' || {number}, 'pln-' || {number}, kind, status, created_at, {renamed} FROM decisions, counted WHERE id = '{decision}'"
+    ));
+}
+
+on_both! {
+    /// Page B3: breaks when a question cannot be reached because 2,000 are open, when an agent's stands behind gates, when
+    /// the board does not say that its plan asks, or when the count is wrong.
+    fn no_question_is_lost_among_2_000(kind: Kind) {
+        let world = World::with_writer(kind, r#"echo '{"drydock":"ask","question":"red or blue?"}'"#);
+        let earliest = world.plan_after("strategize");
+        let earliest = text(&world.show(&earliest)["pending_decision"]);
+        let asking = world.plan(&["--profile", "auto"]);
+        world.ok(&["plan", "strategize", &asking]);
+        world.drydock(&["plan", "execute", &asking]).expect(6);
+        let asked = text(&world.show(&asking)["pending_decision"]);
+        let gated = world.plan_after("strategize");
+        let gate = text(&world.show(&gated)["pending_decision"]);
+        copy(&world, &gated, &gate, 1_997);
+        let server = Server::start(&world, &["--workers", "0", "--tokens", "optional"]);
+        let ask = |path: &str| {
+            let headers = format!("Host: {}\r\nAccept: text/html\r\n", server.address());
+            let reply = knock(&server, &headers, &format!("GET {path}"), &Value::Null);
+            assert_eq!(reply.status, 200, "{path}: {}", reply.body);
+            reply.body
+        };
+        let page = |path: &str| ask(path).as_str().unwrap().to_owned();
+        let total = 2_000;
+        let board = page("/");
+        assert!(board.contains(&format!("<title>({total}) Board")) && board.contains("Asks you: Red or blue?"), "{board}");
+        assert_eq!(board.matches("Asks you: ").count(), 21, "{board}");
+        let first = page("/questions");
+        let at = |id: &str| first.find(&format!("data-id=\"{id}\"")).unwrap_or(usize::MAX);
+        assert!(at(&asked) < at(&earliest) && at(&earliest) < at(&gate) && at(&gate) < at("dec-0000000000000001"), "{first}");
+        assert!(first.contains(&format!("{total} open")), "{first}");
+        let mut seen = Vec::new();
+        let mut after = String::new();
+        loop {
+            let answer = ask(&format!("/api/v1/decisions?open=true&order=need&limit=990{after}"));
+            assert_eq!(answer["total"], total);
+            seen.extend(list(&answer["decisions"]).iter().map(|one| text(&one["id"])));
+            let Some(next) = answer["next"].as_str() else { break };
+            // The page goes on where the interface does.
+            if seen.len() == 1_980 {
+                let last = page(&format!("/questions?after={next}"));
+                assert!(last.contains("dec-0000000000001997") && !last.contains("Next page"), "{last}");
+            }
+            after = format!("&after={next}");
+        }
+        let copies = (1..=1_997).map(|number| format!("dec-{number:016}"));
+        assert_eq!(seen, [asked, earliest, gate].into_iter().chain(copies).collect::<Vec<_>>());
     }
 }

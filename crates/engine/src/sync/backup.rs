@@ -243,7 +243,12 @@ impl Engine {
     async fn named_backups(&self, plan: &str) -> Result<BTreeMap<String, DecisionId>, EngineError> {
         let Ok(plan) = plan.parse::<PlanId>() else { return Ok(BTreeMap::new()) };
         let stored = self.store().plan_fetch(&plan).await?;
-        let filter = DecisionFilter { open_only: true, plan: Some(plan), limit: DECISIONS_MAX, after: None };
+        let filter = DecisionFilter {
+            open_only: true,
+            plan: Some(plan),
+            limit: DECISIONS_MAX,
+            ..DecisionFilter::default()
+        };
         let open = self.store().decision_list(&filter).await?.items;
         let name = |details: &serde_json::Value| details["backup_ref"].as_str().map(str::to_owned);
         let asked = open.into_iter().filter_map(|one| Some((name(&one.question.details)?, one.id)));
