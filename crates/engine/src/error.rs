@@ -92,6 +92,12 @@ pub enum EngineError {
         /// What to do.
         hint: String,
     },
+    /// No agent would work on the plan.
+    #[error("no agent is named: neither by the action, nor by --agent, nor as [defaults] agent")]
+    NoAgent {
+        /// Those that could be named.
+        usable: Vec<String>,
+    },
     /// The branch and its remote diverged, and a person must answer first.
     #[error("{}", decision.question.text)]
     Diverged {
@@ -162,6 +168,12 @@ impl EngineError {
         Self::Invalid { text: text.into(), hint: hint.into() }
     }
 
+    /// Says that the configuration has no such agent.
+    pub fn unknown_agent(name: &str) -> Self {
+        let hint = "add [agents.NAME] to the configuration; `drydock agent list` shows those it has";
+        Self::invalid(format!("there is no agent {name:?} in the configuration"), hint)
+    }
+
     /// Says whether the same call may pass later without anybody changing anything.
     pub fn is_transient(&self) -> bool {
         match self {
@@ -181,6 +193,7 @@ impl EngineError {
             | EngineError::Diverged { .. }
             | EngineError::Unsynced { .. }
             | EngineError::Invalid { .. }
+            | EngineError::NoAgent { .. }
             | EngineError::Repository(_)
             | EngineError::File { .. } => false,
         }

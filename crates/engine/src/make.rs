@@ -10,6 +10,7 @@ use drydock_domain::{
 use crate::action_file::{render, rule_of};
 use crate::engine::Engine;
 use crate::error::EngineError;
+use crate::look::{AgentEntry, AgentSource};
 use crate::task;
 
 /// The action's name of a plan that was made from a plain task.
@@ -132,9 +133,9 @@ impl Engine {
             spec.budget = spec.budget.smallest(asked);
         }
         if let Some(agent) = request.agent {
-            self.known_agent(&agent)?;
             spec.agents.execute = Some(agent);
         }
+        self.require_agents(&spec.agents)?;
         Ok(spec)
     }
 
@@ -231,12 +232,38 @@ impl Engine {
             .ok_or_else(|| EngineError::absent("profile", name))
     }
 
-    /// Refuses the name of an agent that this process is not configured with.
-    pub(crate) fn known_agent(&self, name: &str) -> Result<(), EngineError> {
-        if self.settings().agents.contains_key(name) {
-            Ok(())
-        } else {
-            Err(EngineError::absent("agent", name))
+    /// Refuses a plan that no agent would work on, and names of agents that the configuration does not have. Whether
+    /// their programs are installed is known only where they run.
+    fn require_agents(&self, roles: &AgentRoles) -> Result<(), EngineError> {
+        self.known_agents(roles)?;
+        let default = self.settings().default_agent.as_deref();
+        match (&roles.execute, default, &roles.strategize) {
+            // The pieces of a strategy may name agents of their own.
+            (Some(_), _, _) | (None, None, Some(_)) => Ok(()),
+            (None, Some(default), _) => self.known_agent(default),
+            (None, None, None) => {
+                let usable = |entry: &AgentEntry| entry.found || entry.source == AgentSource::Configured;
+                let usable = self.agents().into_iter().filter(usable).map(|entry| entry.name).collect();
+                Err(EngineError::NoAgent { usable })
+            }
+        }
+    }
+
+    /// Refuses agents that this process is not configured with.
+    pub(crate) fn known_agents(&self, roles: &AgentRoles) -> Result<(), EngineError> {
+        let reviewers = roles.reviewers.iter().map(|reviewer| &reviewer.agent);
+        roles
+            .strategize
+            .iter()
+            .chain(&roles.execute)
+            .chain(reviewers)
+            .try_for_each(|name| self.known_agent(name))
+    }
+
+    fn known_agent(&self, name: &str) -> Result<(), EngineError> {
+        match self.settings().agents.contains_key(name) {
+            true => Ok(()),
+            false => Err(EngineError::unknown_agent(name)),
         }
     }
 

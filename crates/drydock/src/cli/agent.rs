@@ -1,14 +1,11 @@
 //! `drydock agent`: list what is configured, start one for real.
 
 use clap::Subcommand;
-use drydock_api::{CheckStatus, Code, OneAgentCheck, Problem};
+use drydock_api::{AgentCheck, CheckStatus, Code, OneAgentCheck, Problem};
 
 use super::report::{Ending, Level, Outcome, Report};
 use super::session::Session;
 use crate::render;
-
-/// The source of an agent that nobody configured.
-pub(super) const BUILT_IN: &str = "built_in";
 
 const NONE_FOUND: &str = "none of them is found on this machine; install one, or configure your own as [agents.NAME], see docs/config.md";
 
@@ -46,17 +43,19 @@ pub(crate) async fn run(session: &Session, command: Agent) -> Outcome {
         Agent::Check { name } => {
             let check = client.agent_check(&name).await?;
             let text = render::agent::check(&check);
-            let ending = match check.status {
-                CheckStatus::Ok | CheckStatus::Warn => Ending::Done,
-                CheckStatus::Error => {
-                    let problem = Problem::new(
-                        Code::AgentUnusable,
-                        format!("agent {name} cannot be used: {}", check.text),
-                    );
-                    Ending::Failed(Box::new(Problem { hint: check.hint.clone(), ..problem }))
-                }
-            };
+            let ending = unusable(&check).map_or(Ending::Done, Ending::Failed);
             Ok(Report::new(OneAgentCheck { check }, text).ending(ending))
+        }
+    }
+}
+
+/// Returns why an agent cannot be used, if a check found that.
+pub(super) fn unusable(check: &AgentCheck) -> Option<Box<Problem>> {
+    match check.status {
+        CheckStatus::Ok | CheckStatus::Warn => None,
+        CheckStatus::Error => {
+            let text = format!("agent {} cannot be used: {}", check.agent, check.text);
+            Some(Box::new(Problem { hint: check.hint.clone(), ..Problem::new(Code::AgentUnusable, text) }))
         }
     }
 }

@@ -2,15 +2,18 @@
 
 use clap::Args;
 use drydock_api::{Code, NewPlan, Plan, PlanMove, Problem, State, Terms, exit};
+use drydock_engine::EngineError;
 
-use super::agent::BUILT_IN;
+use super::agent::unusable;
 use super::confirm::{Answer, ask};
 use super::follow::{Feed, Until};
 use super::ground::ground;
 use super::outcome;
 use super::report::{Ending, Level, Outcome};
 use super::session::{Driver, Driving, Session};
+use crate::http::problem;
 use crate::render;
+use crate::render::agent::is_usable;
 
 /// Does a task.
 #[derive(Debug, Args)]
@@ -70,9 +73,7 @@ pub(crate) async fn run(session: &Session, args: Run) -> Outcome {
         let problem = Problem::new(Code::Usage, "the task is empty");
         return Err(Box::new(problem.hint("say what to do, e.g. drydock run \"fix the failing test\"")));
     }
-    if args.agent.is_none() {
-        require_default_agent(session).await?;
-    }
+    require_agent(session, args.agent.as_deref()).await?;
     let ground = ground(client, session.screen(), args.project.as_deref(), args.target.as_deref()).await?;
     let named = args.profile.is_some();
     let new = NewPlan {
@@ -209,26 +210,26 @@ async fn diff(session: &Session, plan: &Plan) -> Result<String, Box<Problem>> {
 }
 
 /// Refuses before anything is made when no agent could do the task.
-async fn require_default_agent(session: &Session) -> Result<(), Box<Problem>> {
-    let agents = session.client().agents().await?.agents;
-    if agents.iter().any(|agent| agent.default) {
+async fn require_agent(session: &Session, named: Option<&str>) -> Result<(), Box<Problem>> {
+    let client = session.client();
+    let agents = client.agents().await?.agents;
+    let agent = match named {
+        Some(name) => {
+            agents.iter().find(|agent| agent.name == name).ok_or_else(|| EngineError::unknown_agent(name))
+        }
+        None => agents.iter().find(|agent| agent.default).ok_or_else(|| {
+            let usable = agents.iter().filter(|agent| is_usable(agent));
+            EngineError::NoAgent { usable: usable.map(|agent| agent.name.clone()).collect() }
+        }),
+    };
+    let agent = agent.map_err(|error| Box::new(problem(&error)))?;
+    // The workers of a server may have what it does not, so what is installed counts only for this process.
+    if agent.found || session.driver() != Driver::ThisProcess {
         return Ok(());
     }
-    // Those that are built in are always listed, and are of use only where their program is.
-    let usable = agents.iter().filter(|agent| agent.found || agent.source != BUILT_IN);
-    let names: Vec<_> = usable.map(|agent| agent.name.as_str()).collect();
-    let problem = if names.is_empty() {
-        let path = crate::config::config_path();
-        let path = path.map_or("the configuration file".to_owned(), |path| path.display().to_string());
-        let hint = format!(
-            "put this into {path}:\n[agents.writer]\nprotocol = \"command\"\ncommand = [\"your-agent\", \"--flag\"]\n\
-             [defaults]\nagent = \"writer\""
-        );
-        let text = "no agent is configured, and none that drydock knows is found on this machine";
-        Problem::new(Code::Invalid, text).hint(hint)
-    } else {
-        let hint = format!("choose one with --agent ({}), or set [defaults] agent", names.join(", "));
-        Problem::new(Code::Invalid, "no agent is the default one").hint(hint)
-    };
-    Err(Box::new(problem))
+    let check = client.agent_check(&agent.name).await?;
+    match unusable(&check) {
+        Some(problem) => Err(problem),
+        None => Ok(()),
+    }
 }

@@ -63,6 +63,7 @@ pub(crate) fn problem_of(error: &EngineError, plan: Option<&str>) -> Problem {
             Problem::new(Code::SyncFailed, text).hint(outcome.hint()).with("sync", outcome.told())
         }
         EngineError::Invalid { hint, .. } => Problem::new(Code::Invalid, text).hint(hint.clone()),
+        EngineError::NoAgent { usable } => Problem::new(Code::Invalid, text).hint(agent_wanted(usable)),
         EngineError::Interrupted => Problem::new(Code::Interrupted, text).hint("repeat the command"),
         EngineError::Repository(error) => Problem::new(Code::RepositoryUnusable, text).hint(error.hint()),
         EngineError::Git(GitError::BadName { .. }) => {
@@ -186,6 +187,20 @@ fn held(lock: &Lock, text: String) -> Problem {
         .with("purpose", lock.holder.purpose.clone())
         .with("worker", lock.holder.is_worker())
         .with("expires_at", time(lock.expires_at))
+}
+
+/// Says how to get an agent: by naming one that there is, or by configuring one.
+fn agent_wanted(usable: &[String]) -> String {
+    if !usable.is_empty() {
+        let names = usable.join(", ");
+        return format!("choose one with --agent ({names}), or set [defaults] agent in the configuration");
+    }
+    let path = crate::config::config_path();
+    let path = path.map_or("the configuration file".to_owned(), |path| path.display().to_string());
+    format!(
+        "install an agent that `drydock agent list` names, or put this into {path}:\n[agents.writer]\nprotocol = \"command\"\n\
+         command = [\"your-agent\", \"--flag\"]\n[defaults]\nagent = \"writer\""
+    )
 }
 
 fn listing(absent: &Absent, plan: Option<&str>) -> String {

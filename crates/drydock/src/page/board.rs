@@ -3,13 +3,14 @@
 
 use std::collections::HashMap;
 
-use drydock_api::{Decision, DecisionQuery, Phase, Plan, PlanQuery, Project, State};
+use drydock_api::{Decision, DecisionQuery, Phase, Plan, PlanQuery, Problem, Project, State};
 use futures_util::future::try_join_all;
 use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::ask::{Ask, Asked};
 use super::mark::{self, icon};
+use super::new;
 use super::shell::{Frame, Html, Place, Watch, document};
 use super::trouble::Trouble;
 use super::words::{escaped, first_line, sentence, title, when};
@@ -61,6 +62,10 @@ pub(super) async fn show(ask: Ask, Asked(wanted): Asked<Wanted>) -> Result<Html,
     let columns = columns(groups);
     let is_empty = columns.iter().all(|column| column.plans.is_empty());
     let questions = questions(&ask, &columns).await?;
+    let no_agent = match is_empty {
+        true => new::no_agent(None, &ask.client().agents().await?.agents),
+        false => None,
+    };
     let main = html! {
         header.top {
             h1 { "Board" }
@@ -69,7 +74,7 @@ pub(super) async fn show(ask: Ask, Asked(wanted): Asked<Wanted>) -> Result<Html,
         @if has_more {
             p.hint.found { "The newest " (FOUND_MAX) " that have these words are shown. " a href=(all(&wanted)) { "All of them" } }
         }
-        @if is_empty { (empty(&wanted, &projects)) } @else {
+        @if is_empty { (empty(&wanted, &projects, no_agent.as_ref())) } @else {
             div.board { @for column in &columns { (shown(column, &questions, &wanted)) } }
         }
     };
@@ -245,8 +250,11 @@ fn filter(wanted: &Wanted, projects: &[Project]) -> Markup {
     }
 }
 
-fn empty(wanted: &Wanted, projects: &[Project]) -> Markup {
+fn empty(wanted: &Wanted, projects: &[Project], no_agent: Option<&Problem>) -> Markup {
     let is_filtered = wanted.text().is_some() || wanted.project().is_some();
+    if let (false, false, Some(problem)) = (is_filtered, projects.is_empty(), no_agent) {
+        return new::agent_wanted(problem);
+    }
     html! {
         div.empty {
             @if is_filtered {

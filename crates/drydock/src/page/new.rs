@@ -1,12 +1,16 @@
 //! A new plan: a task in words or an action with its arguments, on a project.
 
-use drydock_api::{Action, AgentEntry, Project};
+use drydock_api::{Action, AgentEntry, Problem, Project};
+use drydock_engine::EngineError;
 use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::ask::{Ask, Asked};
 use super::shell::{Frame, Html, Place, Watch, document};
 use super::trouble::Trouble;
+use super::words::sentence;
+use crate::http::problem;
+use crate::render::agent::is_usable;
 
 const PROFILES: [(&str, &str); 4] = [
     ("supervised", "asks before Execute and Apply"),
@@ -37,11 +41,37 @@ pub(super) async fn show(ask: Ask, Asked(wanted): Asked<Wanted>) -> Result<Html,
             }
         } @else {
             (sources(&actions.actions, chosen))
-            (form(&projects.projects, chosen, &agents.agents))
+            @match no_agent(chosen, &agents.agents) {
+                Some(problem) => (agent_wanted(&problem)),
+                None => (form(&projects.projects, chosen, &agents.agents)),
+            }
             p.no-script.hint { "Without JavaScript, type " code { "drydock run \"what you want done\"" } " in the repository." }
         }
     };
     Ok(document(&frame, "New plan", Place::New, Watch::Nothing, main))
+}
+
+/// Returns why no plan can be made, where no agent could work on it: the same that the server would answer.
+pub(super) fn no_agent(chosen: Option<&Action>, agents: &[AgentEntry]) -> Option<Problem> {
+    let names_one = |action: &Action| action.agents.execute.is_some() || action.agents.strategize.is_some();
+    let is_there = agents.iter().any(|agent| agent.default || is_usable(agent));
+    (!is_there && !chosen.is_some_and(names_one))
+        .then(|| problem(&EngineError::NoAgent { usable: Vec::new() }))
+}
+
+/// Says that there is no agent yet, and how to get one.
+pub(super) fn agent_wanted(problem: &Problem) -> Markup {
+    let hint = problem.hint.as_deref().unwrap_or_default();
+    let (how, lines) = hint.split_once('\n').unwrap_or((hint, ""));
+    html! {
+        div.empty {
+            h2 { "No agent yet" }
+            p { (sentence(&problem.detail)) }
+            p { (sentence(how)) }
+            @if !lines.is_empty() { pre.command { code { (lines) } } }
+            p.hint { "Then start drydock again." }
+        }
+    }
 }
 
 /// Returns the choice between words of one's own and the actions there are, as links: each has its own fields.
@@ -61,6 +91,8 @@ fn sources(actions: &[Action], chosen: Option<&Action>) -> Markup {
 }
 
 fn form(projects: &[Project], chosen: Option<&Action>, agents: &[AgentEntry]) -> Markup {
+    let names_one = chosen.is_some_and(|action| action.agents.execute.is_some());
+    let has_default = names_one || agents.iter().any(|agent| agent.default);
     html! {
         form.sheet.script data-post="/api/v1/plans" data-then="/plans/" {
             @match chosen {
@@ -84,10 +116,10 @@ fn form(projects: &[Project], chosen: Option<&Action>, agents: &[AgentEntry]) ->
                 div { label.field for="project" { "Project" }
                     select id="project" name="project" { @for one in projects { option value=(one.name) { (one.name) " → " (one.target) } } }
                 }
-                div { label.field for="agent" { "Agent" span.hint { " (optional)" } }
-                    select id="agent" name="agent" {
-                        option value="" { "As configured" }
-                        @for one in agents.iter().filter(|one| one.found) { option value=(one.name) { (one.name) } }
+                div { label.field for="agent" { "Agent" @if has_default { span.hint { " (optional)" } } }
+                    select id="agent" name="agent" required[!has_default] {
+                        option value="" { @if has_default { "As configured" } @else { "Choose one" } }
+                        @for one in agents.iter().filter(|one| is_usable(one)) { option value=(one.name) { (one.name) } }
                     }
                 }
                 div { label.field for="profile" { "How much it asks" }

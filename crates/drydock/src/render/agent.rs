@@ -6,6 +6,15 @@ use super::columns::{Cell, table};
 use super::style::{BAD, CAUTION, GOOD, STRONG, paint, plain};
 use super::time::span;
 
+/// The source of an agent that is not configured.
+const BUILT_IN: &str = "built_in";
+
+/// Says whether an agent can be chosen: those that are built in are always listed, and are of use only where their program
+/// is.
+pub(crate) fn is_usable(agent: &AgentEntry) -> bool {
+    agent.found || agent.source != BUILT_IN
+}
+
 /// Returns a table of agents.
 pub(crate) fn list(agents: &[AgentEntry]) -> String {
     let rows = agents.iter().map(|agent| {
@@ -13,7 +22,7 @@ pub(crate) fn list(agents: &[AgentEntry]) -> String {
         [
             Cell::styled(STRONG, &agent.name),
             Cell::new(mark),
-            Cell::new(if agent.source == "built_in" { "built in" } else { "configured" }),
+            Cell::new(if agent.source == BUILT_IN { "built in" } else { "configured" }),
             Cell::new(if agent.found { "yes" } else { "no" }),
             Cell::new(&agent.protocol),
             Cell::new(span(i64::try_from(agent.timeout_s).unwrap_or(i64::MAX))),

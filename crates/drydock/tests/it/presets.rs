@@ -7,6 +7,8 @@ use std::process::Command;
 use drydock_testkit::proc;
 use serde_json::Value;
 
+use crate::tokens::{ask, knock};
+use crate::working::Server;
 use crate::world::{Answer, Kind, LIMIT, World, list, text};
 
 const KEY: &str = "sk-this-must-not-be-seen";
@@ -116,8 +118,74 @@ fn who_has_no_agent_is_shown_how_to_configure_one() {
     let listed = run(&["agent", "list"]).expect(0).json;
     assert!(listed["messages"].to_string().contains("none of them is found"), "{listed:#}");
     let refused = run(&["run", "say hello"]).expect(2).json;
-    assert!(text(&refused["error"]["hint"]).contains("[agents.writer]"), "{refused:#}");
+    let hint = text(&refused["error"]["hint"]);
+    assert!(hint.contains("[agents.writer]"), "{refused:#}");
+    // Page B12: the page and the interface refuse with the same hint.
+    let mut serve = world.command(&["serve", "--listen", "127.0.0.1:0", "--tokens", "optional"]);
+    let server = Server::of(proc::spawn(serve.env("PATH", world.place("bin"))));
+    let new = serde_json::json!({ "task": "say hello", "project": "app" });
+    let reply = ask(&server, None, "POST /plans", &new);
+    assert_eq!((reply.seen(), &reply.body["hint"]), ((422, "invalid"), &hint.as_str().into()));
+    for path in ["/", "/new"] {
+        let headers = format!("Host: {}\r\nAccept: text/html\r\n", server.address());
+        let page = text(&knock(&server, &headers, &format!("GET {path}"), &Value::Null).body);
+        assert!(page.contains("No agent yet") && page.contains("[agents.writer]"), "{page}");
+        assert!(!page.contains("data-post=\"/api/v1/plans\""), "{page}");
+    }
+    server.stop();
+    assert_eq!(list(&world.ok(&["plan", "list"])["plans"]).len(), 0);
     world.settings("[agents.mine]\nprotocol = \"command\"\ncommand = [\"mine\"]\n");
     let refused = run(&["run", "say hello"]).expect(2).json;
     assert!(text(&refused["error"]["hint"]).contains("--agent (mine)"), "{refused:#}");
+}
+
+/// Page B15: breaks when a project, plan, branch or worktree is made for an agent that is not there, when the error is
+/// printed more than once, or when the hint does not say how to get it.
+#[test]
+fn an_agent_that_is_not_there_is_refused_before_anything_is_made() {
+    let world = World::new(Kind::Sqlite);
+    world.ok(&["project", "remove", "app"]);
+    let git = proc::run(Command::new("sh").args(["-c", "command -v git"]), LIMIT).stdout;
+    fs::create_dir(world.path("bin")).unwrap();
+    std::os::unix::fs::symlink(git.trim(), world.path("bin/git")).unwrap();
+    let run = |args: &[&str]| {
+        let mut command = world.command(args);
+        Answer::of(proc::run(command.env("PATH", world.place("bin")).current_dir(world.repo.path()), LIMIT))
+    };
+    let branches = || run_git(&world, &["for-each-ref"]);
+    let before = branches();
+    let unknown = run(&["run", "x", "--agent", "nope"]).expect(2);
+    assert!(text(&unknown.json["error"]["text"]).contains("\"nope\""), "{:#}", unknown.json);
+    assert!(text(&unknown.json["error"]["hint"]).contains("drydock agent list"), "{:#}", unknown.json);
+    let missing = run(&["run", "x", "--agent", "goose"]);
+    assert_eq!(missing.error_code(), "agent_unusable", "{:#}", missing.json);
+    let whole = format!("{}{}", missing.json, missing.stderr);
+    let why = text(&missing.json["error"]["text"]);
+    assert!(text(&missing.json["error"]["hint"]).contains("install goose"), "{:#}", missing.json);
+    assert_eq!(
+        whole.matches(&*Value::from(why.as_str()).to_string().trim_matches('"')).count(),
+        1,
+        "{whole}"
+    );
+    assert_eq!(list(&world.ok(&["project", "list"])["projects"]).len(), 0);
+    assert_eq!(list(&world.ok(&["plan", "list"])["plans"]).len(), 0);
+    assert_eq!(branches(), before);
+    let made = fs::read_dir(world.worktrees()).unwrap().map(|entry| entry.unwrap().file_name());
+    assert_eq!(made.filter(|name| name.to_string_lossy().starts_with("pln-")).count(), 0);
+    // Where a server works, its workers may have the program; a name that it does not know is refused there too.
+    world.ok(&["project", "add", "app", "--repo", world.repo.path().to_str().unwrap()]);
+    world.action("haunted", "[agents]\nexecute = \"writer\"\nreviewers = [{ agent = \"ghost\" }]");
+    for args in [
+        &["plan", "use", "haunted", "--project", "app", "--agent", "goose"][..],
+        &["plan", "use", "haunted", "--project", "app"],
+    ] {
+        let refused = world.drydock(args).expect(2);
+        assert_eq!(refused.error_code(), "invalid", "{:#}", refused.json);
+    }
+    world.action("fix", "[agents]\nexecute = \"goose\"");
+    world.ok(&["plan", "use", "fix", "--project", "app"]);
+}
+
+fn run_git(world: &World, args: &[&str]) -> String {
+    proc::run(Command::new("git").arg("-C").arg(world.repo.path()).args(args), LIMIT).stdout
 }

@@ -351,6 +351,7 @@ fn failure(scope: &Scope<'_>, error: &EngineError) -> Command {
         EngineError::Diverged { .. } => ErrorClass::Diverged,
         EngineError::Absent(_)
         | EngineError::Invalid { .. }
+        | EngineError::NoAgent { .. }
         | EngineError::Refused(_)
         | EngineError::StaleRevision { .. }
         | EngineError::Ambiguous { .. }

@@ -70,11 +70,7 @@ impl Engine {
         } else if in_words {
             spec.agents.execute.clone_from(&parent.spec.agents.execute);
         }
-        let roles = &spec.agents;
-        let reviewers = roles.reviewers.iter().map(|reviewer| &reviewer.agent);
-        for agent in roles.strategize.iter().chain(&roles.execute).chain(reviewers) {
-            self.known_agent(agent)?;
-        }
+        self.known_agents(&spec.agents)?;
         spec.target = Target::branch(parent.target(&project));
         spec.allow_empty = true;
         Ok(spec)
