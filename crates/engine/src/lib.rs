@@ -38,6 +38,7 @@ mod transition;
 mod tree;
 mod upkeep;
 mod why;
+mod work_log;
 mod worker;
 
 pub use clock::now;
@@ -65,3 +66,4 @@ pub use trace::TRACE;
 pub use tree::strategy_schema;
 pub use upkeep::{Checkup, Collected, Grade, Kept, Removed, Sweep};
 pub use why::{CanAct, Why};
+pub use work_log::WORK;

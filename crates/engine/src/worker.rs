@@ -11,7 +11,7 @@ use crate::engine::{Engine, WORKER};
 use crate::error::EngineError;
 use crate::steer::Caller;
 use crate::subplan::Tended;
-use crate::{clock, task};
+use crate::{clock, task, work_log};
 
 /// How long a worker waits for news when nothing is due.
 const IDLE_MAX: Duration = Duration::from_secs(2);
@@ -92,6 +92,7 @@ impl Engine {
     /// Does the claimed work. Work that cannot be done now is due again later; a lasting obstacle opens a question.
     /// Fails only where the project cannot be opened here, with the claim given back.
     pub(crate) async fn perform(&self, claim: Claim) -> Result<(), EngineError> {
+        work_log::claimed(&claim);
         let done = match claim.effect {
             Effect::DrivePhase(phase) => self.drive_claimed(claim.plan.clone(), phase).await.map(drop),
             Effect::Tend => return self.perform_tending(&claim).await,

@@ -1,10 +1,10 @@
-//! The program's own log, on stderr: off unless `DRYDOCK_LOG` names what to tell, because setting it up costs every start.
-//! `serve` and `worker` tell what they do when they are asked for it in a format.
+//! The program's own log, on stderr. `serve` and `worker` log what they do; other commands log nothing unless `DRYDOCK_LOG`
+//! names what, because setting it up costs every start.
 
 use std::io;
 
 use clap::{Args, ValueEnum};
-use drydock_engine::TRACE;
+use drydock_engine::{TRACE, WORK};
 use tracing_subscriber::filter::{FilterExt, filter_fn};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
@@ -12,13 +12,34 @@ use tracing_subscriber::{EnvFilter, Layer, Registry};
 
 use crate::telemetry::Traces;
 
-/// What is told when a format is asked for and nothing else.
-const USUAL: &str = "info";
+/// What is logged when a format is asked for and nothing else.
+const WITH_FORMAT: &str = "info";
 
-/// How a server or a worker tells what it does.
+/// What a command logs when nothing else is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ByDefault {
+    /// Nothing.
+    Nothing,
+    /// Errors.
+    Errors,
+    /// Warnings, and what workers do.
+    Work,
+}
+
+impl ByDefault {
+    fn filter(self) -> Option<String> {
+        match self {
+            ByDefault::Nothing => None,
+            ByDefault::Errors => Some("error".to_owned()),
+            ByDefault::Work => Some(format!("warn,{WORK}=info")),
+        }
+    }
+}
+
+/// How a server or a worker logs what it does.
 #[derive(Debug, Clone, Copy, Args)]
 pub(crate) struct Log {
-    /// Tell on stderr what is done, as lines of text or of JSON [default: nothing, unless DRYDOCK_LOG says what]
+    /// Log more on stderr, as lines of text or of JSON [default: warnings and the phases that workers claim, start and end, as text; DRYDOCK_LOG says what else]
     #[arg(long, value_enum, value_name = "FORMAT", env = "DRYDOCK_LOG_FORMAT")]
     pub(crate) log_format: Option<LogFormat>,
 }
@@ -32,14 +53,14 @@ pub(crate) enum LogFormat {
     Json,
 }
 
-/// Begins to log when `DRYDOCK_LOG` is set, e.g. to `drydock=debug`, or a format is asked for; and to trace, when there
-/// is somebody to tell. Spans that are for traces are in no line of the log.
-pub(crate) fn begin(format: Option<LogFormat>, traces: Option<&Traces>) {
+/// Begins to log what `DRYDOCK_LOG` names, e.g. `drydock=debug`, or what a command logs by default; and to trace, when there
+/// is a collector. Spans that are for traces are in no line of the log.
+pub(crate) fn begin(by_default: ByDefault, format: Option<LogFormat>, traces: Option<&Traces>) {
     let wanted = std::env::var_os("DRYDOCK_LOG");
     let wanted = match (&wanted, format) {
-        (None, None) => None,
-        (Some(wanted), _) => Some(wanted.to_string_lossy()),
-        (None, Some(_)) => Some(USUAL.into()),
+        (Some(wanted), _) => Some(wanted.to_string_lossy().into_owned()),
+        (None, Some(_)) => Some(WITH_FORMAT.to_owned()),
+        (None, None) => by_default.filter(),
     };
     let lines = wanted.map(|wanted| {
         let lines = tracing_subscriber::fmt::layer().with_writer(io::stderr);

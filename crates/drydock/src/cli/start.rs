@@ -15,8 +15,10 @@ use super::args::{Cli, Command, Format, Global};
 use super::backend::OpenEmbedded;
 use super::envelope::{Timing, line};
 use super::interrupt::Interrupts;
+use super::log::ByDefault;
 use super::report::{Ending, Level, Outcome, Print};
 use super::screen::{Reader, Screen};
+use super::serve::{Serve, Worker};
 use super::session::{Driver, Session};
 use super::{
     action, agent, backup, changeset, checkpoint, decision, demo, doctor, events, gc, inside, invariant,
@@ -38,12 +40,13 @@ pub(crate) fn main(argv: Vec<OsString>, embedded: OpenEmbedded) -> ExitCode {
         Ok(traces) => traces,
         Err(problem) => return ExitCode::from(answer(&screen, &words, &Err(problem), &clock)),
     };
-    let format = match &cli.command {
-        Command::Serve(args) => args.log.log_format,
-        Command::Worker(args) => args.log.log_format,
-        _ => None,
+    let (by_default, format) = match (&cli.command, cli.global.quiet) {
+        (Command::Serve(Serve { log, .. }) | Command::Worker(Worker { log, .. }), is_quiet) => {
+            (if is_quiet { ByDefault::Errors } else { ByDefault::Work }, log.log_format)
+        }
+        (_, _) => (ByDefault::Nothing, None),
     };
-    log::begin(format, traces.as_ref());
+    log::begin(by_default, format, traces.as_ref());
     // A command that answers once is quicker without threads to start.
     let mut runtime = match cli.command {
         Command::Serve(_) | Command::Worker(_) => Builder::new_multi_thread(),

@@ -143,7 +143,16 @@ on_both! {
         world.assert_sound(&id);
         world.agent("writer", "sleep 300");
         worker.terminate();
-        Answer::of(worker.wait(LIMIT)).expect(0);
+        let ended = worker.wait(LIMIT);
+        // Agents section 4: a line for each phase that is claimed, started and ended, without being asked for.
+        for (what, phase) in [("claimed", "strategize"), ("started", "execute"), ("ended", "execute"), ("claimed", "apply")] {
+            let is_said = |line: &str| {
+                line.contains(&format!(" {what} ")) && line.contains(&id) && line.contains(&format!("phase=\"{phase}\""))
+            };
+            assert_eq!(ended.stderr.lines().filter(|line| is_said(line)).count(), 1, "{what} {phase}: {}", ended.stderr);
+        }
+        assert!(ended.stderr.lines().any(|line| line.contains("ended") && line.contains("state=\"applied\"")), "{}", ended.stderr);
+        Answer::of(ended).expect(0);
         assert_eq!(world.locks().len(), 0);
     }
 }

@@ -23,7 +23,7 @@ use crate::rule::Subject;
 use crate::steer::Caller;
 use crate::subplan::{forget_joins, is_tended};
 use crate::sync::{Begin, Together};
-use crate::{task, trace};
+use crate::{task, trace, work_log};
 
 /// A plan that is being driven.
 type Driving = Pin<Box<dyn Future<Output = Result<Plan, EngineError>> + Send>>;
@@ -186,7 +186,10 @@ impl Engine {
         let permits = plan.grants.iter().map(agents::permitted).collect();
         let pass = Pass::new();
         let scope = Scope { engine: self, hold, plan, project, repository, run, stop, pass, permits };
-        self.finish(hold, scope).await
+        let started = work_log::started(&scope.plan, &scope.run);
+        let driven = self.finish(hold, scope).await;
+        started.ended(&driven);
+        driven
     }
 
     /// Has a landing that could not begin wait for its remote; any other error is one.
