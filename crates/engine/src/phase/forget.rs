@@ -55,7 +55,7 @@ impl Engine {
             }
             Held::NotNeeded => {
                 let (plan, repository) = (plan.clone(), repository.clone());
-                task::blocking(move || Ok(landing_holds(&plan, &repository)?)).await
+                task::blocking(move || landing_holds(&plan, &repository)).await
             }
             Held::Elsewhere { reason } => {
                 collected.kept.push(Kept { what, reason });
