@@ -24,6 +24,9 @@ use std::process::ExitCode;
 
 use measure::Table;
 
+/// A name and what it measures.
+type Part<'a> = (&'static str, &'a dyn Fn(&mut Table));
+
 fn main() -> ExitCode {
     let wanted: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with("--")).collect();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
@@ -31,7 +34,7 @@ fn main() -> ExitCode {
         runtime.block_on(server::bare(&path));
         return ExitCode::SUCCESS;
     }
-    let parts: [(&str, &dyn Fn(&mut Table)); 10] = [
+    let parts: [Part<'_>; 10] = [
         ("start", &start::run),
         ("worktree", &trees::run),
         ("crowds", &crowds::run),
