@@ -67,4 +67,5 @@ mod traces;
 mod transitions;
 mod validating;
 mod vitals;
+mod week;
 mod working;

@@ -11,7 +11,7 @@ use crate::world::{Kind, World, list, text};
 /// A world whose project `team` has a remote.
 pub(crate) struct Shared {
     pub(crate) world: World,
-    other: PathBuf,
+    pub(crate) other: PathBuf,
 }
 
 impl Shared {
@@ -150,7 +150,7 @@ pub(crate) fn git(folder: &Path, args: &[&str]) -> String {
     try_git(folder, args).unwrap_or_else(|| panic!("git {args:?} failed in {}", folder.display()))
 }
 
-fn try_git(folder: &Path, args: &[&str]) -> Option<String> {
+pub(crate) fn try_git(folder: &Path, args: &[&str]) -> Option<String> {
     let output = Command::new("git")
         .args(["-c", "user.name=Other", "-c", "user.email=other@example.org"])
         .args(args)
