@@ -42,6 +42,7 @@ fn kilobytes(pid: u32, what: &str) -> u64 {
 #[test]
 fn what_nobody_means_is_refused_or_answered_plainly() {
     let world = World::with_writer(Kind::Sqlite, "");
+    world.settings("[defaults]\nagent = \"writer\"\n");
     world.plan(&[]);
     let server = Server::start(&world, &["--workers", "0"]);
     let ask = |what: &str, body: &Value| ask_with(&server, &headers(&server), what, body);
