@@ -179,6 +179,10 @@ fn one_link_signs_a_browser_in_and_who_has_none_is_told_how_to_get_one() {
     guest.until_text("[data-id='column-strategize']", "Do fix");
     assert_eq!(guest.address(), site.address("/"));
     assert_eq!(guest.js("return document.cookie", &[]), "", "no script can read who somebody is");
+    // Page B16: the same link again leads to the board, as the browser is signed in.
+    guest.go(&link);
+    guest.until("location.pathname === '/'");
+    guest.settled();
     guest.go(&site.address(&format!("/plans/{id}")));
     guest.settled();
     guest.press(".question .button.primary");

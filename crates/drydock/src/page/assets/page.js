@@ -28,7 +28,14 @@ async function enter() {
   }
   const once = new URLSearchParams(location.search).get('once') ?? '';
   const answer = await call('/welcome', { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify({ once }) });
-  if (!answer.ok) return answer;
+  if (!answer.ok) {
+    // A link that was used is as good as any address to a browser that is signed in.
+    if (answer.status === 401 && localStorage.getItem('page') && (await call('/', { headers: { Accept: 'text/html' } })).ok) {
+      location.replace('/');
+      return new Promise(() => {});
+    }
+    return answer;
+  }
   localStorage.setItem('page', (await answer.json()).page);
   location.replace('/');
   return new Promise(() => {});
