@@ -124,10 +124,10 @@ fn bodies(plan: &Plan, files: &[File<'_>], layout: Layout, stamp: &str) -> Marku
             section.file id={ "file-" (at) } data-id={ "file-" (at) "-" (stamp) } data-keep aria-labelledby={ "name-" (at) } {
                 h2.file-head id={ "name-" (at) } {
                     (icon("file")) code { @if let Some(from) = &file.from { (from) " → " } (file.path) }
-                    span.hint { (fate(file.fate)) } span.plus { "+" (file.added) } span.minus { "−" (file.deleted) }
+                    span.hint { (fate(file.fate)) @if let Some((old, new)) = &file.mode { "mode " (old) " → " (new) } } span.plus { "+" (file.added) } span.minus { "−" (file.deleted) }
                 }
                 @if file.is_binary { p.note { "Binary, not shown." } }
-                @else if file.lines.is_empty() { p.note { "No line changed." } }
+                @else if file.lines.is_empty() { p.note { @if file.mode.is_some() { "Only the mode changed." } @else { "No line changed." } } }
                 @else if lines < AT_ONCE {
                     (chunk(plan, at, file, 0, layout))
                 } @else { (later(plan, at, 0, file.lines.len(), layout)) }

@@ -18,6 +18,8 @@ pub(super) struct File<'t> {
     pub(super) from: Option<String>,
     pub(super) fate: Fate,
     pub(super) is_binary: bool,
+    /// The old and the new mode of one whose mode changed, as `chmod` takes them.
+    pub(super) mode: Option<(String, String)>,
     pub(super) added: usize,
     pub(super) deleted: usize,
     pub(super) lines: Vec<Line<'t>>,
@@ -90,6 +92,7 @@ impl File<'_> {
             from: None,
             fate: Fate::Changed,
             is_binary: false,
+            mode: None,
             added: 0,
             deleted: 0,
             lines: Vec::new(),
@@ -97,7 +100,11 @@ impl File<'_> {
     }
 
     fn header(&mut self, line: &str) {
-        if line.starts_with("new file mode ") {
+        if let Some(old) = line.strip_prefix("old mode ") {
+            self.mode = Some((permissions(old), String::new()));
+        } else if let (Some(new), Some((_, mode))) = (line.strip_prefix("new mode "), &mut self.mode) {
+            *mode = permissions(new);
+        } else if line.starts_with("new file mode ") {
             self.fate = Fate::Added;
         } else if line.starts_with("deleted file mode ") {
             self.fate = Fate::Deleted;
@@ -113,6 +120,11 @@ impl File<'_> {
             self.is_binary = true;
         }
     }
+}
+
+/// Returns the part of git's mode that `chmod` takes: 755 of 100755.
+fn permissions(mode: &str) -> String {
+    mode.trim().strip_prefix("100").unwrap_or(mode).to_owned()
 }
 
 /// Returns the numbers of a hunk: first line and count of the old side, then of the new.
@@ -210,6 +222,14 @@ mod tests {
                 ("p.png", None, Fate::Deleted, true),
             ]
         );
+    }
+
+    /// Page B18: breaks when a change of mode is shown as no change.
+    #[test]
+    fn a_change_of_mode_is_told() {
+        let text = "diff --git a/x b/x\nold mode 100644\nnew mode 100755\n";
+        assert_eq!(files(text)[0].mode, Some(("644".to_owned(), "755".to_owned())));
+        assert_eq!(files("diff --git a/x b/x\nnew mode 100755\n")[0].mode, None);
     }
 
     #[test]
