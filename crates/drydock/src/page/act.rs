@@ -4,6 +4,8 @@
 use drydock_api::{Offer, Plan};
 use maud::{Markup, html};
 
+use super::words::with_code;
+
 /// How much weight a button has.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Weight {
@@ -77,7 +79,7 @@ impl Act<'_> {
                 dialog id=(dialog) aria-labelledby=(named) {
                     form data-post={ "/api/v1" (self.route) } data-seen=[self.seen] data-done=(self.done) {
                         h2 id=(named) { (title) }
-                        p { (text) }
+                        p { (with_code(text)) }
                         @for (name, value) in hidden { input type="hidden" name=(name) value=(value); }
                         (field)
                         p.problem role="alert" {}

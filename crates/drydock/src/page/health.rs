@@ -7,7 +7,7 @@ use super::ask::Ask;
 use super::mark::icon;
 use super::shell::{Frame, Html, Place, Watch, document};
 use super::trouble::Trouble;
-use super::words::{short_id, when};
+use super::words::{short_id, when, with_code};
 
 pub(super) async fn show(ask: Ask) -> Result<Html, Trouble> {
     let frame = Frame::read(&ask).await?;
@@ -23,7 +23,7 @@ pub(super) async fn show(ask: Ask) -> Result<Html, Trouble> {
         section aria-labelledby="workers" {
             h2 id="workers" { "At work" }
             @if busy.is_empty() {
-                p.hint { "No process holds a plan. Queued plans are taken up by `drydock serve` and `drydock worker`." }
+                p.hint { (with_code("No process holds a plan. `drydock serve` and `drydock worker` start queued plans.")) }
             } @else {
                 ul.rows { @for lock in busy { (worker(lock)) } }
             }
@@ -42,8 +42,8 @@ fn row(check: &Check) -> Markup {
         li.row-item data-id=(check.name) {
             div {
                 p.row-title { span class={ "mark tone-" (tone) } { (icon(shape)) span { (word) } } strong { (check.name) } }
-                p { (check.text) }
-                @if let Some(hint) = &check.hint { p.hint { "Next: " (hint) } }
+                p { (with_code(&check.text)) }
+                @if let Some(hint) = &check.hint { p.hint { "Next: " (with_code(hint)) } }
             }
         }
     }

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use super::ask::{Ask, Asked};
 use super::shell::{Frame, Html, Place, Watch, document};
 use super::trouble::Trouble;
-use super::words::sentence;
+use super::words::{sentence, with_code};
 use crate::http::problem;
 use crate::render::agent::is_usable;
 
@@ -66,8 +66,8 @@ pub(super) fn agent_wanted(problem: &Problem) -> Markup {
     html! {
         div.empty {
             h2 { "No agent yet" }
-            p { (sentence(&problem.detail)) }
-            p { (sentence(how)) }
+            p { (with_code(&sentence(&problem.detail))) }
+            p { (with_code(&sentence(how))) }
             @if !lines.is_empty() { pre.command { code { (lines) } } }
             p.hint { "Then start drydock again." }
         }

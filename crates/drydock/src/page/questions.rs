@@ -40,9 +40,11 @@ pub(super) async fn show(ask: Ask, Asked(wanted): Asked<Wanted>) -> Result<Html,
                 @for (decision, plan) in page.decisions.iter().zip(&plans) { (question::card(decision, plan.as_ref(), Spot::AmongOthers)) }
             }
         }
-        nav.pager aria-label="Pages" {
-            @if wanted.after.is_some() { a.button href="/questions" { "First page" } }
-            @if let Some(next) = &page.next { a.button href={ "/questions?after=" (escaped(next)) } rel="next" { "Next page" } }
+        @if wanted.after.is_some() || page.next.is_some() {
+            nav.pager aria-label="Pages" {
+                @if wanted.after.is_some() { a.button href="/questions" { "First page" } }
+                @if let Some(next) = &page.next { a.button href={ "/questions?after=" (escaped(next)) } rel="next" { "Next page" } }
+            }
         }
     };
     Ok(document(&frame, "Questions", Place::Questions, Watch::Plans, main))

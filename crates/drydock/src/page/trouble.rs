@@ -7,7 +7,7 @@ use drydock_api::{ClientError, Code, Problem};
 use maud::{Markup, html};
 
 use super::shell;
-use super::words::sentence;
+use super::words::{sentence, with_code};
 
 /// Why a view is not shown.
 #[derive(Debug)]
@@ -57,9 +57,9 @@ fn told(problem: &Problem, status: StatusCode) -> Markup {
     html! {
         p.bare-code { (status.as_u16()) " · " (problem.code) }
         h1 { (heading(status)) }
-        p { (sentence(&problem.detail)) }
+        p { (with_code(&sentence(&problem.detail))) }
         @if let Some(hint) = &problem.hint {
-            p.hint { "Next: " (hint) }
+            p.hint { "Next: " (with_code(hint)) }
         }
         p { a.button href="/" { "Go to the board" } }
     }

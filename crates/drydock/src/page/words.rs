@@ -43,6 +43,15 @@ pub(super) fn first_line(text: &str) -> &str {
     text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("(no words)")
 }
 
+/// Returns a text in which the parts between backticks are code.
+pub(super) fn with_code(text: &str) -> Markup {
+    html! {
+        @for (at, part) in text.split('`').enumerate() {
+            @if at % 2 == 1 { code { (part) } } @else { (part) }
+        }
+    }
+}
+
 /// Returns a text that begins like a sentence.
 pub(super) fn sentence(text: &str) -> String {
     let mut letters = text.chars();
