@@ -78,17 +78,17 @@ pub(super) async fn show(ask: Ask, Asked(wanted): Asked<Wanted>) -> Result<Html,
 fn table(plans: &[Plan]) -> Markup {
     html! {
         div.scroll role="region" aria-label="Plans" tabindex="0" {
-            table {
+            table.plans {
                 thead { tr { th scope="col" { "Plan" } th scope="col" { "Phase" } th scope="col" { "State" } th scope="col" { "Project" } th scope="col" { "Changed" } th scope="col" { "Id" } } }
                 tbody {
                     @for plan in plans {
                         tr data-id=(plan.id) {
                             td.wide { a href={ "/plans/" (plan.id) } data-item { (title(plan)) } @if plan.parent.is_some() { " " span.hint { "subplan" } } }
-                            td { (mark::phase(plan.phase)) }
+                            td.phase { (mark::phase(plan.phase)) }
                             td { (mark::of(plan)) @if plan.pending_decision.is_some() { " " span.asks title="asks a person" { (icon("waiting")) span.unseen { "asks a person" } } } }
                             td { (plan.project) }
                             td { (when(&plan.updated_at)) }
-                            td { code { (short_id(&plan.id)) } }
+                            td.id { code { (short_id(&plan.id)) } }
                         }
                     }
                 }
