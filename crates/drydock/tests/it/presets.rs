@@ -162,11 +162,7 @@ fn an_agent_that_is_not_there_is_refused_before_anything_is_made() {
     let whole = format!("{}{}", missing.json, missing.stderr);
     let why = text(&missing.json["error"]["text"]);
     assert!(text(&missing.json["error"]["hint"]).contains("install goose"), "{:#}", missing.json);
-    assert_eq!(
-        whole.matches(&*Value::from(why.as_str()).to_string().trim_matches('"')).count(),
-        1,
-        "{whole}"
-    );
+    assert_eq!(whole.matches(Value::from(why.as_str()).to_string().trim_matches('"')).count(), 1, "{whole}");
     assert_eq!(list(&world.ok(&["project", "list"])["projects"]).len(), 0);
     assert_eq!(list(&world.ok(&["plan", "list"])["plans"]).len(), 0);
     assert_eq!(branches(), before);
