@@ -17,9 +17,9 @@ use crate::say::{self, Failure};
 /// Where Debian's package has its program.
 const INSTALLED: &str = "/usr/bin/git";
 
-/// What is tried with it: folders of crates, and words for their programs of tests. Of the program as a whole, a landing and a
-/// sync.
+/// The test programs that run with it, by the folder of their crate, and their arguments.
 pub(crate) const TRIED: [(&str, &[&str]); 2] = [("crates/worktree", &[]), ("crates/drydock", &PROGRAM)];
+/// A landing and a sync through the binary.
 const PROGRAM: [&str; 3] = [
     "--exact",
     "publishing::what_a_colleague_pushed_is_merged_and_the_remote_has_the_landing::sqlite",
@@ -66,7 +66,7 @@ pub(crate) fn prepare(root: &Path) -> Result<Older, Failure> {
     Ok(Older::At { path, version: older.version().to_owned() })
 }
 
-/// Downloads the package and unpacks it. What it starts is told where the rest of it is, since it is not where it was built for.
+/// Downloads and unpacks the package. A script names its directories to git, which was built for others.
 fn extract(folder: &Path) -> Result<(), String> {
     say::note("xtask: getting Debian's git into target/debian-git");
     let failed = |error: std::io::Error| error.to_string();

@@ -50,7 +50,7 @@ impl Table {
     }
 
     fn add(&mut self, row: Row) {
-        // A reader that went away is no reason to stop measuring.
+        // Measuring continues after a closed pipe.
         writeln!(self.out, "{row}").and_then(|()| self.out.flush()).ok();
         self.rows.push(row);
     }
