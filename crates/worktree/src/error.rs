@@ -80,6 +80,20 @@ pub enum GitError {
         /// Who holds it.
         holder: String,
     },
+    /// A push to the remote goes to several addresses, so that no single one says what landed.
+    #[error(
+        "{remote} is pushed to {} addresses ({}), and a plan lands at one; keep one of them: `git -C '{}' config \
+         --replace-all remote.{remote}.pushurl '{}'`",
+        addresses.len(), addresses.join(", "), root.display(), addresses.first().map_or("", String::as_str)
+    )]
+    ManyAddresses {
+        /// The remote.
+        remote: String,
+        /// The addresses, without passwords.
+        addresses: Vec<String>,
+        /// The directory of the repository.
+        root: PathBuf,
+    },
     /// The remote could not be reached or broke off.
     #[error("could not {attempt}: {detail}")]
     Remote {
@@ -195,6 +209,7 @@ impl GitError {
             | Self::TooOld { .. }
             | Self::Start { .. }
             | Self::UnknownOption { .. }
+            | Self::ManyAddresses { .. }
             | Self::FilterRefused { .. }
             | Self::Failed { .. }
             | Self::Unexpected { .. }
@@ -232,6 +247,10 @@ impl GitError {
 
     /// Returns the next step for a person, where there is more to do than to look at git.
     pub fn hint(&self) -> Option<String> {
+        if let Self::ManyAddresses { remote, root, .. } = self {
+            let list = format!("git -C '{}' remote get-url --push --all {remote}", root.display());
+            return Some(format!("`{list}` lists them"));
+        }
         let Self::FilterRefused { detail, .. } = self else { return None };
         let name = detail.split_once("filter '").map_or(detail.as_str(), |(_, rest)| rest);
         let name =

@@ -24,24 +24,10 @@ use crate::run::Place;
 /// The settings that replace what the repository's own configuration says.
 pub(crate) type Replacements = Vec<(String, String)>;
 
-/// Whether a remote is configured; an address or a directory that is called the same is not.
-pub(crate) enum Configured {
-    Yes,
-    No,
-}
-
 impl Place {
     /// Looks at the configuration as it is now; calls that touch files or remotes pass the result on.
     pub(crate) fn guard(&self) -> Result<Replacements, GitError> {
         Ok(replacements(&self.configuration()?))
-    }
-
-    /// The same, and whether there is a remote of this name.
-    pub(crate) fn guard_remote(&self, remote: &str) -> Result<(Replacements, Configured), GitError> {
-        let entries = self.configuration()?;
-        let key = format!("remote.{remote}.url");
-        let found = if entries.iter().any(|e| e.key == key) { Configured::Yes } else { Configured::No };
-        Ok((replacements(&entries), found))
     }
 
     /// Returns the configuration as it is now. Git is asked only when one of its files has changed since.

@@ -4,6 +4,7 @@
 //! configuration of a repository names (`guard` says how, and what is left). Paths are UTF-8;
 //! a name that is not is refused, never changed.
 
+mod address;
 mod capture;
 mod checkout;
 mod child;

@@ -69,7 +69,8 @@ impl Repository {
 
     /// Starts a push; the remote's name, refspecs and leases are still to be added.
     pub(crate) fn push_call(&self, attempt: &str, remote: &str) -> Result<Call, GitError> {
-        name::remote(remote)?;
+        // A push to several addresses would be judged by one of them.
+        self.place().source(name::remote(remote)?)?;
         let call = self.remote_call(attempt)?;
         let call = call.args(["push", "--porcelain", "--no-verify", "--no-follow-tags", "--no-progress"]);
         // The program at the other end is not for this repository's configuration to choose.

@@ -366,8 +366,11 @@ impl Repository {
         patterns: &[&str],
     ) -> Result<Result<Vec<(String, CommitId)>, String>, GitError> {
         let attempt = format!("look for refs of {remote}");
-        let mut call = self.remote_call(&attempt)?.args(["ls-remote", "--refs"]);
-        call = call.args(["--upload-pack=git-upload-pack", "--", name::remote(remote)?]);
+        let Some(source) = self.place().source(name::remote(remote)?)? else {
+            return Ok(Err(format!("no remote called {remote} is configured")));
+        };
+        let mut call = self.remote_call(&attempt)?.settings(&source.settings).args(["ls-remote", "--refs"]);
+        call = call.args(["--upload-pack=git-upload-pack", "--", &source.name]);
         for pattern in patterns {
             call = call.arg(pattern);
         }

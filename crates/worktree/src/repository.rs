@@ -119,11 +119,9 @@ impl Repository {
         }
     }
 
-    /// Tells whether a remote of this name is configured.
+    /// Tells whether a remote of this name is configured; one that is pushed to several addresses is an error.
     pub fn remote_exists(&self, name: &str) -> Result<bool, GitError> {
-        let key = format!("remote.{}.url", name::remote(name)?);
-        let call = self.call(format!("look for the remote {name}")).args(["config", "-z", "--get-all"]);
-        Ok(call.arg(key).accept(&[0, 1]).run()?.code == 0)
+        Ok(self.place().source(name::remote(name)?)?.is_some())
     }
 
     /// Returns the tracked files of the root that differ from its commit.

@@ -346,3 +346,37 @@ fn a_landing_that_comes_back_late_moves_nothing() {
         ("apply/cancelled".into(), vec!["first".into()])
     );
 }
+
+/// Issue 12, N2. Breaks when a landing or a sync reads the address that is fetched from and writes to the one that is pushed to:
+/// `origin` is fetched from an original that goes its own way and pushed to a fork, which colleagues push to as well.
+#[test]
+fn a_landing_is_judged_and_recorded_where_a_push_goes() {
+    let shared = Shared::new(Kind::Sqlite, "echo plan >> plan.txt");
+    let (fork, original) = (remote(&shared), shared.world.path("original.git"));
+    git(&fork, &["clone", "-q", "--bare", ".", original.to_str().unwrap()]);
+    let elsewhere = commit_in(&shared.world.path("other"), "elsewhere.txt", "original\n");
+    git(&shared.world.path("other"), &["push", "-q", original.to_str().unwrap(), "HEAD:main"]);
+    shared.world.repo.git(&["config", "remote.origin.pushurl", fork.to_str().unwrap()]);
+    shared.world.repo.git(&["config", "remote.origin.url", original.to_str().unwrap()]);
+    for name in ["theirs.txt", "more.txt"] {
+        let id = executed(&shared);
+        assert_eq!(shared.world.ok(&["plan", "sync", &id])["sync"]["outcome"], "in_sync");
+        shared.others_land(name);
+        shared.world.ok(&["plan", "apply", &id]);
+        assert_published(&shared, &id);
+    }
+    let landed = ["Do fix", "others change more.txt", "Do fix", "others change theirs.txt", "first"];
+    assert_eq!(remote_log(&shared), landed);
+    assert_eq!(shared.world.repo.head("main"), git(&fork, &["rev-parse", "main"]));
+    assert_eq!(git(&original, &["rev-parse", "main"]), elsewhere, "nothing is written there");
+
+    // Two addresses to push to: which of them would say what landed?
+    shared.world.repo.git(&["config", "--add", "remote.origin.pushurl", original.to_str().unwrap()]);
+    let root = shared.world.repo.path().to_str().unwrap();
+    let add = ["project", "add", "second", "--repo", root, "--remote", "origin"];
+    let said = shared.world.drydock(&add).json["error"]["text"].to_string();
+    let (_, command) = said.split_once('`').unwrap_or_else(|| panic!("{said}"));
+    let (command, _) = command.split_once('`').unwrap();
+    proc::run(std::process::Command::new("sh").args(["-c", command]), LIMIT).expect_code(0);
+    shared.world.ok(&add);
+}

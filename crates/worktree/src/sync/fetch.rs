@@ -5,15 +5,16 @@
 //!
 //! A git that does not print where the branch is (before 2.41) has it read from the ref.
 //!
-//! The first attempt is made without a look at the configuration, and therefore only by protocols that start no program
-//! which a configuration names. With a remote on this machine it is all that a branch in sync costs; with one that is
-//! reached by ssh or https it ends at once, before anything is sent.
+//! The first attempt replaces nothing that the configuration names, and is therefore made only by protocols that start no
+//! program. With a remote on this machine it is all that a branch in sync costs; with one that is reached by ssh or https it
+//! ends at once, before anything is sent.
 
 use std::fs;
 use std::time::Duration;
 
 use drydock_domain::told;
 
+use crate::address::Source;
 use crate::error::GitError;
 use crate::guard::Replacements;
 use crate::id::CommitId;
@@ -31,28 +32,32 @@ pub(crate) enum Fetched {
     Failed { reason: String },
 }
 
-/// Tries to fetch the branch without a look at the configuration; none is no answer.
+/// Fetches the branch by protocols that start no program. Returns none if that fails.
 pub(crate) fn fetch_at_once(place: &Place, remote: &str, names: &RemoteBranch<'_>) -> Option<CommitId> {
-    // What git takes for the name of a remote could be that of a directory, if no such remote is configured.
-    if place.work_tree.join(remote).exists() {
-        return None;
-    }
+    // The attempt that follows meets an error of the configuration again, and reports it.
+    let source = place.source(remote).ok().flatten()?;
     let attempt = format!("fetch {} from {remote}", names.branch);
     let call = place.call(attempt.as_str()).remote_without_programs().limit(LIMIT);
-    try_fetch(place, call, remote, names, &attempt).ok()
+    try_fetch(place, call, &source, names, &attempt).ok()
 }
 
 /// Fetches the branch; whatever goes wrong is an answer too.
-pub(crate) fn fetch(place: &Place, guard: &Replacements, remote: &str, names: &RemoteBranch<'_>) -> Fetched {
+pub(crate) fn fetch(
+    place: &Place,
+    guard: &Replacements,
+    remote: &str,
+    source: &Source,
+    names: &RemoteBranch<'_>,
+) -> Fetched {
     let attempt = format!("fetch {} from {remote}", names.branch);
-    let fetch = || try_fetch(place, ask(place, guard, &attempt), remote, names, &attempt);
+    let fetch = || try_fetch(place, ask(place, guard, &attempt), source, names, &attempt);
     match past_half_made(&place.common_dir, fetch) {
         Ok(tip) => Fetched::At(tip),
         // A remote that did not answer in a minute is not asked a second time, nor by a git that lacks the words.
         Err(error @ (GitError::TimedOut { .. } | GitError::UnknownOption { .. })) => {
             Fetched::Failed { reason: told(&error) }
         }
-        Err(error) => match is_absent(place, guard, remote, names) {
+        Err(error) => match is_absent(place, guard, source, names) {
             Ok(true) => Fetched::Absent,
             Ok(false) | Err(_) => Fetched::Failed { reason: told(&error) },
         },
@@ -62,7 +67,7 @@ pub(crate) fn fetch(place: &Place, guard: &Replacements, remote: &str, names: &R
 fn try_fetch(
     place: &Place,
     call: Call,
-    remote: &str,
+    source: &Source,
     names: &RemoteBranch<'_>,
     attempt: &str,
 ) -> Result<CommitId, GitError> {
@@ -73,8 +78,8 @@ fn try_fetch(
     let call = call.args(["--no-tags", "--no-recurse-submodules", "--no-prune", "--no-auto-maintenance"]);
     // An empty map keeps the refspecs of the configuration from updating the user's own refs on the way.
     let call = call.args(["--no-progress", "--no-write-fetch-head", "--refmap="]);
-    let call = call.args(["--upload-pack=git-upload-pack", "--"]);
-    let output = call.arg(remote).arg(format!("+{branch}:{tracking}")).run()?;
+    let call = call.args(["--upload-pack=git-upload-pack", "--", &source.name]).settings(&source.settings);
+    let output = call.arg(format!("+{branch}:{tracking}")).run()?;
     if !prints {
         let found = tracked(place, tracking)?;
         return found.ok_or_else(|| GitError::unexpected(attempt, format!("{tracking} is not there")));
@@ -101,12 +106,13 @@ fn tracked(place: &Place, tracking: &str) -> Result<Option<CommitId>, GitError> 
 fn is_absent(
     place: &Place,
     guard: &Replacements,
-    remote: &str,
+    source: &Source,
     names: &RemoteBranch<'_>,
 ) -> Result<bool, GitError> {
-    let attempt = format!("look for {} in {remote}", names.branch);
-    let call = ask(place, guard, &attempt).args(["ls-remote", "--exit-code", "--refs"]);
-    let call = call.args(["--upload-pack=git-upload-pack", "--", remote, names.branch]).accept(&[0, 2]);
+    let attempt = format!("look for {} in {}", names.branch, source.name);
+    let call =
+        ask(place, guard, &attempt).settings(&source.settings).args(["ls-remote", "--exit-code", "--refs"]);
+    let call = call.args(["--upload-pack=git-upload-pack", "--", &source.name, names.branch]).accept(&[0, 2]);
     let output = call.run()?;
     // The name is compared from its end, so a longer one may have been found.
     let exact = |line: &str| line.split('\t').nth(1) == Some(names.branch);

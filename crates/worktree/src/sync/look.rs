@@ -3,7 +3,6 @@
 use std::thread;
 
 use crate::error::GitError;
-use crate::guard::Configured;
 use crate::id::CommitId;
 use crate::refs::update;
 use crate::repository::Repository;
@@ -68,12 +67,9 @@ impl Repository {
 
     /// Asks the remote.
     pub(crate) fn ask_remote(&self, names: &RemoteBranch<'_>, remote: &str) -> Result<Fetched, GitError> {
-        let (guard, configured) = self.place().guard_remote(remote)?;
-        match configured {
-            Configured::Yes => Ok(fetch(self.place(), &guard, remote, names)),
-            Configured::No => {
-                Ok(Fetched::Failed { reason: format!("no remote called {remote} is configured") })
-            }
+        match self.place().source(remote)? {
+            Some(source) => Ok(fetch(self.place(), &self.place().guard()?, remote, &source, names)),
+            None => Ok(Fetched::Failed { reason: format!("no remote called {remote} is configured") }),
         }
     }
 

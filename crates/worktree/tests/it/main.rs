@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 #![allow(clippy::print_stdout, reason = "a test in another process tells its parent by what it prints")]
 
+mod addresses;
 mod capture;
 mod checkout;
 mod child;

@@ -1,0 +1,190 @@
+//! Where a remote is. All that a landing and a sync read and write is at one place: the address that a push goes to.
+//!
+//! A remote may be fetched from another address than it is pushed to (`pushurl`, `pushInsteadOf`). Both may be the same repository,
+//! by https and by ssh, or two, such as the original and a fork. Reading one and writing the other would compare a landing with a
+//! branch that it does not move, so calls that read are sent to the push address. Git sends pushes there anyway.
+
+use std::path::Path;
+
+use crate::error::GitError;
+use crate::guard::Entry;
+use crate::run::Place;
+
+/// What calls that read name instead of the remote. It is rewritten once, by the rule that comes with it, to the push address.
+/// The address itself could meet another rule of the user's.
+const STAND_IN: &str = "drydock://push-address";
+
+/// A configured remote, as calls that read name it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Source {
+    /// What git is given for the remote.
+    pub(crate) name: String,
+    /// The settings that lead from there to the push address.
+    pub(crate) settings: Vec<(String, String)>,
+}
+
+impl Place {
+    /// Returns how to read a remote where it is written; none when no remote of this name is configured.
+    pub(crate) fn source(&self, remote: &str) -> Result<Option<Source>, GitError> {
+        source(&self.configuration()?, remote, &self.work_tree)
+    }
+}
+
+fn source(entries: &[Entry], remote: &str, root: &Path) -> Result<Option<Source>, GitError> {
+    let Addresses { fetch, push } = addresses(entries, remote);
+    match (fetch, push.as_slice()) {
+        (None, _) => Ok(None),
+        (Some(fetch), [push]) if fetch == *push => {
+            Ok(Some(Source { name: remote.to_owned(), settings: Vec::new() }))
+        }
+        (Some(_), [push]) => {
+            let rule = (format!("url.{push}.insteadOf"), STAND_IN.to_owned());
+            Ok(Some(Source { name: STAND_IN.to_owned(), settings: vec![rule] }))
+        }
+        (Some(_), push) => Err(GitError::ManyAddresses {
+            remote: remote.to_owned(),
+            addresses: push.iter().map(|address| shown(address)).collect(),
+            root: root.to_owned(),
+        }),
+    }
+}
+
+/// Where git goes for a remote.
+#[derive(Debug, PartialEq, Eq)]
+struct Addresses {
+    fetch: Option<String>,
+    push: Vec<String>,
+}
+
+/// Applies git's rules: `insteadOf` rewrites every address, and `pushInsteadOf` those of a remote without `pushurl`.
+fn addresses(entries: &[Entry], remote: &str) -> Addresses {
+    let given = |variable: &str| {
+        let key = format!("remote.{remote}.{variable}");
+        let mut found = Vec::new();
+        for entry in entries.iter().filter(|entry| entry.key == key) {
+            // An empty value takes back those before it.
+            match entry.value.is_empty() {
+                true => found.clear(),
+                false => found.push(entry.value.as_str()),
+            }
+        }
+        found
+    };
+    let (urls, pushurls) = (given("url"), given("pushurl"));
+    let rewritten = |url: &&str| rewrite(entries, "insteadof", url).unwrap_or_else(|| (*url).to_owned());
+    let fetch: Vec<String> = urls.iter().map(rewritten).collect();
+    let mut push: Vec<String> = pushurls.iter().map(rewritten).collect();
+    if push.is_empty() {
+        push = urls.iter().filter_map(|url| rewrite(entries, "pushinsteadof", url)).collect();
+    }
+    if push.is_empty() {
+        push.clone_from(&fetch);
+    }
+    Addresses { fetch: fetch.into_iter().next(), push }
+}
+
+/// Replaces the longest beginning that a rule names, by the first such rule.
+fn rewrite(entries: &[Entry], variable: &str, url: &str) -> Option<String> {
+    let mut best: Option<(&str, &str)> = None;
+    for entry in entries.iter().filter(|entry| url.starts_with(entry.value.as_str())) {
+        let base = entry.key.strip_prefix("url.").and_then(|rest| rest.strip_suffix(variable));
+        let Some(base) = base.and_then(|base| base.strip_suffix('.')) else { continue };
+        if best.is_none_or(|(_, beginning)| beginning.len() < entry.value.len()) {
+            best = Some((base, &entry.value));
+        }
+    }
+    best.map(|(base, beginning)| format!("{base}{}", &url[beginning.len()..]))
+}
+
+/// Returns an address without the name and password that may be in it.
+fn shown(address: &str) -> String {
+    match address.split_once("://") {
+        Some((scheme, rest)) => {
+            let end = rest.find('/').unwrap_or(rest.len());
+            let host = rest[..end].rfind('@').map_or(rest, |at| &rest[at + 1..]);
+            format!("{scheme}://{host}")
+        }
+        None => address.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::{Addresses, STAND_IN, addresses, shown, source};
+    use crate::git::Git;
+    use crate::run::{Call, Place};
+
+    /// Breaks when an address is worked out in another way than git does it.
+    #[test]
+    fn addresses_are_those_that_git_names() {
+        let cases: [&[(&str, &str)]; 9] = [
+            &[("remote.o.url", "/a")],
+            &[("remote.o.url", "/a"), ("remote.o.pushurl", "/b")],
+            &[("remote.o.url", "/a"), ("remote.o.pushurl", "/b"), ("remote.o.pushurl", "/c")],
+            &[("remote.o.url", "/a"), ("remote.o.url", "/b")],
+            &[
+                ("remote.o.url", "h:a"),
+                ("url.https://h/.insteadOf", "h:"),
+                ("url.ssh://h/.pushInsteadOf", "h:"),
+            ],
+            &[("remote.o.url", "h:a"), ("remote.o.pushurl", "h:b"), ("url.ssh://h/.pushInsteadOf", "h:")],
+            &[("remote.o.url", "h:a"), ("remote.o.pushurl", "h:b"), ("url.ssh://h/.insteadOf", "h:")],
+            // The longest rule holds, the first of those that are as long.
+            &[
+                ("remote.o.url", "h:a/b"),
+                ("url.x:.insteadOf", "h:"),
+                ("url.y:.insteadOf", "h:a"),
+                ("url.z:.insteadOf", "h:a"),
+            ],
+            // A mirror to fetch from, and pushes that stay where they were.
+            &[
+                ("remote.o.url", "https://h/a"),
+                ("url./m/.insteadOf", "https://h/"),
+                ("url.https://h/.pushInsteadOf", "https://h/"),
+            ],
+        ];
+        let folder = tempfile::tempdir().unwrap();
+        let git = Git::find().unwrap().with_home(folder.path());
+        for (nth, case) in cases.iter().enumerate() {
+            let root = folder.path().join(nth.to_string());
+            std::fs::create_dir(&root).unwrap();
+            let call = |args: &[&str]| {
+                let call = args.iter().fold(Call::new(&git, &root, "test"), |call, arg| call.arg(arg));
+                String::from_utf8(call.run().unwrap().stdout).unwrap()
+            };
+            call(&["init", "-q"]);
+            for (key, value) in *case {
+                call(&["config", "--add", key, value]);
+            }
+            let git_dir = root.join(".git");
+            let place =
+                Place { git: git.clone(), common_dir: git_dir.clone(), git_dir, work_tree: root.clone() };
+            let entries = place.configuration().unwrap();
+            let lines = |text: String| text.lines().map(str::to_owned).collect::<Vec<_>>();
+            let fetch = lines(call(&["remote", "get-url", "o"])).into_iter().next();
+            let push = lines(call(&["remote", "get-url", "--push", "--all", "o"]));
+            assert_eq!(addresses(&entries, "o"), Addresses { fetch, push: push.clone() }, "{case:?}");
+            assert_eq!(addresses(&entries, "p"), Addresses { fetch: None, push: Vec::new() });
+            // A call that reads goes where a push goes.
+            match source(&entries, "o", Path::new("/")) {
+                Ok(source) => {
+                    let source = source.unwrap();
+                    let read = Call::new(&git, &root, "test").settings(&source.settings);
+                    let read = read.args(["ls-remote", "--get-url", &source.name]).run().unwrap();
+                    assert_eq!(lines(String::from_utf8(read.stdout).unwrap()), push, "{case:?}");
+                }
+                Err(error) => assert!(push.len() == 2 && !error.is_transient(), "{case:?}: {error}"),
+            }
+        }
+        assert!(!STAND_IN.contains(".."));
+    }
+
+    #[test]
+    fn an_address_is_shown_without_its_password() {
+        assert_eq!(shown("https://me:secret@h/a@b"), "https://h/a@b");
+        assert_eq!(shown("https://h/a@b"), "https://h/a@b");
+        assert_eq!(shown("git@h:a"), "git@h:a");
+    }
+}
