@@ -132,26 +132,31 @@ fn outside(git: &Git) -> Option<Vec<PathBuf>> {
 
 /// Finds the same by the rules of git's documentation. A file too many does no harm: it is compared for nothing.
 fn outside_by_rule(git: &Git) -> Option<Vec<PathBuf>> {
-    let call =
-        Call::new(git, Path::new("/"), FIND).args(["config", "--system", "--list", "-z", "--show-origin"]);
-    let output = call.accept(&[0, 128]).run().ok()?;
-    let first = output.fields().next().and_then(|origin| origin.strip_prefix(b"file:"));
-    // An empty file of the system is not named at all: then nothing is remembered.
-    let missing =
-        || output.stderr.strip_prefix("fatal: unable to read config file '")?.split_once("': No such file");
-    let system = match first {
-        Some(path) => PathBuf::from(OsStr::from_bytes(path)),
-        None => PathBuf::from(missing()?.0),
-    };
     let set = |name: &str| {
         let found = git.environment().iter().find(|(variable, _)| variable == name);
         found.map(|(_, value)| value).filter(|value| !value.is_empty()).map(PathBuf::from)
+    };
+    let system = match set("GIT_CONFIG_SYSTEM") {
+        Some(path) => path,
+        None => system_file(git)?,
     };
     let home = set("HOME");
     let below_home = [".gitconfig", ".config/git/config"];
     let below_home = home.iter().flat_map(|home| below_home.map(|name| home.join(name)));
     let xdg = set("XDG_CONFIG_HOME").map(|folder| folder.join("git/config"));
     all_absolute([system].into_iter().chain(set("GIT_CONFIG_GLOBAL")).chain(xdg).chain(below_home).collect())
+}
+
+/// Asks git for the file of the system. An empty one is not named: then nothing is remembered.
+fn system_file(git: &Git) -> Option<PathBuf> {
+    let call =
+        Call::new(git, Path::new("/"), FIND).args(["config", "--system", "--list", "-z", "--show-origin"]);
+    let output = call.accept(&[0, 128]).run().ok()?;
+    if let Some(path) = output.fields().next().and_then(|origin| origin.strip_prefix(b"file:")) {
+        return Some(PathBuf::from(OsStr::from_bytes(path)));
+    }
+    let missing = output.stderr.strip_prefix("fatal: unable to read config file '")?;
+    missing.split_once("': No such file").map(|(path, _)| PathBuf::from(path))
 }
 
 fn all_absolute(files: Vec<PathBuf>) -> Option<Vec<PathBuf>> {
