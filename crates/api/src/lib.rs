@@ -55,8 +55,8 @@ pub use invariant::{Invariant, InvariantQuery, Invariants, NewInvariant, OneInva
 pub use lock::{BreakLock, Lock, LockScope, Locks, OneLock};
 pub use offer::{Blocked, BlockedBy, Offer, Quantity};
 pub use plan::{
-    Amounts, NewPlan, OnePlan, Phase, Plan, PlanError, PlanInvariant, PlanQuery, Plans, Prompt, Reason,
-    RollBack, State, SubplanCount, Waits,
+    Amounts, Interruption, NewPlan, OnePlan, Phase, Plan, PlanError, PlanInvariant, PlanQuery, Plans, Prompt,
+    Reason, RollBack, State, SubplanCount, Waits,
 };
 pub use problem::Problem;
 pub use project::{NewProject, NewValidation, OnDivergence, OneProject, Project, Projects, Validation};

@@ -122,6 +122,9 @@ pub struct Plan {
     /// What the queued phase waits for, when it is not due before a time.
     #[serde(default)]
     pub waits: Option<Waits>,
+    /// The latest interruption of the phase, until a run ends in another way.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interruption: Option<Interruption>,
     /// What it may use; null when nothing is limited.
     #[serde(default)]
     pub budget: Option<Amounts>,
@@ -169,6 +172,23 @@ pub struct Waits {
     pub agent: String,
     /// How often in a row.
     pub times: u32,
+}
+
+/// A run that was interrupted, and where the next one starts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Interruption {
+    /// The interrupted run.
+    pub run: String,
+    /// Why: `owner_gone`, `interrupted`, `stopped` (by a person at the command line) or `stopped_above` (a person stopped the plan above).
+    pub cause: String,
+    /// The number of the checkpoint that the next run starts from; null if there is none.
+    #[serde(default)]
+    pub checkpoint: Option<u64>,
+    /// The commit of that checkpoint.
+    #[serde(default)]
+    pub commit: Option<String>,
+    /// The same, to be read.
+    pub text: String,
 }
 
 /// Why a phase failed.

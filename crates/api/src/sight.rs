@@ -32,6 +32,9 @@ pub struct DiffOf {
     pub reference: Option<String>,
     /// The first line of its message.
     pub label: String,
+    /// Whether it is the work of an earlier run than the plan's latest.
+    #[serde(default)]
+    pub earlier_run: bool,
 }
 
 /// What the commit is whose changes a diff shows.

@@ -1,10 +1,12 @@
 //! What can be asked of a plan. A command carries the facts that its guard needs, found out before the
 //! transaction began; `decide` judges them against the stored plan.
 
+use serde::{Deserialize, Serialize};
+
 use crate::{
     Answer, Authority, Birth, Choice, CommitLine, DecisionId, Delay, Divergence, Enforcement, Failure,
-    Fanout, Intent, News, Phase, PlanId, Question, ReviewRun, RunId, Spent, SyncOutcome, Timestamp,
-    ValidationRun,
+    Fanout, Intent, News, Phase, PlanId, Question, RestartPoint, ReviewRun, RunId, Spent, SyncOutcome,
+    Timestamp, ValidationRun,
 };
 
 /// A request to change a plan.
@@ -87,8 +89,8 @@ pub enum Command {
         /// By whose authority the plan above was ended, which this has as well.
         ended_by: Authority,
     },
-    /// Free the plan from a run that has no live owner.
-    TakeOver(TakeOverCause),
+    /// Free the plan from a run that has no live owner; the next run starts from the checkpoint that it left.
+    TakeOver(TakeOverCause, Option<RestartPoint>),
     /// Go on from an earlier state of the work.
     RollBack {
         /// The commit that keeps it.
@@ -121,6 +123,10 @@ pub enum Met {
     Obstacle(String),
     /// There is nothing to apply.
     NothingChanged,
+    /// A person stopped the command that drove it.
+    Stopped,
+    /// A person stopped the command that drove the plan above: it waits for its turn again.
+    StoppedAbove,
 }
 
 /// A landing that was seen in the target.
@@ -230,12 +236,17 @@ pub enum Completion {
 }
 
 /// Why a run has no live owner.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum TakeOverCause {
     /// Its lock expired, was broken, or was let go of by a process that died.
     OwnerGone,
-    /// Its own process was asked to stop and lets go of it.
+    /// Its own process was asked to stop and lets go of it; any worker continues it.
     Interrupted,
+    /// A person stopped the command that drove it; only a person continues it.
+    Stopped,
+    /// A person stopped the command that drove the plan above it, which calls it again.
+    StoppedAbove,
 }
 
 impl TakeOverCause {
@@ -244,6 +255,8 @@ impl TakeOverCause {
         match self {
             TakeOverCause::OwnerGone => "owner_gone",
             TakeOverCause::Interrupted => "interrupted",
+            TakeOverCause::Stopped => "stopped",
+            TakeOverCause::StoppedAbove => "stopped_above",
         }
     }
 }
@@ -275,7 +288,7 @@ impl Command {
             Command::Revert { .. } => "revert",
             Command::Cancel { .. } => "cancel",
             Command::CancelBelow { .. } => "cancel",
-            Command::TakeOver(_) => "takeover",
+            Command::TakeOver(..) => "takeover",
             Command::RollBack { .. } => "roll back",
             Command::Spawn(_) => "spawn subplans of",
             Command::Tend(_) => "tend",

@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use crate::decide::REVERSIONS_MAX;
 use crate::{
-    Act, Budget, DecisionId, GrantTerms, Name, POSTPONED_MAX, Phase, Piece, Plan, PlanId, Postponed, RunId,
-    Side, Spec, Timestamp,
+    Act, Budget, DecisionId, GrantTerms, Interruption, Name, POSTPONED_MAX, Phase, Piece, Plan, PlanId,
+    Postponed, RunId, Side, Spec, Timestamp,
 };
 
 /// A question to a person.
@@ -315,6 +315,54 @@ impl Question {
         }
     }
 
+    /// Returns the question that holds a plan for the person who stopped the command that drove it.
+    pub fn stopped(next: Phase, interruption: Option<&Interruption>) -> Question {
+        let restart = interruption.and_then(|one| one.restart.as_ref());
+        let from =
+            restart.map(|restart| format!(" from checkpoint {}", restart.checkpoint)).unwrap_or_default();
+        Question {
+            kind: DecisionKind::Gate,
+            text: format!("A person stopped {next} at the command line. Continue{from}?"),
+            options: vec![
+                option(Question::APPROVE, format!("Continue{from}"), OptionEffect::Approve),
+                option("reject", cancels(), OptionEffect::Cancel),
+            ],
+            details: serde_json::json!({
+                "before": next,
+                "stopped": true,
+                "checkpoint": restart.map(|restart| restart.checkpoint),
+            }),
+        }
+    }
+
+    /// Returns the question to ask when runs were interrupted `times` in a row and none left a new checkpoint.
+    pub fn interrupted_often(times: u32, plan: &Plan) -> Question {
+        let phase = plan.stage.phase();
+        let restart = plan.interruption.as_ref().and_then(|one| one.restart.as_ref());
+        let from =
+            restart.map(|restart| format!(" from checkpoint {}", restart.checkpoint)).unwrap_or_default();
+        let mut options =
+            vec![option(Question::APPROVE, format!("Run {phase} again{from}"), OptionEffect::Approve)];
+        if restart.is_some() {
+            let (commit, replaces) = (plan.base_commit.clone(), plan.replaces.clone());
+            let start = OptionEffect::StartFrom { commit, replaces };
+            options.push(option("start_over", "Start over from the base".to_owned(), start));
+        }
+        options.push(option("reject", cancels(), OptionEffect::Cancel));
+        Question {
+            kind: DecisionKind::Gate,
+            text: format!(
+                "{phase} was interrupted {times} times in a row without a new checkpoint. Run it again{from}?"
+            ),
+            options,
+            details: serde_json::json!({
+                "before": phase,
+                "interruptions": times,
+                "checkpoint": restart.map(|restart| restart.checkpoint),
+            }),
+        }
+    }
+
     /// Returns the question that an agent asks. `abort` always cancels, whatever the agent means by it; an option
     /// without an id, or with one that stands twice, is left out; with none left, `answered` goes on with the note.
     pub fn from_agent(text: String, offered: Vec<(String, String)>) -> Question {
@@ -342,10 +390,9 @@ impl Question {
     /// Returns the work so far that the question is about: the commit on which its answers go on.
     pub fn work(&self) -> Option<&str> {
         match self.kind {
-            // The answers to a divergence go on with different commits.
-            DecisionKind::Divergence => return None,
-            DecisionKind::Gate
-            | DecisionKind::Agent
+            // The answers to these start from different commits.
+            DecisionKind::Divergence | DecisionKind::Gate => return None,
+            DecisionKind::Agent
             | DecisionKind::Permission
             | DecisionKind::ApplyOutcome
             | DecisionKind::Validation

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use crate::{
     ChangesetId, Choice, CommitLine, Decision, DecisionId, Enforcement, Failure, Intent, Phase, PlanId,
-    Postponed, Resolution, ReviewOpinion, ReviewRun, RunId, SyncOutcome, TakeOverCause, Timestamp,
-    ValidationRun,
+    Postponed, Resolution, RestartPoint, ReviewOpinion, ReviewRun, RunId, SyncOutcome, TakeOverCause,
+    Timestamp, ValidationRun,
 };
 
 /// Something that happened to a plan.
@@ -42,7 +42,7 @@ pub enum Event {
     /// A failed phase is queued again.
     Retried,
     /// A run without a live owner was ended; its phase is queued again.
-    TakenOver(TakeOverCause),
+    TakenOver(TakeOverCause, Option<RestartPoint>),
     /// The result landed.
     Applied {
         /// The landed commit.
@@ -202,7 +202,7 @@ impl Event {
             Event::Cancelled(_) => "plan.cancelled",
             Event::Reverted { .. } => "plan.reverted",
             Event::Retried => "plan.retried",
-            Event::TakenOver(_) => "plan.taken_over",
+            Event::TakenOver(..) => "plan.taken_over",
             Event::Applied { .. } => "plan.applied",
             Event::Constrained(_) => "plan.constrained",
             Event::RolledBack { .. } => "plan.rolled_back",
@@ -253,7 +253,10 @@ impl Event {
             Event::Resumed | Event::Retried => json!({}),
             Event::Cancelled(reason) => json!({ "reason": reason }),
             Event::Reverted { reason, count } => json!({ "reason": reason, "count": count }),
-            Event::TakenOver(cause) => json!({ "cause": cause.name() }),
+            Event::TakenOver(cause, None) => json!({ "cause": cause.name() }),
+            Event::TakenOver(cause, Some(RestartPoint { commit, checkpoint })) => {
+                json!({ "cause": cause.name(), "checkpoint": checkpoint, "commit": commit })
+            }
             Event::Applied { commit } => json!({ "commit": commit }),
             Event::Constrained(reasons) => json!({ "reasons": reasons }),
             Event::RolledBack { commit } => json!({ "commit": commit }),

@@ -15,6 +15,7 @@ mod effect;
 mod event;
 mod grant;
 mod id;
+mod interruption;
 mod invariant;
 mod lock;
 mod measure;
@@ -61,6 +62,7 @@ pub use effect::{Effect, due};
 pub use event::{Event, Recorded};
 pub use grant::{Grant, GrantAnswer, GrantScope, GrantTerms};
 pub use id::{ChangesetId, DecisionId, IdError, IdPrefix, LockId, PlanId, RunId, TokenId};
+pub use interruption::{INTERRUPTIONS_MAX, Interruption, RestartPoint};
 pub use invariant::{
     Check, Enforced, Enforcement, Finding, Invariant, InvariantScope, Rule, RuleKind, effective,
 };

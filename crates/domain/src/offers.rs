@@ -113,7 +113,7 @@ impl Trial<'_> {
             // It records nothing itself.
             Act::Sync => self.tries(Command::Sync).is_ok(),
             Act::Cancel => does(Command::Cancel { reason: sample() }),
-            Act::TakeOver => does(Command::TakeOver(TakeOverCause::OwnerGone)),
+            Act::TakeOver => does(Command::TakeOver(TakeOverCause::OwnerGone, None)),
         }
     }
 
@@ -128,7 +128,7 @@ impl Trial<'_> {
             (State::Queued, true) => {
                 due(plan).is_some() && !self.blocks_strategize() && self.tries(self.advance(phase)).is_ok()
             }
-            (State::Processing, true) => self.changes(Command::TakeOver(TakeOverCause::OwnerGone)),
+            (State::Processing, true) => self.changes(Command::TakeOver(TakeOverCause::OwnerGone, None)),
             (_, false) => self.changes(self.advance(phase)),
             (_, true) => false,
         }

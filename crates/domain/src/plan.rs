@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    AgentRoles, BRANCHES, Budget, Choice, Decision, DecisionId, Fanout, Grant, Invariant, Name, Place,
-    PlanId, Postponed, Profile, RunId, Spent, Stage, State, SyncOutcome, TakeUp, Target, Timestamp,
-    Validation,
+    AgentRoles, BRANCHES, Budget, Choice, Decision, DecisionId, Fanout, Grant, Interruption, Invariant, Name,
+    Place, PlanId, Postponed, Profile, Progress, RunId, Spent, Stage, State, SyncOutcome, TakeUp, Target,
+    Timestamp, Validation,
 };
 
 /// One use of an action on a project.
@@ -64,6 +64,9 @@ pub struct Plan {
     /// Whether the next run of Execute has no writer: it judges the commits that others put on the branch.
     #[serde(default)]
     pub reexamines: bool,
+    /// The latest interruption of the current phase.
+    #[serde(default)]
+    pub interruption: Option<Interruption>,
     /// When the queued phase is due, where that is not at once.
     #[serde(default)]
     pub postponed: Option<Postponed>,
@@ -218,6 +221,16 @@ impl Plan {
     /// Says whether Execute is the work of subplans that are not all settled.
     pub fn is_tending(&self) -> bool {
         self.fanout.as_ref().is_some_and(Fanout::is_open)
+    }
+
+    /// Says whether it is between runs, before Apply: a subplan there works only in its turn.
+    pub fn awaits_turn(&self) -> bool {
+        match &self.stage {
+            Stage::Strategize(Progress::Queued | Progress::Reached(_)) | Stage::Execute(Progress::Queued) => {
+                true
+            }
+            Stage::Strategize(_) | Stage::Execute(_) | Stage::Apply(_) => false,
+        }
     }
 
     /// Returns the branch that its worktrees are on.

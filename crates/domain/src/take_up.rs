@@ -15,6 +15,8 @@ pub enum TakeUp {
     RollBack,
     /// A rate limit cut a run short, and its work is gone on with.
     RateLimit,
+    /// The run was interrupted, and the next one continues its work.
+    Interrupted,
     /// The budget was used up, and the work so far is gone on with.
     Budget,
     /// The results of subplans joined.
@@ -33,6 +35,7 @@ impl TakeUp {
             TakeUp::RateLimit => {
                 "a rate limit cut the run short, and the next one goes on with its kept work"
             }
+            TakeUp::Interrupted => "the run was interrupted, and the next one continues its work",
             TakeUp::Budget => "the budget was used up, and the next run goes on with the kept work",
             TakeUp::Subplans => "the results of the subplans joined, and the next run judges them",
             TakeUp::Conflict => "the run resolves the conflict of a sibling",

@@ -201,6 +201,11 @@ impl Backend for Embedded {
         }))
     }
 
+    fn hold_stopped(&self, plan: &str) -> BoxFuture<'_, ()> {
+        let plan = plan.to_owned();
+        Box::pin(async move { self.engine.hold_stopped(&plan).await })
+    }
+
     fn shutdown(&self) -> BoxFuture<'_, ()> {
         Box::pin(async move {
             if let Err(error) = self.engine.shut_down().await {

@@ -1,7 +1,7 @@
 //! What a plan changes: its result, and as long as there is none the work that is kept. A person who is asked about
 //! work must be able to see it before it is a result.
 
-use drydock_domain::{Plan, PlanId, SNAPSHOTS, State, trailer};
+use drydock_domain::{Plan, PlanId, RunId, SNAPSHOTS, State, trailer};
 use drydock_worktree::{CommitId, GitError, Repository};
 
 use crate::engine::Engine;
@@ -38,6 +38,8 @@ pub struct DiffOf {
     pub reference: Option<String>,
     /// The first line of its message.
     pub label: String,
+    /// Whether it is the work of an earlier run than the plan's latest.
+    pub earlier_run: bool,
 }
 
 /// What the commit is whose changes a diff shows.
@@ -58,7 +60,7 @@ impl Engine {
         let from = plan.work_from.as_deref().map(commit_id).transpose()?;
         let project = self.project(plan.spec.project.as_str()).await?;
         let repository = self.repository(&project).await?;
-        let (id, landed) = (plan.id.clone(), landed_commit(plan)?);
+        let (id, landed, run) = (plan.id.clone(), landed_commit(plan)?, plan.run.clone());
         task::blocking(move || {
             if let Some(landed) = landed
                 && let Some(diff) = diff_landed(&repository, &id, &landed)?
@@ -72,7 +74,12 @@ impl Engine {
             };
             let Some((kind, commit)) = shown else { return Ok(PlanDiff::default()) };
             let reference = kept.into_iter().find(|(_, kept)| *kept == commit).map(|(name, _)| name);
-            diff_of(&repository, &base, kind, &commit, reference)
+            let mut diff = diff_of(&repository, &base, kind, &commit, reference)?;
+            let by = repository.commit_head(&commit)?.run;
+            if let Some(of) = diff.of.as_mut().filter(|of| of.kind != DiffKind::Result) {
+                of.earlier_run = by.is_some() && by.as_deref() != run.as_ref().map(RunId::as_str);
+            }
+            Ok(diff)
         })
         .await
     }
@@ -134,7 +141,7 @@ fn diff_of(
         files: stat.files,
         lines_added: stat.lines_added,
         lines_deleted: stat.lines_deleted,
-        of: Some(DiffOf { kind, commit: commit.to_string(), reference, label }),
+        of: Some(DiffOf { kind, commit: commit.to_string(), reference, label, earlier_run: false }),
     })
 }
 
@@ -148,7 +155,8 @@ fn so_far(
 ) -> Result<Option<(DiffKind, CommitId)>, GitError> {
     let begins = from.as_ref().unwrap_or(base);
     for (_, commit) in kept.iter().rev().take(LOOKED_THROUGH_MAX) {
-        if repository.is_ancestor(begins, commit)? {
+        // Where the run started is not its own work (page B7).
+        if commit != begins && repository.is_ancestor(begins, commit)? {
             return Ok(Some((DiffKind::Snapshot, commit.clone())));
         }
     }

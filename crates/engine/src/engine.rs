@@ -66,6 +66,7 @@ struct Inner {
     recall: Recall,
     served_at: OnceLock<String>,
     reaper: OnceLock<Reaper>,
+    stopped_for: OnceLock<PlanId>,
 }
 
 impl Engine {
@@ -89,6 +90,7 @@ impl Engine {
                 recall: Recall::default(),
                 served_at: OnceLock::new(),
                 reaper: OnceLock::new(),
+                stopped_for: OnceLock::new(),
             }),
         }
     }
@@ -162,6 +164,16 @@ impl Engine {
     /// Returns the token that is cancelled when this process is asked to stop.
     pub fn stopping(&self) -> &CancellationToken {
         &self.inner.stopping
+    }
+
+    /// Returns the plan whose command a person stopped in this process, if one did.
+    pub(crate) fn stopped_for(&self) -> Option<&PlanId> {
+        self.inner.stopped_for.get()
+    }
+
+    /// Notes that a person stops the command that drives this plan: the plan is held until a person continues it.
+    pub(crate) fn stop_for(&self, plan: &PlanId) {
+        self.inner.stopped_for.get_or_init(|| plan.clone());
     }
 
     /// Asks everything that runs here to stop, waits for it to hand its plans back, and lets go of every lock that

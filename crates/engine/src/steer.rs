@@ -292,7 +292,20 @@ impl Engine {
 
     /// Frees a plan whose worker is gone. While its lock is alive this is a conflict that names the holder.
     pub async fn take_over(&self, plan: &PlanId, caller: &Caller) -> Result<Plan, EngineError> {
-        self.steer(plan, caller, Command::TakeOver(TakeOverCause::OwnerGone)).await
+        let hold = self.hold_at_rest(plan, "takeover").await?;
+        let done = async {
+            let stored = self.expected(plan, caller).await?;
+            let unknown = Command::TakeOver(TakeOverCause::OwnerGone, None);
+            admit(&stored, &unknown, caller.authority)?;
+            let command = match stored.stage.state() {
+                State::Processing => self.taken_over_by_person(&hold, &stored).await,
+                _ => unknown,
+            };
+            self.steer_held(&hold, plan, caller, command).await
+        };
+        let done = done.await;
+        hold.release().await;
+        done
     }
 
     /// Ends a plan. When another process runs it, that process is asked to stop its agent and to record the end.

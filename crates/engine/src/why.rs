@@ -3,7 +3,7 @@
 
 use drydock_domain::{
     Authority, Complete, Decision, DecisionKind, Enforcement, Lock, LockScope, Offer, Plan, Postponed,
-    Progress, Recorded, Settled, Stage, Turn,
+    Progress, Recorded, Settled, Stage, State, Turn,
 };
 
 use crate::engine::Engine;
@@ -55,6 +55,8 @@ impl Engine {
         let operator = Offered::of(&sighted, Authority::Operator);
         let blocked = person.blocked.as_ref();
         let (summary, mut holds) = explain(plan, decision.as_ref(), lock.as_ref(), blocked);
+        let begun = plan.stage.state() == State::Processing;
+        holds.extend(plan.interruption.as_ref().map(|one| one.describe(begun)));
         holds.extend(blocked.into_iter().flat_map(blocks));
         holds.extend(remote_move(&recent));
         holds.extend(self.why_waiting(plan.clone()).await?);

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use serde_json::json;
+
 use super::finish::completed;
 use super::route::wrong_stage;
 use crate::outcome::{Decided, Draft, Transition};
@@ -55,6 +57,7 @@ pub(crate) fn fresh(new: NewPlan, context: &Context) -> Plan {
         take_up_why: TakeUp::default(),
         replaces: None,
         reexamines: false,
+        interruption: None,
         postponed: None,
         budget: new.spec.budget,
         spent: Spent::default(),
@@ -203,6 +206,9 @@ pub(super) fn hold_back(snapshot: &Snapshot, met: Met, context: &Context) -> Res
     if plan.gate.is_some() {
         return Ok(Decided::Already);
     }
+    if met == Met::StoppedAbove {
+        return step_back(snapshot, context);
+    }
     let next = match (&plan.stage, plan.stage.state()) {
         (stage, State::Queued) => stage.phase(),
         (Stage::Strategize(_), State::Complete) => Phase::Execute,
@@ -221,10 +227,27 @@ pub(super) fn hold_back(snapshot: &Snapshot, met: Met, context: &Context) -> Res
     let question = match met {
         Met::Obstacle(reason) => Question::held_back(next, &reason),
         Met::NothingChanged => Question::nothing_changed(),
+        Met::Stopped | Met::StoppedAbove => Question::stopped(next, plan.interruption.as_ref()),
     };
     let mut draft = Draft::after(snapshot, context).open(question);
     draft.plan.gate = Some(context.fresh_decision.clone());
     Ok(draft.done())
+}
+
+/// A subplan that was called and does not run → waits for its turn again: the plan above it was stopped.
+fn step_back(snapshot: &Snapshot, context: &Context) -> Result<Decided, Refusal> {
+    let plan = &snapshot.plan;
+    let Some(place) = plan.place.as_ref().filter(|_| plan.awaits_turn()) else {
+        return Err(wrong_stage(snapshot, "hold back"));
+    };
+    if place.turn == Turn::InLine {
+        return Ok(Decided::Already);
+    }
+    let mut draft = Draft::after(snapshot, context);
+    if let Some(place) = &mut draft.plan.place {
+        place.turn = Turn::InLine;
+    }
+    Ok(draft.event(Event::Subplan { what: "stepped_back", details: json!({}) }).done())
 }
 
 /// Answers the gate of a queued phase; the phase stays queued, and a worker may start it now. One that the invariants

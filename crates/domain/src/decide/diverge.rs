@@ -207,6 +207,8 @@ pub(super) fn start_from(
         None => Event::Resumed,
     };
     draft.plan.reexamines = false;
+    // The answer says where the next run starts.
+    draft.plan.interruption = None;
     draft.plan.take_up(commit, why);
     draft.plan.replaces = replaces;
     let draft = match snapshot.plan.stage.phase() {

@@ -95,8 +95,7 @@ fn give_back<'a>(mut draft: Draft<'a>, child: &PlanId, used: Spent) -> Draft<'a>
 /// A subplan in line → called. Before its first run it is told where it begins.
 pub(super) fn call(snapshot: &Snapshot, call: Call, context: &Context) -> Result<Decided, Refusal> {
     let plan = &snapshot.plan;
-    let queued = plan.stage.state() == State::Queued && plan.stage.phase() != Phase::Apply;
-    let Some(place) = plan.place.as_ref().filter(|_| queued && plan.gate.is_none()) else {
+    let Some(place) = plan.place.as_ref().filter(|_| plan.awaits_turn() && plan.gate.is_none()) else {
         return Err(wrong_stage(snapshot, "call"));
     };
     if place.turn == Turn::Called {

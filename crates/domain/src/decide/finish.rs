@@ -5,9 +5,9 @@ use super::route::{same_run, wrong_stage};
 use crate::outcome::{Decided, Draft};
 use crate::stage::Common;
 use crate::{
-    Complete, Completion, Context, DecisionKind, Event, Failure, Phase, Progress, Question, Refusal,
-    ReviewOpinion, ReviewRun, Reviewer, RunId, Snapshot, Stage, State, TakeOverCause, Validation,
-    ValidationRun,
+    Complete, Completion, Context, DecisionKind, Event, Failure, INTERRUPTIONS_MAX, Interruption, Phase,
+    Progress, Question, Refusal, RestartPoint, ReviewOpinion, ReviewRun, Reviewer, RunId, Snapshot, Stage,
+    State, TakeOverCause, TakeUp, Turn, Validation, ValidationRun,
 };
 
 /// `strategize/processing` and `execute/processing` → `*/complete`, with a gate when the profile asks next.
@@ -63,6 +63,7 @@ pub(super) fn completed<'a>(
 ) -> Draft<'a> {
     draft.plan.phase_completed_at = Some(context.now);
     draft.plan.postponed = None;
+    draft.plan.interruption = None;
     let draft = draft.event(Event::Completed(phase));
     let profile = &snapshot.plan.spec.profile;
     if !profile.asks_before(next) {
@@ -184,16 +185,18 @@ fn needing_work<'a>(mut draft: Draft<'a>, question: &Question) -> Draft<'a> {
     draft
 }
 
-/// `*/processing` without a live owner → `*/queued`. Whoever holds the lock may say so: the lock proves it.
+/// `*/processing` without a live owner → `*/queued`, with a gate when a person stopped it, or when it was interrupted too often.
+/// Whoever holds the lock may say so: the lock proves it. The next run starts from the checkpoint of the interrupted one.
 pub(super) fn take_over(
     snapshot: &Snapshot,
     cause: TakeOverCause,
+    restart: Option<RestartPoint>,
     context: &Context,
 ) -> Result<Decided, Refusal> {
     match snapshot.plan.stage.state() {
         State::Processing => {}
         // Whoever handed it back may not have heard that this was committed.
-        State::Queued if cause == TakeOverCause::Interrupted => return Ok(Decided::Already),
+        State::Queued if cause != TakeOverCause::OwnerGone => return Ok(Decided::Already),
         State::Waiting => return Err(undecided(snapshot, "takeover")),
         State::Queued
         | State::Complete
@@ -204,5 +207,35 @@ pub(super) fn take_over(
             return Err(wrong_stage(snapshot, "takeover"));
         }
     }
-    Ok(Draft::after(snapshot, context).stage(Common::Queued).event(Event::TakenOver(cause)).done())
+    let event = Event::TakenOver(cause, restart.clone());
+    let mut draft = Draft::after(snapshot, context).stage(Common::Queued).event(event);
+    let phase = draft.plan.stage.phase();
+    // A landing starts from its intent and its target, not from a checkpoint.
+    if let (Phase::Strategize | Phase::Execute, Some(run)) = (phase, draft.plan.run.clone()) {
+        if let Some(restart) = &restart {
+            draft.plan.take_up(restart.commit.clone(), TakeUp::Interrupted);
+        }
+        let earlier = draft.plan.interruption.take();
+        draft.plan.interruption = Some(Interruption::after(earlier.as_ref(), run, cause, restart));
+    }
+    let interruption = draft.plan.interruption.as_mut();
+    let often = interruption.filter(|one| one.without_checkpoint >= INTERRUPTIONS_MAX);
+    let question = match (cause, often) {
+        (TakeOverCause::Stopped, _) => Question::stopped(phase, draft.plan.interruption.as_ref()),
+        (TakeOverCause::OwnerGone | TakeOverCause::Interrupted, Some(often)) => {
+            // A person's answer starts the count again.
+            let times = std::mem::take(&mut often.without_checkpoint);
+            Question::interrupted_often(times, &draft.plan)
+        }
+        (TakeOverCause::StoppedAbove, _) => {
+            if let Some(place) = &mut draft.plan.place {
+                place.turn = Turn::InLine;
+            }
+            return Ok(draft.done());
+        }
+        (TakeOverCause::OwnerGone | TakeOverCause::Interrupted, None) => return Ok(draft.done()),
+    };
+    let mut draft = draft.open(question);
+    draft.plan.gate = Some(context.fresh_decision.clone());
+    Ok(draft.done())
 }

@@ -77,6 +77,7 @@ fn limited(
     let until = limit.over_at(context.now, times);
     let postponed = Postponed { until, run: run.clone(), agent: limit.agent, times, remote: None };
     let mut draft = Draft::after(snapshot, context).event(Event::RateLimited(postponed.clone()));
+    draft.plan.interruption = None;
     // The next run goes on with the work so far: the limit is no fault of it.
     if let Some(work) = limit.work {
         draft.plan.take_up(work, TakeUp::RateLimit);

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use super::outlook::{Outlook, outlook};
 use crate::{
-    Complete, ErrorClass, Failure, Fanout, Fate, Phase, Piece, Plan, PlanId, Progress, RunId, Settled, Spent,
-    Stage, State, Timestamp, Turn,
+    Complete, ErrorClass, Failure, Fanout, Fate, Piece, Plan, PlanId, Progress, RunId, Settled, Spent, Stage,
+    Timestamp, Turn,
 };
 
 /// How long a piece that failed waits before it is tried again; doubled each time.
@@ -79,10 +79,8 @@ impl Seen {
             Stage::Apply(Progress::Cancelled { reason }) => Seen::Cancelled { reason: reason.clone() },
             Stage::Strategize(_) | Stage::Execute(_) | Stage::Apply(_) => {
                 let in_line = plan.place.as_ref().is_some_and(|place| place.turn == Turn::InLine);
-                let before_apply = plan.stage.phase() != Phase::Apply;
-                let queued = plan.stage.state() == State::Queued;
                 match plan.waits() {
-                    _ if !(in_line && before_apply && queued) => Seen::Busy,
+                    _ if !(in_line && plan.awaits_turn()) => Seen::Busy,
                     Some(limit) => Seen::Postponed { until: limit.until, agent: limit.agent.clone() },
                     None => Seen::InLine,
                 }

@@ -91,7 +91,7 @@ async fn write(store: &Store, lease: &PlanLease, began: Instant) -> u64 {
         let enforcement = Enforcement::nothing(Phase::Strategize);
         let start =
             Command::Start(Start { run, base: "1".repeat(40), from: None, replaces: None, enforcement });
-        for command in [start, Command::TakeOver(TakeOverCause::Interrupted)] {
+        for command in [start, Command::TakeOver(TakeOverCause::Interrupted, None)] {
             let context = seed::context(seed::scattered(number));
             let judge = Box::new(move |snapshot: &_| decide(snapshot, command, &context));
             store.plan_transact(Warrant::Plan(lease), judge).await.unwrap();

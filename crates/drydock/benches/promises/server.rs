@@ -157,7 +157,7 @@ async fn delays(server: &Server, store: &Store, lease: &PlanLease) -> (Vec<f64>,
         let enforcement = Enforcement::nothing(Phase::Strategize);
         let start =
             Order::Start(Start { run, base: "1".repeat(40), from: None, replaces: None, enforcement });
-        for order in [start, Order::TakeOver(TakeOverCause::Interrupted)] {
+        for order in [start, Order::TakeOver(TakeOverCause::Interrupted, None)] {
             let context = seed::context(seed::scattered(number as u128 + 2_000_000));
             let judge = Box::new(move |snapshot: &_| decide(snapshot, order, &context));
             let began = Instant::now();

@@ -28,6 +28,9 @@ pub(crate) trait Backend: Send + Sync {
     /// Drives this phase of the plan in this process until it settles; none when a server does that.
     fn drive(&self, plan: &str, phase: Phase) -> Option<BoxFuture<'static, Result<Driven, Problem>>>;
 
+    /// Holds a plan that is driven here until a person continues it: the person stopped the command.
+    fn hold_stopped(&self, plan: &str) -> BoxFuture<'_, ()>;
+
     /// Stops agents, leaves their plans resumable, and lets go of every lock.
     fn shutdown(&self) -> BoxFuture<'_, ()>;
 }
@@ -107,6 +110,10 @@ impl Backend for Server {
 
     fn drive(&self, _plan: &str, _phase: Phase) -> Option<BoxFuture<'static, Result<Driven, Problem>>> {
         None
+    }
+
+    fn hold_stopped(&self, _plan: &str) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::ready(()))
     }
 
     fn shutdown(&self) -> BoxFuture<'_, ()> {

@@ -102,7 +102,7 @@ impl<'s> Feed<'s> {
         let session = self.session;
         let progress = Progress::begin(session.screen(), plan.phase);
         let by = session.driver();
-        session.set_driving(Some(Driving { by, resume: resume.to_owned() }));
+        session.set_driving(Some(Driving { plan: plan.id.clone(), by, resume: resume.to_owned() }));
         let followed = loop {
             session.driven_by(by);
             let Some(drive) = session.backend().drive(&plan.id, plan.phase) else {
@@ -154,6 +154,7 @@ impl<'s> Feed<'s> {
         until: Until,
         progress: &Progress<'_>,
     ) -> Result<Due, Box<Problem>> {
+        self.session.driven_by(Driver::Waiting);
         while plan.state == State::Queued {
             self.refuse_unreachable(&plan)?;
             let Some((due, left_ms)) = plan.waits.as_ref().and_then(|due| Some((due, left_ms(due)?))) else {

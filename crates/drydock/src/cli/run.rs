@@ -157,7 +157,7 @@ async fn moved(
         // The server goes on by itself where the profile does not ask; a move of ours would only race with it.
         (Driver::Server, None) => (plan, Until::Resting),
         (Driver::Server, Some(_)) => (feed.ask(&plan.id, to).await?, Until::Resting),
-        (Driver::ThisProcess | Driver::Worker | Driver::Person, _) => {
+        (Driver::ThisProcess | Driver::Worker | Driver::Person | Driver::Waiting, _) => {
             (feed.ask(&plan.id, to).await?, Until::Settled(to.phase()))
         }
     };
@@ -187,7 +187,7 @@ async fn gate(
         return Ok(Passage::Unasked);
     }
     let resume = format!("drydock plan {to} {}", plan.id);
-    session.set_driving(Some(Driving { by: Driver::Person, resume }));
+    session.set_driving(Some(Driving { plan: plan.id.clone(), by: Driver::Person, resume }));
     let question = match to {
         PlanMove::Apply => format!("Land this on {target}? [y/N/d=diff]"),
         PlanMove::Strategize | PlanMove::Execute => format!("Go on with {to}? [y/N]"),

@@ -26,6 +26,8 @@ pub(crate) struct Session {
 /// What is being followed, for whoever interrupts it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Driving {
+    /// Which plan.
+    pub(crate) plan: String,
     /// Where the work is done.
     pub(crate) by: Driver,
     /// The command that goes on with it.
@@ -41,6 +43,8 @@ pub(crate) enum Driver {
     Worker,
     /// Nobody works; a person is being asked.
     Person,
+    /// The plan waits for a limit or a remote.
+    Waiting,
 }
 
 impl Session {

@@ -14,12 +14,12 @@ use tokio::runtime::Builder;
 use super::args::{Cli, Command, Format, Global};
 use super::backend::OpenEmbedded;
 use super::envelope::{Timing, line};
-use super::interrupt::Interrupts;
+use super::interrupt::{Interrupt, Interrupts};
 use super::log::ByDefault;
 use super::report::{Ending, Level, Outcome, Print};
 use super::screen::{Reader, Screen};
 use super::serve::{Serve, Worker};
-use super::session::{Driver, Session};
+use super::session::{Driver, Driving, Session};
 use super::{
     action, agent, backup, changeset, checkpoint, decision, demo, doctor, events, gc, inside, invariant,
     lock, log, manual, mcp, plan, project, run, schema, serve, store, token,
@@ -106,17 +106,22 @@ async fn under_interrupts(cli: Cli, screen: &Screen, clock: &Clock, embedded: Op
     };
     session.interrupt(interrupt);
     let driving = session.driving();
-    match driving.as_ref().map(|driving| driving.by) {
-        Some(Driver::ThisProcess) => screen.tell("stopping the agent, leaving the plan resumable"),
-        Some(Driver::Server) => screen.tell("the server goes on with the plan"),
-        Some(Driver::Worker) => screen.tell("a worker goes on with the plan"),
-        Some(Driver::Person) => screen.tell(""),
-        None => {}
+    if let Some(driving) = &driving {
+        screen.tell(&on_interrupt(interrupt, driving));
     }
+    let here = driving.as_ref().filter(|driving| driving.by == Driver::ThisProcess);
+    let held = here.filter(|_| interrupt == Interrupt::Keyboard);
     // The work goes on being polled: it is what brings the plan to a place from which it can be resumed.
     let stopped = async {
-        tokio::join!(session.backend().shutdown(), async {
-            if driving.as_ref().is_some_and(|driving| driving.by == Driver::ThisProcess) {
+        let stop = async {
+            // Before any lock is released: a worker would take the plan at once (page B10).
+            if let Some(driving) = held {
+                session.backend().hold_stopped(&driving.plan).await;
+            }
+            session.backend().shutdown().await;
+        };
+        tokio::join!(stop, async {
+            if here.is_some() {
                 // What the work comes to is the interruption.
                 drop(work.await);
             }
@@ -124,6 +129,25 @@ async fn under_interrupts(cli: Cli, screen: &Screen, clock: &Clock, embedded: Op
     };
     interrupts.wind_up(interrupt, stopped).await;
     Err(interrupt.problem(driving.map(|driving| driving.resume)))
+}
+
+/// Returns the message for a signal that ends the following of a plan.
+fn on_interrupt(interrupt: Interrupt, driving: &Driving) -> String {
+    let resume = &driving.resume;
+    match (driving.by, interrupt) {
+        (Driver::ThisProcess, Interrupt::Keyboard) => {
+            format!(
+                "stopping the agent and keeping its work; no worker continues the plan before you do: {resume}"
+            )
+        }
+        (Driver::ThisProcess, Interrupt::Termination | Interrupt::Hangup) => {
+            format!("stopping the agent and keeping its work; a worker continues the plan, or you: {resume}")
+        }
+        (Driver::Server, _) => "the server continues the plan".to_owned(),
+        (Driver::Worker, _) => "a worker continues the plan".to_owned(),
+        (Driver::Person, _) => String::new(),
+        (Driver::Waiting, _) => format!("the plan waits as before; a worker continues it, or you: {resume}"),
+    }
 }
 
 /// Whether a command was one that no session is needed for.

@@ -29,6 +29,7 @@ pub(super) fn diff(diff: drydock_engine::PlanDiff) -> api::Diff {
             commit: of.commit,
             reference: of.reference,
             label: of.label,
+            earlier_run: of.earlier_run,
         }),
     }
 }
@@ -133,6 +134,8 @@ pub(super) fn plan(plan: domain::Plan) -> api::Plan {
     let pending_decision = plan.pending_decision().map(ToString::to_string);
     let (constrained_by, cancel_reason) = ended(&plan.stage);
     let waits = plan.waits().map(waits);
+    let begun = plan.stage.state() == domain::State::Processing;
+    let interruption = plan.interruption.as_ref().map(|one| interruption(one, begun));
     let budget = (!plan.budget.is_unlimited()).then(|| amounts(plan.budget));
     let spent = amounts(plan.used().into());
     let reserved = plan.reserved.map(amounts);
@@ -180,6 +183,7 @@ pub(super) fn plan(plan: domain::Plan) -> api::Plan {
         feedback: plan.feedback,
         landing_warning: plan.landing_warning,
         waits,
+        interruption,
         budget,
         spent,
         reserved,
@@ -205,6 +209,16 @@ fn waits(postponed: &domain::Postponed) -> api::Waits {
         reason: postponed.reason(),
         agent: postponed.agent.clone(),
         times: postponed.times,
+    }
+}
+
+fn interruption(one: &domain::Interruption, begun: bool) -> api::Interruption {
+    api::Interruption {
+        run: one.run.to_string(),
+        cause: one.cause.name().to_owned(),
+        checkpoint: one.restart.as_ref().map(|restart| restart.checkpoint),
+        commit: one.restart.as_ref().map(|restart| restart.commit.clone()),
+        text: one.describe(begun),
     }
 }
 

@@ -36,8 +36,9 @@ pub(crate) fn unfinished(diff: &Diff, plan: &str) -> Option<String> {
         DiffKind::Snapshot => "the latest snapshot",
     };
     let named = of.reference.as_deref().unwrap_or(&of.commit);
+    let earlier = if of.earlier_run { " of an earlier run" } else { "" };
     let empty = if diff.text.is_empty() { ", which changes nothing" } else { "" };
-    Some(format!("Execute is not complete; this is {whose}, {named} ({}){empty}", of.label))
+    Some(format!("Execute is not complete; this is {whose}, {named}{earlier} ({}){empty}", of.label))
 }
 
 fn style(line: &str, in_hunk: bool) -> Style {

@@ -94,7 +94,7 @@ fn of_plan(what: &str, data: &Value) -> String {
         "retried" => "queued again".to_owned(),
         "cancelled" => format!("cancelled: {}", text(data, "reason")),
         "reverted" => format!("back to strategize: {}", text(data, "reason")),
-        "taken_over" => format!("taken over ({})", text(data, "cause")),
+        "taken_over" => taken_over(data),
         "applied" => format!("landed as {}", text(data, "commit")),
         "constrained" => format!("not acceptable: {}", texts(&data["reasons"]).join("; ")),
         "strategy_adopted" => format!("strategy adopted with {} choices", text(data, "choices")),
@@ -103,6 +103,19 @@ fn of_plan(what: &str, data: &Value) -> String {
         "committed" => format!("made {}", text(data, "commit")),
         "prompted" => format!("guidance: {}", text(data, "text")),
         _ => unknown(&format!("plan.{what}"), data),
+    }
+}
+
+fn taken_over(data: &Value) -> String {
+    let how = match data["cause"].as_str() {
+        Some("interrupted") => "interrupted",
+        Some("stopped") => "stopped by a person",
+        Some("stopped_above") => "stopped with the plan above it",
+        _ => "interrupted: its process is gone",
+    };
+    match data["checkpoint"].as_u64() {
+        Some(number) => format!("{how}; the next run continues from checkpoint {number}"),
+        None => how.to_owned(),
     }
 }
 

@@ -54,6 +54,7 @@ pub(crate) fn show(plan: &Plan, now: Timestamp) -> String {
         block = block.styled("failed", BAD, format!("{} ({})", error.text, error.class));
     }
     block = block.maybe("waits", plan.waits.as_ref().map(waits));
+    block = block.maybe("restart", plan.interruption.as_ref().map(|one| one.text.clone()));
     block = block.maybe("cancelled", plan.cancel_reason.as_ref());
     if let Some(decision) = &plan.pending_decision {
         block = block.styled("decision", CAUTION, decision);
@@ -208,6 +209,7 @@ pub(crate) mod tests {
             feedback: vec![],
             landing_warning: None,
             waits: None,
+            interruption: None,
             budget: None,
             spent: Amounts::default(),
             reserved: None,

@@ -21,6 +21,7 @@ mod faulting;
 mod freezing;
 mod idling;
 mod inheriting;
+mod interrupting;
 mod keeping;
 mod keying;
 mod killing;

@@ -22,8 +22,8 @@ fn handed_back(kind: Kind, signal: fn(&Running), code: i32) {
     let seen = seen(&world, &id);
     assert_eq!(
         seen,
-        ("snapshot".to_owned(), vec!["half.txt".to_owned()]),
-        "what it wrote can be seen at once"
+        ("goes_on".to_owned(), vec!["half.txt".to_owned()]),
+        "what it wrote can be seen at once, and the next run continues it"
     );
     assert_eq!(world.ok(&["changeset", "list", &id])["changesets"][0]["entries"][0]["path"], "half.txt");
     world.agent("writer", "echo hi > hello.txt");

@@ -340,7 +340,7 @@ on_both! {
         let run = world.show(&id)["run"].clone();
         follower.interrupt();
         let ended = Answer::of(follower.wait(LIMIT)).expect(130);
-        assert!(ended.stderr.contains("a worker goes on with the plan"), "{}", ended.stderr);
+        assert!(ended.stderr.contains("a worker continues the plan"), "{}", ended.stderr);
         world.write("go", "");
         wait_stage(&world, &id, "execute/complete");
         assert_eq!((&world.show(&id)["run"], world.count(&id, "plan.taken_over")), (&run, 0));

@@ -8,8 +8,8 @@ use drydock_agent::{
     AgentSpec, EarlierSession, Ending, Opinion, Permitted, Proposal, RunDirs, SessionUse, StartError, Task,
 };
 use drydock_domain::{
-    Choice, Command, ErrorClass, Event, Grant, GrantAnswer, GrantScope, GrantTerms, Invariant, Question,
-    Recorded, Rule, told,
+    Choice, Command, ErrorClass, Event, Grant, GrantAnswer, GrantScope, GrantTerms, Interruption, Invariant,
+    Question, Recorded, Rule, told,
 };
 use drydock_worktree::{Checkout, TreeId};
 use serde::Deserialize;
@@ -194,6 +194,9 @@ impl Scope<'_> {
 
     fn job(&self, errand: &Errand<'_>, invariants: &[Invariant], carried: &[Choice]) -> Task {
         let plan = &self.plan;
+        // A reviewer judges the result afresh.
+        let interrupted = plan.interruption.as_ref().filter(|_| errand.role != Role::Reviewer);
+        let interrupted = interrupted.map(Interruption::feedback);
         Task {
             plan: plan.id.to_string(),
             run: self.run.to_string(),
@@ -204,7 +207,7 @@ impl Scope<'_> {
             arguments: plan.spec.arguments.clone(),
             invariants: invariants.iter().map(describe).collect(),
             choices: plan.choices.iter().chain(carried).map(|choice| json!(choice)).collect(),
-            feedback: plan.feedback.iter().chain(errand.said).cloned().collect(),
+            feedback: plan.feedback.iter().chain(errand.said).cloned().chain(interrupted).collect(),
             worktree: errand.checkout.path().to_string_lossy().into_owned(),
             base: plan.base_commit.clone(),
             session: None,

@@ -1,5 +1,5 @@
-//! What a strategist told in earlier runs of the same visit to Strategize: a question, a rate limit or a used up budget
-//! cuts a run short, and the next one does not begin with nothing. Read back from the feed, where it was recorded.
+//! What a strategist told in earlier runs of the same visit to Strategize: a question, a rate limit, a used up
+//! budget or an interruption cuts a run short, and the next one does not begin with nothing. Read back from the feed, where it was recorded.
 
 use drydock_domain::{Choice, ErrorClass, Recorded, put_choice};
 use drydock_store::EventFilter;
@@ -62,7 +62,7 @@ impl Reading {
                 piece.into_iter().for_each(|piece| self.current.put(piece));
             }
             // The run was cut short by no fault of what it told.
-            "plan.waiting" | "agent.rate_limited" => {
+            "plan.waiting" | "plan.taken_over" | "agent.rate_limited" => {
                 let Carried { choices, subplans } = std::mem::take(&mut self.current);
                 choices.into_iter().for_each(|choice| put_choice(&mut self.carried.choices, choice));
                 subplans.into_iter().for_each(|piece| self.carried.put(piece));

@@ -80,6 +80,7 @@ impl Engine {
             if phase == Phase::Apply {
                 driven = engine.judge_again(&hold, driven).await;
             }
+            engine.hold_for_person(&hold, &plan).await;
             hold.release().await;
             driven
         })
@@ -150,7 +151,13 @@ impl Engine {
             // We hold its lock, so whoever ran it is gone.
             State::Processing => {
                 self.recover_usage(hold, &plan).await?;
-                self.issue(hold, Command::TakeOver(TakeOverCause::OwnerGone), WORKER).await?.plan
+                let taken_over = self.taken_over(hold, &plan).await?;
+                let plan = self.issue(hold, taken_over, WORKER).await?.plan;
+                // Interrupted too often: a person is asked first.
+                if plan.gate.is_some() {
+                    return Ok(plan);
+                }
+                plan
             }
             State::Waiting
             | State::Complete
@@ -291,17 +298,17 @@ impl Engine {
             }
             (Ok(End::Report(command)), _) => *command,
             (Ok(End::Stopped) | Err(EngineError::Interrupted), Cause::CancelAsked) => {
-                let requested = self.cancel_requested(id).await?;
+                let requested = self.cancel_requested(hold, &scope).await?;
                 caller = requested.1;
                 requested.0
             }
             (Ok(End::Stopped) | Err(EngineError::Interrupted), Cause::Nothing | Cause::Interrupted) => {
-                Command::TakeOver(TakeOverCause::Interrupted)
+                self.handed_back(hold, &scope.plan, &scope.repository).await
             }
             (Err(error @ (EngineError::LeaseLost { .. } | EngineError::Store(_))), _) => return Err(error),
             // Another landing is slow; that is no failure of this plan.
             (Err(error @ EngineError::LockHeld { .. }), _) => {
-                self.issue(hold, Command::TakeOver(TakeOverCause::Interrupted), WORKER).await?;
+                self.issue(hold, Command::TakeOver(TakeOverCause::Interrupted, None), WORKER).await?;
                 return Err(error);
             }
             (Err(error), _) => failure(&scope, &error),
@@ -315,10 +322,15 @@ impl Engine {
     }
 
     /// Returns the command of a request to cancel, and its caller: the holder commits in the caller's place (N5).
-    async fn cancel_requested(&self, plan: &PlanId) -> Result<(Command, Caller), EngineError> {
-        let Some(Request { kind, reason, by, via, authority }) = self.store().request_fetch(plan).await?
+    async fn cancel_requested(
+        &self,
+        hold: &Hold,
+        scope: &Scope<'_>,
+    ) -> Result<(Command, Caller), EngineError> {
+        let Some(Request { kind, reason, by, via, authority }) =
+            self.store().request_fetch(&scope.plan.id).await?
         else {
-            return Ok((Command::TakeOver(TakeOverCause::Interrupted), Caller::worker()));
+            return Ok((self.handed_back(hold, &scope.plan, &scope.repository).await, Caller::worker()));
         };
         Ok(match kind {
             RequestKind::Cancel => {

@@ -8,7 +8,7 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use drydock_domain::{Event, Fence, PINS, Phase, PinLine, Plan, PlanId, SNAPSHOTS, told, trailer};
+use drydock_domain::{Event, Fence, PINS, Phase, PinLine, Plan, PlanId, RunId, SNAPSHOTS, told, trailer};
 use drydock_worktree::{Checkout, CommitId, GitError, PinOrder, Repository, make_folder, remove_folder};
 
 use super::scope::{commit_id, is_checkpoint, kept_by, signature, snapshot};
@@ -95,6 +95,30 @@ pub(crate) enum Claimed {
     Nothing,
 }
 
+/// Takes the directory of an interrupted run; none if it is not here, or if a process that lost the plan still writes there.
+pub(super) fn claim_interrupted(
+    worktrees: &Path,
+    plan: &Plan,
+    run: &RunId,
+    fence: Fence,
+    repository: &Repository,
+) -> Result<Option<(Leftover, Option<Alive>)>, EngineError> {
+    let Some(leftover) = directory_of(worktrees, plan, run, repository) else { return Ok(None) };
+    Ok(match claim(&leftover, fence)? {
+        Claim::Ours { _alive } => Some((leftover, _alive)),
+        Claim::Superseded => None,
+    })
+}
+
+/// Finds the directory of a run: among ours, else where another drydock on the same repository keeps its own.
+fn directory_of(worktrees: &Path, plan: &Plan, run: &RunId, repository: &Repository) -> Option<Leftover> {
+    let own = Leftover { path: worktrees.join(plan.id.as_str()).join(run.as_str()), run: run.to_string() };
+    if own.path.exists() {
+        return Some(own);
+    }
+    strays(repository.linked_trees(), worktrees, &plan.id).into_iter().find(|stray| stray.run == own.run)
+}
+
 /// Takes the directory of a plan's latest run, as the holder of the plan under this fence. One in which a process
 /// that lost the plan has not ended yet is put by first.
 pub(crate) fn claim_latest(
@@ -104,11 +128,7 @@ pub(crate) fn claim_latest(
     repository: &Repository,
 ) -> Result<Claimed, EngineError> {
     let Some(run) = &plan.run else { return Ok(Claimed::Nothing) };
-    let own = Leftover { path: worktrees.join(plan.id.as_str()).join(run.as_str()), run: run.to_string() };
-    let strays = || strays(repository.linked_trees(), worktrees, &plan.id);
-    let elsewhere = || strays().into_iter().find(|stray| stray.run == own.run);
-    let leftover = if own.path.exists() { Some(own.clone()) } else { elsewhere() };
-    let Some(leftover) = leftover else { return Ok(Claimed::Nothing) };
+    let Some(leftover) = directory_of(worktrees, plan, run, repository) else { return Ok(Claimed::Nothing) };
     match claim(&leftover, fence)? {
         Claim::Superseded => {
             let reason = "the process that ran it lost the plan and has not ended".to_owned();

@@ -14,6 +14,7 @@ mod listen;
 mod pass;
 mod publish;
 mod remains;
+mod restart;
 mod review;
 mod scope;
 mod settle;

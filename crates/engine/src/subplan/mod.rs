@@ -12,6 +12,7 @@ mod hands;
 mod join;
 mod landing;
 mod sight;
+mod stop;
 mod tend;
 mod winding;
 

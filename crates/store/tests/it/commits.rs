@@ -320,7 +320,7 @@ on_both! {
         store.plan_note(&lease, &lease.batch(vec![Event::Resumed])).await.unwrap();
         store.changeset_open(&lease, &run, "w", changeset_id()).await.unwrap();
         assert_eq!(store.request_fetch(&plan.id).await.unwrap(), Some(request.clone()));
-        command(&store, &lease, Command::TakeOver(TakeOverCause::Interrupted)).await.unwrap();
+        command(&store, &lease, Command::TakeOver(TakeOverCause::Interrupted, None)).await.unwrap();
         assert_eq!(store.request_fetch(&plan.id).await.unwrap(), None);
         assert!(store.request_put(&crate::world::plan_id(), &request).await.is_err());
     }

@@ -6,6 +6,7 @@ mod budgets;
 mod claims;
 mod divergence;
 mod gates;
+mod interruptions;
 mod landing;
 mod limits;
 mod offers;

@@ -39,14 +39,14 @@ fn issued(world: &World, act: &Act) -> Command {
         }
         Act::Prompt => Command::Prompt { text },
         Act::Sync => Command::Sync,
-        Act::TakeOver => Command::TakeOver(TakeOverCause::OwnerGone),
+        Act::TakeOver => Command::TakeOver(TakeOverCause::OwnerGone, None),
         Act::Cancel => Command::Cancel { reason: text },
     }
 }
 
 fn asked(plan: &Plan, phase: Phase) -> Command {
     match phase {
-        _ if plan.stage.state() == State::Processing => Command::TakeOver(TakeOverCause::OwnerGone),
+        _ if plan.stage.state() == State::Processing => Command::TakeOver(TakeOverCause::OwnerGone, None),
         _ if plan.stage == phase.queued() => approve(Enforcement::nothing(plan.stage.phase())),
         Phase::Strategize => approve(Enforcement::nothing(plan.stage.phase())),
         Phase::Execute => advance(Next::Execute, None),

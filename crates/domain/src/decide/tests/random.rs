@@ -10,8 +10,8 @@ use proptest::{prop_assert_eq, prop_oneof, proptest};
 use super::say::{Say, approve, choice, start, violated};
 use super::world::{Seen, World, spec};
 use crate::{
-    Advance, Choice, Command, DecisionStatus, POSTPONED_MAX, Phase, Plan, Profile, REVERSIONS_MAX, RunId,
-    State, Timestamp, due,
+    Advance, Choice, Command, DecisionStatus, INTERRUPTIONS_MAX, POSTPONED_MAX, Phase, Plan, Profile,
+    REVERSIONS_MAX, RunId, State, Timestamp, due,
 };
 
 /// How a step deviates from what is due.
@@ -37,6 +37,8 @@ struct Model {
     revision: i64,
     /// How often in a row a rate limit was met.
     postponed: u32,
+    /// How often in a row a run was interrupted without a checkpoint.
+    interruptions: u32,
     /// Divergences that wait for another question to be answered.
     queued: [Option<Open>; 2],
     /// Whether the open question has learnt that its divergence is gone.
@@ -67,6 +69,7 @@ impl Model {
             reversions: 0,
             revision: 1,
             postponed: 0,
+            interruptions: 0,
             queued: [None; 2],
             together: false,
         }
@@ -97,6 +100,7 @@ impl Model {
             Say::Pause => self.diverges(&mut to, Open::Paused),
             Say::Postpone => {
                 to.postponed += 1;
+                to.interruptions = 0;
                 let often = self.postponed >= POSTPONED_MAX;
                 let (state, asks) =
                     if often { (State::Waiting, Some(Open::Agent)) } else { (State::Queued, None) };
@@ -123,7 +127,14 @@ impl Model {
             // A plan without pieces has nothing to tend, and one without a parent is called by nobody.
             Say::Spawn | Say::Tend | Say::WoundUp | Say::Call | Say::Join => false,
             Say::Adopt => self.adopts(&mut to, gate(Phase::Execute)),
-            Say::TakeOver => to.becomes(State::Queued, None) && self.state == State::Processing,
+            Say::TakeOver => {
+                to.interruptions += u32::from(self.phase != Phase::Apply);
+                let often = to.interruptions >= INTERRUPTIONS_MAX;
+                if often {
+                    to.interruptions = 0;
+                }
+                to.becomes(State::Queued, often.then_some(Open::Gate)) && self.state == State::Processing
+            }
             Say::Approve => {
                 let gated = self.state == State::Queued && self.asks.is_some();
                 to.becomes(State::Queued, None) && gated && twist != Twist::Blocked
@@ -184,6 +195,7 @@ impl Model {
         let goes_on = matches!(to.state, State::Queued | State::Processing) && to.phase == self.phase;
         if !goes_on || say == Say::RollBack || say == Say::Revert {
             to.postponed = 0;
+            to.interruptions = 0;
         }
         to.asks_next(self, matches!(say, Say::AnswerFirst | Say::AnswerLast));
         (allowed && done).then_some(to)
@@ -225,6 +237,7 @@ impl Model {
             self.queued = [rest, None];
             self.becomes(state, Some(next));
             self.postponed = 0;
+            self.interruptions = 0;
         }
     }
 
@@ -409,6 +422,8 @@ proptest! {
             prop_assert_eq!(plan.reversions, model.reversions);
             prop_assert_eq!(plan.intent.is_some(), model.intent);
             prop_assert_eq!(plan.postponed.as_ref().map_or(0, |one| one.times), model.postponed);
+            let interruptions = plan.interruption.as_ref().map_or(0, |one| one.without_checkpoint);
+            prop_assert_eq!(interruptions, model.interruptions);
             prop_assert_eq!(world.snapshot.pending.is_some(), model.asks.is_some());
             prop_assert_eq!(plan.queued_divergences.len(), model.queued.iter().flatten().count());
             check_decision(&world);

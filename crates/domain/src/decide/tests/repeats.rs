@@ -53,7 +53,7 @@ fn every_end_of_a_run_can_be_retried_after_a_commit_whose_answer_was_lost() {
         assert_eq!(second, Seen::Already, "{end:?}");
     }
     let mut world = executing();
-    let (_, second) = twice(&mut world, Command::TakeOver(TakeOverCause::Interrupted));
+    let (_, second) = twice(&mut world, Command::TakeOver(TakeOverCause::Interrupted, None));
     assert_eq!(second, Seen::Already, "a run that is handed back");
     for ends in [&[Say::Constrain][..], &[Say::Intend, Say::Land]] {
         let mut world = applying();

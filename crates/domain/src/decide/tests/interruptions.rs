@@ -1,0 +1,198 @@
+//! Claims about interrupted runs (N11): where the next run starts, what is remembered, and when a person is asked.
+
+use super::say::{Say, advance, approve, limit, nothing};
+use super::world::{Seen, World};
+use crate::{
+    Answer, Authority, Command, DecisionKind, Delay, INTERRUPTIONS_MAX, Met, Next, Phase, RateLimit,
+    RestartPoint, State, TakeOverCause, TakeUp, due,
+};
+
+const QUEUED: Seen = Seen::Now(Phase::Execute, State::Queued);
+
+fn give(world: &mut World, says: &[Say]) {
+    for say in says {
+        let command = say.to(world);
+        assert!(matches!(world.give(command), Seen::Now(..)), "{say:?}");
+    }
+}
+
+fn executing() -> World {
+    let mut world = World::under("auto");
+    give(&mut world, &[Say::Start, Say::Strategized, Say::Execute, Say::Start]);
+    world
+}
+
+/// Starts the next run where the plan says, as the engine does.
+fn start(world: &mut World) {
+    let Command::Start(start) = Say::Start.to(world) else { panic!("it starts") };
+    let from = world.plan().work_from.clone();
+    let started = world.give(Command::Start(crate::Start { from, ..start }));
+    assert_eq!(started, Seen::Now(Phase::Execute, State::Processing));
+}
+
+fn checkpoint(number: u64) -> Option<RestartPoint> {
+    Some(RestartPoint { commit: format!("work{number}"), checkpoint: number })
+}
+
+fn interrupt(world: &mut World, cause: TakeOverCause, restart: Option<RestartPoint>) -> Seen {
+    world.give_as(Authority::Engine, Command::TakeOver(cause, restart))
+}
+
+fn answer(world: &mut World, option: &str) -> Seen {
+    let decision = world.pending().id.clone();
+    world.give(Command::Resolve(Answer { decision, option: option.into(), note: None }))
+}
+
+fn text(world: &World, begun: bool) -> String {
+    world.plan().interruption.as_ref().map(|one| one.describe(begun)).unwrap_or_default()
+}
+
+/// N11. Breaks when the checkpoint of an interrupted run is not where the next run starts, when one without changes forgets it,
+/// or when any worker may not continue.
+#[test]
+fn the_next_run_starts_from_the_checkpoint_of_the_interrupted_one() {
+    let mut world = executing();
+    let first = world.run();
+    assert_eq!(interrupt(&mut world, TakeOverCause::Interrupted, checkpoint(1)), QUEUED);
+    let plan = world.plan();
+    assert_eq!((plan.take_up.as_deref(), plan.take_up_why), (Some("work1"), TakeUp::Interrupted));
+    assert!(plan.gate.is_none() && due(plan).is_some(), "any worker continues it");
+    assert_eq!(text(&world, false), "interrupted, continues from checkpoint 1");
+    start(&mut world);
+    assert_ne!(world.run(), first, "a fresh run: no verdict or count of the old one counts");
+    assert_eq!(world.plan().work_from.as_deref(), Some("work1"));
+    assert_eq!(text(&world, true), "interrupted, continued from checkpoint 1");
+    assert_eq!(interrupt(&mut world, TakeOverCause::OwnerGone, None), QUEUED);
+    assert_eq!(world.plan().work_from.as_deref(), Some("work1"), "the second run changed nothing");
+    assert_eq!(text(&world, false), "interrupted, continues from checkpoint 1");
+    start(&mut world);
+    give(&mut world, &[Say::Executed]);
+    assert_eq!(world.plan().interruption, None, "the phase ended in another way");
+}
+
+/// N11. Breaks when a checkpoint outlives what a person said about the work after it: rollback, revert, an answer or a retry.
+#[test]
+fn no_run_starts_from_a_checkpoint_that_is_older_than_a_persons_word() {
+    let interrupted = || {
+        let mut world = executing();
+        interrupt(&mut world, TakeOverCause::Interrupted, checkpoint(1));
+        world
+    };
+    let mut world = interrupted();
+    give(&mut world, &[Say::RollBack]);
+    assert_eq!(world.plan().take_up.as_deref(), Some("snapshot"));
+    assert_eq!(world.plan().interruption, None);
+    let mut world = interrupted();
+    give(&mut world, &[Say::Revert]);
+    assert_eq!((&world.plan().take_up, &world.plan().work_from), (&None, &None));
+    assert_eq!(world.plan().interruption, None);
+    // A divergence is found before the next run; its answer says where that one starts.
+    let mut world = interrupted();
+    give(&mut world, &[Say::Recover, Say::AnswerFirst]);
+    assert_ne!(world.plan().take_up.as_deref(), Some("work1"));
+    assert_eq!(world.plan().interruption, None);
+    // A run that failed after it continued is retried; the interruption is over.
+    let mut world = interrupted();
+    start(&mut world);
+    give(&mut world, &[Say::Fail, Say::Retry]);
+    assert_eq!(world.plan().interruption, None);
+    // A rate limit later has its own work to continue with.
+    let mut world = interrupted();
+    start(&mut world);
+    let met = RateLimit { work: Some("later".into()), ..limit(None) };
+    world.give(Command::Postpone(world.run(), Delay::RateLimit(met)));
+    assert_eq!(world.plan().take_up.as_deref(), Some("later"));
+    assert_eq!(world.plan().interruption, None);
+}
+
+/// page B10. Breaks when a worker may take what a person stopped, when the person's command does not continue it, or when the
+/// answers do not work.
+#[test]
+fn what_a_person_stopped_waits_for_a_person() {
+    let stopped = || {
+        let mut world = executing();
+        assert_eq!(interrupt(&mut world, TakeOverCause::Stopped, checkpoint(1)), QUEUED);
+        assert_eq!((world.pending().question.kind, due(world.plan())), (DecisionKind::Gate, None));
+        world
+    };
+    let mut world = stopped();
+    assert!(world.pending().question.text.contains("Continue from checkpoint 1?"));
+    assert_eq!(interrupt(&mut world, TakeOverCause::Stopped, checkpoint(1)), Seen::Already, "reported twice");
+    let start = Say::Start.to(&world);
+    assert_eq!(world.give_as(Authority::Engine, start), Seen::Undecided);
+    let approved = approve(nothing(&world));
+    assert_eq!(world.give(approved), QUEUED);
+    assert!(due(world.plan()).is_some());
+    assert_eq!(
+        text(&world, false),
+        "interrupted, continues from checkpoint 1",
+        "the approval forgets nothing"
+    );
+    let mut world = stopped();
+    assert_eq!(answer(&mut world, "reject"), Seen::Now(Phase::Execute, State::Cancelled));
+    // Between two phases there is no run to stop; the plan waits all the same.
+    let mut world = executing();
+    give(&mut world, &[Say::Executed]);
+    assert_eq!(
+        world.give_as(Authority::Engine, Command::HoldBack(Met::Stopped)),
+        Seen::Now(Phase::Execute, State::Complete)
+    );
+    assert_eq!(due(world.plan()), None);
+    assert_eq!(world.give(advance(Next::Apply, None)), Seen::Now(Phase::Apply, State::Queued));
+}
+
+/// N11. Breaks when interruptions in a row without progress go on unasked, when progress does not start the count again, or when
+/// an answer does not work.
+#[test]
+fn three_interruptions_in_a_row_without_a_checkpoint_ask_a_person() {
+    for option in ["approve", "start_over", "reject"] {
+        let mut world = executing();
+        for without in 1..INTERRUPTIONS_MAX {
+            interrupt(&mut world, TakeOverCause::OwnerGone, None);
+            assert!(world.plan().gate.is_none(), "after {without}");
+            start(&mut world);
+        }
+        interrupt(&mut world, TakeOverCause::Interrupted, checkpoint(1));
+        assert!(world.plan().gate.is_none(), "it made progress");
+        for _ in 0..INTERRUPTIONS_MAX {
+            assert!(world.plan().gate.is_none());
+            start(&mut world);
+            interrupt(&mut world, TakeOverCause::Interrupted, None);
+        }
+        assert_eq!(due(world.plan()), None, "a person is asked");
+        let asked = &world.pending().question.text;
+        assert_eq!(
+            asked,
+            "execute was interrupted 3 times in a row without a new checkpoint. Run it again from checkpoint 1?"
+        );
+        match option {
+            "approve" => {
+                let approved = approve(nothing(&world));
+                assert_eq!(world.give(approved), QUEUED);
+                assert_eq!(world.plan().work_from.as_deref(), Some("work1"));
+                start(&mut world);
+                interrupt(&mut world, TakeOverCause::Interrupted, None);
+                assert!(world.plan().gate.is_none(), "an answer starts the count again");
+            }
+            "start_over" => {
+                assert_eq!(answer(&mut world, option), QUEUED);
+                let plan = world.plan();
+                assert_eq!(plan.take_up.as_ref(), Some(&plan.base_commit));
+                assert_eq!(plan.interruption, None, "the next agent is not told to continue");
+            }
+            _ => assert_eq!(answer(&mut world, option), Seen::Now(Phase::Execute, State::Cancelled)),
+        }
+    }
+}
+
+/// Breaks when a landing that was interrupted starts from a checkpoint, or is counted.
+#[test]
+fn an_interrupted_landing_has_no_checkpoint() {
+    let mut world = executing();
+    give(&mut world, &[Say::Executed, Say::Apply]);
+    for _ in 0..=INTERRUPTIONS_MAX {
+        give(&mut world, &[Say::Start]);
+        interrupt(&mut world, TakeOverCause::OwnerGone, None);
+        assert!(world.plan().gate.is_none() && world.plan().interruption.is_none());
+    }
+}

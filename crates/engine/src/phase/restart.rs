@@ -1,0 +1,223 @@
+//! Interrupted runs: their work becomes a checkpoint, from which the next run starts (N11). The checkpoint is always one of the
+//! interrupted run itself, so it is never older than a person's last answer, rollback, revert or retry: each of those starts a run.
+
+use std::path::Path;
+
+use drydock_domain::{
+    Command, Event, Fence, Met, Phase, Plan, PlanId, Project, Recorded, RestartPoint, RunId, SNAPSHOTS,
+    State, TakeOverCause, due, told,
+};
+use drydock_worktree::{CommitId, Repository};
+
+use super::leftovers::{TREE, claim_interrupted};
+use super::limit::SO_FAR;
+use super::remains::cannot_be_held;
+use super::scope::{commit_id, kept_by, signature, snapshot};
+use crate::absent::cannot_open;
+use crate::diff::snapshots;
+use crate::engine::{Engine, WORKER};
+use crate::error::EngineError;
+use crate::hold::Hold;
+use crate::task;
+
+/// How many of a plan's newest events are looked through for what its run was doing.
+const EVENTS_MAX: i64 = 3_000;
+/// How many of a plan's newest checkpoints are looked through for those of one run.
+const CHECKPOINTS_MAX: usize = 20;
+
+/// What a run of Execute was doing when it was interrupted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Doing {
+    /// Its agent wrote: its worktree has the work.
+    Writing,
+    /// Its work was being judged as this commit. What a validation wrote into the worktree is not part of it.
+    Judging(CommitId),
+    /// Neither: it judged the work of others.
+    Nothing,
+}
+
+impl Engine {
+    /// Returns the command that frees a plan whose run has no live owner, and keeps the work of that run. A failure to keep it that
+    /// will pass is an error: the plan stays as it is, and the next attempt keeps the work.
+    pub(crate) async fn taken_over(&self, hold: &Hold, plan: &Plan) -> Result<Command, EngineError> {
+        let restart = match self.restart_of(hold, plan).await {
+            Err(error) if error.is_transient() || cannot_open(&error) || is_starved(&error) => {
+                return Err(error);
+            }
+            Err(error) => unkept(plan, &error),
+            Ok(restart) => restart,
+        };
+        Ok(Command::TakeOver(TakeOverCause::OwnerGone, restart))
+    }
+
+    /// The same for a person's takeover, which frees the plan whether or not its repository can be read here.
+    pub(crate) async fn taken_over_by_person(&self, hold: &Hold, plan: &Plan) -> Command {
+        let restart = self.restart_of(hold, plan).await.unwrap_or_else(|error| unkept(plan, &error));
+        Command::TakeOver(TakeOverCause::OwnerGone, restart)
+    }
+
+    /// Returns the command by which this process hands back a plan whose run it stopped. Any worker continues it, unless a person
+    /// stopped the command that drove it.
+    pub(crate) async fn handed_back(&self, hold: &Hold, plan: &Plan, repository: &Repository) -> Command {
+        let cause = match self.stopped_for() {
+            None => TakeOverCause::Interrupted,
+            Some(target) if plan.place.is_none() || *target == plan.id => TakeOverCause::Stopped,
+            Some(_) => TakeOverCause::StoppedAbove,
+        };
+        let restart = self.restart_point(hold, plan, repository).await;
+        Command::TakeOver(cause, restart.unwrap_or_else(|error| unkept(plan, &error)))
+    }
+
+    async fn restart_of(&self, hold: &Hold, plan: &Plan) -> Result<Option<RestartPoint>, EngineError> {
+        if plan.stage.phase() != Phase::Execute {
+            return Ok(None);
+        }
+        let project: Project = self.project(plan.spec.project.as_str()).await?;
+        let repository = self.repository(&project).await?.on_behalf(plan.id.as_str(), hold.lease().fence());
+        self.restart_point(hold, plan, &repository).await
+    }
+
+    /// Keeps the work of the plan's latest run as a checkpoint, and returns it; none if the run changed nothing.
+    async fn restart_point(
+        &self,
+        hold: &Hold,
+        plan: &Plan,
+        repository: &Repository,
+    ) -> Result<Option<RestartPoint>, EngineError> {
+        let (Phase::Execute, Some(run), false) = (plan.stage.phase(), plan.run.clone(), plan.reexamines)
+        else {
+            return Ok(None);
+        };
+        let recent = self.store().event_recent(&plan.id, EVENTS_MAX).await?;
+        let doing = doing(&recent, plan, &run)?;
+        let from = commit_id(plan.work_from.as_ref().unwrap_or(&plan.base_commit))?;
+        let (worktrees, fence) = (self.settings().worktrees.clone(), hold.lease().fence());
+        let (plan, repository) = (plan.clone(), repository.clone());
+        let found = task::blocking(move || {
+            let (id, whose) = (&plan.id, (&plan.id, &run));
+            match doing {
+                Doing::Nothing => Ok(None),
+                Doing::Writing => match captured(&repository, &worktrees, &plan, &run, fence, &from) {
+                    Ok(Some(name)) => Ok(name),
+                    // Its directory is not here, or no commit can hold its files.
+                    Ok(None) => newest(&repository, whose),
+                    Err(EngineError::Git(error)) if cannot_be_held(&error) => newest(&repository, whose),
+                    Err(error) => Err(error),
+                },
+                Doing::Judging(commit) => match same_tree(&repository, id, &commit)? {
+                    Some(name) => Ok(Some(name)),
+                    None => newest(&repository, whose),
+                },
+            }
+            .and_then(|name| name.map_or(Ok(None), |name| point(&repository, id, &name)))
+            .map(|found| found.filter(|found| found.commit != from.as_str()))
+        });
+        found.await
+    }
+
+    /// Opens the gate of a plan for the person who stopped its command, before this process releases it.
+    pub(crate) async fn hold_for_person(&self, hold: &Hold, id: &PlanId) {
+        let Some(target) = self.stopped_for() else { return };
+        let held = async {
+            let plan = self.plan_stored(id).await?;
+            // What waits for a limit or a remote is not worked on: there was nothing to stop.
+            let left = plan.stage.state() == State::Processing || plan.waits().is_some();
+            if left || due(&plan).is_none() {
+                return Ok(());
+            }
+            let met = match plan.place.is_none() || *target == plan.id {
+                true => Met::Stopped,
+                false => Met::StoppedAbove,
+            };
+            match self.issue(hold, Command::HoldBack(met), WORKER).await {
+                Ok(_) | Err(EngineError::Refused(_)) => Ok(()),
+                Err(error) => Err(error),
+            }
+        };
+        if let Err(error) = held.await {
+            tracing::warn!(plan = %id, error = %told(&error), "the plan is not held for a person; a worker may continue it");
+        }
+    }
+}
+
+fn unkept(plan: &Plan, error: &EngineError) -> Option<RestartPoint> {
+    tracing::warn!(plan = %plan.id, error = %told(error), "the next run does not continue the interrupted one");
+    None
+}
+
+fn is_starved(error: &EngineError) -> bool {
+    matches!(error, EngineError::Git(error) if error.is_starved())
+}
+
+/// Reads from the feed, newest first, what a run was doing.
+fn doing(recent: &[Recorded], plan: &Plan, run: &RunId) -> Result<Doing, EngineError> {
+    for event in recent.iter().filter(|event| event.run.as_ref() == Some(run)) {
+        if event.kind == "agent.started" && event.details["role"] == "writer" {
+            return Ok(Doing::Writing);
+        }
+        if event.kind == Event::COMMITTED
+            && let Some(commit) = event.details["commit"].as_str()
+        {
+            return commit_id(commit).map(Doing::Judging);
+        }
+    }
+    // What subplans did is judged before an agent of the plan works on it.
+    Ok(if plan.fanout.is_some() { Doing::Nothing } else { Doing::Writing })
+}
+
+/// Captures the worktree of an interrupted run, and returns the checkpoint that keeps it: `Some(None)` if nothing differs from where
+/// the run started, `None` if its directory is not ours to read.
+fn captured(
+    repository: &Repository,
+    worktrees: &Path,
+    plan: &Plan,
+    run: &RunId,
+    fence: Fence,
+    from: &CommitId,
+) -> Result<Option<Option<String>>, EngineError> {
+    let Some((leftover, _alive)) = claim_interrupted(worktrees, plan, run, fence, repository)? else {
+        return Ok(None);
+    };
+    let Some(checkout) = repository.checkout_open(&leftover.path.join(TREE))? else { return Ok(None) };
+    if repository.is_half_made(&checkout) || !checkout.path().exists() {
+        return Ok(Some(None));
+    }
+    let message = kept_by(run.as_str(), SO_FAR, plan.id.as_str());
+    let captured = checkout.capture_change(from, &message, &signature(repository))?;
+    let Some(captured) = captured else { return Ok(Some(None)) };
+    snapshot(repository, plan.id.as_str(), &captured).map(|name| Some(Some(name)))
+}
+
+/// Returns the newest checkpoint that the run itself left.
+fn newest(repository: &Repository, (plan, run): (&PlanId, &RunId)) -> Result<Option<String>, EngineError> {
+    for (name, commit) in snapshots(repository, plan)?.into_iter().rev().take(CHECKPOINTS_MAX) {
+        if repository.commit_head(&commit)?.run.as_deref() == Some(run.as_str()) {
+            return Ok(Some(name));
+        }
+    }
+    Ok(None)
+}
+
+/// Returns the newest checkpoint with the files of a commit.
+fn same_tree(
+    repository: &Repository,
+    plan: &PlanId,
+    commit: &CommitId,
+) -> Result<Option<String>, EngineError> {
+    if !repository.commit_exists(commit)? {
+        return Ok(None);
+    }
+    let tree = repository.tree_of(commit)?;
+    let kept = repository.ref_trees(&format!("{SNAPSHOTS}{plan}/"))?;
+    let same = kept.into_iter().filter(|(_, kept, _)| *kept == tree);
+    Ok(same.max_by_key(|(name, ..)| number(name)).map(|(name, ..)| name))
+}
+
+fn point(repository: &Repository, plan: &PlanId, name: &str) -> Result<Option<RestartPoint>, EngineError> {
+    let found = snapshots(repository, plan)?.into_iter().find(|(one, _)| one == name);
+    Ok(found.map(|(_, commit)| RestartPoint { commit: commit.to_string(), checkpoint: number(name) }))
+}
+
+fn number(name: &str) -> u64 {
+    name.rsplit('/').next().and_then(|number| number.parse().ok()).unwrap_or(0)
+}
