@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::{RunId, Timestamp};
+use crate::{Plan, RunId, Timestamp};
 
 /// How often in a row a plan waits by itself.
 pub const POSTPONED_MAX: u32 = 10;
@@ -47,7 +47,20 @@ pub enum Delay {
     /// An agent met its limit.
     RateLimit(RateLimit),
     /// The target's remote is away; Apply alone.
-    Remote(RemoteAway),
+    Remote {
+        /// The remote.
+        away: RemoteAway,
+        /// How often in a row the plan had waited for a remote before this failure. It tells a retry of the same command
+        /// from a later failure: both may name the same run.
+        waited: u32,
+    },
+}
+
+impl Delay {
+    /// Returns the delay of a landing that met such a remote, for the plan as it was read before.
+    pub fn remote(plan: &Plan, away: RemoteAway) -> Self {
+        Self::Remote { away, waited: plan.postponed.as_ref().map_or(0, Postponed::remote_times) }
+    }
 }
 
 impl RemoteAway {
@@ -81,6 +94,11 @@ pub struct Postponed {
 }
 
 impl Postponed {
+    /// Returns how often in a row a remote was waited for.
+    pub(crate) fn remote_times(&self) -> u32 {
+        if self.remote.is_some() { self.times } else { 0 }
+    }
+
     /// Returns the name of the cause in JSON.
     pub fn cause(&self) -> &'static str {
         self.remote.as_ref().map_or("rate_limit", RemoteAway::cause)

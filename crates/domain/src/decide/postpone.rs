@@ -21,7 +21,7 @@ pub(super) fn postpone(
     same_run(snapshot, run)?;
     match delay {
         Delay::RateLimit(limit) => limited(snapshot, run, limit, context),
-        Delay::Remote(away) => unreachable_remote(snapshot, run, away, context),
+        Delay::Remote { away, waited } => unreachable_remote(snapshot, run, away, waited, context),
     }
 }
 
@@ -31,18 +31,21 @@ fn unreachable_remote(
     snapshot: &Snapshot,
     run: &RunId,
     away: RemoteAway,
+    waited: u32,
     context: &Context,
 ) -> Result<Decided, Refusal> {
     let plan = &snapshot.plan;
+    let times = plan.postponed.as_ref().map_or(0, Postponed::remote_times);
     match (plan.stage.phase(), plan.stage.state()) {
         (Phase::Apply, State::Processing) => {}
+        // The first commit of this command took effect, and its answer was lost.
+        (Phase::Apply, State::Queued) if times == waited + 1 => return Ok(Decided::Already),
         (Phase::Apply, State::Queued) if plan.gate.is_none() => {}
         (Phase::Strategize | Phase::Execute | Phase::Apply, _) => {
             return Err(wrong_stage(snapshot, "postpone"));
         }
     }
-    let before = plan.postponed.as_ref().filter(|postponed| postponed.remote.is_some());
-    let times = before.map_or(0, |postponed| postponed.times) + 1;
+    let times = times + 1;
     let until = RemoteAway::over_at(context.now, times);
     let postponed = Postponed { until, run: run.clone(), agent: String::new(), times, remote: Some(away) };
     let mut draft = Draft::after(snapshot, context).event(Event::LandingPostponed(postponed.clone()));

@@ -213,7 +213,7 @@ impl Engine {
             return Err(error);
         };
         let Some(away) = unreachable(project, outcome) else { return Err(error) };
-        let postpone = Command::Postpone(run.clone(), Delay::Remote(away));
+        let postpone = Command::Postpone(run.clone(), Delay::remote(plan, away));
         Ok(self.issue(hold, postpone, WORKER).await?.plan)
     }
 

@@ -164,6 +164,7 @@ impl Lander<'_> {
 
     /// Waits for the remote; both locks are released meanwhile.
     pub(super) fn wait_for(&self, away: RemoteAway) -> End {
-        End::Report(Box::new(Command::Postpone(self.scope.run.clone(), Delay::Remote(away))))
+        let delay = Delay::remote(&self.scope.plan, away);
+        End::Report(Box::new(Command::Postpone(self.scope.run.clone(), delay)))
     }
 }

@@ -1,8 +1,8 @@
 //! Claims about landings at a remote: an intent outlives a remote that is away, and what landed is recorded once.
 
-use super::say::Say;
+use super::say::{Say, remote_away};
 use super::world::{Seen, World};
-use crate::{Command, Delay, Effect, Landed, LandingProof, Phase, RemoteAway, State, due};
+use crate::{Command, Effect, Landed, LandingProof, Phase, State, due};
 
 const QUEUED: Seen = Seen::Now(Phase::Apply, State::Queued);
 
@@ -17,8 +17,8 @@ fn applying(then: &[Say]) -> World {
 }
 
 fn away(world: &mut World) -> Seen {
-    let away = RemoteAway { remote: "origin".into(), text: "connection refused".into(), contended: false };
-    world.give(Command::Postpone(world.run(), Delay::Remote(away)))
+    let command = remote_away(world);
+    world.give(command)
 }
 
 fn found(commit: &str) -> Landed {

@@ -1,7 +1,7 @@
 //! Claims about commands that are given again: a commit whose answer was lost is retried as it was, and a command that
 //! has nothing to work on is refused.
 
-use super::say::{Say, failure, limit};
+use super::say::{Say, failure, limit, remote_away};
 use super::world::{Seen, World, spec};
 use crate::{
     Answer, Budget, Command, DecisionKind, DecisionOption, Delay, ErrorClass, JoinHow, OptionEffect,
@@ -88,6 +88,25 @@ fn a_rate_limit_that_asks_can_be_retried() {
     assert_eq!(world.give(command), Seen::WrongStage);
     let command = Say::Exhaust.to(&world);
     assert_eq!(world.give(command), Seen::Undecided);
+}
+
+/// code 8.5: breaks when a landing whose remote is away is refused, waits longer or is counted twice on retry; and when
+/// the next failure of the same run is taken for a retry.
+#[test]
+fn a_landing_that_waits_for_its_remote_can_be_retried() {
+    let queued = Seen::Now(Phase::Apply, State::Queued);
+    let mut world = applying();
+    give(&mut world, &[Say::Intend]);
+    // Once from the run, then each time that the next run could not begin.
+    for times in 1..=3 {
+        let command = remote_away(&world);
+        assert_eq!(twice(&mut world, command), (queued, Seen::Already), "{times}");
+        assert_eq!(world.plan().waits().map(|waits| waits.times), Some(times));
+    }
+    give(&mut world, &[Say::Start]);
+    let command = remote_away(&world);
+    assert_eq!(twice(&mut world, command), (queued, Seen::Already));
+    assert_eq!(world.plan().waits().map(|waits| waits.times), Some(4));
 }
 
 /// code 8.10: breaks when an answer about subplans gives a plan without any an empty fan-out.

@@ -5,7 +5,7 @@ use crate::{
     Advance, Answer, Authority, Call, Changes, Check, Choice, Clash, ClashCause, Command, CommitLine,
     Completion, DecisionId, DecisionOption, Delay, Enforcement, ErrorClass, Failure, Finding, Intent,
     InvariantScope, Landed, LandingProof, Met, Next, OnDivergence, Phase, PinLine, Publishing, Question,
-    RateLimit, RuleKind, RunId, Start, SyncOutcome, TakeOverCause, Timestamp, Uncommitted,
+    RateLimit, RemoteAway, RuleKind, RunId, Start, SyncOutcome, TakeOverCause, Timestamp, Uncommitted,
 };
 
 /// A way to mean a command. The order is the order of the columns in `table.rs`.
@@ -246,6 +246,12 @@ pub(super) fn lost_track() -> Question {
 }
 
 /// Returns a rate limit of the writer.
+/// The report of a landing whose remote does not answer.
+pub(super) fn remote_away(world: &World) -> Command {
+    let away = RemoteAway { remote: "origin".into(), text: "connection refused".into(), contended: false };
+    Command::Postpone(world.run(), Delay::remote(world.plan(), away))
+}
+
 pub(super) fn limit(resets: Option<Timestamp>) -> RateLimit {
     RateLimit { agent: "writer".into(), resets, work: None }
 }
