@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use drydock_domain::{Fence, ProcessIdentity};
+use drydock_domain::{AtPid, Fence, ProcessIdentity};
 use drydock_testkit::wait;
-use drydock_worktree::{GitError, LockHolder, Standing, this_process};
+use drydock_worktree::{GitError, LockHolder, Standing, at_pid, this_process};
 
 use crate::child;
 use crate::fixture::{Fixture, write};
@@ -61,10 +61,15 @@ fn a_holder_elsewhere_is_reported() {
     let fixture = Fixture::new();
     let repository = fixture.open().judged_by(Arc::new(|_: &LockHolder| Standing::Over), LEASE);
     let mut bystander = std::process::Command::new("sleep").arg("60").spawn().unwrap();
-    let process = ProcessIdentity { host: "elsewhere".to_owned(), pid: bystander.id(), ..this_process() };
+    let AtPid::Started(at) = at_pid(bystander.id()) else { panic!("it runs") };
+    // All but the host is as here, so that the host alone tells them apart.
+    let (host, pid) = ("elsewhere".to_owned(), bystander.id());
+    let process = ProcessIdentity { host, pid, started: Some(at), ..this_process() };
     let _held = hold(&fixture, process);
+    let began = Instant::now();
     let error = repository.checkout_detached(&fixture.tree("p"), &fixture.tip("main")).unwrap_err();
     assert!(matches!(error, GitError::Busy { .. }) && error.is_transient(), "{error:?}");
+    assert!(began.elapsed() < LIMIT, "it is reported after the lease: {:?}", began.elapsed());
     let text = error.to_string();
     for word in ["on elsewhere", "plan-x", "fence 7", "land a commit", "drydock.lock"] {
         assert!(text.contains(word), "{word} is missing in {text}");
