@@ -139,6 +139,7 @@ fn a_plans_own_refs_are_no_copies() {
         "refs/heads/drydock/intent/p/r",
         "refs/remotes/origin/drydock/p/work",
         "refs/remotes/team/mirror/drydock/q/work",
+        "refs/prefetch/remotes/origin/drydock/p/work",
         "refs/drydock/remote/origin/drydock/p/work",
         "refs/drydock/snapshot/p/1",
     ] {
