@@ -85,6 +85,8 @@ on_both! {
         let having = world.spawn(&["worker"]);
         wait::until("the plan to land", LIMIT, || (world.stage(&id) == "apply/applied").then_some(()));
         assert_eq!(world.count(&id, "decision.opened"), 0);
+        let tries = lacking.stderr().matches("cannot be opened here").count();
+        assert!(tries <= 2, "it leaves the project alone for a minute, and tried it {tries} times");
         for worker in [lacking, having] {
             worker.terminate();
             Answer::of(worker.wait(LIMIT)).expect(0);
