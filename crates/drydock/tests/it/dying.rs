@@ -50,9 +50,13 @@ on_both! {
     /// S1.7. Breaks when a worker that runs, or one that is started, waits for the claims and locks of a dead one to run out.
     fn a_killed_workers_plan_is_taken_up_at_once(kind: Kind) {
         let world = world(kind);
+        // Under a limit, Execute is claimed, and not only continued with under the lock of Strategize.
+        world.settings("[limits]\nrunning_per_project = 4\n");
         let id = world.plan(&["--profile", "auto"]);
         let first = world.spawn(&["worker", "--workers", "1"]);
         wait::until("the agent to run", LIMIT, || (world.stage(&id) == "execute/processing").then_some(()));
+        let claimed = format!("SELECT count(*) FROM outbox WHERE plan = '{id}' AND claimed_by IS NOT NULL");
+        assert_eq!(world.query(&claimed).trim(), "1");
         world.agent("writer", "echo hi > hello.txt");
         let second = world.spawn(&["worker", "--workers", "1"]);
         first.kill();
