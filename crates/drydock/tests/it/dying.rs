@@ -4,7 +4,7 @@ use std::fs;
 
 use drydock_testkit::wait;
 
-use crate::world::{Answer, Kind, LIMIT, World};
+use crate::world::{Answer, CONFLICT, Kind, LIMIT, World};
 
 /// Makes a machine whose locks would outlast every test.
 fn world(kind: Kind) -> World {
@@ -43,6 +43,29 @@ on_both! {
         world.ok(&["plan", "apply", &id]);
         world.assert_landed_once(&id);
         world.assert_sound(&id);
+    }
+}
+
+on_both! {
+    /// D6. Breaks when more than one of several processes takes over a plan at the same time, or one that did not gets exit code 0;
+    /// and when a plan that no process works on can be taken over.
+    fn of_eight_that_take_over_a_plan_one_does(kind: Kind) {
+        let world = world(kind);
+        let id = killed(&world);
+        let takers: Vec<_> = (0..8).map(|_| world.spawn(&["plan", "takeover", &id])).collect();
+        let answers = takers.into_iter().map(|taker| Answer::of(taker.wait(LIMIT)));
+        let (took, others): (Vec<_>, Vec<_>) = answers.partition(|answer| answer.code == Some(0));
+        assert_eq!((took.len(), world.count(&id, "plan.taken_over")), (1, 1), "{others:?}");
+        assert_eq!(crate::world::stage(took[0].plan()), "execute/queued");
+        for answer in others {
+            assert_eq!(answer.code, Some(CONFLICT), "{answer:?}");
+            // Held by another of them, or queued since one of them was done.
+            assert!(["lock_held", "wrong_state"].contains(&answer.error_code()), "{answer:?}");
+        }
+        assert_eq!((world.stage(&id), world.locks().len()), ("execute/queued".into(), 0));
+        let again = world.drydock(&["plan", "takeover", &id]).expect(CONFLICT);
+        assert_eq!(again.error_code(), "wrong_state");
+        assert_eq!(world.count(&id, "plan.taken_over"), 1);
     }
 }
 
