@@ -122,6 +122,8 @@ fn an_applied_plan_leaves_no_refs_and_still_answers() {
     let run = text(&world.show(&id)["run"]);
     std::fs::write(world.worktrees().join(&id).join(run).join("tree/late.txt"), "late\n").unwrap();
     let base = text(&world.show(&other)["base_commit"]);
+    let others = refs(&other);
+    assert!(others.iter().any(|name| name.starts_with("refs/drydock/snap/")), "{others:?}");
     world.ok(&["plan", "apply", &id]);
 
     assert_eq!(shared.remote_tip(&id), None, "the remote keeps no branch of it");
@@ -137,7 +139,9 @@ fn an_applied_plan_leaves_no_refs_and_still_answers() {
     }
     world.assert_sound(&id);
 
+    assert_eq!(refs(&other), others, "another plan keeps all of its own");
     world.ok(&["plan", "cancel", &other]);
-    assert!(refs(&other).len() > 2 && shared.remote_tip(&other).is_some(), "{:?}", refs(&other));
+    assert_eq!(refs(&other), others, "a cancelled plan does too");
+    assert!(shared.remote_tip(&other).is_some());
     assert_ne!(text(&world.show(&other)["head_commit"]), base);
 }
