@@ -181,7 +181,7 @@ impl Engine {
     pub async fn shut_down(&self) -> Result<(), EngineError> {
         self.inner.stopping.cancel();
         let deadline = tokio::time::Instant::now() + SHUT_DOWN_MAX;
-        while self.identity().holds_any() && tokio::time::Instant::now() < deadline {
+        while self.identity().works_under_lock() && tokio::time::Instant::now() < deadline {
             tokio::time::sleep(SHUT_DOWN_POLL).await;
         }
         if self.identity().holds_any() {

@@ -14,6 +14,7 @@ impl Engine {
     pub(crate) async fn free_if_gone(&self, lock: &Lock) -> Result<bool, EngineError> {
         if self.identity().abandoned(&lock.holder.owner) {
             self.store().leases_release_all(&lock.holder.owner).await?;
+            self.identity().released(&lock.holder.owner);
             return Ok(true);
         }
         if !is_gone(&lock.holder.process) {

@@ -57,9 +57,19 @@ impl Identity {
         lock(&self.abandoned).contains(owner)
     }
 
+    /// Notes that such a lock was released after all.
+    pub(crate) fn released(&self, owner: &str) {
+        lock(&self.abandoned).remove(owner);
+    }
+
+    /// Says whether work runs under a lock of this process.
+    pub(crate) fn works_under_lock(&self) -> bool {
+        self.held.load(Ordering::SeqCst) > 0
+    }
+
     /// Says whether this process took a lock that it has not let go of.
     pub(crate) fn holds_any(&self) -> bool {
-        self.held.load(Ordering::SeqCst) > 0
+        self.works_under_lock() || !lock(&self.abandoned).is_empty()
     }
 
     /// Returns what all owner strings of this process begin with.
@@ -85,10 +95,9 @@ impl Counted {
         Self { identity }
     }
 
-    /// Leaves it counted, because releasing it failed, and notes that no work runs under it.
+    /// Notes that releasing it failed and that no work runs under it: a shutdown does not wait for it.
     pub(crate) fn still_held(self, owner: String) {
         lock(&self.identity.abandoned).insert(owner);
-        std::mem::forget(self);
     }
 }
 
