@@ -18,6 +18,7 @@ mod dying;
 mod elsewhere;
 mod fanning;
 mod faulting;
+mod filling;
 mod freezing;
 mod idling;
 mod inheriting;

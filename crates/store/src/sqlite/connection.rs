@@ -12,7 +12,7 @@ use rusqlite::functions::FunctionFlags;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, ErrorCode, OpenFlags, ToSql, ffi};
 
-use super::holder;
+use super::{holder, room};
 use crate::StoreError;
 use crate::tx::{Answers, BoxFuture, Dialect, Ending, Sql};
 use crate::value::{Row, Statement, Value};
@@ -115,6 +115,9 @@ impl Place {
                 Ok(_) | Err(_) => self.read_only(error.into()),
             },
             Some(ErrorCode::DiskFull) => StoreError::Full { place, source: Arc::new(error) },
+            Some(ErrorCode::SystemIoFailure) if room::is_lacking(&self.path) => {
+                StoreError::Full { place, source: Arc::new(error) }
+            }
             Some(ErrorCode::DatabaseCorrupt) => StoreError::Corrupt { place, source: Arc::new(error) },
             Some(ErrorCode::NotADatabase) => {
                 StoreError::NotDrydock { place, reason: "the file is not a database".to_owned() }

@@ -5,6 +5,7 @@ mod engine;
 mod gate;
 mod holder;
 mod lookout;
+mod room;
 mod schema;
 mod writer;
 
