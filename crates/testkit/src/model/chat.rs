@@ -3,13 +3,17 @@
 use serde_json::{Value, json};
 
 use super::reply::{Event, Reply};
-use super::script::{Heard, Script, Turn};
+use super::script::{Health, Heard, Script, Turn};
 
 /// Answers a `POST …/chat/completions`.
-pub(super) fn answer(script: &Script, body: &Value) -> Reply {
+pub(super) fn answer(script: &Script, body: &Value, health: Health) -> Reply {
     let messages = body["messages"].as_array().into_iter().flatten();
     let results = messages.filter(|message| message["role"] == "tool").count();
-    let (mut message, finish) = match script.next(&Heard::of(body, "/function/name", results)) {
+    let heard = Heard::of(body, "/function/name", results);
+    if let (Health::Failing, Some(status)) = (health, script.failure(&heard)) {
+        return Reply::Failed(status);
+    }
+    let (mut message, finish) = match script.next(&heard) {
         Turn::Say(text) => (json!({ "role": "assistant", "content": text }), "stop"),
         Turn::Call { id, tool, arguments } => {
             let function = json!({ "name": tool, "arguments": arguments.to_string() });

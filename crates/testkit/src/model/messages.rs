@@ -3,15 +3,19 @@
 use serde_json::{Value, json};
 
 use super::reply::{Event, Reply};
-use super::script::{Heard, Script, Turn};
+use super::script::{Health, Heard, Script, Turn};
 
 /// Answers a `POST …/messages`.
-pub(super) fn answer(script: &Script, body: &Value) -> Reply {
+pub(super) fn answer(script: &Script, body: &Value, health: Health) -> Reply {
     let messages = body["messages"].as_array().into_iter().flatten();
     let blocks = messages.filter_map(|message| message["content"].as_array()).flatten();
     let results = blocks.filter(|block| block["type"] == "tool_result").count();
+    let heard = Heard::of(body, "/name", results);
+    if let (Health::Failing, Some(status)) = (health, script.failure(&heard)) {
+        return Reply::Failed(status);
+    }
     // A block is streamed as an empty one and then its content.
-    let (block, empty, delta, reason) = match script.next(&Heard::of(body, "/name", results)) {
+    let (block, empty, delta, reason) = match script.next(&heard) {
         Turn::Say(text) => (
             json!({ "type": "text", "text": text }),
             json!({ "type": "text", "text": "" }),

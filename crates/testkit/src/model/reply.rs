@@ -8,6 +8,7 @@ pub(super) enum Reply {
     Whole(Value),
     Streamed(Vec<Event>),
     Refused(&'static str, String),
+    Failed(u16),
 }
 
 /// One server-sent event, with a name where the dialect gives it one.
@@ -33,6 +34,12 @@ impl Reply {
     /// Returns the answer as HTTP; the connection ends with it, so a stream needs no length.
     pub(super) fn http(&self) -> String {
         let (status, kind, body) = match self {
+            Self::Failed(status) => {
+                let (text, kind, message) = failure(*status);
+                let error = serde_json::json!({ "type": kind, "message": message, "code": kind });
+                let value = serde_json::json!({ "type": "error", "error": error });
+                (text, "application/json", value.to_string())
+            }
             Self::Whole(value) => ("200 OK", "application/json", value.to_string()),
             Self::Streamed(events) => ("200 OK", "text/event-stream", events.iter().map(shown).collect()),
             Self::Refused(status, why) => {
@@ -45,6 +52,15 @@ impl Reply {
             "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
             body.len()
         )
+    }
+}
+
+/// Returns the status line, the kind and the words of a failure, as services write them.
+fn failure(status: u16) -> (&'static str, &'static str, &'static str) {
+    match status {
+        401 => ("401 Unauthorized", "authentication_error", "invalid x-api-key"),
+        429 => ("429 Too Many Requests", "rate_limit_error", "rate limit reached"),
+        _ => ("500 Internal Server Error", "api_error", "internal error"),
     }
 }
 

@@ -3,13 +3,17 @@
 use serde_json::{Value, json};
 
 use super::reply::{Event, Reply};
-use super::script::{Heard, Script, Turn};
+use super::script::{Health, Heard, Script, Turn};
 
 /// Answers a `POST …/responses`.
-pub(super) fn answer(script: &Script, body: &Value) -> Reply {
+pub(super) fn answer(script: &Script, body: &Value, health: Health) -> Reply {
     let input = body["input"].as_array().into_iter().flatten();
     let results = input.filter(|item| item["type"] == "function_call_output").count();
-    let item = match script.next(&Heard::of(body, "/name", results)) {
+    let heard = Heard::of(body, "/name", results);
+    if let (Health::Failing, Some(status)) = (health, script.failure(&heard)) {
+        return Reply::Failed(status);
+    }
+    let item = match script.next(&heard) {
         Turn::Say(text) => {
             let content = json!([{ "type": "output_text", "text": text, "annotations": [] }]);
             json!({ "type": "message", "id": "msg_1", "status": "completed", "role": "assistant", "content": content })

@@ -13,18 +13,32 @@ const ASIDE: &str = "A small task";
 pub struct Script {
     calls: Vec<(String, Value)>,
     last: String,
+    fails: Option<(usize, u16)>,
 }
 
 impl Script {
     /// Makes a script that says this and no more.
     pub fn saying(last: &str) -> Self {
-        Self { calls: Vec::new(), last: last.to_owned() }
+        Self { calls: Vec::new(), last: last.to_owned(), fails: None }
     }
 
     /// Adds a call of a tool, by the name that the agent offers it under.
     pub fn calling(mut self, tool: &str, arguments: Value) -> Self {
         self.calls.push((tool.to_owned(), arguments));
         self
+    }
+
+    /// Makes it answer with this status once so many calls of tools were carried out, until the model is repaired.
+    pub fn failing_after(mut self, calls: usize, status: u16) -> Self {
+        self.fails = Some((calls, status));
+        self
+    }
+
+    /// Returns the error status for this conversation, if it fails now. Requests without the tools, such as for a title, do not fail.
+    pub(super) fn failure(&self, heard: &Heard) -> Option<u16> {
+        let (calls, status) = self.fails?;
+        let offered = self.calls.iter().any(|(tool, _)| heard.tools.contains(tool));
+        (offered && heard.results >= calls).then_some(status)
     }
 
     /// Returns what comes next in this conversation.
@@ -40,6 +54,13 @@ impl Script {
             None | Some(_) => Turn::Say(ASIDE.to_owned()),
         }
     }
+}
+
+/// Whether a script fails where it says so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Health {
+    Failing,
+    Repaired,
 }
 
 /// What a request says, whatever its dialect.

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::http::{self, Request, Unread};
 use super::reply::Reply;
-use super::script::Script;
+use super::script::{Health, Script};
 use super::{chat, messages, responses};
 
 /// An agent that asks more often goes round in circles.
@@ -34,6 +34,7 @@ struct Shared {
     asked: Mutex<Vec<Request>>,
     connections: AtomicUsize,
     stopping: AtomicBool,
+    repaired: AtomicBool,
 }
 
 impl Model {
@@ -46,6 +47,7 @@ impl Model {
             asked: Mutex::default(),
             connections: AtomicUsize::new(0),
             stopping: AtomicBool::new(false),
+            repaired: AtomicBool::new(false),
         });
         let listening = thread::spawn({
             let shared = Arc::clone(&shared);
@@ -57,6 +59,11 @@ impl Model {
     /// Returns its address as a link without a path: `http://127.0.0.1:PORT`.
     pub fn link(&self) -> String {
         format!("http://{}", self.address)
+    }
+
+    /// Ends the failures of its script.
+    pub fn repair(&self) {
+        self.shared.repaired.store(true, Ordering::SeqCst);
     }
 
     /// Returns what it was asked so far, in order.
@@ -124,10 +131,12 @@ impl Shared {
     fn reply(&self, request: &Request) -> Reply {
         // Agents differ in whether the version is part of the address they are given.
         let path = request.path.strip_prefix("/v1").unwrap_or(&request.path);
+        let repaired = self.repaired.load(Ordering::SeqCst);
+        let health = if repaired { Health::Repaired } else { Health::Failing };
         match (request.method.as_str(), path) {
-            ("POST", "/chat/completions") => chat::answer(&self.script, &request.body),
-            ("POST", "/responses") => responses::answer(&self.script, &request.body),
-            ("POST", "/messages") => messages::answer(&self.script, &request.body),
+            ("POST", "/chat/completions") => chat::answer(&self.script, &request.body, health),
+            ("POST", "/responses") => responses::answer(&self.script, &request.body, health),
+            ("POST", "/messages") => messages::answer(&self.script, &request.body, health),
             ("POST", "/messages/count_tokens") => Reply::Whole(json!({ "input_tokens": 10 })),
             ("GET", "/models") => {
                 let model = json!({
@@ -206,6 +215,27 @@ mod tests {
                 assert_eq!(model.requests().len(), 2);
                 assert_eq!(model.requests()[1].body, after);
             }
+        }
+    }
+
+    /// Breaks when a model fails too early, keeps failing after its repair, or fails requests without tools.
+    #[test]
+    fn a_model_fails_after_its_calls_until_it_is_repaired() {
+        for (path, tools, mut after) in dialects() {
+            let call = json!({ "command": "ls" });
+            let model = Model::start(Script::saying("all done").calling("shell", call).failing_after(1, 429));
+            let first = post(&model, path, &json!({ "tools": tools }));
+            assert!(first.contains("call_1"), "{path} {first}");
+            let aside = post(&model, path, &after);
+            assert!(aside.starts_with("HTTP/1.1 200"), "{path} {aside}");
+            after["tools"] = tools.clone();
+            let failed = post(&model, path, &after);
+            assert!(
+                failed.starts_with("HTTP/1.1 429") && failed.contains("rate_limit_error"),
+                "{path} {failed}"
+            );
+            model.repair();
+            assert!(post(&model, path, &after).contains("all done"), "{path}");
         }
     }
 
