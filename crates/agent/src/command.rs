@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::ending::{Ending, ShellResult};
 use crate::error::StartError;
+use crate::failure_report;
 use crate::keeper::wire::Exit;
 use crate::liveness::{self, Watched};
 use crate::mcp::{self, Door};
@@ -53,14 +54,14 @@ pub(crate) async fn listen(
     if stop.is_cancelled() {
         return Ok(Ending::Stopped);
     }
-    let worktree = launch.cwd.clone();
+    let (worktree, failure_patterns) = (launch.cwd.clone(), launch.failure_patterns.clone());
     let mut kept = supervise::start(launcher, launch, Stdio::piped(), Stdio::piped()).await?;
     let keeper = kept.pid();
     let child = kept.child_mut();
     let stdout = child.stdout.take().expect("standard output was asked for as a pipe in this function");
     let stderr = child.stderr.take().expect("standard error was asked for as a pipe in this function");
     let (hurry, over) = (stop.child_token(), CancellationToken::new());
-    let sink = Sink::new(signals, limits.output_max, hurry.clone(), secrets);
+    let sink = Sink::new(signals, limits.output_max, hurry.clone(), secrets).reporting(failure_patterns);
     let stalled = CancellationToken::new();
     let ends = Ends {
         stop: &stop,
@@ -83,7 +84,16 @@ pub(crate) async fn listen(
         End::Itself(_) if sink.exceeded().is_cancelled() => End::Exceeded,
         other => other,
     };
-    Ok(ending(end, limits, sink.tail()))
+    // An exit code says that something failed; the report, what. Without one only its last message counts.
+    let report = match end {
+        End::Itself(Exit::Code(0)) => sink.report(),
+        End::Itself(Exit::Code(_)) => sink.report_in_tail(),
+        _ => None,
+    };
+    Ok(match report {
+        Some(report) => failure_report::reported(&report, sink.tail()),
+        None => ending(end, limits, sink.tail()),
+    })
 }
 
 /// Runs a program and keeps the end of what it says, both streams in the order written.

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::failure::ModelFailure;
 use crate::limit::Resets;
 use crate::sandbox::Resource;
 
@@ -42,6 +43,15 @@ pub enum Ending {
     /// It did not do its work, and its protocol shows why: it gave up, or broke off, or said what cannot be read.
     Unfinished {
         /// What happened, to go on after its name.
+        reason: String,
+        /// The last lines it wrote.
+        tail: String,
+    },
+    /// It ended by its own rules, and its words or its protocol show that its model did not do the work.
+    ModelFailed {
+        /// What failed.
+        cause: ModelFailure,
+        /// The reason; it follows the agent's name in a sentence.
         reason: String,
         /// The last lines it wrote.
         tail: String,

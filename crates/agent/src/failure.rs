@@ -6,6 +6,17 @@ use serde::Deserialize;
 use crate::ending::Ending;
 use crate::error::StartError;
 
+/// What kept a model from doing the work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ModelFailure {
+    /// Its service failed, could not be reached, or sent an unusable answer.
+    Service,
+    /// Its service did not accept the key or the login.
+    Auth,
+    /// It refused the task.
+    Refused,
+}
+
 /// What an end means for whoever might try again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Nature {
@@ -23,7 +34,7 @@ pub enum Nature {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Passing {
-    /// It exited with an error or was killed by a signal.
+    /// It exited with an error, was killed by a signal, or its model's service failed.
     Crash,
     /// The system could not start it now, such as for want of processes.
     Start,
@@ -39,7 +50,11 @@ impl Nature {
         match ended {
             Ok(Ending::Finished) => Nature::Success,
             Ok(Ending::Stopped) => Nature::Stopped,
-            Ok(Ending::Failed { .. } | Ending::Killed { .. }) => Nature::Transient(Passing::Crash),
+            Ok(
+                Ending::Failed { .. }
+                | Ending::Killed { .. }
+                | Ending::ModelFailed { cause: ModelFailure::Service, .. },
+            ) => Nature::Transient(Passing::Crash),
             Ok(Ending::Stalled { .. }) => Nature::Transient(Passing::Stall),
             Ok(Ending::RateLimited { .. }) => Nature::Transient(Passing::RateLimit),
             Err(StartError::Refused { .. } | StartError::Keeper { .. }) => Nature::Transient(Passing::Start),
@@ -48,7 +63,8 @@ impl Nature {
                 Ending::TimedOut { .. }
                 | Ending::OutputExceeded { .. }
                 | Ending::LimitExceeded { .. }
-                | Ending::Unfinished { .. },
+                | Ending::Unfinished { .. }
+                | Ending::ModelFailed { cause: ModelFailure::Auth | ModelFailure::Refused, .. },
             )
             | Err(
                 StartError::ProgramMissing { .. }

@@ -10,10 +10,11 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use crate::failure_report::{FailurePatterns, LAST_LINES};
 use crate::message::{self, Reading};
 use crate::reply::Reply;
 use crate::secret::Secrets;
-use crate::signal::{Signal, Stream};
+use crate::signal::{Activity, Signal, Stream};
 
 /// The longest line passed on; the rest of a longer one is counted and dropped.
 const LINE_MAX: usize = 64 * 1024;
@@ -73,6 +74,9 @@ pub(crate) struct Sink {
     limit: u64,
     tail: Mutex<Tail>,
     secrets: Secrets,
+    failure_patterns: FailurePatterns,
+    /// The last lines of its messages, since it last used a tool.
+    last: Mutex<VecDeque<String>>,
 }
 
 impl Sink {
@@ -90,7 +94,41 @@ impl Sink {
             limit,
             tail: Mutex::new(Tail::default()),
             secrets,
+            failure_patterns: FailurePatterns::default(),
+            last: Mutex::default(),
         }
+    }
+
+    /// Returns the same sink, which looks for reports of a failed model that begin like this.
+    pub(crate) fn reporting(self, failure_patterns: FailurePatterns) -> Self {
+        Self { failure_patterns, ..self }
+    }
+
+    /// Says whether a text begins like the report of a failed model.
+    pub(crate) fn begins_report(&self, text: &str) -> bool {
+        self.failure_patterns.begin(text)
+    }
+
+    /// Returns the report of a failed model that is the agent's last message, if it is one.
+    pub(crate) fn report(&self) -> Option<String> {
+        let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        self.failure_patterns.report(last.iter().map(String::as_str)).map(|report| self.hide(report))
+    }
+
+    /// Returns the latest report of a failed model among the last lines of both streams.
+    pub(crate) fn report_in_tail(&self) -> Option<String> {
+        self.failure_patterns.report(self.tail().lines())
+    }
+
+    fn remember(&self, line: &str) {
+        if line.trim().is_empty() {
+            return;
+        }
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if last.len() == LAST_LINES {
+            last.pop_front();
+        }
+        last.push_back(shortened(line));
     }
 
     pub(crate) fn exceeded(&self) -> &CancellationToken {
@@ -146,6 +184,9 @@ impl Sink {
 
     async fn pass(&self, stream: Stream, line: Line) {
         self.tail.lock().unwrap_or_else(PoisonError::into_inner).push(&line);
+        if stream == Stream::Stdout {
+            self.remember(&line.text);
+        }
         self.tell(line.into_signal(stream)).await;
     }
 
@@ -179,6 +220,10 @@ impl Sink {
 
     /// Passes on a signal as `tell` does, and says whether there was somebody to take it.
     pub(crate) async fn offer(&self, signal: Signal) -> bool {
+        // An agent that uses another tool has recovered from the error it reported.
+        if matches!(signal, Signal::Activity(Activity::Tool { .. })) {
+            self.last.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        }
         let signal = self.secrets.hide_in(signal);
         let permit = tokio::select! {
             biased;

@@ -18,6 +18,7 @@ use crate::command::{self, Limits, OnStall};
 use crate::ending::{Ending, ShellResult};
 use crate::environment::{self, Environment};
 use crate::error::StartError;
+use crate::failure_report::FailurePatterns;
 use crate::home::HomeFiles;
 use crate::keeper::wire::Terms;
 use crate::mcp::Door;
@@ -113,6 +114,7 @@ impl Runner {
                 env: env.clone(),
                 stdin: Input::Bytes(json.clone().into_bytes()),
                 terms: terms.clone(),
+                failure_patterns: spec.failure_patterns().clone(),
             };
             let ending = match spec.how() {
                 Protocol::Command { argv } => {
@@ -198,8 +200,9 @@ impl Runner {
         Box::pin(async move {
             prepare(&dirs.worktree, &dirs.temp).await?;
             let terms = Terms { cage: cage?, resources };
-            let launch =
-                Launch { argv, cwd: dirs.worktree, env: env?, stdin: Input::Bytes(Vec::new()), terms };
+            let (cwd, stdin, failure_patterns) =
+                (dirs.worktree, Input::Bytes(Vec::new()), FailurePatterns::default());
+            let launch = Launch { argv, cwd, env: env?, stdin, terms, failure_patterns };
             command::collect(&launcher, launch, timeout, stop).await
         })
     }
@@ -221,7 +224,8 @@ impl Runner {
         Box::pin(async move {
             make_private(&cwd).await?;
             let terms = Terms { cage: None, resources: Resources::default() };
-            let launch = Launch { argv, cwd, env: env?, stdin: Input::Bytes(stdin), terms };
+            let (stdin, failure_patterns) = (Input::Bytes(stdin), FailurePatterns::default());
+            let launch = Launch { argv, cwd, env: env?, stdin, terms, failure_patterns };
             command::collect(&launcher, launch, timeout, stop).await
         })
     }

@@ -9,6 +9,7 @@ use serde::Deserialize;
 use crate::acp::Permissions;
 use crate::ending::Ending;
 use crate::error::StartError;
+use crate::failure_report::FailurePatterns;
 use crate::restart::Restart;
 use crate::sandbox::{SandboxMode, Size, WrittenResources};
 use crate::secret::Secrets;
@@ -29,7 +30,7 @@ const MESSAGE_MIN: usize = 1024;
 /// for all `env`, `pass_env`, `timeout` (30m unless said), `stall_after` (10m unless said), `restart`, `output_max`
 /// (16 MiB unless said, 256 MiB for acp), and in place of what `[sandbox]` says `sandbox`, `memory_max`, `processes_max` and
 /// `files_max`. `home_files` are copied from the user's home into the agent's; `check` are the arguments with which the
-/// program only says its version. With `preset` the table adapts an agent that is built in. Unknown keys are refused.
+/// program only says its version; `failure_patterns` are how the lines begin in which it reports that its model failed. With `preset` the table adapts an agent that is built in. Unknown keys are refused.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "Written")]
 pub struct AgentSpec {
@@ -46,6 +47,7 @@ pub struct AgentSpec {
     check: Option<Vec<String>>,
     stall_after: Duration,
     restart: Restart,
+    failure_patterns: FailurePatterns,
 }
 
 /// How drydock and the agent talk.
@@ -195,6 +197,10 @@ impl AgentSpec {
         self.restart.stops_stalled()
     }
 
+    pub(crate) fn failure_patterns(&self) -> &FailurePatterns {
+        &self.failure_patterns
+    }
+
     pub(crate) fn has_check(&self) -> bool {
         self.check.is_some()
     }
@@ -289,6 +295,7 @@ impl AgentSpec {
             check,
             stall_after,
             restart: written.restart.unwrap_or_default(),
+            failure_patterns: written.failure_patterns.unwrap_or_default(),
         })
     }
 }
@@ -320,6 +327,7 @@ pub(crate) struct Written {
     #[serde(default)]
     home_files: Vec<PathBuf>,
     check: Option<Vec<String>>,
+    failure_patterns: Option<FailurePatterns>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -352,6 +360,7 @@ impl Written {
             files_max: None,
             home_files: Vec::new(),
             check: None,
+            failure_patterns: None,
         }
     }
 
@@ -379,6 +388,7 @@ impl Written {
             files_max: self.files_max.or(base.files_max),
             home_files: [base.home_files, self.home_files].concat(),
             check: self.check.or(base.check),
+            failure_patterns: self.failure_patterns.or(base.failure_patterns),
         }
     }
 }

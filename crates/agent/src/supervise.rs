@@ -24,6 +24,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::environment::{Environment, KEEPER};
 use crate::error::StartError;
+use crate::failure_report::FailurePatterns;
 use crate::keeper::SWEEP_PATIENCE;
 use crate::keeper::wire::{self, Exit, Report, Terms};
 use crate::keeper::{orphans, processes};
@@ -49,6 +50,8 @@ pub(crate) struct Launch {
     pub(crate) env: Environment,
     pub(crate) stdin: Input,
     pub(crate) terms: Terms,
+    /// How the lines begin in which it reports that its model failed.
+    pub(crate) failure_patterns: FailurePatterns,
 }
 
 /// The standard input of what is started.

@@ -56,7 +56,7 @@ pub use lock::{BreakLock, Lock, LockScope, Locks, OneLock};
 pub use offer::{Blocked, BlockedBy, Offer, Quantity};
 pub use plan::{
     Amounts, Interruption, NewPlan, OnePlan, Phase, Plan, PlanError, PlanInvariant, PlanQuery, Plans, Prompt,
-    Reason, RollBack, State, SubplanCount, Waits,
+    Reason, RetryPlan, RollBack, State, SubplanCount, Waits,
 };
 pub use problem::Problem;
 pub use project::{NewProject, NewValidation, OnDivergence, OneProject, Project, Projects, Validation};

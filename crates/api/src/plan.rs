@@ -300,6 +300,15 @@ pub struct Prompt {
     pub text: String,
 }
 
+/// Queues a failed phase again.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RetryPlan {
+    /// Whether Execute starts over from the plan's base instead of continuing from the kept work.
+    #[serde(default)]
+    pub from_base: bool,
+}
+
 /// A page of plans.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Plans {

@@ -13,7 +13,8 @@ use crate::{
     NewLink, NewPlan, NewProject, NewToken, OneAction, OneAgentCheck, OneBackup, OneChangeset, OneDecision,
     OneDiff, OneDoctor, OneExplanation, OneGc, OneInvariant, OneLock, OnePlan, OneProject, OneTree, OneWhy,
     Plan, PlanQuery, Plans, Problem, Project, Projects, Prompt, PruneBackups, PrunedBackups, Reason, Resolve,
-    Resolved, RestoreBackup, RestoredBackup, RevokedToken, RollBack, ScopeQuery, Synced, Tokens, Tree, Why,
+    Resolved, RestoreBackup, RestoredBackup, RetryPlan, RevokedToken, RollBack, ScopeQuery, Synced, Tokens,
+    Tree, Why,
 };
 
 type Answer<T> = Result<T, ClientError>;
@@ -198,8 +199,13 @@ impl Client<'_> {
     }
 
     /// Queues a failed phase again.
-    pub async fn plan_retry(&self, id: &str, terms: &Terms) -> Answer<Plan> {
-        self.plan_post(id, "retry", &Nothing {}, terms).await
+    pub async fn plan_retry(&self, id: &str, how: &RetryPlan, terms: &Terms) -> Answer<Plan> {
+        self.plan_post(id, "retry", how, terms).await
+    }
+
+    /// Takes the work that a failed Execute left for its result.
+    pub async fn plan_accept(&self, id: &str, terms: &Terms) -> Answer<Plan> {
+        self.plan_post(id, "accept", &Nothing {}, terms).await
     }
 
     /// Sends a plan back to Strategize.

@@ -70,8 +70,12 @@ pub enum Command {
     Land(RunId, Landed),
     /// The merged result is not acceptable.
     Constrain(RunId, Vec<String>),
-    /// Try the phase again.
+    /// Try the phase again, from the work that the failed run left if there is any.
     Retry,
+    /// Try Execute again from where the plan's work began.
+    StartOver,
+    /// A person takes the work that a failed run of Execute left for its result; it is judged as any other.
+    Accept,
     /// Go back to Strategize.
     Revert {
         /// Why.
@@ -285,6 +289,8 @@ impl Command {
             Command::Land(..) => "land",
             Command::Constrain(..) => "constrain",
             Command::Retry => "retry",
+            Command::StartOver => "start over",
+            Command::Accept => "accept",
             Command::Revert { .. } => "revert",
             Command::Cancel { .. } => "cancel",
             Command::CancelBelow { .. } => "cancel",

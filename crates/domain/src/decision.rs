@@ -115,6 +115,13 @@ pub enum OptionEffect {
         /// Where the remote is that the branch shall replace, when the person says so.
         replaces: Option<String>,
     },
+    /// The phase starts again on this commit without a writer: its validations run and its reviewers are asked again.
+    Review {
+        /// The proposal.
+        commit: String,
+        /// The tip of the remote that the branch is to replace.
+        replaces: Option<String>,
+    },
     /// A permission is recorded, and the phase starts again, on the work so far if there is any.
     Grant {
         /// The request that is granted or refused.
@@ -153,6 +160,7 @@ impl OptionEffect {
             OptionEffect::Requeue => "requeue",
             OptionEffect::Grant { .. } => "grant",
             OptionEffect::StartFrom { .. } => "start_from",
+            OptionEffect::Review { .. } => "review",
             OptionEffect::WaitUntil(_) => "wait_until",
             OptionEffect::SetBudget { .. } => "set_budget",
             OptionEffect::Join(_) => "join",
@@ -403,7 +411,9 @@ impl Question {
             | DecisionKind::Budget => {}
         }
         self.options.iter().find_map(|option| match &option.effect {
-            OptionEffect::StartFrom { commit, .. } => Some(commit.as_str()),
+            OptionEffect::StartFrom { commit, .. } | OptionEffect::Review { commit, .. } => {
+                Some(commit.as_str())
+            }
             OptionEffect::SetBudget { work, .. } | OptionEffect::Grant { work, .. } => work.as_deref(),
             OptionEffect::Approve
             | OptionEffect::Requeue
@@ -442,6 +452,7 @@ impl Question {
                 OptionEffect::Grant { work, replaces, .. } => (*work, *replaces) = (Some(commit), back),
                 OptionEffect::Approve
                 | OptionEffect::StartFrom { .. }
+                | OptionEffect::Review { .. }
                 | OptionEffect::WaitUntil(_)
                 | OptionEffect::SetBudget { .. }
                 | OptionEffect::Join(_)
@@ -482,6 +493,29 @@ impl Question {
             ),
             options,
             details: serde_json::json!({ "rounds": rounds, "reasons": reasons, "head": head }),
+        }
+    }
+
+    /// Returns the question to ask when a reviewer gave no valid verdict after all attempts. `head` is the proposal.
+    pub fn no_verdict(reviewer: &str, asked: usize, reason: &str, head: &str, plan: &Plan) -> Question {
+        let (commit, replaces) = (head.to_owned(), plan.replaces.clone());
+        let again = OptionEffect::Review { commit: commit.clone(), replaces: replaces.clone() };
+        let goes_on = OptionEffect::StartFrom { commit, replaces };
+        let mut options = vec![
+            option("ask_again", format!("Ask {reviewer} again"), again),
+            option("another_round", tries_again(plan), goes_on),
+        ];
+        if plan.reversions < REVERSIONS_MAX {
+            options.push(option("revise_strategy", Act::Revert.label().to_owned(), OptionEffect::Revert));
+        }
+        options.push(option("abort", cancels(), OptionEffect::Cancel));
+        Question {
+            kind: DecisionKind::Review,
+            text: format!(
+                "Reviewer {reviewer} was asked {asked} times and gave no valid verdict: {reason}. What should happen next?"
+            ),
+            options,
+            details: serde_json::json!({ "reviewer": reviewer, "asked": asked, "reason": reason, "head": head }),
         }
     }
 

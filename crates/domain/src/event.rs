@@ -41,6 +41,13 @@ pub enum Event {
     },
     /// A failed phase is queued again.
     Retried,
+    /// A failed Execute is queued again from where the plan's work began.
+    StartedOver,
+    /// A person accepted the work that a failed run left; it is judged next.
+    Accepted {
+        /// The commit that keeps it.
+        commit: String,
+    },
     /// A run without a live owner was ended; its phase is queued again.
     TakenOver(TakeOverCause, Option<RestartPoint>),
     /// The result landed.
@@ -201,7 +208,8 @@ impl Event {
             Event::Resumed => "plan.resumed",
             Event::Cancelled(_) => "plan.cancelled",
             Event::Reverted { .. } => "plan.reverted",
-            Event::Retried => "plan.retried",
+            Event::Retried | Event::StartedOver => "plan.retried",
+            Event::Accepted { .. } => "plan.accepted",
             Event::TakenOver(..) => "plan.taken_over",
             Event::Applied { .. } => "plan.applied",
             Event::Constrained(_) => "plan.constrained",
@@ -251,6 +259,8 @@ impl Event {
             Event::Errored(failure, decision) => json!({ "error": failure, "decision": decision }),
             Event::Waiting(decision) => json!({ "decision": decision }),
             Event::Resumed | Event::Retried => json!({}),
+            Event::StartedOver => json!({ "from": "base" }),
+            Event::Accepted { commit } => json!({ "commit": commit }),
             Event::Cancelled(reason) => json!({ "reason": reason }),
             Event::Reverted { reason, count } => json!({ "reason": reason, "count": count }),
             Event::TakenOver(cause, None) => json!({ "cause": cause.name() }),

@@ -31,6 +31,8 @@ pub enum Act {
     },
     /// Try the phase again.
     Retry,
+    /// Take the work of the failed run for the result.
+    Accept,
     /// Go back to Strategize.
     Revert,
     /// Go back to an earlier state of the work.
@@ -67,6 +69,7 @@ impl Act {
             Act::Move(phase) => phase.name(),
             Act::Answer { .. } => "resolve",
             Act::Retry => "retry",
+            Act::Accept => "accept",
             Act::Revert => "revert",
             Act::RollBack => "rollback",
             Act::Adopt => "adopt",
@@ -87,6 +90,7 @@ impl Act {
             Act::Move(Phase::Apply) => "Land",
             Act::Answer { .. } => "Answer",
             Act::Retry => "Retry",
+            Act::Accept => "Accept as it is",
             Act::Revert => "Plan again",
             Act::RollBack => "Roll back",
             Act::Adopt => "Adopt draft",

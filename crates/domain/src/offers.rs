@@ -69,7 +69,7 @@ impl Trial<'_> {
             true => acts.extend(moves.into_iter().chain(answers)),
             false => acts.extend(answers.into_iter().chain(moves)),
         }
-        acts.push(Act::Retry);
+        acts.extend([Act::Retry, Act::Accept]);
         acts.extend((!refused).then_some(Act::Revert));
         acts.extend([Act::RollBack, Act::Adopt, Act::Prompt, Act::Sync, Act::Cancel]);
         acts
@@ -103,6 +103,7 @@ impl Trial<'_> {
             Act::Move(phase) => self.moves(*phase),
             Act::Answer { decision, option } => self.answered(decision, option).is_some_and(does),
             Act::Retry => does(Command::Retry),
+            Act::Accept => does(Command::Accept),
             Act::Revert => does(Command::Revert { reason: sample() }),
             Act::RollBack => does(Command::RollBack { commit: SAMPLE_COMMIT.to_owned() }),
             Act::Adopt => {
@@ -224,7 +225,13 @@ impl Trial<'_> {
                 let note = pending.is_some_and(|open| open.question.needs_note(option));
                 if note { vec![Need::Note] } else { Vec::new() }
             }
-            Act::Move(_) | Act::Retry | Act::Revert | Act::Sync | Act::TakeOver | Act::Cancel => Vec::new(),
+            Act::Move(_)
+            | Act::Retry
+            | Act::Accept
+            | Act::Revert
+            | Act::Sync
+            | Act::TakeOver
+            | Act::Cancel => Vec::new(),
         }
     }
 
@@ -241,7 +248,11 @@ impl Trial<'_> {
             Act::Retry if plan.stage.state() == State::Constrained => {
                 "merges again with the target as it is then".to_owned()
             }
+            Act::Retry if plan.stage.failure().is_some_and(|failure| failure.work.is_some()) => {
+                format!("continues {phase} from the work that was kept")
+            }
             Act::Retry => format!("tries {phase} again"),
+            Act::Accept => "validates and reviews the kept work as it is, without an agent".to_owned(),
             Act::Revert => "goes back to strategize with a reason; the work is kept".to_owned(),
             Act::RollBack => "continues from an earlier checkpoint of the work".to_owned(),
             Act::Adopt => "makes the draft in the worktree the strategy".to_owned(),

@@ -73,6 +73,16 @@ pub struct Failure {
     pub class: ErrorClass,
     /// What happened, for a person to read.
     pub text: String,
+    /// The commit that keeps the half-done work, from which a retry continues.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub work: Option<String>,
+}
+
+impl Failure {
+    /// Describes a failure that left no work to continue from.
+    pub fn new(class: ErrorClass, text: impl Into<String>) -> Self {
+        Self { class, text: text.into(), work: None }
+    }
 }
 
 /// What kind of failure ended a run.
@@ -83,6 +93,14 @@ pub enum ErrorClass {
     AgentMissing,
     /// The agent ended with an error.
     AgentFailed,
+    /// The agent's model failed: its service answered with an error, or not at all.
+    FailedModel,
+    /// The service of the agent's model did not accept the key or the login.
+    FailedAuth,
+    /// The agent's model refused the task.
+    Refused,
+    /// The agent showed no sign of life and was stopped.
+    Stalled,
     /// The agent took longer than its time limit.
     AgentTimedOut,
     /// The agent changed what it may not change.
@@ -117,6 +135,10 @@ impl ErrorClass {
         match self {
             ErrorClass::AgentMissing => "agent_missing",
             ErrorClass::AgentFailed => "agent_failed",
+            ErrorClass::FailedModel => "failed_model",
+            ErrorClass::FailedAuth => "failed_auth",
+            ErrorClass::Refused => "refused",
+            ErrorClass::Stalled => "stalled",
             ErrorClass::AgentTimedOut => "agent_timed_out",
             ErrorClass::ForbiddenChange => "forbidden_change",
             ErrorClass::Uncapturable => "uncapturable",
@@ -133,12 +155,41 @@ impl ErrorClass {
         }
     }
 
+    /// Says whether an agent was cut short, so that a retry continues from its work.
+    pub fn keeps_work(self) -> bool {
+        match self {
+            ErrorClass::AgentFailed
+            | ErrorClass::FailedModel
+            | ErrorClass::FailedAuth
+            | ErrorClass::Refused
+            | ErrorClass::Stalled
+            | ErrorClass::AgentTimedOut => true,
+            ErrorClass::AgentMissing
+            | ErrorClass::ForbiddenChange
+            | ErrorClass::Uncapturable
+            | ErrorClass::StrategyInvalid
+            | ErrorClass::ValidationFailed
+            | ErrorClass::TargetDirty
+            | ErrorClass::Git
+            | ErrorClass::Filesystem
+            | ErrorClass::Diverged
+            | ErrorClass::ResetFailed
+            | ErrorClass::SubplanFailed
+            | ErrorClass::SubplanConflict
+            | ErrorClass::Inconsistent => false,
+        }
+    }
+
     /// Says whether the next agent can do better when it knows what happened.
     pub(crate) fn is_a_lesson(self) -> bool {
         match self {
             ErrorClass::ForbiddenChange | ErrorClass::Uncapturable | ErrorClass::StrategyInvalid => true,
             ErrorClass::AgentMissing
             | ErrorClass::AgentFailed
+            | ErrorClass::FailedModel
+            | ErrorClass::FailedAuth
+            | ErrorClass::Refused
+            | ErrorClass::Stalled
             | ErrorClass::AgentTimedOut
             | ErrorClass::ValidationFailed
             | ErrorClass::TargetDirty

@@ -19,6 +19,14 @@ pub enum TakeUp {
     Interrupted,
     /// The budget was used up, and the work so far is gone on with.
     Budget,
+    /// A retry continues from the work that the failed run left.
+    Retry,
+    /// A retry starts over from where the plan's work began.
+    StartOver,
+    /// A person accepted the work that a failed run left.
+    Accepted,
+    /// A person has a proposal reviewed again.
+    Review,
     /// The results of subplans joined.
     Subplans,
     /// The conflict of a sibling is to be resolved.
@@ -37,6 +45,10 @@ impl TakeUp {
             }
             TakeUp::Interrupted => "the run was interrupted, and the next one continues its work",
             TakeUp::Budget => "the budget was used up, and the next run goes on with the kept work",
+            TakeUp::Retry => "the phase was retried, and continues from the kept work",
+            TakeUp::StartOver => "the phase was started over from its base",
+            TakeUp::Accepted => "a person accepted the kept work, and the next run judges it",
+            TakeUp::Review => "a person has the proposal reviewed again",
             TakeUp::Subplans => "the results of the subplans joined, and the next run judges them",
             TakeUp::Conflict => "the run resolves the conflict of a sibling",
         }

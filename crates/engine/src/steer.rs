@@ -188,6 +188,7 @@ impl Engine {
             OptionEffect::Approve
             | OptionEffect::Requeue
             | OptionEffect::Grant { .. }
+            | OptionEffect::Review { .. }
             | OptionEffect::WaitUntil(_)
             | OptionEffect::SetBudget { .. }
             | OptionEffect::Join(_)
@@ -254,6 +255,7 @@ impl Engine {
                     | OptionEffect::WaitUntil(_)
                     | OptionEffect::SetBudget { .. }
                     | OptionEffect::StartFrom { .. }
+                    | OptionEffect::Review { .. }
                     | OptionEffect::Join(_)
                     | OptionEffect::RetryLost
                     | OptionEffect::DropLost
@@ -275,6 +277,16 @@ impl Engine {
     /// Tries the failed phase again.
     pub async fn retry(&self, plan: &PlanId, caller: &Caller) -> Result<Plan, EngineError> {
         self.steer(plan, caller, Command::Retry).await
+    }
+
+    /// Tries a failed Execute again from where the plan's work began.
+    pub async fn start_over(&self, plan: &PlanId, caller: &Caller) -> Result<Plan, EngineError> {
+        self.steer(plan, caller, Command::StartOver).await
+    }
+
+    /// Takes the work that a failed Execute left for its result, to be judged.
+    pub async fn accept(&self, plan: &PlanId, caller: &Caller) -> Result<Plan, EngineError> {
+        self.steer(plan, caller, Command::Accept).await
     }
 
     /// Goes back to Strategize.

@@ -34,6 +34,8 @@ use super::session::{self, Opened};
 use crate::command::{self, Limits};
 use crate::ending::Ending;
 use crate::error::StartError;
+use crate::failure::ModelFailure;
+use crate::failure_report;
 use crate::keeper::wire::Exit;
 use crate::limit::{self, Resets};
 use crate::liveness::{self, Watched};
@@ -93,6 +95,8 @@ enum Talk {
     Limited(Resets),
     /// It was told to stop.
     Cancelled,
+    /// Its model failed; the reason follows its name in a sentence.
+    Failed(ModelFailure, String),
     /// It said what it must not, or that it cannot; to go on after its name.
     Broken(String),
     /// It was gone before it answered.
@@ -117,7 +121,7 @@ pub(crate) async fn converse(
     let (reader, writer) = io::pipe().map_err(&no_pipe)?;
     let writer = pipe::Sender::from_owned_fd(writer.into()).map_err(&no_pipe)?;
     let launch = Launch { stdin: Input::Pipe(reader.into()), ..launch };
-    let worktree = launch.cwd.clone();
+    let (worktree, failure_patterns) = (launch.cwd.clone(), launch.failure_patterns.clone());
     let mut kept = supervise::start(with.launcher, launch, Stdio::piped(), Stdio::piped()).await?;
     let keeper = kept.pid();
     let child = kept.child_mut();
@@ -126,7 +130,8 @@ pub(crate) async fn converse(
 
     // Stopping has two steps, so the process is not given the caller's token but one of ours.
     let (halt, hurry, over) = (CancellationToken::new(), stop.child_token(), CancellationToken::new());
-    let output = Arc::new(Sink::new(signals, with.limits.output_max, hurry.clone(), with.secrets.clone()));
+    let output = Sink::new(signals, with.limits.output_max, hurry.clone(), with.secrets.clone());
+    let output = Arc::new(output.reporting(failure_patterns));
     let fault = Fault::default();
     let incoming = Incoming::new(stdout, &over, output.clone(), fault.clone(), with.message_max).messages();
     let transport = Lines::new(outgoing(writer, fault.clone()), incoming);
@@ -169,7 +174,19 @@ fn ending(end: End, talk: Talk, exceeded: bool, limits: Limits, output: &Sink) -
             command::ending(end, limits, output.tail())
         }
         (_, Talk::Limited(resets)) => Ending::RateLimited { resets },
-        (_, Talk::Greeted | Talk::Answered(StopReason::EndTurn)) => Ending::Finished,
+        // That a turn ended proves nothing: some agents end it so when their model failed.
+        (_, Talk::Answered(StopReason::EndTurn)) => match output.report() {
+            Some(report) => failure_report::reported(&report, output.tail()),
+            None => Ending::Finished,
+        },
+        (_, Talk::Greeted) => Ending::Finished,
+        (_, Talk::Failed(cause, reason)) => {
+            Ending::ModelFailed { cause, reason: output.hide(reason), tail: output.tail() }
+        }
+        (_, Talk::Answered(reason @ StopReason::Refusal)) => {
+            let (cause, reason) = (ModelFailure::Refused, gave_up(reason).to_owned());
+            Ending::ModelFailed { cause, reason, tail: output.tail() }
+        }
         (_, Talk::Answered(reason)) => unfinished(gave_up(reason).to_owned()),
         // An exit that says that it failed says more than that it left.
         (End::Itself(exit @ (Exit::Signal(_) | Exit::Code(1..))), Talk::Left(_)) => {
@@ -265,7 +282,13 @@ fn refused(error: &Error, asked: &Mutex<&'static str>) -> Talk {
         return Talk::Limited(resets);
     }
     let asked = *asked.lock().unwrap_or_else(PoisonError::into_inner);
-    Talk::Broken(format!("answered `{asked}` with an error: {}", described(error)))
+    let text = described(error);
+    let reason = format!("answered `{asked}` with an error: {text}");
+    if failure_report::is_about_auth(&text) {
+        Talk::Failed(ModelFailure::Auth, reason)
+    } else {
+        Talk::Broken(reason)
+    }
 }
 
 fn broke_off(fault: &Fault, asked: &Mutex<&'static str>) -> Talk {
@@ -334,7 +357,8 @@ async fn dialogue(
         Err(error) if error.code == ErrorCode::AUTH_REQUIRED => {
             let how =
                 "wants you to log in first; log in with its own program, then give drydock what it keeps";
-            return Ok(Talk::Broken(format!("{how} (`env`, `pass_env` or `[sandbox] write`)")));
+            let reason = format!("{how} (`env`, `pass_env` or `[sandbox] write`)");
+            return Ok(Talk::Failed(ModelFailure::Auth, reason));
         }
         Err(error) => return Err(error),
     };

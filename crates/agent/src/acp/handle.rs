@@ -50,7 +50,7 @@ impl Host {
         if self.replaying.load(Ordering::Acquire) {
             return;
         }
-        let told = self.story().hear(notification.update);
+        let told = self.story().hear(notification.update, |text| self.output.begins_report(text));
         match told {
             Told::Lines(lines) => {
                 for line in lines {

@@ -46,10 +46,12 @@ pub(super) struct Story {
 }
 
 impl Story {
-    pub(super) fn hear(&mut self, update: SessionUpdate) -> Told {
+    /// Hears one update. `begins_report` says whether a text begins like the report of a failed model, which is then a line of
+    /// its own although the agent was in the middle of another.
+    pub(super) fn hear(&mut self, update: SessionUpdate, begins_report: impl Fn(&str) -> bool) -> Told {
         match update {
             SessionUpdate::AgentMessageChunk(chunk) => match chunk.content {
-                ContentBlock::Text(text) => self.say(&text.text),
+                ContentBlock::Text(text) => self.say(&text.text, begins_report),
                 _ => Told::Nothing,
             },
             SessionUpdate::ToolCall(call) => self.tool(call),
@@ -94,8 +96,11 @@ impl Story {
         if more == SessionUse::default() { Told::Nothing } else { Told::Used { more, session } }
     }
 
-    fn say(&mut self, text: &str) -> Told {
+    fn say(&mut self, text: &str, begins_report: impl Fn(&str) -> bool) -> Told {
         let mut lines = Vec::new();
+        if begins_report(text) {
+            lines.extend(self.rest().map(|line| line.trim_end().to_owned()));
+        }
         for piece in text.split_inclusive('\n') {
             self.open.push_str(piece);
             if self.open.ends_with('\n') || self.open.len() > LINE_MAX {

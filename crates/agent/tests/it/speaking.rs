@@ -4,7 +4,9 @@
 use std::fs;
 use std::time::Duration;
 
-use drydock_agent::{Activity, AgentSpec, Changed, Ending, Permitted, Resets, Signal, Step, Stream};
+use drydock_agent::{
+    Activity, AgentSpec, Changed, Ending, ModelFailure, Permitted, Resets, Signal, Step, Stream,
+};
 use drydock_testkit::program::acp_agent;
 
 use crate::world::{World, alive, lines, until};
@@ -185,9 +187,17 @@ async fn every_way_to_break_off_is_named() {
     ] {
         let world = World::new();
         let (ending, signals) = run(&world, &[behaviour], "").await;
-        let Ending::Unfinished { reason: seen, .. } = &ending else {
-            panic!("{behaviour}: {ending:?} {signals:?}")
+        let (cause, seen) = match &ending {
+            Ending::Unfinished { reason, .. } => (None, reason),
+            Ending::ModelFailed { cause, reason, .. } => (Some(*cause), reason),
+            _ => panic!("{behaviour}: {ending:?} {signals:?}"),
         };
+        let expected = match behaviour {
+            "auth" => Some(ModelFailure::Auth),
+            "refuse" => Some(ModelFailure::Refused),
+            _ => None,
+        };
+        assert_eq!(cause, expected, "{behaviour}");
         assert!(seen.contains(reason), "{behaviour}: {seen}");
     }
     let world = World::new();

@@ -193,6 +193,23 @@ pub(super) fn roll_back(snapshot: &Snapshot, commit: String, context: &Context) 
     Ok(draft.enter(Phase::Execute.queued()).event(Event::RolledBack { commit }).done())
 }
 
+/// Starts the phase again on a commit without a writer: validations and reviewers judge it as it is.
+pub(super) fn start_judging(
+    snapshot: &Snapshot,
+    mut draft: Draft<'_>,
+    (commit, why): (String, TakeUp),
+    replaces: Option<String>,
+) -> Decided {
+    let event = match snapshot.plan.stage.failure() {
+        Some(_) => Event::Retried,
+        None => Event::Resumed,
+    };
+    draft.plan.take_up(commit, why);
+    draft.plan.replaces = replaces;
+    draft.plan.reexamines = true;
+    draft.stage(Common::Queued).event(event).done()
+}
+
 /// Starts the phase anew on a commit, as a person answered. In Apply only what Execute judged can land: another
 /// commit goes through Execute first.
 pub(super) fn start_from(

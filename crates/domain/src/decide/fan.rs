@@ -255,6 +255,7 @@ pub(super) fn about_subplans(snapshot: &Snapshot, effect: &OptionEffect) -> Resu
         | OptionEffect::Requeue
         | OptionEffect::Grant { .. }
         | OptionEffect::StartFrom { .. }
+        | OptionEffect::Review { .. }
         | OptionEffect::WaitUntil(_)
         | OptionEffect::SetBudget { .. }
         | OptionEffect::Revert
@@ -386,7 +387,7 @@ fn verdict<'a>(mut draft: Draft<'a>, context: &Context) -> Draft<'a> {
     };
     if fanout.lost().next().is_some() {
         let question = Question::subplans_lost(fanout, &draft.plan);
-        let failure = Failure { class: ErrorClass::SubplanFailed, text: fanout.lost_text() };
+        let failure = Failure::new(ErrorClass::SubplanFailed, fanout.lost_text());
         return errored(draft, failure, Some(question), context);
     }
     if draft.plan.stage.phase() == Phase::Execute {

@@ -4,6 +4,7 @@ mod begin;
 mod diverge;
 mod fan;
 mod finish;
+mod kept;
 mod land;
 mod postpone;
 mod route;

@@ -1,6 +1,6 @@
 //! The entry of the state machine: hands each command to the file that judges it.
 
-use super::{begin, diverge, fan, finish, land, postpone, steer};
+use super::{begin, diverge, fan, finish, kept, land, postpone, steer};
 use crate::outcome::Decided;
 use crate::{Authority, Command, Context, DecisionChange, Plan, Refusal, RunId, Snapshot};
 
@@ -34,6 +34,8 @@ fn judge(snapshot: &Snapshot, command: Command, context: &Context) -> Result<Dec
         Command::Constrain(run, reasons) => land::constrain(snapshot, &run, reasons, context),
         Command::Resolve(answer) => steer::resolve(snapshot, answer, context),
         Command::Retry => steer::retry(snapshot, context),
+        Command::StartOver => kept::start_over(snapshot, context),
+        Command::Accept => kept::accept(snapshot, context),
         Command::Revert { reason } => steer::revert(snapshot, reason, context),
         Command::Cancel { reason } => steer::cancel(snapshot, reason, context),
         Command::CancelBelow { reason, ended_by } => steer::cancel_below(snapshot, reason, ended_by, context),
@@ -54,7 +56,7 @@ pub fn admit(plan: &Plan, command: &Command, authority: Authority) -> Result<(),
     let not_allowed = || Err(Refusal::NotAllowed { command: name, authority });
     match (authority, command) {
         (Authority::Agent, _) => not_allowed(),
-        (Authority::Operator | Authority::Engine, Command::Resolve(_)) => not_allowed(),
+        (Authority::Operator | Authority::Engine, Command::Resolve(_) | Command::Accept) => not_allowed(),
         (Authority::Person | Authority::Operator, Command::CancelBelow { .. }) => not_allowed(),
         (Authority::Operator, command) if moves(command) => match plan.pending_decision() {
             Some(decision) => Err(Refusal::Undecided { command: name, decision: decision.clone() }),
@@ -68,6 +70,8 @@ pub fn admit(plan: &Plan, command: &Command, authority: Authority) -> Result<(),
 fn moves(command: &Command) -> bool {
     match command {
         Command::Retry
+        | Command::StartOver
+        | Command::Accept
         | Command::Revert { .. }
         | Command::RollBack { .. }
         | Command::Cancel { .. }

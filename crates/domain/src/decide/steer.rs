@@ -1,8 +1,9 @@
 //! What a person asks of a plan: answer, retry, revert, cancel, prompt.
 
 use super::begin::undecided;
-use super::diverge::start_from;
+use super::diverge::{start_from, start_judging};
 use super::fan::{about_subplans, drop_lost, fanned_out, retry_lost, settle_conflict, wind_up};
+use super::kept;
 use super::postpone::hurry;
 use super::route::wrong_stage;
 use crate::outcome::{Decided, Draft};
@@ -65,6 +66,10 @@ pub(super) fn resolve(snapshot: &Snapshot, answer: Answer, context: &Context) ->
         }
         OptionEffect::StartFrom { commit, replaces } => {
             Ok(resumed(snapshot, draft, (decision, &answer), commit, replaces.as_ref()))
+        }
+        OptionEffect::Review { commit, replaces } => {
+            let start = (commit.clone(), TakeUp::Review);
+            Ok(start_judging(snapshot, draft, start, replaces.clone()))
         }
         OptionEffect::Join(how) => {
             let draft = draft.stage(Common::Queued).event(Event::Resumed);
@@ -166,7 +171,10 @@ pub(super) fn retry(snapshot: &Snapshot, context: &Context) -> Result<Decided, R
             return Err(wrong_stage(snapshot, "retry"));
         }
     }
-    let draft = Draft::after(snapshot, context);
+    let mut draft = Draft::after(snapshot, context);
+    if let Some(work) = kept::work(&snapshot.plan) {
+        draft.plan.take_up(work.to_owned(), TakeUp::Retry);
+    }
     let draft = match (snapshot.plan.pending_decision(), &snapshot.pending) {
         (None, _) => draft,
         // Trying it anew is an answer of its own to a result that was sent back too often.

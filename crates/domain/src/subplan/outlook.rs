@@ -15,11 +15,15 @@ pub enum Outlook {
 pub fn outlook(class: ErrorClass) -> Outlook {
     match class {
         ErrorClass::AgentFailed
+        | ErrorClass::FailedModel
+        | ErrorClass::Stalled
         | ErrorClass::AgentTimedOut
         | ErrorClass::Uncapturable
         | ErrorClass::Git
         | ErrorClass::Filesystem => Outlook::MayPass,
         ErrorClass::AgentMissing
+        | ErrorClass::FailedAuth
+        | ErrorClass::Refused
         | ErrorClass::ForbiddenChange
         | ErrorClass::StrategyInvalid
         | ErrorClass::ValidationFailed

@@ -69,7 +69,7 @@ impl Seen {
             }
             Stage::Apply(Progress::Reached(Settled::Constrained { reasons })) => Seen::Failed {
                 run: plan.run.clone(),
-                failure: Failure { class: ErrorClass::SubplanFailed, text: reasons.join("; ") },
+                failure: Failure::new(ErrorClass::SubplanFailed, reasons.join("; ")),
             },
             Stage::Execute(Progress::Reached(Complete)) => {
                 Seen::Finished { head: plan.head_commit.clone().unwrap_or_else(|| plan.base_commit.clone()) }

@@ -203,7 +203,7 @@ impl Divergence {
             Left::AtRemote | Left::Alone => ErrorClass::Diverged,
             Left::ResetFailed { .. } => ErrorClass::ResetFailed,
         };
-        Failure { class, text: self.sentence() }
+        Failure::new(class, self.sentence())
     }
 
     /// Returns what a person is asked.

@@ -99,6 +99,7 @@ fn of_plan(plan: &Plan) -> Deed {
         | Plan::Apply(_)
         | Plan::Cancel(_)
         | Plan::Retry(_)
+        | Plan::Accept(_)
         | Plan::Revert(_)
         | Plan::Prompt(_)
         | Plan::Rollback(_)

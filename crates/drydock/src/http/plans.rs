@@ -220,8 +220,20 @@ pub(super) async fn apply(State(shared): State<Shared>, Path(id): Path, By(calle
         .await
 }
 
-pub(super) async fn retry(State(shared): State<Shared>, Path(id): Path, By(caller): By) -> One {
-    steer(shared, id, caller, |engine, plan, by| async move { engine.retry(&plan, &by).await }).await
+pub(super) async fn retry(
+    State(shared): State<Shared>,
+    Path(id): Path,
+    By(caller): By,
+    Body(api::RetryPlan { from_base }): Body<api::RetryPlan>,
+) -> One {
+    let retry = move |engine: Engine, plan: PlanId, by: Caller| async move {
+        if from_base { engine.start_over(&plan, &by).await } else { engine.retry(&plan, &by).await }
+    };
+    steer(shared, id, caller, retry).await
+}
+
+pub(super) async fn accept(State(shared): State<Shared>, Path(id): Path, By(caller): By) -> One {
+    steer(shared, id, caller, |engine, plan, by| async move { engine.accept(&plan, &by).await }).await
 }
 
 pub(super) async fn take_over(State(shared): State<Shared>, Path(id): Path, By(caller): By) -> One {

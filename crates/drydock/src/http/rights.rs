@@ -55,6 +55,7 @@ const TABLE: &[(Method, &str, Right)] = &[
     (Method::POST, "/plans/{id}/apply", Right::Operate),
     (Method::POST, "/plans/{id}/cancel", Right::Operate),
     (Method::POST, "/plans/{id}/retry", Right::Operate),
+    (Method::POST, "/plans/{id}/accept", Right::Decide),
     (Method::POST, "/plans/{id}/revert", Right::Operate),
     (Method::POST, "/plans/{id}/prompt", Right::Operate),
     (Method::POST, "/plans/{id}/takeover", Right::Operate),

@@ -112,6 +112,7 @@ fn changing() -> Router<Shared> {
         .route(&at("/plans/{id}/apply"), post(plans::apply))
         .route(&at("/plans/{id}/cancel"), post(plans::cancel))
         .route(&at("/plans/{id}/retry"), post(plans::retry))
+        .route(&at("/plans/{id}/accept"), post(plans::accept))
         .route(&at("/plans/{id}/revert"), post(plans::revert))
         .route(&at("/plans/{id}/prompt"), post(plans::prompt))
         .route(&at("/plans/{id}/takeover"), post(plans::take_over))

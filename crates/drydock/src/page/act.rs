@@ -117,7 +117,7 @@ pub(super) fn on_plan(plan: &Plan, remote: Option<&str>) -> Markup {
                 // The card of the question has the same as an answer.
                 "strategize" | "execute" | "apply" | "retry" if is_asked => {},
                 "strategize" | "execute" | "apply" => (moving(plan, offer)),
-                "retry" | "takeover" => (act(plan, offer, weight(at), "It is queued again.").at_once()),
+                "retry" | "accept" | "takeover" => (act(plan, offer, weight(at), "It is queued again.").at_once()),
                 "prompt" => (guiding(plan, offer)),
                 "adopt" => (drafting(plan, offer)),
                 "sync" => @if let Some(remote) = remote { (syncing(plan, offer, remote)) },

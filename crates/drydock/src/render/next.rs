@@ -23,7 +23,7 @@ pub(crate) fn go_on(command: &str) -> String {
 /// Returns whether an offer moves the plan on: the others end it, or leave it where it is.
 fn leads(offer: &Offer) -> bool {
     match offer.command.as_str() {
-        "cancel" | "prompt" | "rollback" | "adopt" | "sync" => false,
+        "cancel" | "prompt" | "rollback" | "adopt" | "sync" | "accept" => false,
         _ => offer.line.is_some() || offer.decision.is_some(),
     }
 }

@@ -5,6 +5,7 @@
 mod world;
 
 mod abandoning;
+mod agent_evidence;
 mod alerting;
 mod asking;
 mod attacks;

@@ -87,8 +87,8 @@ on_both! {
             world.write("behaviour", behaviour);
             let failed = world.drydock(&["plan", "execute", &id]).expect(1);
             assert!(text(&failed.json["error"]["text"]).contains(said), "{behaviour}: {:#}", failed.json);
-            let plan = world.show(&id);
-            assert_eq!((crate::world::stage(&plan), &plan["error"]["class"]), ("execute/errored".into(), &"agent_failed".into()));
+            let (plan, class) = (world.show(&id), if behaviour == "refuse" { "refused" } else { "agent_failed" });
+            assert_eq!((crate::world::stage(&plan), &plan["error"]["class"]), ("execute/errored".into(), &class.into()));
             world.ok(&["plan", "retry", &id]);
         }
         world.write("behaviour", "write");

@@ -17,6 +17,7 @@ use serde_json::json;
 use tokio::sync::mpsc;
 use tracing::Instrument;
 
+use super::ended::{Outcome, described};
 use super::listen::{Heard, Listener};
 use super::scope::{End, Scope, kept_by, signature, snapshot};
 use crate::error::EngineError;
@@ -177,10 +178,7 @@ impl Scope<'_> {
         ending: &Result<Ending, StartError>,
         pause: Duration,
     ) -> Result<(), EngineError> {
-        let how = match ending {
-            Ok(ending) => wording(ending),
-            Err(error) => told(error),
-        };
+        let how = described(ending);
         let details = json!({ "agent": name, "how": how, "restart": restart, "pause_s": pause.as_secs() });
         self.note(Event::Agent { what: "restarted", details }).await
     }
@@ -226,11 +224,18 @@ impl Scope<'_> {
     ) -> Result<AgentEnd, EngineError> {
         let name = errand.name;
         let Heard { choices, carried, subplans, mistake, verdict, question, limited, exhausted } = heard;
-        let how = match &ending {
-            Ok(ending) => wording(ending),
-            Err(error) => told(error),
+        let how = described(&ending);
+        let stopped_for_budget =
+            exhausted && matches!(ending, Ok(Ending::Stopped)) && !self.stop.is_cancelled();
+        let outcome = match (stopped_for_budget, limited) {
+            (true, _) => Some(Outcome::Budget),
+            (false, Some(_)) => Some(Outcome::RateLimited),
+            (false, None) => Outcome::of(&ending),
         };
-        self.note(Event::Agent { what: "ended", details: json!({ "agent": name, "how": how }) }).await?;
+        // The end of a writer is emitted after its work is captured, which shows whether it changed anything.
+        if outcome != Some(Outcome::Done) || errand.role != Role::Writer || question.is_some() {
+            self.emit_ended(name, &how, outcome).await?;
+        }
         // A piece that could not be read would be missing from a strategy that seems whole.
         let over = matches!(ending, Ok(Ending::Finished | Ending::Stopped | Ending::RateLimited { .. }));
         if let Some(text) = mistake.filter(|_| over && !self.stop.is_cancelled()) {
@@ -247,7 +252,7 @@ impl Scope<'_> {
             return Ok(AgentEnd::Ended(self.postponed(errand, resets).await?));
         }
         // Work that was finished all the same is work; the next agent is not begun.
-        if exhausted && matches!(ending, Ok(Ending::Stopped)) && !self.stop.is_cancelled() {
+        if stopped_for_budget {
             return Ok(AgentEnd::Ended(self.exhausted(errand).await?));
         }
         let failed = |class, text: String| Ok(AgentEnd::Ended(self.failed(class, text)));
@@ -260,8 +265,12 @@ impl Scope<'_> {
                 | Ending::Killed { tail, .. }
                 | Ending::LimitExceeded { tail, .. }
                 | Ending::Stalled { tail, .. }
+                | Ending::ModelFailed { tail, .. }
                 | Ending::Unfinished { tail, .. },
-            ) => failed(ErrorClass::AgentFailed, format!("agent {name} {how}{}", said(&tail))),
+            ) => {
+                let class = outcome.map_or(ErrorClass::AgentFailed, Outcome::class);
+                failed(class, format!("agent {name} {how}{}", said(&tail)))
+            }
             Ok(Ending::TimedOut { tail, .. }) => {
                 failed(ErrorClass::AgentTimedOut, format!("agent {name} {how}{}", said(&tail)))
             }
@@ -338,24 +347,6 @@ fn told_of_session(event: &Recorded, agent: &str, session: &str) -> Option<Sessi
     };
     // One that was begun anew has used nothing yet.
     (details["agent"] == agent).then(|| SessionUse::deserialize(told).unwrap_or_default())
-}
-
-/// Says how an agent ended, to go on after its name.
-pub(crate) fn wording(ending: &Ending) -> String {
-    match ending {
-        Ending::Finished => "finished".to_owned(),
-        Ending::Failed { code, .. } => format!("ended with exit code {code}"),
-        Ending::Killed { signal, .. } => format!("was killed by signal {signal}"),
-        Ending::TimedOut { after, .. } => format!("took longer than {} s", after.as_secs()),
-        Ending::Stopped => "was stopped".to_owned(),
-        Ending::OutputExceeded { limit } => format!("wrote more than {limit} bytes"),
-        Ending::LimitExceeded { what, max, .. } => format!("used more than {max} {what}"),
-        Ending::Unfinished { reason, .. } => reason.clone(),
-        Ending::Stalled { quiet, .. } => {
-            format!("showed no sign of life for {} s and was stopped", quiet.as_secs())
-        }
-        Ending::RateLimited { .. } => "met its rate limit".to_owned(),
-    }
 }
 
 fn describe(invariant: &Invariant) -> String {

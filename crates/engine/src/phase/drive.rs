@@ -380,5 +380,5 @@ fn failure(scope: &Scope<'_>, error: &EngineError) -> Command {
         | EngineError::Interrupted
         | EngineError::Store(_) => ErrorClass::Inconsistent,
     };
-    Command::Fail(scope.run.clone(), Failure { class, text }, None)
+    Command::Fail(scope.run.clone(), Failure::new(class, text), None)
 }

@@ -12,6 +12,7 @@ use drydock_worktree::{Change, Checkout, CommitId, Staged, Verified};
 use serde_json::json;
 
 use super::agents::{AgentEnd, Errand, Role};
+use super::ended::{FINISHED, Outcome};
 use super::judge::{Verdict, Work};
 use super::leftovers::remove_untouched;
 use super::scope::{End, Scope, signature, snapshot};
@@ -56,6 +57,7 @@ pub(super) async fn run(scope: &Scope<'_>) -> Result<End, EngineError> {
         Some(head) => Some(head),
         None => scope.remains(&checkout).await?,
     };
+    let end = keeping(ended.end, written.as_ref());
     if let Some(written) = written {
         record(scope, &changeset, written).await?;
     }
@@ -63,7 +65,7 @@ pub(super) async fn run(scope: &Scope<'_>) -> Result<End, EngineError> {
         let (repository, directory) = (scope.repository.clone(), scope.directory());
         task::blocking(move || remove_untouched(&repository, &directory)).await;
     }
-    Ok(ended.end)
+    Ok(end)
 }
 
 /// How the rounds of a run ended, and the commit that holds the work, when there is one.
@@ -87,13 +89,15 @@ async fn rounds(scope: &Scope<'_>, agent: Option<&str>, checkout: &Checkout) -> 
                     AgentEnd::Finished { .. } => {}
                     AgentEnd::Ended(end) => return Ok(Ended { head: None, end }),
                 }
-                let tip = match found(scope, checkout).await? {
-                    Ok(tip) => tip,
-                    Err(end) => return Ok(Ended { head: None, end }),
+                let captured = capture(scope, checkout, &onto).await;
+                let outcome = match &captured {
+                    Ok(Ok(work)) if is_nothing(scope, work)? => Outcome::NoChange,
+                    Ok(Ok(_) | Err(_)) | Err(_) => Outcome::Done,
                 };
-                match stage(scope, checkout, &onto).await {
-                    Ok(staged) => Work::Staged { staged, tip },
-                    Err(error) => return Ok(Ended { head: None, end: scope.uncaptured(error).await? }),
+                scope.emit_ended(agent, FINISHED, Some(outcome)).await?;
+                match captured? {
+                    Ok(work) => work,
+                    Err(end) => return Ok(Ended { head: None, end }),
                 }
             }
         };
@@ -124,12 +128,48 @@ async fn rounds(scope: &Scope<'_>, agent: Option<&str>, checkout: &Checkout) -> 
     }
 }
 
+/// Captures the work of a writer, or returns the end of a run whose work cannot be captured.
+async fn capture(
+    scope: &Scope<'_>,
+    checkout: &Checkout,
+    onto: &CommitId,
+) -> Result<Result<Work, End>, EngineError> {
+    let tip = match found(scope, checkout).await? {
+        Ok(tip) => tip,
+        Err(end) => return Ok(Err(end)),
+    };
+    match stage(scope, checkout, onto).await {
+        Ok(staged) => Ok(Ok(Work::Staged { staged, tip })),
+        Err(error) => scope.uncaptured(error).await.map(Err),
+    }
+}
+
+/// Returns whether the captured tree equals that of the plan's base and the action does not allow that.
+fn is_nothing(scope: &Scope<'_>, work: &Work) -> Result<bool, EngineError> {
+    let (Work::Staged { staged, .. }, false) = (work, scope.plan.spec.allow_empty) else { return Ok(false) };
+    Ok(staged.captured().is_none() && *staged.parent() == scope.base()?)
+}
+
+/// Returns the end of a run with the work that a retry continues from, where an agent was cut short.
+fn keeping(end: End, work: Option<&CommitId>) -> End {
+    match end {
+        End::Report(command) => End::Report(Box::new(match *command {
+            Command::Fail(run, failure, None) if failure.class.keeps_work() => {
+                let failure = Failure { work: work.map(CommitId::to_string), ..failure };
+                Command::Fail(run, failure, None)
+            }
+            other => other,
+        })),
+        end @ (End::Recorded | End::Stopped) => end,
+    }
+}
+
 /// Asks a person about a result that was sent back as often as it may be.
 fn asked(scope: &Scope<'_>, sent_back: SentBack, rounds: usize, reasons: &[String], head: &CommitId) -> End {
     let question = Question::rounds_used_up(sent_back, rounds, reasons, head.as_str(), &scope.plan);
     End::Report(Box::new(match sent_back {
         SentBack::Validation => {
-            let failure = Failure { class: ErrorClass::ValidationFailed, text: reasons.join("\n") };
+            let failure = Failure::new(ErrorClass::ValidationFailed, reasons.join("\n"));
             Command::Fail(scope.run.clone(), failure, Some(question))
         }
         SentBack::Review => Command::Ask(scope.run.clone(), question),

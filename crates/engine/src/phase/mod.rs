@@ -4,6 +4,7 @@ mod agents;
 mod apply;
 mod carried;
 mod drive;
+mod ended;
 mod execute;
 mod forget;
 mod ground;
@@ -23,7 +24,7 @@ mod spend;
 mod strategize;
 mod validate;
 
-pub(crate) use agents::wording;
+pub(crate) use ended::wording;
 pub(crate) use leftovers::{
     Alive, Claimed, Leftover, Rest, Work, claim_latest, is_occupied, leftovers, occupy, remove_empty,
     remove_leftover, set_aside,

@@ -101,7 +101,7 @@ impl Scope<'_> {
 
     /// Returns the end of a run that failed.
     pub(super) fn failed(&self, class: ErrorClass, text: impl Into<String>) -> End {
-        let failure = Failure { class, text: text.into() };
+        let failure = Failure::new(class, text);
         End::Report(Box::new(Command::Fail(self.run.clone(), failure, None)))
     }
 

@@ -88,7 +88,9 @@ fn judge(ending: &Ending) -> Option<(bool, String)> {
     match ending {
         Ending::Finished => Some((true, "exit 0".to_owned())),
         Ending::Failed { code, .. } => Some((false, format!("exit {code}"))),
-        Ending::Unfinished { reason, .. } => Some((false, reason.clone())),
+        Ending::Unfinished { reason, .. } | Ending::ModelFailed { reason, .. } => {
+            Some((false, reason.clone()))
+        }
         Ending::Killed { signal, .. } => Some((false, format!("killed by signal {signal}"))),
         Ending::TimedOut { after, .. } => Some((false, format!("took longer than {} s", after.as_secs()))),
         Ending::OutputExceeded { limit } => Some((false, format!("wrote more than {limit} bytes"))),

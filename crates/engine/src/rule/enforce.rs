@@ -226,7 +226,9 @@ fn judge(command: &str, ending: Ending, output: &str) -> Check {
         Ending::LimitExceeded { what, max, .. } => {
             Check::Unknown(format!("`{command}` used more than {max} {what}"))
         }
-        Ending::Unfinished { reason, .. } => Check::Unknown(format!("`{command}` {reason}")),
+        Ending::Unfinished { reason, .. } | Ending::ModelFailed { reason, .. } => {
+            Check::Unknown(format!("`{command}` {reason}"))
+        }
         Ending::RateLimited { .. } | Ending::Stalled { .. } | Ending::Stopped => {
             Check::Unknown(format!("`{command}` was stopped"))
         }

@@ -34,7 +34,7 @@ impl Engine {
                 }
                 // What the strategy named was there when it was adopted, and is gone since.
                 Err(error @ (EngineError::Absent(_) | EngineError::Invalid { .. })) => {
-                    let failure = Failure { class: ErrorClass::SubplanFailed, text: error.to_string() };
+                    let failure = Failure::new(ErrorClass::SubplanFailed, error.to_string());
                     stillborn.push(News::Failed { piece: index, run: None, failure });
                 }
                 Err(error) => return Err(error),

@@ -127,7 +127,7 @@ impl Engine {
             return Ok(None);
         }
         let text = format!("it may not join: {}", found.join("; "));
-        let failure = Failure { class: ErrorClass::SubplanFailed, text };
+        let failure = Failure::new(ErrorClass::SubplanFailed, text);
         Ok(Some(News::Failed { piece, run: child.run.clone(), failure }))
     }
 
@@ -343,12 +343,12 @@ fn seconds(child: &Plan) -> i64 {
 fn conflicting(piece: usize, child: &Plan, files: &[ConflictFile]) -> News {
     let paths: Vec<_> = files.iter().map(|file| file.path.as_str()).collect();
     let text = format!("its result conflicts with what has joined, in {}", paths.join(", "));
-    let failure = Failure { class: ErrorClass::SubplanConflict, text };
+    let failure = Failure::new(ErrorClass::SubplanConflict, text);
     News::Failed { piece, run: child.run.clone(), failure }
 }
 
 fn unresolved(piece: usize, child: &Plan, text: String) -> News {
-    let failure = Failure { class: ErrorClass::SubplanConflict, text };
+    let failure = Failure::new(ErrorClass::SubplanConflict, text);
     News::Failed { piece, run: child.run.clone(), failure }
 }
 

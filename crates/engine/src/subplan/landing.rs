@@ -33,7 +33,7 @@ impl Engine {
                     // What its own project does not let pass is for a person to say.
                     Err(EngineError::Refused(refusal)) => {
                         let text = format!("it may not land: {refusal}");
-                        let failure = Failure { class: ErrorClass::SubplanFailed, text };
+                        let failure = Failure::new(ErrorClass::SubplanFailed, text);
                         let news = News::Failed { piece: index, run: child.run.clone(), failure };
                         self.issue(hold, Command::Tend(vec![news]), WORKER).await?;
                         return Ok(Tended::Moved);

@@ -273,7 +273,7 @@ pub(crate) fn start(run: &RunId) -> Command {
 
 /// A command that writes into every table at once: the plan fails, asks, and its changesets are sealed.
 pub(crate) fn fail_and_ask(run: &RunId) -> Command {
-    let failure = Failure { class: ErrorClass::Diverged, text: "the branches diverged".to_owned() };
+    let failure = Failure::new(ErrorClass::Diverged, "the branches diverged");
     Command::Fail(run.clone(), failure, Some(Question::from_agent("go on?".to_owned(), Vec::new())))
 }
 

@@ -139,16 +139,10 @@ impl Agent {
             "garbage" => println!("Welcome to the agent!"),
             "broken" => println!("{{\"jsonrpc\": nonsense}}"),
             "huge" => println!("{{\"x\":\"{}\"}}", "y".repeat(HUGE)),
+            "report" => self.report_a_failed_model(),
             "refuse" => reason = "refusal",
             "tokens" => reason = "max_tokens",
-            "usage" => {
-                self.write_itself(prompt);
-                for amount in [0.03, 0.045] {
-                    let cost = json!({"amount": amount, "currency": "USD"});
-                    update(&json!({"sessionUpdate": "usage_update", "used": 10, "size": 100, "cost": cost}));
-                }
-                self.tokens = Some(1234);
-            }
+            "usage" => self.write_and_count(prompt),
             "limited" => {
                 // The first time it leaves a mark beside its work and meets its limit; then it is over.
                 let (after, mark) = (self.words[0].clone(), self.words[1].clone());
@@ -199,6 +193,24 @@ impl Agent {
         fs::write(Path::new(&self.cwd).join("prompt.txt"), prompt).expect("its worktree can be written");
         update(&json!({"sessionUpdate": "tool_call_update", "toolCallId": "t1", "status": "completed"}));
         update(&json!({"sessionUpdate": "agent_message_chunk", "content": text("Done")}));
+    }
+
+    /// Does its work and reports the cost twice and the tokens once.
+    fn write_and_count(&mut self, prompt: &str) {
+        self.write_itself(prompt);
+        for amount in [0.03, 0.045] {
+            let cost = json!({"amount": amount, "currency": "USD"});
+            update(&json!({"sessionUpdate": "usage_update", "used": 10, "size": 100, "cost": cost}));
+        }
+        self.tokens = Some(1234);
+    }
+
+    /// Does half of its work and ends its turn as goose does when its model failed: in the middle of a sentence.
+    fn report_a_failed_model(&self) {
+        fs::write(Path::new(&self.cwd).join("half.txt"), "half\n").expect("its worktree can be written");
+        update(&json!({"sessionUpdate": "agent_message_chunk", "content": text("Now I will")}));
+        let report = format!("Ran into this error: {}.\n\nPlease retry.", self.words.join(" "));
+        update(&json!({"sessionUpdate": "agent_message_chunk", "content": text(&report)}));
     }
 
     fn write_through_drydock(&mut self) {

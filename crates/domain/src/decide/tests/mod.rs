@@ -7,6 +7,7 @@ mod claims;
 mod divergence;
 mod gates;
 mod interruptions;
+mod kept;
 mod landing;
 mod limits;
 mod offers;

@@ -31,6 +31,7 @@ fn issued(world: &World, act: &Act) -> Command {
             }
         }
         Act::Retry => Command::Retry,
+        Act::Accept => Command::Accept,
         Act::Revert => Command::Revert { reason: text },
         Act::RollBack => Command::RollBack { commit: "a checkpoint".to_owned() },
         Act::Adopt => {

@@ -183,6 +183,13 @@ impl Model {
                 true
             }
             Say::Retry => to.becomes(State::Queued, None) && self.failed() && self.asks.is_none(),
+            Say::StartOver => {
+                to.rolled_back = false;
+                let failed = (self.phase, self.state) == (Phase::Execute, State::Errored);
+                to.becomes(State::Queued, None) && failed && self.asks.is_none()
+            }
+            // The sample of a failure left no work.
+            Say::Accept => false,
             Say::Revert => self.reverts(&mut to),
             Say::Cancel | Say::CancelBelow => to.becomes(State::Cancelled, None) && !self.intent,
             Say::Prompt => true,

@@ -62,7 +62,7 @@ fn used_up_rounds_are_asked_about_and_every_answer_works() {
     ] {
         let mut world = executing(&[]);
         let question = Question::rounds_used_up(kind, 5, &["no tests".into()], "work", world.plan());
-        let failure = Failure { class: ErrorClass::ValidationFailed, text: "no".into() };
+        let failure = Failure::new(ErrorClass::ValidationFailed, "no");
         let command = match kind {
             SentBack::Validation => Command::Fail(world.run(), failure, Some(question)),
             SentBack::Review => Command::Ask(world.run(), question),
@@ -92,7 +92,7 @@ fn trying_anew_answers_a_result_that_was_sent_back_too_often() {
     let mut world = executing(&[]);
     let question = Question::rounds_used_up(SentBack::Validation, 4, &["no".into()], "work", world.plan());
     assert_eq!(question.kind, DecisionKind::Validation);
-    let failure = Failure { class: ErrorClass::ValidationFailed, text: "no".into() };
+    let failure = Failure::new(ErrorClass::ValidationFailed, "no");
     world.give(Command::Fail(world.run(), failure, Some(question)));
     assert_eq!(world.give(Command::Retry), Seen::Now(Phase::Execute, State::Queued));
     assert!(world.snapshot.pending.is_none());

@@ -50,10 +50,12 @@ pub(super) enum Say {
     Sync,
     CancelBelow,
     Reexamine,
+    StartOver,
+    Accept,
 }
 
 impl Say {
-    pub(super) const ALL: [Say; 39] = [
+    pub(super) const ALL: [Say; 41] = [
         Say::Start,
         Say::StartAgain,
         Say::Strategized,
@@ -93,6 +95,8 @@ impl Say {
         Say::Sync,
         Say::CancelBelow,
         Say::Reexamine,
+        Say::StartOver,
+        Say::Accept,
     ];
 
     /// Returns the samples of a command. A new command does not compile here until it has one.
@@ -124,6 +128,8 @@ impl Say {
             Command::Constrain(..) => &[Say::Constrain],
             Command::Resolve(_) => &[Say::AnswerFirst, Say::AnswerLast],
             Command::Retry => &[Say::Retry],
+            Command::StartOver => &[Say::StartOver],
+            Command::Accept => &[Say::Accept],
             Command::Revert { .. } => &[Say::Revert],
             Command::Cancel { .. } => &[Say::Cancel],
             Command::Prompt { .. } => &[Say::Prompt],
@@ -185,6 +191,8 @@ impl Say {
             Say::AnswerFirst => answer(world, <[DecisionOption]>::first),
             Say::AnswerLast => answer(world, <[DecisionOption]>::last),
             Say::Retry => Command::Retry,
+            Say::StartOver => Command::StartOver,
+            Say::Accept => Command::Accept,
             Say::Revert => Command::Revert { reason: "another way".into() },
             Say::Cancel => Command::Cancel { reason: "enough".into() },
             Say::Prompt => Command::Prompt { text: "mind the tests".into() },
@@ -237,7 +245,7 @@ pub(super) fn landed(commit: &str) -> Landed {
 }
 
 pub(super) fn failure(class: ErrorClass) -> Failure {
-    Failure { class, text: "it broke".into() }
+    Failure::new(class, "it broke")
 }
 
 /// Returns the question whether a landing happened.

@@ -269,7 +269,7 @@ pub(super) enum End {
 
 impl End {
     fn command(self, run: RunId) -> Command {
-        let failure = |class| Failure { class, text: "it broke".into() };
+        let failure = |class| Failure::new(class, "it broke");
         match self {
             End::Done => Command::Complete(
                 run,

@@ -42,8 +42,10 @@ pub(crate) enum Plan {
     Why(Which),
     /// End it; its work is kept until `gc` proves that safe to remove
     Cancel(steer::Because),
-    /// Try the failed phase again
-    Retry(Which),
+    /// Try the failed phase again, from the work that was kept
+    Retry(steer::RetryArgs),
+    /// Accept the work that a failed Execute left; validations, reviews, rules and gates judge it
+    Accept(Which),
     /// Go back to Strategize
     Revert(steer::Because),
     /// Add guidance for the runs to come
@@ -82,6 +84,7 @@ impl Plan {
             Plan::Why(_) => "why",
             Plan::Cancel(_) => "cancel",
             Plan::Retry(_) => "retry",
+            Plan::Accept(_) => "accept",
             Plan::Revert(_) => "revert",
             Plan::Prompt(_) => "prompt",
             Plan::Rollback(_) => "rollback",
@@ -111,7 +114,8 @@ pub(crate) async fn run(session: &Session, command: Plan) -> Outcome {
         Plan::Watch(plan) => look::watch(session, plan).await,
         Plan::Why(plan) => look::why(session, plan).await,
         Plan::Cancel(args) => steer::cancel(session, args).await,
-        Plan::Retry(plan) => steer::retry(session, plan).await,
+        Plan::Retry(args) => steer::retry(session, args).await,
+        Plan::Accept(plan) => steer::accept(session, plan).await,
         Plan::Revert(args) => steer::revert(session, args).await,
         Plan::Prompt(args) => steer::prompt(session, args).await,
         Plan::Rollback(args) => steer::rollback(session, args).await,

@@ -1,7 +1,7 @@
-//! `drydock plan cancel|retry|revert|rollback|prompt|takeover`: what a person asks of a plan without driving it.
+//! `drydock plan cancel|retry|accept|revert|rollback|prompt|takeover`: what a person asks of a plan without driving it.
 
 use clap::Args;
-use drydock_api::Terms;
+use drydock_api::{RetryPlan, Terms};
 
 use super::args::Which;
 use crate::cli::outcome::of_steering;
@@ -16,6 +16,16 @@ pub(crate) struct Because {
     /// Why; it is recorded
     #[arg(long)]
     reason: Option<String>,
+}
+
+/// A plan and where its next run starts.
+#[derive(Debug, Args)]
+pub(crate) struct RetryArgs {
+    /// Plan id or unique prefix
+    id: String,
+    /// Start Execute over from the plan's base; the kept work stays a checkpoint
+    #[arg(long)]
+    from_base: bool,
 }
 
 /// A plan and what its agents shall heed.
@@ -46,8 +56,14 @@ pub(crate) async fn cancel(session: &Session, args: Because) -> Outcome {
     Ok(of_steering(plan))
 }
 
-pub(crate) async fn retry(session: &Session, plan: Which) -> Outcome {
-    let plan = session.client().plan_retry(&plan.id, &Terms::default()).await?;
+pub(crate) async fn retry(session: &Session, args: RetryArgs) -> Outcome {
+    let how = RetryPlan { from_base: args.from_base };
+    let plan = session.client().plan_retry(&args.id, &how, &Terms::default()).await?;
+    Ok(of_steering(plan))
+}
+
+pub(crate) async fn accept(session: &Session, plan: Which) -> Outcome {
+    let plan = session.client().plan_accept(&plan.id, &Terms::default()).await?;
     Ok(of_steering(plan))
 }
 

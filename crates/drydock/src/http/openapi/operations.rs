@@ -101,7 +101,14 @@ fn plans() -> Vec<Operation> {
         post::<api::OnePlan>("/plans/{id}/execute", "Moves the plan on to Execute.").moves(),
         post::<api::OnePlan>("/plans/{id}/apply", "Moves the plan on to Apply: its changes land.").moves(),
         post::<api::OnePlan>("/plans/{id}/cancel", "Ends the plan.").takes::<api::Reason>().moves(),
-        post::<api::OnePlan>("/plans/{id}/retry", "Queues the failed phase again.").moves(),
+        post::<api::OnePlan>("/plans/{id}/retry", "Queues the failed phase again, from the kept work.")
+            .takes::<api::RetryPlan>()
+            .moves(),
+        post::<api::OnePlan>(
+            "/plans/{id}/accept",
+            "Accepts the kept work of a failed Execute; it is judged.",
+        )
+        .moves(),
         post::<api::OnePlan>("/plans/{id}/revert", "Sends the plan back to Strategize.")
             .takes::<api::Reason>()
             .moves(),

@@ -1,0 +1,49 @@
+//! Work that a failed run of Execute left: it is kept, it never lands automatically, and a retry continues from it (N1).
+
+use super::begin::undecided;
+use super::route::wrong_stage;
+use crate::outcome::{Decided, Draft};
+use crate::stage::Common;
+use crate::{Context, Event, Phase, Plan, Refusal, Snapshot, State, TakeUp};
+
+/// Returns the commit that keeps the work of the run that failed.
+pub(super) fn work(plan: &Plan) -> Option<&str> {
+    plan.stage.failure().filter(|_| plan.stage.phase() == Phase::Execute)?.work.as_deref()
+}
+
+/// `execute/errored` → `execute/queued`, from where the plan's work began. What the failed run left stays a checkpoint.
+pub(super) fn start_over(snapshot: &Snapshot, context: &Context) -> Result<Decided, Refusal> {
+    failed(snapshot, "start over")?;
+    let mut draft = Draft::after(snapshot, context);
+    // The work of a subplan begins where its parent says, and that of a plan with subplans on their results.
+    let handed = snapshot.plan.place.is_some() || snapshot.plan.fanout.is_some();
+    let base = snapshot.plan.work_from.clone().filter(|_| handed);
+    draft.plan.take_up(base.unwrap_or_else(|| snapshot.plan.base_commit.clone()), TakeUp::StartOver);
+    draft.plan.reexamines = false;
+    Ok(draft.stage(Common::Queued).event(Event::StartedOver).done())
+}
+
+/// `execute/errored` → `execute/queued` on the work that the failed run left. The next run has no writer: it validates and
+/// reviews that work, and rules and gates hold as for any other.
+pub(super) fn accept(snapshot: &Snapshot, context: &Context) -> Result<Decided, Refusal> {
+    failed(snapshot, "accept")?;
+    let Some(commit) = work(&snapshot.plan).map(str::to_owned) else {
+        return Err(wrong_stage(snapshot, "accept"));
+    };
+    let mut draft = Draft::after(snapshot, context);
+    draft.plan.take_up(commit.clone(), TakeUp::Accepted);
+    draft.plan.reexamines = true;
+    Ok(draft.stage(Common::Queued).event(Event::Accepted { commit }).done())
+}
+
+/// Passes only an Execute that failed and asks nothing.
+fn failed(snapshot: &Snapshot, command: &'static str) -> Result<(), Refusal> {
+    let plan = &snapshot.plan;
+    match (plan.stage.phase(), plan.stage.state()) {
+        (_, State::Waiting | State::Errored) if plan.pending_decision().is_some() => {
+            Err(undecided(snapshot, command))
+        }
+        (Phase::Execute, State::Errored) => Ok(()),
+        (Phase::Strategize | Phase::Execute | Phase::Apply, _) => Err(wrong_stage(snapshot, command)),
+    }
+}

@@ -1,0 +1,70 @@
+//! Work that a failed run left: where a retry begins, and who may accept it (N1).
+
+use super::say::Say;
+use super::world::{Seen, World};
+use crate::{Act, Answer, Authority, Command, ErrorClass, Failure, Phase, Question, State, offers};
+
+const QUEUED: Seen = Seen::Now(Phase::Execute, State::Queued);
+
+/// Returns a plan whose Execute failed and left this work.
+fn failed(work: Option<&str>) -> World {
+    let mut world = World::under("auto");
+    for say in [Say::Start, Say::Strategized, Say::Execute, Say::Start] {
+        world.give(say.to(&world));
+    }
+    let failure = Failure { work: work.map(str::to_owned), ..Failure::new(ErrorClass::FailedModel, "500") };
+    world.give(Command::Fail(world.run(), failure, None));
+    world
+}
+
+/// N1: breaks when a retry drops the kept work, or starting over keeps it.
+#[test]
+fn a_retry_continues_from_the_kept_work_and_starting_over_does_not() {
+    let mut world = failed(Some("kept"));
+    assert_eq!(world.give(Command::Retry), QUEUED);
+    let plan = world.plan();
+    assert_eq!((plan.work_from.as_deref(), plan.take_up.as_deref()), (Some("kept"), Some("kept")));
+    assert!(!plan.reexamines, "an agent continues it");
+
+    let mut world = failed(Some("kept"));
+    assert_eq!(world.give(Command::StartOver), QUEUED);
+    assert_eq!(world.plan().work_from.as_deref(), Some(world.plan().base_commit.as_str()));
+
+    let mut world = failed(None);
+    assert_eq!(world.give(Command::Retry), QUEUED);
+    assert_eq!(world.plan().work_from, None);
+}
+
+/// N1: breaks when half-done work is accepted by anything but a person, without being judged, or where there is none.
+#[test]
+fn only_a_person_accepts_kept_work_and_it_is_judged_without_a_writer() {
+    for authority in [Authority::Operator, Authority::Agent, Authority::Engine] {
+        let mut world = failed(Some("kept"));
+        assert_eq!(world.give_as(authority, Command::Accept), Seen::NotAllowed, "{authority:?}");
+        let offered = offers(&world.snapshot, None, authority);
+        assert!(offered.iter().all(|offer| offer.act != Act::Accept), "{authority:?}");
+    }
+    let mut world = failed(Some("kept"));
+    assert!(offers(&world.snapshot, None, Authority::Person).iter().any(|offer| offer.act == Act::Accept));
+    assert_eq!(world.give(Command::Accept), QUEUED);
+    assert_eq!((world.plan().work_from.as_deref(), world.plan().reexamines), (Some("kept"), true));
+    assert_eq!(failed(None).give(Command::Accept), Seen::WrongStage);
+}
+
+/// Finding 8 of agents: breaks when asking a silent reviewer again has the writer work again.
+#[test]
+fn asking_a_reviewer_again_has_no_writer() {
+    for (option, writer) in [("ask_again", false), ("another_round", true)] {
+        let mut world = World::under("auto");
+        for say in [Say::Start, Say::Strategized, Say::Execute, Say::Start] {
+            world.give(say.to(&world));
+        }
+        let question = Question::no_verdict("critic", 3, "it gave no verdict", "head", world.plan());
+        world.give(Command::Ask(world.run(), question));
+        let decision = world.pending().id.clone();
+        let answer = Answer { decision, option: option.into(), note: None };
+        assert_eq!(world.give(Command::Resolve(answer)), QUEUED);
+        assert_eq!(world.plan().work_from.as_deref(), Some("head"));
+        assert_eq!(world.plan().reexamines, !writer, "{option}");
+    }
+}

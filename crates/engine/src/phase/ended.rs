@@ -1,0 +1,119 @@
+//! How an agent's run ended, by the names of the contract: the `outcome` of `agent.ended`, and the class of the failure.
+
+use drydock_agent::{Ending, ModelFailure, StartError};
+use drydock_domain::{ErrorClass, Event, told};
+use serde_json::json;
+
+use super::scope::Scope;
+use crate::error::EngineError;
+
+/// How an agent's run ended. A run that drydock stopped for another reason has none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Outcome {
+    Done,
+    FailedModel,
+    FailedAuth,
+    RateLimited,
+    FailedAgent,
+    Refused,
+    NoChange,
+    Stalled,
+    Budget,
+}
+
+impl Outcome {
+    /// Reads the outcome from an end; nothing where drydock stopped the run.
+    pub(super) fn of(ending: &Result<Ending, StartError>) -> Option<Outcome> {
+        Some(match ending {
+            Ok(Ending::Finished) => Outcome::Done,
+            Ok(Ending::Stopped) => return None,
+            Ok(Ending::RateLimited { .. }) => Outcome::RateLimited,
+            Ok(Ending::Stalled { .. }) => Outcome::Stalled,
+            Ok(Ending::ModelFailed { cause, .. }) => match cause {
+                ModelFailure::Service => Outcome::FailedModel,
+                ModelFailure::Auth => Outcome::FailedAuth,
+                ModelFailure::Refused => Outcome::Refused,
+            },
+            Ok(
+                Ending::Failed { .. }
+                | Ending::Killed { .. }
+                | Ending::TimedOut { .. }
+                | Ending::OutputExceeded { .. }
+                | Ending::LimitExceeded { .. }
+                | Ending::Unfinished { .. },
+            )
+            | Err(_) => Outcome::FailedAgent,
+        })
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Outcome::Done => "done",
+            Outcome::FailedModel => "failed_model",
+            Outcome::FailedAuth => "failed_auth",
+            Outcome::RateLimited => "rate_limited",
+            Outcome::FailedAgent => "failed_agent",
+            Outcome::Refused => "refused",
+            Outcome::NoChange => "no_change",
+            Outcome::Stalled => "stalled",
+            Outcome::Budget => "budget",
+        }
+    }
+
+    /// Returns the class of a failure with this outcome.
+    pub(super) fn class(self) -> ErrorClass {
+        match self {
+            Outcome::FailedModel => ErrorClass::FailedModel,
+            Outcome::FailedAuth => ErrorClass::FailedAuth,
+            Outcome::Refused => ErrorClass::Refused,
+            Outcome::Stalled => ErrorClass::Stalled,
+            Outcome::Done
+            | Outcome::RateLimited
+            | Outcome::FailedAgent
+            | Outcome::NoChange
+            | Outcome::Budget => ErrorClass::AgentFailed,
+        }
+    }
+}
+
+impl Scope<'_> {
+    /// Emits how an agent ended.
+    pub(super) async fn emit_ended(
+        &self,
+        agent: &str,
+        how: &str,
+        outcome: Option<Outcome>,
+    ) -> Result<(), EngineError> {
+        let details = json!({ "agent": agent, "how": how, "outcome": outcome.map(Outcome::name) });
+        self.note(Event::Agent { what: "ended", details }).await
+    }
+}
+
+/// Says how an agent ended or could not start, to go on after its name.
+pub(super) fn described(ending: &Result<Ending, StartError>) -> String {
+    match ending {
+        Ok(ending) => wording(ending),
+        Err(error) => told(error),
+    }
+}
+
+/// Says how an agent ended, to go on after its name.
+pub(crate) fn wording(ending: &Ending) -> String {
+    match ending {
+        Ending::Finished => FINISHED.to_owned(),
+        Ending::Failed { code, .. } => format!("ended with exit code {code}"),
+        Ending::Killed { signal, .. } => format!("was killed by signal {signal}"),
+        Ending::TimedOut { after, .. } => format!("took longer than {} s", after.as_secs()),
+        Ending::Stopped => "was stopped".to_owned(),
+        Ending::OutputExceeded { limit } => format!("wrote more than {limit} bytes"),
+        Ending::LimitExceeded { what, max, .. } => format!("used more than {max} {what}"),
+        Ending::Unfinished { reason, .. } | Ending::ModelFailed { reason, .. } => reason.clone(),
+        Ending::Stalled { quiet, .. } => {
+            format!("showed no sign of life for {} s and was stopped", quiet.as_secs())
+        }
+        Ending::RateLimited { .. } => "met its rate limit".to_owned(),
+    }
+}
+
+/// How an agent ended that did its work.
+pub(super) const FINISHED: &str = "finished";
