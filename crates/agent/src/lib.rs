@@ -33,6 +33,7 @@ mod signal;
 mod spec;
 mod supervise;
 mod task;
+mod verdict;
 
 pub use acp::read_below;
 pub use ending::{Ending, ShellResult};
@@ -51,3 +52,4 @@ pub use signal::{Activity, Changed, PermissionAsked, Signal, Step, Stream};
 pub use spec::{AgentSpec, SpecError};
 pub use supervise::STOP_GRACE;
 pub use task::{EarlierSession, Permits, Permitted, Proposal, RunDirs, SessionUse, Task};
+pub use verdict::verdict_in;

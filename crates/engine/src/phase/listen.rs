@@ -5,7 +5,8 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use drydock_agent::{
-    Activity, AgentSpec, Message, PermissionAsked, Resets, SessionUse, Signal, means_to_ask,
+    Activity, AgentSpec, Message, PermissionAsked, Resets, SessionUse, Signal, Stream, means_to_ask,
+    verdict_in,
 };
 use drydock_domain::{CHOICES_MAX, Choice, Event, Question, Spent, put_choice, tangle};
 use drydock_worktree::{Checkout, TreeId};
@@ -34,6 +35,8 @@ const TOOL_LOOKS_MAX: usize = 1_000;
 const TOOLS_MAX: usize = 100_000;
 /// How many letters of a question that cannot be read a person is shown.
 const UNREAD_MAX: usize = 2_000;
+/// Size of the end of a reviewer's output that is searched for a verdict.
+const REVIEW_MAX: usize = 64 * 1024;
 /// How long a line in an event is at the most.
 const LINE_MAX: usize = 500;
 
@@ -79,6 +82,8 @@ pub(super) struct Listener<'a> {
     seen: Option<TreeId>,
     tool_snapshots: usize,
     tool_looks: usize,
+    /// Output of a reviewer since its last verdict; it may hold one over several lines.
+    review: String,
 }
 
 impl<'a> Listener<'a> {
@@ -110,6 +115,7 @@ impl<'a> Listener<'a> {
             seen: None,
             tool_snapshots: 0,
             tool_looks: 0,
+            review: String::new(),
         }
     }
 
@@ -150,7 +156,10 @@ impl<'a> Listener<'a> {
     }
 
     /// Returns what counts of what was said.
-    pub(super) fn heard(self) -> Heard {
+    pub(super) fn heard(mut self) -> Heard {
+        if let Some(Message::Verdict { verdict: opinion, version, reason }) = verdict_in(&self.review) {
+            self.verdict = Some(Verdict { opinion, version, reason });
+        }
         let Self { choices, carried, subplans, mistake, verdict, question, limited, exhausted, .. } = self;
         Heard { choices, carried, subplans, mistake, verdict, question, limited, exhausted }
     }
@@ -166,7 +175,10 @@ impl<'a> Listener<'a> {
                 let outcome = self.used(tokens, cost_usd.as_ref(), tool_calls).await?;
                 reply.say(outcome);
             }
-            Signal::Log { line, .. } => self.line(&line),
+            Signal::Log { stream, line } => {
+                self.reviewed(stream, &line);
+                self.line(&line);
+            }
             Signal::Activity(_) if self.messages >= MESSAGES_MAX => {
                 self.unsaid += 1;
             }
@@ -344,6 +356,19 @@ impl<'a> Listener<'a> {
         self.scope.note_all(events).await
     }
 
+    /// Keeps a line of a reviewer for the verdict that may be in it, within bounds.
+    fn reviewed(&mut self, stream: Stream, line: &str) {
+        if self.role != Role::Reviewer || stream != Stream::Stdout {
+            return;
+        }
+        self.review.push_str(line);
+        self.review.push('\n');
+        let excess = self.review.len().saturating_sub(REVIEW_MAX);
+        if excess > 0 {
+            self.review.drain(..self.review.ceil_char_boundary(excess));
+        }
+    }
+
     fn line(&mut self, line: &str) {
         if self.lines.len() < LINES_PER_EVENT_MAX {
             self.lines.push(line.chars().take(LINE_MAX).collect());
@@ -421,6 +446,7 @@ impl<'a> Listener<'a> {
             self.unsaid += 1;
             return Ok(());
         }
+        self.reviewed(Stream::Stdout, line);
         self.messages += 1;
         self.garbled_piece(line, &reason);
         self.line(line);
@@ -474,6 +500,7 @@ impl<'a> Listener<'a> {
             // The last word counts; it is told when the review is recorded.
             Message::Verdict { verdict: opinion, version, reason } if self.role == Role::Reviewer => {
                 self.verdict = Some(Verdict { opinion, version, reason });
+                self.review.clear();
                 return Ok(Ok(()));
             }
             Message::Subplan(asked) if self.role == Role::Strategist => match self.subplan(asked) {

@@ -1,13 +1,16 @@
 //! Reviews: each reviewer of the action judges a numbered proposal, which is a commit, in a worktree of its own. What
 //! it says counts for that commit and that run alone.
 
-use drydock_domain::{Command, Event, ReviewOpinion, ReviewRun, Reviewer};
+use drydock_domain::{Command, Event, Question, ReviewOpinion, ReviewRun, Reviewer};
 use drydock_worktree::CommitId;
 
 use super::agents::{AgentEnd, Errand, Role, Verdict};
 use super::leftovers::REVIEW;
 use super::scope::{End, Scope};
 use crate::error::EngineError;
+
+/// How often a reviewer is asked about one proposal until it gives a verdict.
+const ASKED_MAX: usize = 3;
 
 /// What came of a proposal.
 pub(super) enum Reviewed {
@@ -29,19 +32,12 @@ impl Scope<'_> {
         self.note(Event::Proposed { number, commit: commit.to_string() }).await?;
         let (mut reviews, mut reasons) = (Vec::new(), Vec::new());
         for reviewer in reviewers {
-            let opinion = match self.ask_reviewer(reviewer, number, commit).await? {
-                Asked::Said(opinion) => opinion,
-                Asked::Ended(end) => return Ok(Reviewed::Ended(end)),
+            let review = match self.ask_until_verdict(reviewer, number, commit).await? {
+                Ok(review) => review,
+                Err(end) => return Ok(Reviewed::Ended(end)),
             };
-            let review = ReviewRun {
-                agent: reviewer.agent.clone(),
-                critical: reviewer.critical,
-                commit: commit.to_string(),
-                opinion,
-            };
-            self.note(Event::Reviewed { number, review: review.clone() }).await?;
             match &review.opinion {
-                ReviewOpinion::Refused { reason } | ReviewOpinion::Silent { reason } if review.critical => {
+                ReviewOpinion::Refused { reason } if review.critical => {
                     reasons.push(format!("{}: {reason}", review.agent));
                 }
                 ReviewOpinion::Acknowledged
@@ -53,24 +49,72 @@ impl Scope<'_> {
         Ok(if reasons.is_empty() { Reviewed::Agreed(reviews) } else { Reviewed::Refused(reasons) })
     }
 
+    /// Asks a reviewer, and again where it gives no verdict: that says nothing about the work, so its writer has nothing to
+    /// correct. A critical one that stays silent has a person asked.
+    async fn ask_until_verdict(
+        &self,
+        reviewer: &Reviewer,
+        number: usize,
+        commit: &CommitId,
+    ) -> Result<Result<ReviewRun, End>, EngineError> {
+        let mut said = Vec::new();
+        let mut asked = 0;
+        loop {
+            asked += 1;
+            let answer = self.ask_reviewer(reviewer, number, commit, &said).await?;
+            let (opinion, silent) = match answer {
+                Asked::Said(opinion) => (opinion, None),
+                Asked::NoVerdict(reason) => (ReviewOpinion::Silent { reason: reason.clone() }, Some(reason)),
+                Asked::Ended(end) => return Ok(Err(end)),
+            };
+            let review = ReviewRun {
+                agent: reviewer.agent.clone(),
+                critical: reviewer.critical,
+                commit: commit.to_string(),
+                opinion,
+            };
+            self.note(Event::Reviewed { number, review: review.clone() }).await?;
+            match silent {
+                None => return Ok(Ok(review)),
+                Some(reason) if asked < ASKED_MAX => {
+                    said = vec![format!(
+                        "Your review did not count: {reason}. Review it again, and end with your verdict."
+                    )];
+                }
+                Some(_) if !reviewer.critical => return Ok(Ok(review)),
+                Some(reason) => {
+                    let question =
+                        Question::no_verdict(&reviewer.agent, asked, &reason, commit.as_str(), &self.plan);
+                    let ask = Command::Ask(self.run.clone(), question);
+                    return Ok(Err(End::Report(Box::new(ask))));
+                }
+            }
+        }
+    }
+
     async fn ask_reviewer(
         &self,
         reviewer: &Reviewer,
         number: usize,
         commit: &CommitId,
+        said: &[String],
     ) -> Result<Asked, EngineError> {
         let path = self.directory().join(REVIEW);
         let (place, at) = (path.clone(), commit.clone());
         let checkout = self.git(move |repository| repository.checkout_detached(&place, &at)).await?;
         let errand = Errand {
             proposal: Some((number, commit.as_str())),
+            said,
             ..Errand::of(&reviewer.agent, Role::Reviewer, &checkout)
         };
         let ended = self.agent(&errand).await?;
         // What a reviewer wrote there is nobody's work.
         self.git(move |repository| repository.checkout_remove(&path)).await?;
         Ok(match ended {
-            AgentEnd::Finished { verdict, .. } => Asked::Said(opinion(verdict, number, commit.as_str())),
+            AgentEnd::Finished { verdict, .. } => match opinion(verdict, number, commit.as_str()) {
+                ReviewOpinion::Silent { reason } => Asked::NoVerdict(reason),
+                opinion => Asked::Said(opinion),
+            },
             // An advisory reviewer that fails or asks must not hold the plan up.
             // That the budget is used up holds for the plan, whoever noticed.
             AgentEnd::Ended(End::Report(report))
@@ -95,6 +139,8 @@ impl Scope<'_> {
 /// What asking a reviewer came to.
 enum Asked {
     Said(ReviewOpinion),
+    /// It finished without a verdict that counts, for this reason.
+    NoVerdict(String),
     Ended(End),
 }
 
