@@ -15,9 +15,10 @@ struct Agent {
     version: &'static str,
 }
 
-const AGENTS: [Agent; 2] = [
+const AGENTS: [Agent; 3] = [
     Agent { program: "goose", package: "@aaif/goose", version: "0.20.1" },
     Agent { program: "codex", package: "@openai/codex", version: "0.166.0" },
+    Agent { program: "claude", package: "@anthropic-ai/claude-code", version: "2.1.197" },
 ];
 
 /// Installs what is missing and returns a search path on which the agents come first.
@@ -54,7 +55,7 @@ fn is_installed(place: &Path, agent: &Agent) -> bool {
 fn install(place: &Path) -> Result<(), Failure> {
     let packages: Vec<String> =
         AGENTS.iter().map(|agent| format!("{}@{}", agent.package, agent.version)).collect();
-    say::note(&format!("xtask: installing {} with npm (about 1 GB)", packages.join(" and ")));
+    say::note(&format!("xtask: installing {} with npm (about 1 GB)", packages.join(", ")));
     fs::create_dir_all(place)
         .map_err(|error| Failure::failed(format!("could not make {}: {error}", place.display())))?;
     let mut npm = Command::new("npm");
@@ -75,7 +76,7 @@ mod tests {
     #[test]
     fn an_agent_of_another_version_is_not_installed() {
         let place = env::temp_dir().join(format!("drydock-xtask-agents-{}", std::process::id()));
-        let [agent, _] = AGENTS;
+        let [agent, ..] = AGENTS;
         let package = place.join("node_modules").join(agent.package);
         fs::create_dir_all(&package).unwrap();
         fs::create_dir_all(programs(&place)).unwrap();

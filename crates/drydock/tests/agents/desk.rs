@@ -8,7 +8,7 @@ use drydock_testkit::proc;
 use crate::world::{Answer, Kind, LIMIT, World, files, text};
 
 /// The key of the agent's user.
-const KEY: &str = "sk-this-must-not-be-seen";
+pub(crate) const KEY: &str = "sk-this-must-not-be-seen";
 /// What the model says when the work is done.
 pub(crate) const LAST: &str = "The greeting is written.";
 
@@ -34,6 +34,17 @@ impl Desk {
     /// Sets a variable for everything that the user runs.
     pub(crate) fn variable(&mut self, name: &'static str, value: impl Into<String>) {
         self.variables.push((name, value.into()));
+    }
+
+    /// Takes a variable away again.
+    pub(crate) fn unset(&mut self, name: &str) {
+        self.variables.retain(|(set, _)| *set != name);
+    }
+
+    /// Starts a command that goes on by itself.
+    pub(crate) fn spawn(&self, args: &[&str]) -> proc::Running {
+        let mut command = self.world.command(args);
+        proc::spawn(command.envs(self.variables.iter().map(|(name, value)| (name, value))))
     }
 
     #[track_caller]

@@ -10,4 +10,5 @@ mod world;
 
 mod codex;
 mod desk;
+mod failing;
 mod goose;
