@@ -4,19 +4,22 @@
 //! and a lock that a killed agent left does not matter. Ignored files stay out. So does `.drydock/`,
 //! which is for drydock and its agents to talk through: the capture has of it what the parent has.
 
+use std::time::Duration;
+
 use crate::checkout::Checkout;
 use crate::diff::{RawChange, raw_changes};
 use crate::error::GitError;
 use crate::id::{CommitId, TreeId};
 use crate::index_file;
+use crate::intake::Intake;
 use crate::merge::{Signature, commit_tree};
 use crate::private_index::{Copied, Entry, GITLINK, Mark, PrivateIndex};
 use crate::repository::{Repository, tree_of};
-use crate::run::{LIMIT_FILES, path_text};
+use crate::run::{Call, Place, path_text};
 use crate::submodule::{self, Found};
 
 /// The directory that never enters a capture.
-const OWN_FOLDER: &str = ".drydock";
+pub(crate) const OWN_FOLDER: &str = ".drydock";
 
 /// A captured commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -81,6 +84,13 @@ pub(crate) struct Snapshot {
 }
 
 impl Checkout {
+    /// Returns the same checkout for captures that may be left out: one that takes longer fails, and so does one that is
+    /// asked to stop. For an agent that lives and can make any capture last.
+    #[must_use]
+    pub fn within(&self, limit: Duration) -> Checkout {
+        Checkout { terms: self.terms.within(limit), ..self.clone() }
+    }
+
     /// Captures everything in the directory as a commit on top of a parent.
     ///
     /// Commits that the agent made itself are part of the result as far as their files are.
@@ -138,6 +148,7 @@ impl Checkout {
         own: OwnFolder,
         attempt: &str,
     ) -> Result<Snapshot, GitError> {
+        let patience = self.terms.patience();
         let guard = self.place.guard()?;
         let index = match PrivateIndex::copy_of(&self.place, attempt)? {
             Copied::Index(index) => index,
@@ -150,11 +161,16 @@ impl Checkout {
         // Object names of another length make an index of another shape.
         let plain = parent.as_str().len() == index_file::OBJECT_NAME && index.is_plain();
         let entries = if plain { Vec::new() } else { index.entries(&self.place, attempt)? };
-        let (pathspecs, filled) = self.prepare(&index, &entries, own, attempt)?;
+        self.unhide(&index, &entries, attempt)?;
+        let links = self.take_links_out(&index, &entries, attempt)?;
+        let intake =
+            Intake { checkout: self, index: &index, parent, own, links: &links, patience: &patience };
+        intake.admit(attempt)?;
         let sparse = [("core.sparseCheckout".to_owned(), "false".to_owned())];
         let call = self.place.call(attempt).index(&index.path()).settings(&guard).settings(&sparse);
         let call = call.args(["add", "--all", "--pathspec-from-file=-", "--pathspec-file-nul"]);
-        call.stdin(pathspecs).limit(LIMIT_FILES).run().map_err(name_nested)?;
+        call.stdin(intake.pathspecs()).patience(&patience).run().map_err(name_nested)?;
+        links.put_back(&index, &self.place, attempt)?;
         let mut tree = index.write_tree(&self.place, attempt)?;
         let mut changes = self.changes_since(parent, &tree)?;
         if own == OwnFolder::AsInParent && changes.iter().any(is_own) {
@@ -165,12 +181,13 @@ impl Checkout {
             changes = self.changes_since(parent, &tree)?;
         }
         // A link to a commit that is in no repository but the agent's would lose the agent's work.
-        let nested =
-            changes.iter().find(|change| change.mode_after == GITLINK && change.mode_before != GITLINK);
-        match (nested, filled) {
-            (Some(nested), _) => Err(GitError::NestedRepository { path: lossy(&nested.path) }),
-            (None, Some(path)) => Err(GitError::SubmoduleChanged { path: lossy(&path) }),
-            (None, None) => Ok(Snapshot { index, tree, changes }),
+        let linked = |change: &&RawChange| change.mode_after == GITLINK;
+        if let Some(nested) = changes.iter().filter(linked).find(|change| change.mode_before != GITLINK) {
+            return Err(GitError::NestedRepository { path: lossy(&nested.path) });
+        }
+        match changes.iter().find(linked).map(|change| &change.path).or(links.filled.as_ref()) {
+            Some(path) => Err(GitError::SubmoduleChanged { path: lossy(path) }),
+            None => Ok(Snapshot { index, tree, changes }),
         }
     }
 
@@ -181,48 +198,67 @@ impl Checkout {
         raw_changes(&self.place, parent, tree)
     }
 
-    /// Clears flags that hide changes, and returns the pathspecs to add by, and a link with files in its place.
-    fn prepare(
-        &self,
-        index: &PrivateIndex,
-        entries: &[Entry],
-        own: OwnFolder,
-        attempt: &str,
-    ) -> Result<(Vec<u8>, Option<Vec<u8>>), GitError> {
+    /// Clears flags that hide changes.
+    fn unhide(&self, index: &PrivateIndex, entries: &[Entry], attempt: &str) -> Result<(), GitError> {
         for (mark, option) in
             [(Mark::AssumeUnchanged, "--no-assume-unchanged"), (Mark::SkipWorktree, "--no-skip-worktree")]
         {
             let marked = entries.iter().filter(|entry| entry.mark == mark);
             let paths: Vec<u8> = marked.flat_map(|entry| [entry.path.as_slice(), b"\0"].concat()).collect();
             if !paths.is_empty() {
-                let call = self.place.call(attempt).index(&index.path()).args(["update-index", option]);
-                call.args(["-z", "--stdin"]).stdin(paths).run()?;
+                let arranged = |call: Call| call.args(["update-index", option, "-z", "--stdin"]).stdin(paths);
+                index.entries_only(&self.place, attempt, arranged)?;
             }
         }
-        let mut pathspecs = b":/\0".to_vec();
-        let mut exclude = |path: &[u8]| {
-            pathspecs.extend_from_slice(b":(exclude,top,literal)");
-            pathspecs.extend_from_slice(path);
-            pathspecs.push(0);
-        };
-        if own == OwnFolder::AsInParent {
-            exclude(OWN_FOLDER.as_bytes());
-        }
-        // For a link that is already in the index, `add` would run `status` in the other repository,
-        // under that one's configuration. The link stays as the agent has staged it, unless there is no directory any more.
-        let mut filled = None;
+        Ok(())
+    }
+
+    /// Takes all links to other repositories out of the index, and looks at what is in their places.
+    ///
+    /// For a link that is in the index, `add` runs `status` in the repository that it finds in its place, under the
+    /// configuration of that one. The agent can exchange what is there at any time (F1), so the index has none meanwhile. A link stays
+    /// as the agent has staged it, unless there is no directory any more.
+    fn take_links_out(
+        &self,
+        index: &PrivateIndex,
+        entries: &[Entry],
+        attempt: &str,
+    ) -> Result<Links, GitError> {
+        let mut links = Links { stay: Vec::new(), filled: None };
+        let mut gone = Vec::new();
         for link in entries.iter().filter(|entry| entry.mode == GITLINK) {
+            gone.push((0, link.id.as_str(), link.path.as_slice()));
             let found = submodule::look(self.path(), link);
             match found.map_err(|source| GitError::file(attempt, self.path(), source))? {
-                Found::Untouched => exclude(&link.path),
-                Found::Replaced => {}
-                Found::Files => {
-                    exclude(&link.path);
-                    filled = Some(link.path.clone());
-                }
+                Found::Replaced => continue,
+                Found::Untouched => {}
+                Found::Files => links.filled = Some(link.path.clone()),
             }
+            links.stay.push(link.clone());
         }
-        Ok((pathspecs, filled))
+        if !gone.is_empty() {
+            index.put(&self.place, &gone, attempt)?;
+        }
+        Ok(links)
+    }
+}
+
+/// The links to other repositories that an index had.
+pub(crate) struct Links {
+    /// Those that stay. Nothing is added in their places.
+    pub(crate) stay: Vec<Entry>,
+    /// The place of one of them that has files of its own.
+    filled: Option<Vec<u8>>,
+}
+
+impl Links {
+    fn put_back(&self, index: &PrivateIndex, place: &Place, attempt: &str) -> Result<(), GitError> {
+        if self.stay.is_empty() {
+            return Ok(());
+        }
+        let sides: Vec<_> =
+            self.stay.iter().map(|link| (link.mode, link.id.as_str(), link.path.as_slice())).collect();
+        index.put(place, &sides, attempt)
     }
 }
 

@@ -11,8 +11,10 @@ use std::path::{Path, PathBuf};
 use crate::error::GitError;
 use crate::id::CommitId;
 use crate::name;
+use crate::patience::CaptureTerms;
 use crate::repository::{Repository, commit_at};
 use crate::run::{LIMIT_FILES, Output, Place};
+use crate::submodule::short_line;
 use crate::worktrees::{Worktree, is_half_made, past_half_made, resolved};
 
 /// Written into a worktree's git directory: the branch that it was made for.
@@ -27,6 +29,7 @@ pub struct Checkout {
     pub(crate) place: Place,
     /// None when it was made detached.
     pub(crate) branch: Option<String>,
+    pub(crate) terms: CaptureTerms,
 }
 
 /// What became of a checkout since it was made.
@@ -90,7 +93,8 @@ impl Repository {
             }
             Err(source) => return Err(GitError::file("read the branch of a worktree", &file, source)),
         };
-        Ok(Some(Checkout { place: self.linked_place(git_dir, path), branch }))
+        let terms = self.capture_terms().clone();
+        Ok(Some(Checkout { place: self.linked_place(git_dir, path), branch, terms }))
     }
 
     /// Tells whether the making of a worktree was cut short before git wrote a file into it.
@@ -131,7 +135,8 @@ impl Repository {
         let branch = branch.map(|(short, _)| short.to_owned());
         fs::write(&file, branch.as_deref().unwrap_or_default())
             .map_err(|source| GitError::file(&attempt, &file, source))?;
-        Ok(Checkout { place: self.linked_place(git_dir, path), branch })
+        let terms = self.capture_terms().clone();
+        Ok(Checkout { place: self.linked_place(git_dir, path), branch, terms })
     }
 
     fn add_once(
@@ -227,8 +232,8 @@ impl Repository {
 
     /// Git makes `.git` before any other file, so a directory without it is empty or none of ours.
     fn is_checkout_or_empty(&self, path: &Path) -> bool {
-        if let Ok(link) = fs::read_to_string(path.join(".git")) {
-            let target = link.trim_end().strip_prefix("gitdir: ").map(|target| path.join(target));
+        if let Some(link) = short_line(&path.join(".git")) {
+            let target = link.strip_prefix("gitdir: ").map(|target| path.join(target));
             return target.is_some_and(|target| target.starts_with(self.common_dir().join("worktrees")));
         }
         fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none())

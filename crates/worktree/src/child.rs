@@ -16,6 +16,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
+use crate::patience::{Over, Patience};
+
 /// How long a child that was asked to end may take to remove its lock files.
 const GRACE: Duration = Duration::from_secs(5);
 /// The longest pause between two looks at a child that has closed its output.
@@ -33,6 +35,16 @@ pub(crate) enum Broken {
     TimedOut,
     /// Its exit status cannot be read: another part of this process took it, or SIGCHLD is ignored.
     Lost(std::io::Error),
+    Stopped,
+}
+
+impl From<Over> for Broken {
+    fn from(over: Over) -> Self {
+        match over {
+            Over::TimedOut { .. } => Broken::TimedOut,
+            Over::Stopped => Broken::Stopped,
+        }
+    }
 }
 
 /// Everything a child left behind.
@@ -42,9 +54,8 @@ pub(crate) struct Ended {
     pub(crate) stderr: Vec<u8>,
 }
 
-/// Runs a command to its end or to its limit.
-pub(crate) fn run(mut command: Command, input: Vec<u8>, limit: Duration) -> Result<Ended, Broken> {
-    let deadline = Instant::now() + limit;
+/// Runs a command to its end, or for as long as there is patience.
+pub(crate) fn run(mut command: Command, input: Vec<u8>, patience: &Patience) -> Result<Ended, Broken> {
     let mut child = spawn(&mut command, if input.is_empty() { Stdio::null() } else { Stdio::piped() })?;
     if let Some(mut stdin) = child.0.stdin.take() {
         // A child that ends without reading its input says so by its status, not by our write.
@@ -52,15 +63,22 @@ pub(crate) fn run(mut command: Command, input: Vec<u8>, limit: Duration) -> Resu
     }
     let stdout = read_all(child.0.stdout.take());
     let stderr = read_all(child.0.stderr.take());
-    let outputs = receive(&stdout, deadline).and_then(|out| Some((out, receive(&stderr, deadline)?)));
-    let status = outputs.as_ref().map_or(Err(Broken::TimedOut), |_| wait(&mut child, deadline));
-    match (outputs, status) {
-        (Some((stdout, stderr)), Ok(status)) => Ok(Ended { status, stdout, stderr }),
+    let mut ended = || -> Result<Ended, Broken> {
+        let (stdout, stderr) = (receive_patiently(&stdout, patience)?, receive_patiently(&stderr, patience)?);
+        loop {
+            let until = Instant::now() + patience.next_wait()?;
+            match wait(&mut child, until) {
+                Err(Broken::TimedOut) => {}
+                status => return Ok(Ended { status: status?, stdout, stderr }),
+            }
+        }
+    };
+    match ended() {
         // It is not ours any more, and its group may belong to another process by now.
-        (_, Err(lost @ Broken::Lost(_))) => Err(lost),
-        _ => {
+        ended @ (Ok(_) | Err(Broken::Lost(_))) => ended,
+        Err(broken) => {
             end(&mut child);
-            Err(Broken::TimedOut)
+            Err(broken)
         }
     }
 }
@@ -179,6 +197,17 @@ fn read_all(pipe: Option<impl Read + Send + 'static>) -> Receiver<Vec<u8>> {
         sender.send(bytes).ok()
     });
     receiver
+}
+
+/// Waits for the end of an output; one whose reader died has nothing.
+fn receive_patiently(receiver: &Receiver<Vec<u8>>, patience: &Patience) -> Result<Vec<u8>, Over> {
+    loop {
+        match receiver.recv_timeout(patience.next_wait()?) {
+            Ok(bytes) => return Ok(bytes),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return Ok(Vec::new()),
+        }
+    }
 }
 
 fn receive(receiver: &Receiver<Vec<u8>>, deadline: Instant) -> Option<Vec<u8>> {

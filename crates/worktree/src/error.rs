@@ -46,6 +46,12 @@ pub enum GitError {
         /// Why.
         source: std::io::Error,
     },
+    /// The call was ended because a stop was asked for.
+    #[error("could not {attempt}: it was asked to stop first")]
+    Stopped {
+        /// What was attempted.
+        attempt: String,
+    },
     /// This git does not know an option that was given.
     #[error("could not {attempt}: this git does not know an option: {detail}")]
     UnknownOption {
@@ -152,14 +158,61 @@ pub enum GitError {
         /// Where it is, below the worktree.
         path: String,
     },
-    /// Files were put where a submodule belongs, whose files a commit of this repository cannot hold.
+    /// A submodule was changed: its files, or the commit that is recorded of it. A commit of this repository cannot hold that.
     #[error(
-        "{path:?} is a submodule and has files that cannot be captured: change it in its own repository, or take it out with \
+        "{path:?} is a submodule and has changes that cannot be captured: change it in its own repository, or take it out with \
          `git rm` in yours first"
     )]
     SubmoduleChanged {
         /// Where it is, below the worktree.
         path: String,
+    },
+    /// Git would wait for a file that is not a regular one.
+    #[error("{path:?} is a {kind}, and git would wait for its content: remove it")]
+    SpecialFile {
+        /// Where it is, below the worktree.
+        path: String,
+        /// What it is.
+        kind: &'static str,
+    },
+    /// A changed file is too large.
+    #[error(
+        "{path:?} has {size} bytes, and a changed file may have {limit}: remove it, add it to .gitignore, or raise file_max of \
+         [capture] in the configuration"
+    )]
+    FileTooLarge {
+        /// Where it is, below the worktree.
+        path: String,
+        /// How large it is, in bytes.
+        size: u64,
+        /// How large it may be.
+        limit: u64,
+    },
+    /// The changed files are too large together.
+    #[error(
+        "the changed files have {size} bytes together, and may have {limit}; the largest is {path:?}: remove what is not part \
+         of the work, add it to .gitignore, or raise total_max of [capture] in the configuration"
+    )]
+    ChangeTooLarge {
+        /// The largest of them, below the worktree.
+        path: String,
+        /// How large they are, in bytes.
+        size: u64,
+        /// How large they may be.
+        limit: u64,
+    },
+    /// Too many files changed.
+    #[error(
+        "{count} files differ from the base, and at most {limit} may; most of them are in {path:?}: remove what is not part of \
+         the work, add it to .gitignore, or raise files_max of [capture] in the configuration"
+    )]
+    TooManyFiles {
+        /// The folder with the most of them, below the worktree.
+        path: String,
+        /// How many there are.
+        count: u64,
+        /// How many there may be.
+        limit: u64,
     },
     /// A branch is checked out where drydock must not touch it.
     #[error("branch {branch} is checked out in {}, which is not drydock's", worktree.display())]
@@ -199,6 +252,7 @@ impl GitError {
         match self {
             Self::TimedOut { .. }
             | Self::Lost { .. }
+            | Self::Stopped { .. }
             | Self::IndexLocked { .. }
             | Self::RefLocked { .. }
             | Self::Busy { .. }
@@ -217,6 +271,10 @@ impl GitError {
             | Self::PathNotUtf8 { .. }
             | Self::NestedRepository { .. }
             | Self::SubmoduleChanged { .. }
+            | Self::SpecialFile { .. }
+            | Self::FileTooLarge { .. }
+            | Self::ChangeTooLarge { .. }
+            | Self::TooManyFiles { .. }
             | Self::BranchInUse { .. }
             | Self::Occupied { .. }
             | Self::NotForward { .. }

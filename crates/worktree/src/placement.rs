@@ -1,7 +1,10 @@
 //! Where a checkout stands: verifying it, and moving its branch under its files.
 
-use std::fs;
-use std::io::ErrorKind;
+use std::collections::HashSet;
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io::{ErrorKind, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use crate::capture::Staged;
@@ -12,6 +15,8 @@ use crate::name;
 use crate::private_index::{Copied, PrivateIndex};
 use crate::repository::{commit_at, head_branch, is_ancestor, standing};
 use crate::run::LIMIT_FILES;
+use crate::submodule::short_line;
+use crate::walk::{Blocked, walk};
 
 /// What git leaves in a worktree's git directory while an operation is under way, and how to say so.
 const UNDER_WAY: &[(&str, &str)] = &[
@@ -25,6 +30,22 @@ const UNDER_WAY: &[(&str, &str)] = &[
 
 /// What goes with the above once the operation is given up.
 const REMAINS: &[&str] = &["MERGE_MSG", "MERGE_MODE", "AUTO_MERGE", "REBASE_HEAD", "SQUASH_MSG"];
+
+/// How many special files are removed before a directory is put back; git would wait for the next one until its limit.
+const SPECIAL_FILES_MAX: usize = 1_000;
+
+/// What was found in the place of a worktree's file `.git`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Link {
+    /// The file that links it to its repository.
+    Sound,
+    /// Something else, which was moved away; the file is back.
+    Replaced,
+    /// Nothing; the file is back.
+    Removed,
+    /// The worktree itself is gone, or git's record of it.
+    Gone,
+}
 
 impl Checkout {
     /// Returns its directory.
@@ -63,10 +84,54 @@ impl Checkout {
         }
     }
 
+    /// Puts the file `.git` back that links the directory to this repository, where something else is in its place: whoever
+    /// calls git there would run what its configuration names (F8). What was there is moved to `aside`, which must not exist yet.
+    pub fn restore_link(&self, aside: &Path) -> Result<Link, GitError> {
+        let link = self.path().join(".git");
+        let attempt = format!("restore {}", link.display());
+        let failed = |source| GitError::file(&attempt, &link, source);
+        let there = fs::symlink_metadata(self.path()).is_ok_and(|meta| meta.is_dir());
+        if !there || !self.place.git_dir.is_dir() {
+            return Ok(Link::Gone);
+        }
+        let replaced = match fs::symlink_metadata(&link) {
+            Ok(meta) if meta.is_file() && self.is_linked() => return Ok(Link::Sound),
+            Ok(_) => {
+                fs::rename(&link, aside).map_err(failed)?;
+                true
+            }
+            Err(error) if error.kind() == ErrorKind::NotFound => false,
+            Err(source) => return Err(failed(source)),
+        };
+        let mut text = b"gitdir: ".to_vec();
+        text.extend_from_slice(self.place.git_dir.as_os_str().as_bytes());
+        text.push(b'\n');
+        let written = File::create_new(&link).and_then(|mut file| file.write_all(&text));
+        written.map_err(failed)?;
+        Ok(if replaced { Link::Replaced } else { Link::Removed })
+    }
+
+    /// Removes special files that git would wait for. They are no one's work: no commit can hold them.
+    fn remove_special_files(&self, attempt: &str) -> Result<(), GitError> {
+        let patience = self.terms.patience();
+        for _ in 0..SPECIAL_FILES_MAX {
+            match walk(self.path(), vec![Vec::new()], &HashSet::new(), &patience) {
+                Ok(_) => return Ok(()),
+                Err(Blocked::Special { path, .. }) => {
+                    let path = self.path().join(OsStr::from_bytes(&path));
+                    fs::remove_file(&path).map_err(|source| GitError::file(attempt, &path, source))?;
+                }
+                Err(blocked) => return Err(blocked.named(self.path(), attempt)),
+            }
+        }
+        Ok(())
+    }
+
     /// Makes the directory what a commit is: changed files as they are in it, others gone. Ignored files stay, and so
     /// does drydock's own folder.
     pub fn put_back(&self, commit: &CommitId) -> Result<(), GitError> {
         let attempt = format!("put {} back to {commit}", self.path().display());
+        self.remove_special_files(&attempt)?;
         let guard = self.place.guard()?;
         let call = self.place.call(&attempt).settings(&guard).limit(LIMIT_FILES);
         call.args(["read-tree", "--reset", "-u", commit.as_str()]).run()?;
@@ -149,8 +214,8 @@ impl Checkout {
     }
 
     fn is_linked(&self) -> bool {
-        let Ok(link) = fs::read_to_string(self.path().join(".git")) else { return false };
-        let target = link.trim_end().strip_prefix("gitdir: ").map(|target| self.path().join(target));
+        let Some(link) = short_line(&self.path().join(".git")) else { return false };
+        let target = link.strip_prefix("gitdir: ").map(|target| self.path().join(target));
         let same = |target: &Path| target.canonicalize().ok() == self.place.git_dir.canonicalize().ok();
         target.is_some_and(|target| same(&target))
     }

@@ -9,7 +9,7 @@ use tempfile::TempDir;
 use crate::error::GitError;
 use crate::id::TreeId;
 use crate::index_file;
-use crate::run::{Output, Place};
+use crate::run::{Call, Output, Place};
 
 /// An index file of our own, beside the worktree's.
 #[derive(Debug)]
@@ -83,12 +83,35 @@ impl PrivateIndex {
             records.extend_from_slice(path);
             records.push(0);
         }
-        let call = place.call(attempt).index(&self.path()).args(["update-index", "--replace"]);
-        call.args(["-z", "--index-info"]).stdin(records).run().map(drop)
+        let arranged =
+            |call: Call| call.args(["update-index", "--replace", "-z", "--index-info"]).stdin(records);
+        self.entries_only(place, attempt, arranged).map(drop)
+    }
+
+    /// Makes a call that changes this index and needs no files.
+    ///
+    /// Git reads files also when it writes an index: those that changed in its second, and the attributes that say how. An agent can
+    /// make that last (F5). So the call sees no files, and the index keeps its time, by which the next call knows which of them
+    /// to read.
+    pub(crate) fn entries_only(
+        &self,
+        place: &Place,
+        attempt: &str,
+        arranged: impl FnOnce(Call) -> Call,
+    ) -> Result<Output, GitError> {
+        let path = self.path();
+        let elsewhere = Place { work_tree: place.common_dir.clone(), ..place.clone() };
+        let written = fs::metadata(&path).and_then(|meta| meta.modified()).ok();
+        let output = arranged(elsewhere.call(attempt).index(&path)).run()?;
+        if let Some(written) = written {
+            let kept = File::options().write(true).open(&path).and_then(|file| file.set_modified(written));
+            kept.map_err(|source| GitError::file(attempt, &path, source))?;
+        }
+        Ok(output)
     }
 
     pub(crate) fn write_tree(&self, place: &Place, attempt: &str) -> Result<TreeId, GitError> {
-        let text = place.call(attempt).index(&self.path()).arg("write-tree").run()?.text(attempt)?;
+        let text = self.entries_only(place, attempt, |call| call.arg("write-tree"))?.text(attempt)?;
         text.trim_end().parse().map_err(|_| GitError::unexpected(attempt, text))
     }
 

@@ -15,6 +15,7 @@ use crate::holder::{Judge, Terms};
 use crate::id::{CommitId, TreeId};
 use crate::lock::{self, RepositoryLock};
 use crate::name;
+use crate::patience::{CaptureBounds, CaptureTerms, StopSignal};
 use crate::remote_land::Remotes;
 use crate::run::{Call, Place, path_text};
 use crate::worktrees::past_half_made;
@@ -25,6 +26,7 @@ pub struct Repository {
     inner: Arc<Inner>,
     /// On whose behalf this value takes the repository's lock, and how it waits for it.
     terms: Terms,
+    capture_terms: CaptureTerms,
 }
 
 struct Inner {
@@ -64,7 +66,11 @@ impl Repository {
         let place = find_root(git, &folder, &seen).map_err(failed)?;
         let turns = lock::turns(&place.common_dir);
         let inner = Inner { place, turns, remotes: Remotes::default() };
-        let repository = Repository { inner: Arc::new(inner), terms: Terms::default() };
+        let repository = Repository {
+            inner: Arc::new(inner),
+            terms: Terms::default(),
+            capture_terms: CaptureTerms::default(),
+        };
         match repository.has_commits() {
             Ok(Commits::Some) => Ok(repository),
             Ok(Commits::None) => Err(OpenError::NoCommits { path: given() }),
@@ -87,6 +93,26 @@ impl Repository {
         let mut repository = self.clone();
         repository.terms.judge = Some((judge, lease));
         repository
+    }
+
+    /// Returns the same repository, whose captures take this much at most.
+    #[must_use]
+    pub fn capturing(&self, bounds: CaptureBounds) -> Repository {
+        let mut repository = self.clone();
+        repository.capture_terms.bounds = bounds;
+        repository
+    }
+
+    /// Returns the same repository, whose captures end soon after this signal.
+    #[must_use]
+    pub fn stopped_by(&self, stop: StopSignal) -> Repository {
+        let mut repository = self.clone();
+        repository.capture_terms.stop = Some(stop);
+        repository
+    }
+
+    pub(crate) fn capture_terms(&self) -> &CaptureTerms {
+        &self.capture_terms
     }
 
     /// Returns the directory of the main worktree (of this one, when the main one is bare).

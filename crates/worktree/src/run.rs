@@ -15,6 +15,7 @@ use tracing::Span;
 use crate::child::{self, Broken, Conversation, Ended};
 use crate::error::GitError;
 use crate::git::Git;
+use crate::patience::Patience;
 
 /// The limit of an ordinary call.
 const LIMIT: Duration = Duration::from_secs(120);
@@ -92,6 +93,8 @@ pub(crate) struct Call {
     settings: Vec<(String, String)>,
     stdin: Vec<u8>,
     limit: Duration,
+    /// In place of the limit, where several calls share their time.
+    patience: Option<Patience>,
     accepted: &'static [i32],
     repeats: Repeats,
     /// The index of our own that it works on.
@@ -124,6 +127,7 @@ impl Call {
             settings: Vec::new(),
             stdin: Vec::new(),
             limit: LIMIT,
+            patience: None,
             accepted: &[0],
             repeats: Repeats::Once,
             private_index: None,
@@ -169,6 +173,12 @@ impl Call {
 
     pub(crate) fn limit(mut self, limit: Duration) -> Call {
         self.limit = limit;
+        self
+    }
+
+    /// Lets the call take what is left of a time that it shares with others.
+    pub(crate) fn patience(mut self, patience: &Patience) -> Call {
+        self.patience = Some(patience.clone());
         self
     }
 
@@ -220,9 +230,10 @@ impl Call {
     }
 
     fn run_once(&self) -> Result<Output, GitError> {
-        match child::run(self.command(), self.stdin.clone(), self.limit) {
+        let patience = self.patience.clone().unwrap_or_else(|| Patience::of(self.limit));
+        match child::run(self.command(), self.stdin.clone(), &patience) {
             Ok(ended) => judge(&self.attempt, ended, self.accepted),
-            Err(broken) => Err(broken.named(&self.attempt, self.limit)),
+            Err(broken) => Err(broken.named(&self.attempt, patience.limit())),
         }
     }
 
@@ -270,6 +281,7 @@ impl Broken {
             Broken::Start(source) => GitError::Start { attempt, source },
             Broken::TimedOut => GitError::TimedOut { attempt, limit_s: limit.as_secs() },
             Broken::Lost(source) => GitError::Lost { attempt, source },
+            Broken::Stopped => GitError::Stopped { attempt },
         }
     }
 }

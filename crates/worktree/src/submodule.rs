@@ -48,13 +48,13 @@ pub(crate) fn look(worktree: &Path, link: &Entry) -> io::Result<Found> {
 
 /// Returns the commit that a checkout of a submodule is at, where it is on no branch: as `git submodule update` leaves it.
 fn commit_in(path: &Path) -> Option<String> {
-    let git_dir = line(&path.join(".git"))?;
+    let git_dir = short_line(&path.join(".git"))?;
     let git_dir = path.join(PathBuf::from(git_dir.strip_prefix("gitdir: ")?));
-    line(&git_dir.join("HEAD"))
+    short_line(&git_dir.join("HEAD"))
 }
 
 /// Reads a short file, without waiting for one that is a pipe.
-fn line(path: &Path) -> Option<String> {
+pub(crate) fn short_line(path: &Path) -> Option<String> {
     let waitless = OFlags::NONBLOCK.bits().cast_signed();
     let file = File::options().read(true).custom_flags(waitless).open(path).ok()?;
     let mut text = String::new();

@@ -26,8 +26,13 @@ impl Scene {
         Scene::of(Fixture::new())
     }
 
-    fn of(fixture: Fixture) -> Scene {
-        let (repository, base) = (fixture.open(), fixture.tip("main"));
+    pub(crate) fn of(fixture: Fixture) -> Scene {
+        let repository = fixture.open();
+        Scene::with(fixture, repository)
+    }
+
+    pub(crate) fn with(fixture: Fixture, repository: Repository) -> Scene {
+        let base = fixture.tip("main");
         let checkout = repository.checkout_add(&fixture.tree("p"), BRANCH, &base).unwrap();
         Scene { fixture, repository, base, checkout }
     }
@@ -36,11 +41,11 @@ impl Scene {
         self.checkout.path()
     }
 
-    fn capture(&self) -> Captured {
+    pub(crate) fn capture(&self) -> Captured {
         self.checkout.capture(&self.base, "captured", &ada()).unwrap()
     }
 
-    fn paths(&self, captured: &Captured) -> Vec<(String, ChangeOp)> {
+    pub(crate) fn paths(&self, captured: &Captured) -> Vec<(String, ChangeOp)> {
         let changes = self.repository.changes(&self.base, &captured.commit).unwrap();
         changes.into_iter().map(|change| (change.path, change.op)).collect()
     }

@@ -10,6 +10,7 @@ mod crowd;
 mod diff;
 mod fixture;
 mod guard;
+mod hostile;
 mod join;
 mod join_favour;
 mod join_random;

@@ -1,0 +1,132 @@
+//! How much a capture takes, for how long, and until when: bounds on what it reads, a deadline, and a stop that someone
+//! may ask for meanwhile.
+
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use crate::error::GitError;
+use crate::run::LIMIT_FILES;
+
+/// How often a wait looks whether it was asked to stop.
+const LOOK: Duration = Duration::from_millis(50);
+/// How long a capture may continue once it was asked to stop: enough to keep ordinary work.
+const STOP_GRACE: Duration = Duration::from_secs(5);
+
+/// What a capture takes at most. Only what differs from the base counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CaptureBounds {
+    /// How many bytes one file may have.
+    pub file_max: u64,
+    /// How many bytes all files together may have.
+    pub total_max: u64,
+    /// How many files there may be.
+    pub files_max: u64,
+}
+
+impl Default for CaptureBounds {
+    fn default() -> Self {
+        Self { file_max: 1 << 30, total_max: 4 << 30, files_max: 100_000 }
+    }
+}
+
+/// Says whether someone asked for an end.
+#[derive(Clone)]
+pub struct StopSignal(Arc<dyn Fn() -> bool + Send + Sync>);
+
+impl StopSignal {
+    /// Makes a signal of a function that returns quickly.
+    pub fn new(asked: impl Fn() -> bool + Send + Sync + 'static) -> Self {
+        Self(Arc::new(asked))
+    }
+}
+
+impl fmt::Debug for StopSignal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("StopSignal")
+    }
+}
+
+/// The terms of all captures of a checkout.
+#[derive(Debug, Clone)]
+pub(crate) struct CaptureTerms {
+    pub(crate) bounds: CaptureBounds,
+    pub(crate) stop: Option<StopSignal>,
+    limit: Duration,
+    grace: Duration,
+}
+
+impl Default for CaptureTerms {
+    fn default() -> Self {
+        Self { bounds: CaptureBounds::default(), stop: None, limit: LIMIT_FILES, grace: STOP_GRACE }
+    }
+}
+
+impl CaptureTerms {
+    /// Returns the terms of a capture that may be skipped: it ends at the limit, and at once when it is asked to stop.
+    pub(crate) fn within(&self, limit: Duration) -> CaptureTerms {
+        CaptureTerms { limit, grace: Duration::ZERO, ..self.clone() }
+    }
+
+    /// Begins the time of one capture.
+    pub(crate) fn patience(&self) -> Patience {
+        let Self { stop, limit, grace, .. } = self.clone();
+        Patience { begun: Instant::now(), limit, stop, grace, asked: Arc::default() }
+    }
+}
+
+/// The time that is left for something.
+#[derive(Debug, Clone)]
+pub(crate) struct Patience {
+    begun: Instant,
+    limit: Duration,
+    stop: Option<StopSignal>,
+    grace: Duration,
+    /// When the stop was first seen.
+    asked: Arc<OnceLock<Instant>>,
+}
+
+/// Why there is no time left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Over {
+    TimedOut { limit: Duration },
+    Stopped,
+}
+
+impl Patience {
+    /// Begins a time that no one can cut short.
+    pub(crate) fn of(limit: Duration) -> Patience {
+        Patience { begun: Instant::now(), limit, stop: None, grace: Duration::ZERO, asked: Arc::default() }
+    }
+
+    pub(crate) fn limit(&self) -> Duration {
+        self.limit
+    }
+
+    /// Returns how long to wait before the next look, or why there is nothing to wait for.
+    pub(crate) fn next_wait(&self) -> Result<Duration, Over> {
+        let now = Instant::now();
+        let left = (self.begun + self.limit).saturating_duration_since(now);
+        if left.is_zero() {
+            return Err(Over::TimedOut { limit: self.limit });
+        }
+        let Some(StopSignal(is_asked)) = &self.stop else { return Ok(left) };
+        if is_asked() {
+            let asked = *self.asked.get_or_init(|| now);
+            if now.saturating_duration_since(asked) >= self.grace {
+                return Err(Over::Stopped);
+            }
+        }
+        Ok(left.min(LOOK))
+    }
+}
+
+impl Over {
+    pub(crate) fn named(self, attempt: &str) -> GitError {
+        let attempt = attempt.to_owned();
+        match self {
+            Over::TimedOut { limit } => GitError::TimedOut { attempt, limit_s: limit.as_secs() },
+            Over::Stopped => GitError::Stopped { attempt },
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! A look at every file of a worktree before git reads it, by `lstat` alone: no link is followed, no file is opened but a `.git`
+//! that names a directory elsewhere, and no `.git` is entered.
+//!
+//! Git opens `.gitignore`, `.gitattributes` and what tells it about a repository without looking what they are, and waits
+//! for a pipe without end (F5). Pipes, sockets and devices of other names do no harm: git leaves them out, or fails where a commit has
+//! a file of that name.
+
+use std::collections::HashSet;
+use std::ffi::{CStr, OsStr};
+use std::fs;
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileTypeExt;
+use std::path::Path;
+
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RawDir, ResolveFlags, openat, openat2, statat};
+use rustix::io::Errno;
+
+use crate::error::GitError;
+use crate::patience::{Over, Patience};
+use crate::submodule::short_line;
+
+/// Files that git reads wherever it finds them.
+const READ_BY_GIT: [&[u8]; 3] = [b".gitignore", b".gitattributes", b".gitmodules"];
+/// What git reads to know whether a `.git` is a repository.
+const READ_OF_REPOSITORY: [&str; 3] = ["HEAD", "commondir", "config"];
+/// How many bytes of a directory are read at once.
+const BUFFER: usize = 32 * 1024;
+
+/// What is in a worktree, ignored files included.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Walked {
+    pub(crate) files: u64,
+    pub(crate) bytes: u64,
+    /// The size of the largest file.
+    pub(crate) largest: u64,
+    /// Directories that are repositories of their own. They were not entered.
+    pub(crate) repositories: Vec<Vec<u8>>,
+}
+
+/// Why a worktree is not for git to read.
+#[derive(Debug)]
+pub(crate) enum Blocked {
+    Special { path: Vec<u8>, kind: &'static str },
+    Over(Over),
+    Unreadable(io::Error),
+}
+
+impl Blocked {
+    pub(crate) fn named(self, root: &Path, attempt: &str) -> GitError {
+        match self {
+            Blocked::Special { path, kind } => {
+                GitError::SpecialFile { path: String::from_utf8_lossy(&path).into_owned(), kind }
+            }
+            Blocked::Over(over) => over.named(attempt),
+            Blocked::Unreadable(source) => GitError::file(attempt, root, source),
+        }
+    }
+}
+
+/// Looks at all files below these folders of a worktree, which are not left out themselves; the empty path is all of it.
+pub(crate) fn walk(
+    root: &Path,
+    folders: Vec<Vec<u8>>,
+    left_out: &HashSet<Vec<u8>>,
+    patience: &Patience,
+) -> Result<Walked, Blocked> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let top = openat(CWD, root, flags, Mode::empty()).map_err(|errno| Blocked::Unreadable(errno.into()))?;
+    let mut walked = Walked::default();
+    let mut found = Folder { buffer: vec![MaybeUninit::uninit(); BUFFER], inner: Vec::new() };
+    let mut waiting = folders.clone();
+    while let Some(folder) = waiting.pop() {
+        patience.next_wait().map_err(Blocked::Over)?;
+        let entered = folder.is_empty() || folders.contains(&folder);
+        let Some(open) = open_below(&top, &folder) else { continue };
+        if found.look(&open, &folder, &mut walked)? && !entered && is_repository(root, &folder)? {
+            walked.repositories.push(folder);
+            continue;
+        }
+        waiting.extend(found.inner.drain(..).filter(|inner| !left_out.contains(inner)));
+    }
+    Ok(walked)
+}
+
+/// Opens a folder, unless a link has come into its path. What cannot be opened is for git to complain about.
+fn open_below(top: &OwnedFd, folder: &[u8]) -> Option<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let path = if folder.is_empty() { b".".as_slice() } else { folder };
+    let path = OsStr::from_bytes(path);
+    match openat2(top, path, flags, Mode::empty(), ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS) {
+        // Some container runtimes know no such call.
+        Err(Errno::NOSYS | Errno::PERM) => openat(top, path, flags, Mode::empty()).ok(),
+        opened => opened.ok(),
+    }
+}
+
+/// What is read of one folder.
+struct Folder {
+    buffer: Vec<MaybeUninit<u8>>,
+    /// The folders in it.
+    inner: Vec<Vec<u8>>,
+}
+
+impl Folder {
+    /// Counts the files of a folder, and says whether there is a `.git` in it.
+    fn look(&mut self, open: &OwnedFd, folder: &[u8], walked: &mut Walked) -> Result<bool, Blocked> {
+        self.inner.clear();
+        let mut has_git = false;
+        let mut entries = RawDir::new(open.as_fd(), &mut self.buffer);
+        while let Some(entry) = entries.next() {
+            // A folder that is removed meanwhile has no more entries.
+            let Ok(entry) = entry else { break };
+            let name = entry.file_name();
+            if matches!(name.to_bytes(), b"." | b"..") {
+                continue;
+            }
+            let is_git = name.to_bytes() == b".git";
+            has_git |= is_git;
+            let Some((kind, size)) = kind_and_size(open, name, entry.file_type()) else { continue };
+            match kind {
+                FileType::Directory if is_git => {}
+                FileType::Directory => self.inner.push(joined(folder, name.to_bytes())),
+                FileType::RegularFile | FileType::Symlink => {
+                    walked.files += 1;
+                    walked.bytes = walked.bytes.saturating_add(size);
+                    walked.largest = walked.largest.max(size);
+                }
+                kind if READ_BY_GIT.contains(&name.to_bytes()) => {
+                    return Err(Blocked::Special {
+                        path: joined(folder, name.to_bytes()),
+                        kind: named(kind),
+                    });
+                }
+                _ => {}
+            }
+        }
+        Ok(has_git && !folder.is_empty())
+    }
+}
+
+/// Returns what an entry is, and the size of a file; nothing when it is gone.
+fn kind_and_size(open: &OwnedFd, name: &CStr, listed: FileType) -> Option<(FileType, u64)> {
+    if !matches!(listed, FileType::RegularFile | FileType::Unknown) {
+        return Some((listed, 0));
+    }
+    let stat = statat(open, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+    Some((FileType::from_raw_mode(stat.st_mode), u64::try_from(stat.st_size).unwrap_or(0)))
+}
+
+fn joined(folder: &[u8], name: &[u8]) -> Vec<u8> {
+    if folder.is_empty() { name.to_vec() } else { [folder, b"/", name].concat() }
+}
+
+fn named(kind: FileType) -> &'static str {
+    match kind {
+        FileType::Fifo => "pipe",
+        FileType::Socket => "socket",
+        _ => "device",
+    }
+}
+
+/// Says whether git would take a folder with a `.git` for a repository. What git would read to know is looked at first.
+fn is_repository(root: &Path, folder: &[u8]) -> Result<bool, Blocked> {
+    let folder = Path::new(OsStr::from_bytes(folder));
+    let dot_git = folder.join(".git");
+    let link = || short_line(&root.join(&dot_git));
+    let is_folder = fs::metadata(root.join(&dot_git)).is_ok_and(|meta| meta.is_dir());
+    let git_dir = if is_folder {
+        dot_git.clone()
+    } else if let Some(target) = link().as_deref().and_then(|link| link.strip_prefix("gitdir: ")) {
+        folder.join(target)
+    } else {
+        return Ok(false);
+    };
+    for name in READ_OF_REPOSITORY {
+        let path = git_dir.join(name);
+        let Ok(meta) = fs::metadata(root.join(&path)) else { continue };
+        let kind = meta.file_type();
+        let special = [(kind.is_fifo(), "pipe"), (kind.is_socket(), "socket")];
+        let special = special.into_iter().find(|(is_one, _)| *is_one).map(|(_, kind)| kind);
+        if let Some(kind) = special.or((!kind.is_file() && !kind.is_dir()).then_some("device")) {
+            return Err(Blocked::Special { path: path.as_os_str().as_bytes().to_vec(), kind });
+        }
+    }
+    // A worktree's git directory has its objects elsewhere.
+    let there = |name: &str| root.join(&git_dir).join(name).exists();
+    Ok(there("HEAD") && (there("commondir") || (there("objects") && there("refs"))))
+}

@@ -1,0 +1,324 @@
+//! Files that an agent leaves to make a capture wait, grow without end, or run a program of the agent's.
+
+use std::fs::{self, File};
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime};
+
+use drydock_worktree::{CaptureBounds, ChangeOp, Git, GitError, Link, Repository, StopSignal};
+use rustix::fs::{CWD, FileType, Mode, RenameFlags, mknodat, renameat_with};
+
+use crate::capture::Scene;
+use crate::fixture::{Fixture, ada, write};
+
+/// Long before a git that waits for a pipe is ended.
+const AT_ONCE: Duration = Duration::from_secs(20);
+
+/// A repository with a submodule, and in it a repository at the same commit whose filter leaves a mark.
+struct Trap {
+    scene: Scene,
+    /// The repository of the agent's, beside the worktree.
+    evil: PathBuf,
+    mark: PathBuf,
+}
+
+impl Trap {
+    fn new() -> Trap {
+        let fixture = Fixture::new();
+        let (evil, mark) = (fixture.path("evil"), fixture.path("mark"));
+        fs::create_dir(&evil).unwrap();
+        fixture.user(&["init", "-q"], &evil);
+        write(&evil.join(".gitattributes"), "* filter=evil\n");
+        write(&evil.join("x.txt"), "one\n");
+        let inner = fixture.commit_in(&evil, "inner");
+        let clean = format!("touch {}; cat", mark.display());
+        fixture.user(&["config", "filter.evil.clean", &clean], &evil);
+        // As long as before, so that git must read it to know.
+        write(&evil.join("x.txt"), "two\n");
+        let link = format!("160000,{inner},sub");
+        fixture.user(&["update-index", "--add", "--cacheinfo", &link], &fixture.repo());
+        fixture.user(&["commit", "-q", "-m", "submodule"], &fixture.repo());
+        let scene = Scene::of(fixture);
+        fs::remove_dir(scene.path().join("sub")).unwrap();
+        write(&scene.path().join("sub"), "a file\n");
+        Trap { scene, evil, mark }
+    }
+}
+
+fn refusal(scene: &Scene) -> GitError {
+    let begun = Instant::now();
+    let error = scene.checkout.capture(&scene.base, "x", &ada()).unwrap_err();
+    assert!(begun.elapsed() < AT_ONCE, "{:?}: {error:?}", begun.elapsed());
+    error
+}
+
+/// F1. Breaks when a link to another repository is in the index while files are added: git then runs `status`, with the
+/// filters of the other repository, in whatever the agent has put in its place since it was looked at. Here that is the moment
+/// in which `git add` starts.
+#[test]
+fn nothing_runs_in_a_repository_that_takes_the_place_of_a_submodule() {
+    let trap = Trap::new();
+    let Trap { scene, evil, mark } = &trap;
+    let (sub, wrapper) = (scene.path().join("sub"), scene.fixture.path("git"));
+    let exchange = format!("rm {sub} && mv {evil} {sub}", sub = sub.display(), evil = evil.display());
+    let git = scene.fixture.git.program().display();
+    write(&wrapper, &format!("#!/bin/sh\nif [ \"$1\" = add ]; then {exchange}; fi\nexec {git} \"$@\"\n"));
+    fs::set_permissions(&wrapper, fs::Permissions::from_mode(0o755)).unwrap();
+    let git = Git::at(wrapper).unwrap().with_home(&scene.fixture.path("home"));
+    let repository = Repository::open(&git, &scene.fixture.repo()).unwrap();
+    let checkout = repository.checkout_open(scene.path()).unwrap().unwrap();
+    let captured = checkout.capture(&scene.base, "x", &ada());
+    assert!(sub.is_dir(), "nothing was exchanged, so this shows nothing: {captured:?}");
+    assert!(!mark.exists(), "a filter of the agent's ran: {captured:?}");
+}
+
+/// F1. The same while the agent exchanges the two all the time. Captures may fail, and run nothing.
+#[test]
+fn nothing_runs_while_a_submodule_is_exchanged_all_the_time() {
+    let trap = Trap::new();
+    let (sub, evil) = (trap.scene.path().join("sub"), trap.evil.clone());
+    let ended = Arc::new(AtomicBool::new(false));
+    let agent = thread::spawn({
+        let ended = Arc::clone(&ended);
+        move || {
+            let mut turns = 0_u64;
+            while !ended.load(Ordering::Relaxed) {
+                renameat_with(CWD, &sub, CWD, &evil, RenameFlags::EXCHANGE).unwrap();
+                turns += 1;
+                thread::sleep(Duration::from_micros(turns % 7 * 500));
+            }
+            turns
+        }
+    });
+    let Trap { scene, mark, .. } = &trap;
+    let mut outcomes = Vec::new();
+    for _ in 0..25 {
+        outcomes.push(scene.checkout.capture(&scene.base, "x", &ada()).is_ok());
+        if mark.exists() {
+            break;
+        }
+    }
+    ended.store(true, Ordering::Relaxed);
+    assert!(agent.join().unwrap() > 25);
+    assert!(
+        !mark.exists(),
+        "a filter of the agent's ran, after captures that went well or not: {outcomes:?}"
+    );
+}
+
+/// F1. Breaks when a link that the agent staged to another commit is captured.
+#[test]
+fn a_submodule_at_another_commit_is_refused() {
+    let trap = Trap::new();
+    let scene = &trap.scene;
+    fs::remove_file(scene.path().join("sub")).unwrap();
+    fs::create_dir(scene.path().join("sub")).unwrap();
+    scene.agent(&["update-index", "--cacheinfo", &format!("160000,{},sub", "2".repeat(40))]);
+    let error = refusal(scene);
+    assert!(matches!(&error, GitError::SubmoduleChanged { path } if path == "sub"), "{error:?}");
+}
+
+/// Breaks when what stands where a submodule was is not captured as what it is, or a link is followed.
+#[test]
+fn a_submodule_that_became_a_link_or_a_folder_is_captured_or_refused() {
+    let trap = Trap::new();
+    let scene = &trap.scene;
+    let sub = scene.path().join("sub");
+    fs::remove_file(&sub).unwrap();
+    symlink(&trap.evil, &sub).unwrap();
+    let captured = scene.checkout.capture(&scene.base, "x", &ada()).unwrap();
+    let listed = scene.fixture.user(&["ls-tree", captured.commit.as_str(), "sub"], &scene.fixture.repo());
+    assert!(listed.starts_with("120000 blob"), "{listed}");
+    fs::remove_file(&sub).unwrap();
+    write(&sub.join("new.txt"), "n\n");
+    let error = refusal(scene);
+    assert!(matches!(&error, GitError::SubmoduleChanged { path } if path == "sub"), "{error:?}");
+    assert!(!trap.mark.exists());
+}
+
+/// F5. Breaks when git is let at a pipe, a socket or a device that it would wait for.
+#[test]
+fn special_files_that_git_would_wait_for_are_named_at_once() {
+    let scene = Scene::new();
+    let fifo = |path: &Path| mknodat(CWD, path, FileType::Fifo, Mode::from_raw_mode(0o600), 0).unwrap();
+    fs::create_dir_all(scene.path().join("deep/er")).unwrap();
+    for name in [".gitignore", "deep/.gitattributes", "deep/er/.gitignore", ".gitmodules"] {
+        let path = scene.path().join(name);
+        fifo(&path);
+        let error = refusal(&scene);
+        let named = matches!(&error, GitError::SpecialFile { path, kind: "pipe" } if path == name);
+        assert!(named, "{name}: {error:?}");
+        assert!(!error.is_transient(), "{name}");
+        fs::remove_file(&path).unwrap();
+    }
+    let _listener = UnixListener::bind(scene.path().join("deep/.gitattributes")).unwrap();
+    let error = refusal(&scene);
+    assert!(matches!(&error, GitError::SpecialFile { kind: "socket", .. }), "{error:?}");
+    fs::remove_file(scene.path().join("deep/.gitattributes")).unwrap();
+    // Where git does not follow a link, neither does the walk.
+    fifo(&scene.fixture.path("pipe"));
+    symlink(scene.fixture.path("pipe"), scene.path().join("dir/.gitattributes")).unwrap();
+    // Others do no harm, and are left out.
+    fifo(&scene.path().join("pipe"));
+    let _other = UnixListener::bind(scene.path().join("dir/socket")).unwrap();
+    assert_eq!(scene.paths(&scene.capture()), [("dir/.gitattributes".to_owned(), ChangeOp::Create)]);
+    // A checkout that is put back has none of those that git would wait for.
+    fifo(&scene.path().join(".gitignore"));
+    scene.checkout.put_back(&scene.base).unwrap();
+    assert!(scene.capture().is_empty());
+}
+
+/// F5. Breaks when a call that takes a submodule out of the index reads files, as git does when it writes an index in the second
+/// of its files.
+#[test]
+fn a_pipe_beside_a_submodule_is_named_at_once() {
+    let trap = Trap::new();
+    let scene = &trap.scene;
+    let index = scene.agent(&["rev-parse", "--git-path", "index"]);
+    let index = File::options().write(true).open(index).unwrap();
+    index.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000)).unwrap();
+    let pipe = scene.path().join(".gitattributes");
+    mknodat(CWD, &pipe, FileType::Fifo, Mode::from_raw_mode(0o600), 0).unwrap();
+    let error = refusal(scene);
+    assert!(matches!(&error, GitError::SpecialFile { path, .. } if path == ".gitattributes"), "{error:?}");
+}
+
+/// F5. Breaks when git looks into a repository of the agent's whose HEAD is a pipe.
+#[test]
+fn a_nested_repository_of_pipes_is_named_at_once() {
+    let scene = Scene::new();
+    let fifo = |path: &Path| mknodat(CWD, path, FileType::Fifo, Mode::from_raw_mode(0o600), 0).unwrap();
+    let git_dir = scene.path().join("nested/.git");
+    for name in ["objects", "refs"] {
+        fs::create_dir_all(git_dir.join(name)).unwrap();
+    }
+    write(&scene.path().join("nested/x.txt"), "x\n");
+    fifo(&git_dir.join("HEAD"));
+    let error = refusal(&scene);
+    assert!(matches!(&error, GitError::SpecialFile { path, .. } if path == "nested/.git/HEAD"), "{error:?}");
+    fs::remove_file(git_dir.join("HEAD")).unwrap();
+    write(&git_dir.join("HEAD"), "ref: refs/heads/main\n");
+    fs::create_dir(git_dir.join("refs/heads")).unwrap();
+    fifo(&git_dir.join("refs/heads/main"));
+    let error = refusal(&scene);
+    assert!(matches!(&error, GitError::NestedRepository { path } if path == "nested"), "{error:?}");
+    // What is ignored is left out, and a directory of this repository is captured, whatever is in it.
+    write(&scene.path().join(".gitignore"), "nested/\n");
+    assert_eq!(scene.paths(&scene.capture()), [(".gitignore".to_owned(), ChangeOp::Create)]);
+    fs::rename(&git_dir, scene.path().join("dir/.git")).unwrap();
+    write(&scene.path().join("dir/new.txt"), "n\n");
+    assert!(scene.paths(&scene.capture()).contains(&("dir/new.txt".to_owned(), ChangeOp::Create)));
+}
+
+/// F5. Breaks when the content of a file that is too large is read, or when files that are ignored or as in the base count.
+#[test]
+fn bounds_count_what_differs_from_the_base() {
+    let fixture = Fixture::new();
+    let sparse = |path: &Path, size: u64| File::create(path).unwrap().set_len(size).unwrap();
+    sparse(&fixture.repo().join("old.bin"), 5_000);
+    fixture.commit_all("large");
+    let bounds = CaptureBounds { file_max: 1_000, total_max: 2_500, files_max: 5 };
+    let repository = fixture.open().capturing(bounds);
+    let scene = Scene::with(fixture, repository);
+    write(&scene.path().join(".gitignore"), "*.o\n");
+    sparse(&scene.path().join("big.o"), 100_000);
+    for n in 0..4 {
+        sparse(&scene.path().join(format!("{n}.bin")), 600);
+    }
+    assert_eq!(scene.paths(&scene.capture()).len(), 5, "all are within the bounds");
+    sparse(&scene.path().join("4.bin"), 600);
+    let error = refusal(&scene);
+    let expected = matches!(&error, GitError::ChangeTooLarge { size: 3_004, limit: 2_500, .. });
+    assert!(expected, "{error:?}");
+    for n in 0..4 {
+        sparse(&scene.path().join(format!("dir/{n}.bin")), 0);
+        sparse(&scene.path().join(format!("{n}.bin")), 0);
+    }
+    let error = refusal(&scene);
+    let expected = matches!(&error, GitError::TooManyFiles { count: 10, limit: 5, .. });
+    assert!(expected && error.to_string().contains("files_max"), "{error:?}");
+    sparse(&scene.path().join("old.bin"), 3 << 30);
+    let error = refusal(&scene);
+    let expected = matches!(&error, GitError::FileTooLarge { path, size: 3_221_225_472, limit: 1_000 } if path == "old.bin");
+    assert!(expected && error.to_string().contains("file_max"), "{error:?}");
+}
+
+/// F5. Breaks when a sparse file is read although it has more bytes than any capture takes by default.
+#[test]
+fn a_sparse_file_of_three_gigabytes_is_refused_at_once() {
+    let scene = Scene::new();
+    File::create(scene.path().join("big.bin")).unwrap().set_len(3 << 30).unwrap();
+    let error = refusal(&scene);
+    assert!(matches!(&error, GitError::FileTooLarge { path, .. } if path == "big.bin"), "{error:?}");
+    assert!(error.to_string().contains("3221225472 bytes"), "{error}");
+}
+
+/// F5. Breaks when a capture that takes too long, or that is asked to stop, is waited for. A filter of the user's that does not
+/// end stands for a git that is busy.
+#[test]
+fn a_capture_ends_at_its_limit_and_when_it_is_asked_to_stop() {
+    let fixture = Fixture::new();
+    let asked = Arc::new(AtomicBool::new(false));
+    let stop = StopSignal::new({
+        let asked = Arc::clone(&asked);
+        move || asked.load(Ordering::Relaxed)
+    });
+    let repository = fixture.open().stopped_by(stop);
+    let scene = Scene::with(fixture, repository);
+    let begun = scene.fixture.path("begun");
+    let clean = format!("touch {}; sleep 600", begun.display());
+    scene.fixture.user(&["config", "--global", "filter.slow.clean", &clean], scene.path());
+    fs::create_dir_all(scene.fixture.repo().join(".git/info")).unwrap();
+    write(&scene.fixture.repo().join(".git/info/attributes"), "new.txt filter=slow\n");
+    write(&scene.path().join("new.txt"), "n\n");
+    let live = scene.checkout.within(Duration::from_millis(300));
+    let error = live.capture(&scene.base, "x", &ada()).unwrap_err();
+    assert!(matches!(&error, GitError::TimedOut { .. }), "{error:?}");
+    fs::remove_file(&begun).ok();
+    let live = scene.checkout.within(Duration::from_secs(600));
+    let capture = thread::spawn({
+        let base = scene.base.clone();
+        move || live.capture(&base, "x", &ada()).unwrap_err()
+    });
+    while !begun.exists() {
+        thread::sleep(Duration::from_millis(2));
+    }
+    let at = Instant::now();
+    asked.store(true, Ordering::Relaxed);
+    let error = capture.join().unwrap();
+    assert!(matches!(&error, GitError::Stopped { .. }) && error.is_transient(), "{error:?}");
+    assert!(at.elapsed() < AT_ONCE, "{:?}", at.elapsed());
+    // What keeps ordinary work is not stopped at once.
+    fs::remove_file(scene.path().join("new.txt")).unwrap();
+    write(&scene.path().join("other.txt"), "o\n");
+    assert_eq!(scene.paths(&scene.capture()), [("other.txt".to_owned(), ChangeOp::Create)]);
+}
+
+/// F8. Breaks when a repository of the agent's stays in the place of `.git`, or what the agent put there is lost.
+#[test]
+fn the_link_of_a_worktree_is_put_back_and_what_was_there_is_kept() {
+    let scene = Scene::new();
+    let (link, aside) = (scene.path().join(".git"), scene.fixture.path("aside"));
+    let before = fs::read(&link).unwrap();
+    assert_eq!(scene.checkout.restore_link(&aside).unwrap(), Link::Sound);
+    fs::remove_file(&link).unwrap();
+    assert_eq!(scene.checkout.restore_link(&aside).unwrap(), Link::Removed);
+    assert_eq!(fs::read(&link).unwrap(), before);
+    fs::remove_file(&link).unwrap();
+    scene.agent(&["init", "-q"]);
+    assert!(link.is_dir());
+    assert_eq!(scene.checkout.restore_link(&aside).unwrap(), Link::Replaced);
+    assert_eq!((fs::read(&link).unwrap(), aside.join("HEAD").exists()), (before.clone(), true));
+    fs::remove_file(&link).unwrap();
+    mknodat(CWD, &link, FileType::Fifo, Mode::from_raw_mode(0o600), 0).unwrap();
+    fs::remove_dir_all(&aside).unwrap();
+    // Neither a look at the worktree nor a capture waits for the pipe.
+    scene.checkout.verify(&scene.base).unwrap();
+    assert!(scene.capture().is_empty());
+    assert_eq!(scene.checkout.restore_link(&aside).unwrap(), Link::Replaced);
+    assert_eq!(fs::read(&link).unwrap(), before);
+}
