@@ -47,7 +47,7 @@ pub use message::{AskOption, Message, Opinion, means_to_ask};
 pub use preset::{Preset, presets};
 pub use reply::Reply;
 pub use runner::{Runner, Running};
-pub use sandbox::{Landlock, Reads, Resource, Sandbox, SandboxMode, landlock};
+pub use sandbox::{Landlock, Reads, Resource, Sandbox, SandboxMode, Size, landlock};
 pub use signal::{Activity, Changed, PermissionAsked, Signal, Step, Stream};
 pub use spec::{AgentSpec, SpecError};
 pub use supervise::STOP_GRACE;

@@ -265,6 +265,7 @@ impl Engine {
     pub(crate) async fn repository_at(&self, path: PathBuf) -> Result<Repository, EngineError> {
         let engine = self.clone();
         let repository = task::blocking(move || engine.inner.repositories.open(&path)).await?;
+        let repository = repository.capturing(self.settings().capture);
         Ok(repository.judged_by(frozen::judge(self.store()), self.settings().lock_ttl))
     }
 

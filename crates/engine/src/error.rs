@@ -118,7 +118,7 @@ pub enum EngineError {
     Repository(#[from] OpenError),
     /// Git failed.
     #[error(transparent)]
-    Git(#[from] GitError),
+    Git(GitError),
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -196,6 +196,15 @@ impl EngineError {
             | EngineError::NoAgent { .. }
             | EngineError::Repository(_)
             | EngineError::File { .. } => false,
+        }
+    }
+}
+
+impl From<GitError> for EngineError {
+    fn from(error: GitError) -> Self {
+        match error {
+            GitError::Stopped { .. } => Self::Interrupted,
+            error => Self::Git(error),
         }
     }
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use drydock_agent::{AgentSpec, Sandbox};
 use drydock_domain::{Fanout, Profile};
 use drydock_store::Limits;
+use drydock_worktree::CaptureBounds;
 
 use crate::hook::Hooks;
 
@@ -53,6 +54,8 @@ pub struct Settings {
     pub subplans: SubplanLimits,
     /// How many phases may run at the same time, whoever runs them.
     pub limits: Limits,
+    /// How much of what an agent wrote a capture takes.
+    pub capture: CaptureBounds,
     /// Where agents can ask about their plan, when somebody said so.
     pub server: Option<String>,
     /// Where worktrees are made.

@@ -13,4 +13,4 @@ pub(crate) use policy::{Floor, describe};
 pub use policy::{Reads, Sandbox, SandboxMode};
 pub use resources::Resource;
 pub(crate) use resources::{Resources, WrittenResources};
-pub(crate) use size::Size;
+pub use size::Size;

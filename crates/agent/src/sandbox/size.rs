@@ -1,4 +1,4 @@
-//! Amounts of memory as people write them in configuration: a number of bytes, or `512MiB`, `4GiB`.
+//! Amounts of memory and of files as people write them in configuration: a number of bytes, or `512MiB`, `4GiB`.
 
 use serde::{Deserialize, Deserializer};
 
@@ -6,7 +6,14 @@ const MIB: u64 = 1024 * 1024;
 
 /// An amount in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Size(pub(crate) u64);
+pub struct Size(pub(crate) u64);
+
+impl Size {
+    /// Returns it in bytes.
+    pub fn bytes(self) -> u64 {
+        self.0
+    }
+}
 
 #[derive(Deserialize)]
 #[serde(untagged)]

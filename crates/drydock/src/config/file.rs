@@ -12,9 +12,10 @@ use std::time::Duration;
 use drydock_agent::{AgentSpec, Sandbox, presets};
 use drydock_api::{Code, Problem, Remote};
 use drydock_domain::Profile;
-use drydock_engine::{Hook, Limits, SubplanLimits};
+use drydock_engine::{CaptureBounds, Hook, Limits, SubplanLimits};
 use serde::Deserialize;
 
+use super::capture;
 use super::duration::{TTL_DEFAULT, lock_ttl};
 use super::hook;
 use super::key::{explain, line_of};
@@ -51,6 +52,8 @@ pub(crate) struct Config {
     pub(crate) subplans: SubplanLimits,
     /// How many phases may run at the same time.
     pub(crate) limits: Limits,
+    /// How much of what an agent wrote a capture takes.
+    pub(crate) capture: CaptureBounds,
     /// What `serve` asks of those who ask it.
     pub(crate) server: Server,
     /// Who is told of what this program does.
@@ -73,6 +76,7 @@ impl Default for Config {
             hooks: Vec::new(),
             subplans: SubplanLimits::default(),
             limits: Limits::default(),
+            capture: CaptureBounds::default(),
             server: Server::default(),
             telemetry: Telemetry::default(),
         }
@@ -115,6 +119,8 @@ struct Written {
     subplans: subplan::Written,
     #[serde(default)]
     limits: subplan::WrittenLimits,
+    #[serde(default)]
+    capture: capture::Written,
     #[serde(default)]
     server: Server,
     #[serde(default)]
@@ -243,6 +249,7 @@ fn parse(text: &str, directory: &Path) -> Result<Config, Refusal> {
         hooks,
         subplans,
         limits,
+        capture: written.capture.resolve()?,
         server: written.server,
         telemetry: written.telemetry.check()?,
     })
@@ -297,6 +304,8 @@ mod tests {
             ("[defaults]\nprofile = 'x'", "is not one of manual, supervised, trusted, auto"),
             ("[locks]\nttl = '1s'", "5s to 1h"),
             ("[store]\nconnections = 0", "from 1 to 1000"),
+            ("[capture]\nfiles_max = 0", "would let no agent change anything"),
+            ("[capture]\nfile_max = '1GB'", "write a whole number and KiB, MiB or GiB"),
         ] {
             let refusal = refusal(text);
             assert!(refusal.contains(said), "{text}: {refusal}");

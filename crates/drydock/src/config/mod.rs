@@ -1,5 +1,6 @@
 //! The configuration file and the places where files are found. What a setting does is said where it is used.
 
+mod capture;
 mod duration;
 mod file;
 mod hook;

@@ -8,6 +8,7 @@ use drydock_domain::{
     State, TakeOverCause, due, told,
 };
 use drydock_store::{Limits, Request, RequestKind};
+use drydock_worktree::StopSignal;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
@@ -173,6 +174,10 @@ impl Engine {
         }
         let project = self.project(plan.spec.project.as_str()).await?;
         let repository = self.repository(&project).await?.on_behalf(id.as_str(), hold.lease().fence());
+        let stop = CancellationToken::new();
+        let (asked, stopping) = (stop.clone(), self.stopping().clone());
+        let is_asked = move || asked.is_cancelled() || stopping.is_cancelled();
+        let repository = repository.stopped_by(StopSignal::new(is_asked));
         let together =
             Together { engine: self, hold, plan: &plan, project: &project, repository: &repository };
         let begin = match together.before().await {
@@ -189,7 +194,6 @@ impl Engine {
         if plan.stage.phase() != Phase::Apply {
             hold.tally().begin(run.clone());
         }
-        let stop = CancellationToken::new();
         let permits = plan.grants.iter().map(agents::permitted).collect();
         let pass = Pass::new();
         let scope = Scope { engine: self, hold, plan, project, repository, run, stop, pass, permits };
@@ -280,6 +284,9 @@ impl Engine {
         scope.forget_pass().await;
         let directory = scope.directory();
         task::blocking(move || leftovers::forget_home(&directory)).await;
+        if cause != Cause::LockLost {
+            scope.restore_links().await;
+        }
         let id = &scope.plan.id;
         let mut caller = Caller::worker();
         let command = match (ended, cause) {

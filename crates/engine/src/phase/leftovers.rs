@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use drydock_domain::{Event, Fence, PINS, Phase, PinLine, Plan, PlanId, RunId, SNAPSHOTS, told, trailer};
 use drydock_worktree::{Checkout, CommitId, GitError, PinOrder, Repository, make_folder, remove_folder};
 
+use super::link::restore_links;
 use super::scope::{commit_id, is_checkpoint, kept_by, signature, snapshot};
 use crate::engine::Engine;
 use crate::error::EngineError;
@@ -277,6 +278,7 @@ fn work_in(
     match kept() {
         Ok(removed) => Ok(Ok(removed)),
         Err(EngineError::Git(error)) if error.is_starved() => Err(error.into()),
+        Err(error @ EngineError::Interrupted) => Err(error),
         Err(error) => Ok(Err(told(&error))),
     }
 }
@@ -381,6 +383,8 @@ pub(super) fn put_by(
     let path = worktrees.join(KEPT).join(plan.as_str()).join(&leftover.run);
     let parent = path.parent().unwrap_or(worktrees);
     make_folder(parent).map_err(|source| failed("make", parent, source))?;
+    // Whoever looks at the work there must not run what the agent left as `.git`.
+    restore_links(repository, &leftover.path);
     fs::rename(&leftover.path, &path).map_err(|source| failed("move", &leftover.path, source))?;
     repository.checkout_remove(&leftover.path.join(TREE))?;
     Ok(Work::Directory { path, reason })

@@ -20,6 +20,8 @@ use super::spend::{Told, usage};
 use crate::error::EngineError;
 use crate::tree::SubplanDraft;
 
+/// How long a checkpoint may take while the agent lives, which can make any capture last. Then it is skipped.
+const LIVE_CAPTURE_MAX: Duration = Duration::from_secs(20);
 /// How often what the agent wrote becomes an event.
 const FLUSH: Duration = Duration::from_millis(300);
 /// How many lines one event carries at the most; what is beyond is counted.
@@ -255,7 +257,7 @@ impl<'a> Listener<'a> {
                 format!("an agent's run gets {TOOL_SNAPSHOTS_MAX} snapshots around its tools, and had them");
             return self.unkept(label, reason).await.map(Err);
         }
-        match self.scope.keep_change(self.checkout, label, &mut self.seen).await {
+        match self.scope.keep_change(&self.checkout.within(LIVE_CAPTURE_MAX), label, &mut self.seen).await {
             Ok(None) => Ok(Ok(())),
             Ok(Some(kept)) => {
                 self.tool_snapshots += 1;
@@ -478,7 +480,7 @@ impl<'a> Listener<'a> {
                 details: json!({ "agent": agent, "text": text, "percent": percent }),
             },
             Message::Checkpoint { label } => {
-                let kept = match self.scope.keep(self.checkout, &label).await {
+                let kept = match self.scope.keep(&self.checkout.within(LIVE_CAPTURE_MAX), &label).await {
                     Ok(kept) => kept,
                     Err(error) => return self.unkept(&label, drydock_domain::told(&error)).await.map(Err),
                 };

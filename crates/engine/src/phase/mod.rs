@@ -11,6 +11,7 @@ mod ground;
 mod judge;
 mod leftovers;
 mod limit;
+mod link;
 mod listen;
 mod pass;
 mod publish;

@@ -28,7 +28,8 @@ impl Scope<'_> {
             Err(EngineError::Git(error)) if cannot_be_held(&error) => {
                 self.kept_apart(&error).await.map(|()| None)
             }
-            Err(error @ (EngineError::Git(_) | EngineError::Invalid { .. })) => {
+            // Asked to stop, it keeps how the run ended, and the next run captures what is there.
+            Err(error @ (EngineError::Git(_) | EngineError::Invalid { .. } | EngineError::Interrupted)) => {
                 tracing::warn!(run = %self.run, error = %told(&error), "the next run keeps what this one wrote");
                 Ok(None)
             }
@@ -76,6 +77,10 @@ pub(super) fn cannot_be_held(error: &GitError) -> bool {
         error,
         GitError::NestedRepository { .. }
             | GitError::SubmoduleChanged { .. }
+            | GitError::SpecialFile { .. }
+            | GitError::FileTooLarge { .. }
+            | GitError::ChangeTooLarge { .. }
+            | GitError::TooManyFiles { .. }
             | GitError::PathNotUtf8 { .. }
             | GitError::FilterRefused { .. }
             | GitError::Failed { .. }

@@ -29,7 +29,10 @@ pub(super) async fn run(scope: &Scope<'_>) -> Result<End, EngineError> {
             AgentEnd::Ended(end) => return Ok(end),
         };
     let (seen, from) = (checkout.clone(), scope.from()?);
-    let changed = scope.git(move |_| seen.changed_paths(&from)).await?;
+    let changed = match scope.git(move |_| seen.changed_paths(&from)).await {
+        Ok(changed) => changed,
+        Err(error) => return scope.uncaptured(error).await,
+    };
     let forbidden: Vec<_> = changed.into_iter().filter(|path| path != DRAFT).collect();
     if !forbidden.is_empty() {
         let named = forbidden.iter().take(PATHS_NAMED_MAX).cloned().collect::<Vec<_>>().join(", ");
