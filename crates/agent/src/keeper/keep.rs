@@ -24,6 +24,7 @@ use rustix::process::{
     set_dumpable_behavior, setsid, wait,
 };
 
+use super::descriptors;
 use super::limits::{self, LOOK_PAUSE};
 use super::processes;
 use super::wire::{self, Exit, Report, Terms};
@@ -129,12 +130,14 @@ fn start(
     pipe: Option<OwnedFd>,
 ) -> Result<(Pid, Option<ChildStdin>), Report> {
     let refused = |error: io::Error| Report::Refused { errno: error.raw_os_error(), text: error.to_string() };
+    // Looked at before the thread is confined, which may not see /proc.
+    let argv = descriptors::without(&descriptors::inherited(), argv).map_err(refused)?;
     limits::lower(&terms.resources).map_err(refused)?;
     let confined = move || {
         if let Some(cage) = &terms.cage {
             confine(cage).map_err(|error| Report::Unconfined { text: error.to_string() })?;
         }
-        spawn(argv, pipe).map_err(refused)
+        spawn(&argv, pipe).map_err(refused)
     };
     let died = || Report::Unconfined { text: "the thread that starts the agent died".to_owned() };
     thread::scope(|scope| scope.spawn(confined).join().unwrap_or_else(|_| Err(died())))

@@ -21,6 +21,7 @@ mod fanning;
 mod faulting;
 mod filling;
 mod freezing;
+mod hostile;
 mod idling;
 mod inheriting;
 mod interrupting;
