@@ -16,11 +16,14 @@ use crate::failure_report;
 use crate::keeper::wire::Exit;
 use crate::liveness::{self, Watched};
 use crate::mcp::{self, Door};
-use crate::output::{Drain, Kept, Sink};
+use crate::output::{Drain, Kept, Lines, Sink};
 use crate::sandbox::{Resource, Resources};
 use crate::secret::Secrets;
 use crate::signal::{Signal, Stream};
 use crate::supervise::{self, End, Ends, Launch};
+
+/// How much of a shell command's output is sent on. A command may print more; writing all of it would wear disks out.
+const PASSED_MAX: u64 = 256 * 1024 * 1024;
 
 /// The limits of one run.
 #[derive(Debug, Clone, Copy)]
@@ -96,12 +99,14 @@ pub(crate) async fn listen(
     })
 }
 
-/// Runs a program and keeps the end of what it says, both streams in the order written.
+/// Runs a program and keeps the end of its output, both streams in the order written. Sends each line to `heard` too, if there
+/// is a receiver.
 pub(crate) async fn collect(
     launcher: &[OsString],
     launch: Launch,
     timeout: Duration,
     stop: CancellationToken,
+    heard: Option<(mpsc::Sender<Signal>, Secrets)>,
 ) -> Result<ShellResult, StartError> {
     if stop.is_cancelled() {
         return Ok(ShellResult { ending: Ending::Stopped, output: String::new() });
@@ -121,8 +126,24 @@ pub(crate) async fn collect(
     let mut end_of_output = Kept::default();
     let collecting = async {
         let mut drain = Drain::new(output, &over);
+        let mut heard = heard.map(|(signals, secrets)| {
+            let lines = Lines::new(secrets.clone());
+            (Sink::new(signals, u64::MAX, hurry.clone(), secrets), lines)
+        });
+        let mut passed = 0_u64;
         while let Some(chunk) = drain.next().await {
             end_of_output.push(chunk);
+            passed = passed.saturating_add(chunk.len() as u64);
+            if let Some((sink, lines)) = heard.as_mut().filter(|_| passed <= PASSED_MAX) {
+                sink.log(lines.split(chunk)).await;
+            }
+        }
+        if let Some((sink, lines)) = heard {
+            sink.log(lines.rest().into_iter().collect()).await;
+            if passed > PASSED_MAX {
+                let line = format!("[{} more bytes are not in this log]", passed - PASSED_MAX);
+                sink.tell(Signal::Log { stream: Stream::Stdout, line }).await;
+            }
         }
     };
     let (end, ()) = tokio::join!(kept.finish(ends), collecting);

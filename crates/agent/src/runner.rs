@@ -193,6 +193,24 @@ impl Runner {
         timeout: Duration,
         stop: CancellationToken,
     ) -> Running<Result<ShellResult, StartError>> {
+        self.shell_heard(command, dirs, env, timeout, stop, None)
+    }
+
+    /// Runs `sh -c command` as `shell` does, and sends each line to `heard` as it is written, both streams as one, without
+    /// what `hidden` agents are given in secret. A slow receiver slows the command down.
+    pub fn shell_heard(
+        &self,
+        command: &str,
+        dirs: &RunDirs,
+        env: &BTreeMap<String, String>,
+        timeout: Duration,
+        stop: CancellationToken,
+        heard: Option<(mpsc::Sender<Signal>, Vec<AgentSpec>)>,
+    ) -> Running<Result<ShellResult, StartError>> {
+        let heard = heard.map(|(signals, hidden)| {
+            let secrets = hidden.iter().fold(Secrets::default(), |all, spec| all.with(&spec.secrets()));
+            (signals, secrets)
+        });
         let (launcher, argv, dirs) = (self.launcher.clone(), shell_words(command), dirs.clone());
         let env = environment::of_shell(env, &dirs.temp);
         let cage = self.sandbox.cage(self.sandbox.mode_for(None, self.floor), landlock(), &dirs);
@@ -203,7 +221,7 @@ impl Runner {
             let (cwd, stdin, failure_patterns) =
                 (dirs.worktree, Input::Bytes(Vec::new()), FailurePatterns::default());
             let launch = Launch { argv, cwd, env: env?, stdin, terms, failure_patterns };
-            command::collect(&launcher, launch, timeout, stop).await
+            command::collect(&launcher, launch, timeout, stop, heard).await
         })
     }
 
@@ -226,7 +244,7 @@ impl Runner {
             let terms = Terms { cage: None, resources: Resources::default() };
             let (stdin, failure_patterns) = (Input::Bytes(stdin), FailurePatterns::default());
             let launch = Launch { argv, cwd, env: env?, stdin, terms, failure_patterns };
-            command::collect(&launcher, launch, timeout, stop).await
+            command::collect(&launcher, launch, timeout, stop, None).await
         })
     }
 }
@@ -234,7 +252,7 @@ impl Runner {
 fn limits(spec: &AgentSpec, resources: Resources) -> Limits {
     Limits {
         timeout: spec.timeout(),
-        output_max: spec.output_max(),
+        output_max: spec.flood_max(),
         resources,
         stall_after: spec.stall_after(),
         on_stall: if spec.stops_stalled() { OnStall::Stop } else { OnStall::Tell },

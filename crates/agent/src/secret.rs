@@ -43,12 +43,48 @@ impl Secrets {
         Self { values: self.values.iter().cloned().chain([secret.to_owned()]).collect() }
     }
 
+    /// Returns these secrets and others.
+    pub(crate) fn with(&self, others: &Secrets) -> Self {
+        let mut values: Vec<String> = self.values.iter().chain(others.values.iter()).cloned().collect();
+        values.sort_by_key(|value| std::cmp::Reverse(value.len()));
+        Self { values: values.into() }
+    }
+
     /// Returns the text without secrets.
     pub(crate) fn hide(&self, text: String) -> String {
         if !self.values.iter().any(|secret| text.contains(secret.as_str())) {
             return text;
         }
         self.values.iter().fold(text, |text, secret| text.replace(secret.as_str(), HIDDEN))
+    }
+
+    /// Returns how many bytes behind a cut have to be known for `cut` to see each secret that begins before it.
+    pub(crate) fn overlap(&self) -> usize {
+        self.values.iter().map(String::len).max().unwrap_or(0)
+    }
+
+    /// Returns where to cut a text that is too long: at `max`, or before a secret that the cut would halve, which could not be
+    /// recognised in either part.
+    pub(crate) fn cut(&self, text: &[u8], max: usize) -> usize {
+        let mut at = max.min(text.len());
+        // A cut that was moved may halve another one.
+        while let Some(begin) =
+            self.values.iter().filter_map(|secret| halved(text, secret.as_bytes(), at)).min()
+        {
+            at = begin;
+        }
+        at
+    }
+
+    /// Returns how many bytes at the end of a text may be the first part of a secret.
+    pub(crate) fn begun(&self, text: &str) -> usize {
+        let begun = |secret: &String| {
+            let most = (secret.len() - 1).min(text.len());
+            (1..=most)
+                .rev()
+                .find(|length| secret.is_char_boundary(*length) && text.ends_with(&secret[..*length]))
+        };
+        self.values.iter().filter_map(begun).max().unwrap_or(0)
     }
 
     /// Returns the signal without secrets.
@@ -112,6 +148,12 @@ impl Secrets {
     }
 }
 
+/// Returns where a secret begins that lies across this place.
+fn halved(text: &[u8], secret: &[u8], at: usize) -> Option<usize> {
+    let first = (at + 1).saturating_sub(secret.len());
+    (first..at).find(|begin| text.get(*begin..begin + secret.len()) == Some(secret))
+}
+
 #[cfg(test)]
 mod tests {
     use super::Secrets;
@@ -145,5 +187,20 @@ mod tests {
         let ask = Message::Ask { question: "use sk-1234567890?".into(), options: vec![] };
         let seen = secrets.hide_in(Signal::Message(ask));
         assert!(!format!("{seen:?}").contains("sk-123"), "{seen:?}");
+    }
+
+    /// N9. Breaks when a line that is cut shows the first part of a secret, or one line of several is not known.
+    #[test]
+    fn a_cut_never_halves_a_secret_and_each_line_of_one_is_hidden() {
+        let key = "-----BEGIN KEY-----\nMIIEvQIBADANBg\nkqhkiG9w0\n-----END KEY-----";
+        let secrets =
+            Secrets::of([("KEY", key.to_owned()), ("TOKEN", "abcdefgh".to_owned())], &["KEY".to_owned()]);
+        assert_eq!(secrets.hide("x MIIEvQIBADANBg".to_owned()), "x [hidden]");
+        let text = b"0123abcdefgh89";
+        for (max, at) in [(3, 3), (4, 4), (5, 4), (11, 4), (12, 12), (13, 13), (99, 14)] {
+            assert_eq!(secrets.cut(text, max), at, "cut at {max}");
+        }
+        assert_eq!(["x abcd", "abcdefgh", "x -----B", "x"].map(|text| secrets.begun(text)), [4, 0, 6, 0]);
+        assert_eq!(secrets.overlap(), key.len() + 3, "as it stands in JSON");
     }
 }

@@ -18,8 +18,8 @@ use crate::{duration, environment, preset};
 const TIMEOUT_DEFAULT: Duration = Duration::from_secs(30 * 60);
 const STALL_DEFAULT: Duration = Duration::from_secs(10 * 60);
 const OUTPUT_DEFAULT_MAX: u64 = 16 * 1024 * 1024;
-/// What an agent that tells of every step writes in a long run.
-const ACP_OUTPUT_DEFAULT_MAX: u64 = 256 * 1024 * 1024;
+/// An agent that writes so many times as much as its log keeps is killed: a flood costs time and wears disks out.
+const FLOOD_FACTOR: u64 = 16;
 const MESSAGE_DEFAULT_MAX: usize = 8 * 1024 * 1024;
 const MESSAGE_MIN: usize = 1024;
 
@@ -28,7 +28,7 @@ const MESSAGE_MIN: usize = 1024;
 /// Written as `protocol = "command"` with `command = [program, arguments…]`, `protocol = "acp"` with the same and
 /// `permissions` and `message_max` (8 MiB unless said), or `protocol = "scripted"` with `script = "file.toml"`; and
 /// for all `env`, `pass_env`, `timeout` (30m unless said), `stall_after` (10m unless said), `restart`, `output_max`
-/// (16 MiB unless said, 256 MiB for acp), and in place of what `[sandbox]` says `sandbox`, `memory_max`, `processes_max` and
+/// (default: 16 MiB), and in place of what `[sandbox]` says `sandbox`, `memory_max`, `processes_max` and
 /// `files_max`. `home_files` are copied from the user's home into the agent's; `check` are the arguments with which the
 /// program only says its version; `failure_patterns` are how the lines begin in which it reports that its model failed. With `preset` the table adapts an agent that is built in. Unknown keys are refused.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -90,6 +90,9 @@ impl AgentSpec {
     pub fn with_timeout(self, timeout: Duration) -> Self {
         Self { timeout, ..self }
     }
+
+    /// How much of a run's output is kept where no agent says otherwise, in bytes.
+    pub const OUTPUT_MAX: u64 = OUTPUT_DEFAULT_MAX;
 
     /// Returns the same agent with another limit of output, in bytes.
     #[must_use]
@@ -231,8 +234,14 @@ impl AgentSpec {
         &self.pass_env
     }
 
-    pub(crate) fn output_max(&self) -> u64 {
+    /// Returns how much of a run's output is kept, in bytes.
+    pub fn output_max(&self) -> u64 {
         self.output_max
+    }
+
+    /// Returns how many bytes it may write before it is killed.
+    pub(crate) fn flood_max(&self) -> u64 {
+        self.output_max.saturating_mul(FLOOD_FACTOR)
     }
 
     pub(crate) fn sandbox(&self) -> Option<SandboxMode> {
@@ -268,7 +277,6 @@ impl AgentSpec {
         let output_max = match written.output_max {
             Some(Size(0)) => return refused("output_max must be at least 1"),
             Some(Size(bytes)) => bytes,
-            None if matches!(protocol, Protocol::Acp { .. }) => ACP_OUTPUT_DEFAULT_MAX,
             None => OUTPUT_DEFAULT_MAX,
         };
         let resources =

@@ -31,6 +31,7 @@ use super::lines::{Fault, Incoming, outgoing};
 use super::permission::Permissions;
 use super::prompt;
 use super::session::{self, Opened};
+use super::update::Story;
 use crate::command::{self, Limits};
 use crate::ending::Ending;
 use crate::error::StartError;
@@ -224,7 +225,7 @@ where
         permissions: with.permissions.clone(),
         permitted: with.task.permitted.clone(),
         stop: stop.clone(),
-        story: Mutex::default(),
+        story: Mutex::new(Story::without(with.secrets.clone())),
         replaying: AtomicBool::new(false),
     });
     // What it was last asked, for when it breaks off.

@@ -8,6 +8,7 @@ use agent_client_protocol::v1::schema::{
 };
 
 use super::account::Account;
+use crate::secret::Secrets;
 use crate::signal::{Activity, Changed, Step};
 use crate::task::SessionUse;
 
@@ -40,12 +41,19 @@ pub(super) enum Told {
 pub(super) struct Story {
     /// The line that is being said.
     open: String,
+    /// Secrets that cutting the line must not split.
+    secrets: Secrets,
     tools: HashMap<String, (String, &'static str, &'static str)>,
     /// What its session used so far.
     pub(super) account: Account,
 }
 
 impl Story {
+    /// Returns the story of an agent that was given these secrets.
+    pub(super) fn without(secrets: Secrets) -> Self {
+        Self { secrets, ..Self::default() }
+    }
+
     /// Hears one update. `begins_report` says whether a text begins like the report of a failed model, which is then a line of
     /// its own although the agent was in the middle of another.
     pub(super) fn hear(&mut self, update: SessionUpdate, begins_report: impl Fn(&str) -> bool) -> Told {
@@ -103,11 +111,20 @@ impl Story {
         }
         for piece in text.split_inclusive('\n') {
             self.open.push_str(piece);
-            if self.open.ends_with('\n') || self.open.len() > LINE_MAX {
+            if self.open.ends_with('\n') {
                 lines.extend(self.rest().map(|line| line.trim_end().to_owned()));
+            }
+            if self.open.len() > LINE_MAX + self.secrets.overlap() {
+                lines.push(self.cut());
             }
         }
         if lines.is_empty() { Told::Nothing } else { Told::Lines(lines) }
+    }
+
+    /// Takes a line that is too long, but for what may be the first part of a secret.
+    fn cut(&mut self) -> String {
+        let rest = self.open.split_off(self.open.len() - self.secrets.begun(&self.open));
+        std::mem::replace(&mut self.open, rest)
     }
 
     fn tool(&mut self, call: ToolCall) -> Told {

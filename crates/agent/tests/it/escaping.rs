@@ -388,8 +388,9 @@ async fn limits_of_each_process_are_set() {
 #[tokio::test]
 async fn a_gigabyte_of_output_ends_an_agent_and_not_a_validation() {
     let world = World::new();
-    let (ending, signals) = world.sh("echo $$ > pid; head -c 1000000000 /dev/zero; sleep 1000").await;
-    assert!(matches!(ending, Ending::OutputExceeded { .. }), "{ending:?}");
+    let script = "echo $$ > pid; head -c 1000000000 /dev/zero; sleep 1000";
+    let (ending, signals) = world.run(&sh(script).with_output_max(1 << 20)).await;
+    assert!(matches!(ending, Ok(Ending::OutputExceeded { .. })), "{ending:?}");
     let kept: usize = lines(&signals, Stream::Stdout).iter().map(|line| line.len()).sum();
     assert!(kept < 70_000 && !alive(&world.file("pid")), "{kept}");
     let stop = CancellationToken::new();

@@ -6,11 +6,11 @@ use tokio_util::sync::CancellationToken;
 
 use crate::world::{World, lines, sh, until};
 
-/// Breaks when the limit of output is not held.
+/// Breaks when an agent that writes more than its log keeps is stopped, or one that floods is not.
 #[tokio::test]
 async fn an_agent_that_floods_us_is_stopped() {
     let world = World::new();
-    let (ending, signals) = world.run(&sh("yes to everything").with_output_max(1_000_000)).await;
+    let (ending, signals) = world.run(&sh("yes to everything").with_output_max(62_500)).await;
     assert_eq!(ending.unwrap(), Ending::OutputExceeded { limit: 1_000_000 });
     assert!(signals.len() < 100_000, "{} lines were passed on", signals.len());
 }
@@ -19,9 +19,9 @@ async fn an_agent_that_floods_us_is_stopped() {
 #[tokio::test]
 async fn the_limit_is_for_both_streams_together_and_to_the_byte() {
     let world = World::new();
-    let script = sh("printf 1234; printf 56789 >&2");
-    assert_eq!(world.run(&script.clone().with_output_max(9)).await.0.unwrap(), Ending::Finished);
-    assert_eq!(world.run(&script.with_output_max(8)).await.0.unwrap(), Ending::OutputExceeded { limit: 8 });
+    let script = |bytes| sh(&format!("printf %020d 1; printf %0{}d 2 >&2", bytes - 20)).with_output_max(2);
+    assert_eq!(world.run(&script(32)).await.0.unwrap(), Ending::Finished);
+    assert_eq!(world.run(&script(33)).await.0.unwrap(), Ending::OutputExceeded { limit: 32 });
 }
 
 /// Breaks when a line is kept whole, or what follows it is lost.

@@ -215,7 +215,7 @@ async fn silence_runs_out_of_time_and_a_flood_out_of_room() {
         assert!(matches!(ending.unwrap(), Ending::TimedOut { .. }), "{behaviour}");
     }
     let world = World::new();
-    let (ending, _) = run(&world, &["flood"], "output_max = 3000000").await;
+    let (ending, _) = run(&world, &["flood"], "output_max = 187500").await;
     assert_eq!(ending, Ending::OutputExceeded { limit: 3_000_000 });
 }
 
