@@ -92,7 +92,8 @@ pub(crate) async fn engine(place: &StorePlace, config: Config) -> Result<Engine,
         limits: config.limits,
         capture: config.capture,
         server: config.server.url,
-        worktrees: worktrees(place)?,
+        worktrees: beside_store(place, "worktrees")?,
+        logs: beside_store(place, "logs")?,
         launcher: launcher(),
     };
     Ok(Engine::new(store, settings).reaping())
@@ -103,8 +104,8 @@ fn launcher() -> Vec<OsString> {
     ["/proc/self/exe", KEEP, "--"].map(OsString::from).to_vec()
 }
 
-/// Worktrees live beside the store's file; a PostgreSQL store has none, so they go where the default store would be.
-fn worktrees(place: &StorePlace) -> Result<PathBuf, Box<Problem>> {
+/// Worktrees and logs are beside the store's file; a PostgreSQL store has none, so they go where the default store would be.
+fn beside_store(place: &StorePlace, name: &str) -> Result<PathBuf, Box<Problem>> {
     let file = match place {
         StorePlace::Default(path) => path.clone(),
         StorePlace::Named(text) => match text.parse() {
@@ -116,7 +117,7 @@ fn worktrees(place: &StorePlace) -> Result<PathBuf, Box<Problem>> {
         },
     };
     let directory = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    std::path::absolute(directory.join("worktrees")).map_err(|error| {
+    std::path::absolute(directory.join(name)).map_err(|error| {
         Box::new(Problem::new(
             Code::Internal,
             format!("could not tell where {} is: {error}", directory.display()),

@@ -60,6 +60,8 @@ pub struct Settings {
     pub server: Option<String>,
     /// Where worktrees are made.
     pub worktrees: PathBuf,
+    /// Where the logs of runs are kept.
+    pub logs: PathBuf,
     /// The words that start this program as the keeper of a child.
     pub launcher: Vec<OsString>,
 }

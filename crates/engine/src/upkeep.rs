@@ -179,6 +179,7 @@ impl Engine {
         let proof = "every commit in it is reachable from a ref that is not a plan's own, and no open decision names it";
         let gone = |backup: Backup| Removed { what: backup.name, proof: proof.to_owned() };
         collected.removed.extend(backups.into_iter().map(gone));
+        self.collect_logs(sweep, &mut collected).await?;
         self.collect_locks(sweep, &mut collected).await?;
         Ok(collected)
     }

@@ -15,6 +15,7 @@ use tracing::Instrument;
 use super::forget::forget_refs;
 use super::ground::unreachable;
 use super::pass::Pass;
+use super::printed::log_of;
 use super::scope::{End, Scope};
 use super::{agents, apply, execute, leftovers, strategize};
 use crate::engine::{Engine, WORKER};
@@ -195,8 +196,8 @@ impl Engine {
             hold.tally().begin(run.clone());
         }
         let permits = plan.grants.iter().map(agents::permitted).collect();
-        let pass = Pass::new();
-        let scope = Scope { engine: self, hold, plan, project, repository, run, stop, pass, permits };
+        let (pass, log) = (Pass::new(), log_of(self, &plan, &run));
+        let scope = Scope { engine: self, hold, plan, project, repository, run, stop, pass, permits, log };
         let started = work_log::started(&scope.plan, &scope.run);
         let driven = self.finish(hold, scope).await;
         started.ended(&driven);
@@ -267,6 +268,9 @@ impl Engine {
     /// Runs the phase, listens for reasons to stop, and commits how it ended.
     async fn finish(&self, hold: &Hold, scope: Scope<'_>) -> Result<Plan, EngineError> {
         let mut cause = Cause::Nothing;
+        if makes_directory(&scope.plan) {
+            scope.begin_log().await?;
+        }
         let ended = {
             let body = run(&scope);
             tokio::pin!(body);

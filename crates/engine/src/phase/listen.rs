@@ -1,5 +1,5 @@
-//! Listening to an agent while it runs: what it says and does becomes events, choices, snapshots and questions, within
-//! bounds.
+//! Listening to an agent while it runs: what it prints goes to the log of the run, and what it says and does becomes events,
+//! choices, snapshots and questions, within bounds.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -22,12 +22,8 @@ use crate::tree::SubplanDraft;
 
 /// How long a checkpoint may take while the agent lives, which can make any capture last. Then it is skipped.
 const LIVE_CAPTURE_MAX: Duration = Duration::from_secs(20);
-/// How often what the agent wrote becomes an event.
-const FLUSH: Duration = Duration::from_millis(300);
-/// How many lines one event carries at the most; what is beyond is counted.
-const LINES_PER_EVENT_MAX: usize = 40;
-/// How many events one run's output makes at the most.
-const OUTPUT_EVENTS_MAX: usize = 200;
+/// How often it is looked whether what the agent used has to be told.
+const LOOK_EVERY: Duration = Duration::from_millis(300);
 /// How many messages of one run are heard; what is beyond is counted.
 const MESSAGES_MAX: usize = 1_000;
 /// How many snapshots around tools one agent's run gets, and how often it is looked whether there is something to keep.
@@ -39,7 +35,7 @@ const TOOLS_MAX: usize = 100_000;
 const UNREAD_MAX: usize = 2_000;
 /// Size of the end of a reviewer's output that is searched for a verdict.
 const REVIEW_MAX: usize = 64 * 1024;
-/// How long a line in an event is at the most.
+/// How long a line that is quoted in an error is at most.
 const LINE_MAX: usize = 500;
 
 /// What an agent said that counts when it has ended.
@@ -76,9 +72,7 @@ pub(super) struct Listener<'a> {
     exhausted: bool,
     tools: HashSet<String>,
     told: Told,
-    lines: Vec<String>,
     unsaid: usize,
-    output_events: usize,
     messages: usize,
     /// What was in the worktree when it was last looked at, for snapshots around tools.
     seen: Option<TreeId>,
@@ -92,7 +86,7 @@ impl<'a> Listener<'a> {
     pub(super) fn new(scope: &'a Scope<'a>, errand: &Errand<'a>, carried: Carried) -> Self {
         let Errand { name: agent, role, checkout, .. } = *errand;
         // A choice taken while doing the work may follow from one of the strategy.
-        let (mut choices, lines) = (scope.plan.choices.clone(), Vec::new());
+        let mut choices = scope.plan.choices.clone();
         carried.choices.into_iter().for_each(|choice| put_choice(&mut choices, choice));
         Self {
             scope,
@@ -110,9 +104,7 @@ impl<'a> Listener<'a> {
             exhausted: false,
             tools: HashSet::new(),
             told: Told::nothing(),
-            lines,
             unsaid: 0,
-            output_events: 0,
             messages: 0,
             seen: None,
             tool_snapshots: 0,
@@ -128,27 +120,32 @@ impl<'a> Listener<'a> {
     ) -> Result<(), EngineError> {
         self.told.begin_session(None);
         self.named.clear();
-        let mut flush = tokio::time::interval(FLUSH);
-        flush.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut look = tokio::time::interval(LOOK_EVERY);
+        look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             tokio::select! {
                 signal = heard.recv() => match signal {
                     Some(signal) => self.hear(signal).await?,
                     None => break,
                 },
-                _ = flush.tick() => {
-                    self.flush().await?;
-                    self.scope.tell_usage(self.agent, &mut self.told).await?;
-                }
+                _ = look.tick() => self.scope.tell_usage(self.agent, &mut self.told).await?,
+            }
+            // Lines that came together are written together.
+            if heard.is_empty() || self.scope.log.is_full() {
+                self.scope.flush_log().await?;
             }
             self.exhausted |= self.scope.is_exhausted();
             if self.has_ended() {
                 stop.cancel();
             }
         }
-        // The end is always told, with how much was left out on the way.
-        self.output_events = self.output_events.min(OUTPUT_EVENTS_MAX - 1);
-        self.flush().await?;
+        let unsaid = std::mem::take(&mut self.unsaid);
+        if unsaid > 0 {
+            let text =
+                format!("message limit reached: {unsaid} messages beyond {MESSAGES_MAX} are in no event");
+            self.scope.log.notice(&text);
+        }
+        self.scope.flush_log().await?;
         self.scope.tell_last_usage(self.agent, &mut self.told).await
     }
 
@@ -168,6 +165,7 @@ impl<'a> Listener<'a> {
 
     async fn hear(&mut self, signal: Signal) -> Result<(), EngineError> {
         self.count(&signal);
+        self.print(&signal);
         match signal {
             // Heard however much was said before: it is counted, and tells nothing else.
             Signal::Message(Message::Usage { tokens, cost_usd, tool_calls }) => {
@@ -177,10 +175,7 @@ impl<'a> Listener<'a> {
                 let outcome = self.used(tokens, cost_usd.as_ref(), tool_calls).await?;
                 reply.say(outcome);
             }
-            Signal::Log { stream, line } => {
-                self.reviewed(stream, &line);
-                self.line(&line);
-            }
+            Signal::Log { stream, line } => self.reviewed(stream, &line),
             Signal::Activity(_) if self.messages >= MESSAGES_MAX => {
                 self.unsaid += 1;
             }
@@ -227,7 +222,6 @@ impl<'a> Listener<'a> {
             Signal::Stalled { quiet } => self.stalled(quiet).await?,
             Signal::Activity(activity) => {
                 self.messages += 1;
-                self.flush().await?;
                 self.scope.note(told(self.agent, &activity)).await?;
             }
         }
@@ -237,7 +231,6 @@ impl<'a> Listener<'a> {
     /// Puts the use of a tool to a person, unless a question waits already.
     async fn permission(&mut self, asked: PermissionAsked) -> Result<(), EngineError> {
         self.messages += 1;
-        self.flush().await?;
         let PermissionAsked { tool, matches, question } = asked;
         let details = json!({ "agent": self.agent, "question": question });
         self.question.get_or_insert_with(|| Question::permission(question, &tool, &matches));
@@ -371,23 +364,26 @@ impl<'a> Listener<'a> {
         }
     }
 
-    fn line(&mut self, line: &str) {
-        if self.lines.len() < LINES_PER_EVENT_MAX {
-            self.lines.push(line.chars().take(LINE_MAX).collect());
-        } else {
-            self.unsaid += 1;
+    /// Writes what the agent printed to the log: every line, those that are messages too.
+    fn print(&self, signal: &Signal) {
+        let (stream, text) = match signal {
+            Signal::Log { stream: Stream::Stdout, line } | Signal::Garbled { line, .. } => {
+                ("stdout", line.clone())
+            }
+            Signal::Log { stream: Stream::Stderr, line } => ("stderr", line.clone()),
+            Signal::Message(message) => ("message", json!(message).to_string()),
+            Signal::Permission(_)
+            | Signal::Called(..)
+            | Signal::Keep { .. }
+            | Signal::Session { .. }
+            | Signal::Used { .. }
+            | Signal::Activity(_)
+            | Signal::Stalled { .. } => return,
+        };
+        match self.role {
+            Role::Strategist | Role::Writer => self.scope.log.line(stream, &text),
+            Role::Reviewer => self.scope.log.line(&format!("reviewer:{}", self.agent), &text),
         }
-    }
-
-    async fn flush(&mut self) -> Result<(), EngineError> {
-        if self.lines.is_empty() || self.output_events >= OUTPUT_EVENTS_MAX {
-            return Ok(());
-        }
-        self.output_events += 1;
-        let lines = std::mem::take(&mut self.lines);
-        let unsaid = std::mem::take(&mut self.unsaid);
-        let details = json!({ "agent": self.agent, "lines": lines, "left_out": unsaid });
-        self.scope.note(Event::Agent { what: "output", details }).await
     }
 
     /// Takes a choice among those of the run, where it fits into their tree.
@@ -451,7 +447,6 @@ impl<'a> Listener<'a> {
         self.reviewed(Stream::Stdout, line);
         self.messages += 1;
         self.garbled_piece(line, &reason);
-        self.line(line);
         let reason = self.garbled(reason).await?;
         if asks {
             let shown: String = line.trim().chars().take(UNREAD_MAX).collect();
@@ -465,7 +460,6 @@ impl<'a> Listener<'a> {
 
     /// Hears a message, and returns why it was refused, when it was.
     async fn message(&mut self, message: Message) -> Result<Result<(), String>, EngineError> {
-        self.flush().await?;
         let (agent, resets) = (self.agent, message.resets());
         let event = match message {
             Message::Choice { question, chosen, alternatives, rationale, confidence, id, under } => {

@@ -14,6 +14,7 @@ mod limit;
 mod link;
 mod listen;
 mod pass;
+mod printed;
 mod publish;
 mod remains;
 mod restart;

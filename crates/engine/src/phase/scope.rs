@@ -14,6 +14,7 @@ use super::pass::Pass;
 use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::hold::Hold;
+use crate::run_log::RunLog;
 use crate::sync::Together;
 use crate::{clock, task};
 
@@ -32,6 +33,8 @@ pub(super) struct Scope<'a> {
     pub(super) pass: Pass,
     /// What people answered about tools, for all agents of this run.
     pub(super) permits: Permits,
+    /// What its agents and commands print.
+    pub(super) log: RunLog,
 }
 
 /// How a run ended.

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use drydock_agent::Ending;
 use drydock_domain::{Event, Validation, ValidationRun, told};
+use tokio::sync::mpsc;
 use tracing::Instrument;
 
 use super::scope::Scope;
@@ -14,7 +15,9 @@ use crate::trace;
 
 /// How long a validation may take that names no limit.
 const TIMEOUT_DEFAULT: Duration = Duration::from_secs(20 * 60);
-/// How much of its output is kept.
+/// How many lines may wait for the log before a validation is slowed down.
+const LINES_MAX: usize = 256;
+/// How much of its output is kept with its result; the log has all of it.
 const OUTPUT_KEPT_MAX: usize = 8 * 1024;
 
 /// What came of the validations.
@@ -39,7 +42,7 @@ impl Scope<'_> {
     pub(super) async fn validate(&self, tree: &Path) -> Result<Validated, EngineError> {
         let mut runs = Vec::new();
         for validation in &self.plan.spec.validations {
-            let run = match self.validate_one(validation, tree).await {
+            let run = match self.validate_one(validation, tree).await? {
                 One::Ran(run) => run,
                 One::Stopped => return Ok(Validated::Stopped),
                 One::OutOfTime => return Ok(Validated::OutOfTime),
@@ -50,11 +53,11 @@ impl Scope<'_> {
         Ok(Validated::Ran(runs))
     }
 
-    async fn validate_one(&self, validation: &Validation, tree: &Path) -> One {
+    async fn validate_one(&self, validation: &Validation, tree: &Path) -> Result<One, EngineError> {
         let own = validation.timeout_s.map_or(TIMEOUT_DEFAULT, Duration::from_secs);
         let left = self.time_left().filter(|left| *left < own);
         if left.is_some_and(|left| left.is_zero()) {
-            return One::OutOfTime;
+            return Ok(One::OutOfTime);
         }
         let timeout = left.unwrap_or(own);
         let environment = BTreeMap::from([
@@ -64,22 +67,29 @@ impl Scope<'_> {
         ]);
         let (command, dirs) = (&validation.command, self.dirs(tree));
         let runner = self.engine.runner_for(&self.plan);
-        let answer = runner.shell(command, &dirs, &environment, timeout, self.stop.clone());
-        let answer = answer.instrument(trace::validation(validation.name.as_str())).await;
+        let (signals, lines) = mpsc::channel(LINES_MAX);
+        // An agent may have left what it was given in files that a validation prints.
+        let hidden = self.engine.settings().agents.values().cloned().collect();
+        let heard = Some((signals, hidden));
+        let answer = runner.shell_heard(command, &dirs, &environment, timeout, self.stop.clone(), heard);
+        let answer = answer.instrument(trace::validation(validation.name.as_str()));
+        let stream = format!("validation:{}", validation.name);
+        let (answer, printed) = tokio::join!(answer, self.print(&stream, lines));
+        printed?;
         let (passed, how, output) = match answer {
             Err(error) => (false, told(&error), String::new()),
             Ok(result) if left.is_some() && matches!(result.ending, Ending::TimedOut { .. }) => {
-                return One::OutOfTime;
+                return Ok(One::OutOfTime);
             }
             Ok(result) => match judge(&result.ending) {
                 Some((passed, how)) => (passed, how, result.output),
-                None => return One::Stopped,
+                None => return Ok(One::Stopped),
             },
         };
         let output = tail(output.trim_end());
         let text = if output.is_empty() { how } else { format!("{how}\n{output}") };
         let (name, required) = (validation.name.clone(), validation.required);
-        One::Ran(ValidationRun { name, required, passed, text })
+        Ok(One::Ran(ValidationRun { name, required, passed, text }))
     }
 }
 

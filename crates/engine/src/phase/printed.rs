@@ -1,0 +1,59 @@
+//! What the agents and commands of a run print goes to the run's log. A log that cannot be written is one warning, and the run
+//! goes on.
+
+use drydock_agent::{AgentSpec, Signal};
+use drydock_domain::{Event, Phase, Plan, RunId, told};
+use tokio::sync::mpsc;
+
+use super::scope::Scope;
+use crate::engine::Engine;
+use crate::error::EngineError;
+use crate::run_log::RunLog;
+
+/// Returns the log of a run; nothing is written yet.
+pub(super) fn log_of(engine: &Engine, plan: &Plan, run: &RunId) -> RunLog {
+    let agents = &plan.spec.agents;
+    let name = match plan.stage.phase() {
+        Phase::Strategize => agents.strategize.as_ref(),
+        Phase::Execute => agents.execute.as_ref(),
+        Phase::Apply => None,
+    };
+    let spec = name.and_then(|name| engine.settings().agents.get(name));
+    let directory = engine.settings().logs.join(plan.id.as_str()).join(run.as_str());
+    RunLog::new(directory, spec.map_or(AgentSpec::OUTPUT_MAX, AgentSpec::output_max))
+}
+
+impl Scope<'_> {
+    /// Begins the log. A run whose log is missing then printed on another machine.
+    pub(super) async fn begin_log(&self) -> Result<(), EngineError> {
+        let phase = self.plan.stage.phase();
+        self.log.notice(&format!("{phase} begins, run {}", self.run));
+        self.flush_log().await
+    }
+
+    /// Writes what was printed.
+    pub(super) async fn flush_log(&self) -> Result<(), EngineError> {
+        let Some(error) = self.log.flush().await else { return Ok(()) };
+        let (plan, run) = (&self.plan.id, &self.run);
+        tracing::warn!(%plan, %run, error = %told(&error), "could not write the log of a run; the run continues");
+        let text = format!("the log of run {run} of {plan} could not be written: {error}; the run continues");
+        self.note(Event::Alert { priority: "low", text }).await
+    }
+
+    /// Writes the lines of a command to the log as they come, until the command has ended.
+    pub(super) async fn print(
+        &self,
+        stream: &str,
+        mut lines: mpsc::Receiver<Signal>,
+    ) -> Result<(), EngineError> {
+        while let Some(signal) = lines.recv().await {
+            if let Signal::Log { line, .. } = signal {
+                self.log.line(stream, &line);
+            }
+            if lines.is_empty() || self.log.is_full() {
+                self.flush_log().await?;
+            }
+        }
+        self.flush_log().await
+    }
+}

@@ -1,0 +1,274 @@
+//! Reading the logs of a plan's runs: which there are, a page of one, and one as it grows. A log is a file that another process
+//! may write, so it is looked at again and again; whether its run is over, the store says.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use drydock_domain::{Lock, LockScope, Phase, Plan, PlanId, State};
+use tokio::time::Instant;
+
+pub use super::reader::LogStart;
+use super::reader::{self, Lines};
+use crate::engine::Engine;
+use crate::error::EngineError;
+use crate::task;
+
+/// How often a log is looked at for more, and how often the store is asked whether its run is over.
+const POLL: Duration = Duration::from_millis(100);
+const STATE_EVERY: Duration = Duration::from_secs(1);
+/// How much is read at a time.
+const PAGE_MAX: usize = 1024 * 1024;
+
+/// A log that there is on this machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogSummary {
+    /// The run.
+    pub run: String,
+    /// When its first line was written, as RFC 3339.
+    pub began_at: String,
+    /// How many bytes it has had, those that were dropped included.
+    pub size: u64,
+}
+
+/// What to read of a plan's logs.
+#[derive(Debug, Clone)]
+pub struct LogQuery {
+    /// The run, or the beginning of its id; the newest when none is named.
+    pub run: Option<String>,
+    /// From where.
+    pub start: LogStart,
+    /// How long to wait for a line when there is none.
+    pub wait: Duration,
+}
+
+/// Whether more may come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RunState {
+    /// The run goes on.
+    Live,
+    /// The run has ended, and all of its log was read.
+    Over,
+}
+
+/// A part of a log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogPage {
+    /// The run; none when no run of the plan has a log yet.
+    pub run: Option<String>,
+    /// Whole lines of JSON.
+    pub bytes: Vec<u8>,
+    /// The offset to read on from.
+    pub next: u64,
+    /// Whether more may come.
+    pub state: RunState,
+}
+
+/// What a follower was handed.
+#[derive(Debug)]
+pub enum LogNews {
+    /// Lines, and the offset behind them.
+    Lines {
+        /// Whole lines of JSON.
+        bytes: Vec<u8>,
+        /// The offset to read on from.
+        next: u64,
+    },
+    /// Nothing was written for as long as it would wait.
+    Quiet,
+    /// The run has ended, and everything was handed out.
+    Ended,
+    /// The log was removed.
+    Removed,
+    /// This process is stopping.
+    Stopping,
+}
+
+/// Reads one log as it grows.
+pub struct LogFollower {
+    engine: Engine,
+    plan: PlanId,
+    run: String,
+    directory: PathBuf,
+    start: LogStart,
+    asked: Option<Instant>,
+}
+
+impl Engine {
+    /// Returns where the logs of a plan are on this machine.
+    fn logs_of(&self, plan: &PlanId) -> PathBuf {
+        self.settings().logs.join(plan.as_str())
+    }
+
+    /// Lists the logs of a plan that are on this machine, in the order in which their runs began.
+    pub async fn logs(&self, plan: &PlanId) -> Result<Vec<LogSummary>, EngineError> {
+        let directory = self.logs_of(plan);
+        task::blocking(move || summaries(&directory)).await.map_err(unread)
+    }
+
+    /// Reads a part of a log. Waits for a line when there is none and the run goes on.
+    pub async fn log_page(&self, plan: &Plan, query: &LogQuery) -> Result<LogPage, EngineError> {
+        let deadline = Instant::now() + query.wait;
+        let Some(mut follower) = self.log_follow(plan, query.run.as_deref(), query.start).await? else {
+            let state = if is_at_work(plan) { RunState::Live } else { RunState::Over };
+            return Ok(LogPage { run: None, bytes: Vec::new(), next: 0, state });
+        };
+        let news = follower.next(deadline.saturating_duration_since(Instant::now())).await?;
+        let state = if matches!(news, LogNews::Ended) { RunState::Over } else { RunState::Live };
+        let run = Some(follower.run.clone());
+        match news {
+            LogNews::Lines { bytes, next } => Ok(LogPage { run, bytes, next, state }),
+            LogNews::Removed => Err(self.no_log(plan, &follower.run).await?),
+            LogNews::Quiet | LogNews::Ended | LogNews::Stopping => {
+                Ok(LogPage { run, bytes: Vec::new(), next: follower.offset(), state })
+            }
+        }
+    }
+
+    /// Follows a log; none when no run is named and none of the plan has a log yet.
+    pub async fn log_follow(
+        &self,
+        plan: &Plan,
+        run: Option<&str>,
+        start: LogStart,
+    ) -> Result<Option<LogFollower>, EngineError> {
+        let mut logs = self.logs(&plan.id).await?;
+        if let Some(given) = run {
+            logs.retain(|log| log.run.starts_with(given));
+            if let Some(exact) = logs.iter().position(|log| log.run == given) {
+                logs = vec![logs.swap_remove(exact)];
+            }
+        }
+        let newest = match (logs.pop(), run) {
+            (Some(_), Some(given)) if !logs.is_empty() => {
+                let candidates = logs.into_iter().map(|log| log.run).collect();
+                return Err(EngineError::Ambiguous { kind: "run", given: given.to_owned(), candidates });
+            }
+            (Some(log), _) => log.run,
+            (None, Some(given)) => return Err(self.no_log(plan, given).await?),
+            (None, None) => return self.none_yet(plan).await.map(|()| None),
+        };
+        let directory = self.logs_of(&plan.id).join(&newest);
+        let (engine, plan) = (self.clone(), plan.id.clone());
+        Ok(Some(LogFollower { engine, plan, run: newest, directory, start, asked: None }))
+    }
+
+    /// Fails when a plan without a log here must have one elsewhere: its work was begun, and by no process of this machine.
+    async fn none_yet(&self, plan: &Plan) -> Result<(), EngineError> {
+        let Some(run) = plan.run.as_ref().filter(|_| plan.stage.phase() != Phase::Strategize) else {
+            return Ok(());
+        };
+        let here = &self.identity().process().host;
+        let locks = self.store().lock_list().await?;
+        let begins_here = |lock: &Lock| {
+            lock.scope == LockScope::Plan && lock.key == plan.id.as_str() && lock.holder.process.host == *here
+        };
+        if is_at_work(plan) && locks.iter().any(begins_here) {
+            return Ok(());
+        }
+        Err(self.no_log(plan, run.as_str()).await?)
+    }
+
+    /// Says that a log is not on this machine, and where it may be.
+    async fn no_log(&self, plan: &Plan, run: &str) -> Result<EngineError, EngineError> {
+        let here = self.identity().process().host.clone();
+        let locks = self.store().lock_list().await?;
+        let held =
+            locks.into_iter().find(|lock| lock.scope == LockScope::Plan && lock.key == plan.id.as_str());
+        let at = match held.map(|lock| lock.holder.process.host).filter(|host| *host != here) {
+            Some(host) => format!("{run} on {here} (its plan is held by a process on {host})"),
+            None => format!("{run} on {here}"),
+        };
+        Ok(EngineError::absent("log of run", at))
+    }
+}
+
+impl LogFollower {
+    /// Returns the run that is followed.
+    pub fn run(&self) -> &str {
+        &self.run
+    }
+
+    fn offset(&self) -> u64 {
+        match self.start {
+            LogStart::At(offset) => offset,
+            LogStart::Last(_) => 0,
+        }
+    }
+
+    /// Returns what comes next, waiting up to `limit` for it. Dropping the call loses nothing.
+    pub async fn next(&mut self, limit: Duration) -> Result<LogNews, EngineError> {
+        let deadline = Instant::now() + limit;
+        loop {
+            if self.engine.stopping().is_cancelled() {
+                return Ok(LogNews::Stopping);
+            }
+            // Asked before the log is read: what was written before the run ended is read then.
+            let over = self.is_over().await?;
+            let Some(Lines { bytes, next }) = self.read().await? else { return Ok(LogNews::Removed) };
+            self.start = LogStart::At(next);
+            if !bytes.is_empty() {
+                return Ok(LogNews::Lines { bytes, next });
+            }
+            if over {
+                return Ok(LogNews::Ended);
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(LogNews::Quiet);
+            }
+            tokio::select! {
+                () = tokio::time::sleep(POLL.min(left)) => {}
+                () = self.engine.stopping().cancelled() => {}
+            }
+        }
+    }
+
+    async fn read(&self) -> Result<Option<Lines>, EngineError> {
+        let (directory, start) = (self.directory.clone(), self.start);
+        task::blocking(move || reader::read(&directory, start, PAGE_MAX)).await.map_err(unread)
+    }
+
+    async fn is_over(&mut self) -> Result<bool, EngineError> {
+        if self.asked.is_some_and(|asked| asked.elapsed() < STATE_EVERY) {
+            return Ok(false);
+        }
+        let plan = self.engine.store().plan_fetch(&self.plan).await?;
+        self.asked = Some(Instant::now());
+        let goes_on =
+            |plan: &Plan| is_at_work(plan) && plan.run.as_ref().is_some_and(|run| run.as_str() == self.run);
+        let over = !plan.is_some_and(|plan| goes_on(&plan));
+        if over {
+            // Asked again at the next call: it has to stay so.
+            self.asked = None;
+        }
+        Ok(over)
+    }
+}
+
+fn is_at_work(plan: &Plan) -> bool {
+    plan.stage.state() == State::Processing
+}
+
+fn summaries(directory: &Path) -> io::Result<Vec<LogSummary>> {
+    let entries = match fs::read_dir(directory) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error),
+    };
+    let mut found = Vec::new();
+    for entry in entries {
+        let entry = entry?;
+        let Ok(run) = entry.file_name().into_string() else { continue };
+        if let Some((began_at, size)) = reader::summary(&entry.path())? {
+            found.push(LogSummary { run, began_at, size });
+        }
+    }
+    found.sort_by(|one, other| (&one.began_at, &one.run).cmp(&(&other.began_at, &other.run)));
+    Ok(found)
+}
+
+fn unread(source: io::Error) -> EngineError {
+    EngineError::File { attempt: "read the log".to_owned(), source }
+}

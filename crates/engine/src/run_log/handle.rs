@@ -1,0 +1,130 @@
+//! The log of a run as its phases write to it. Printing never fails a run: while the log cannot be written, lines are counted and
+//! one warning is given, and the count is written where the gap is once writing works again.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::line::{NOTICE, push};
+use super::writer::{Kept, Writer};
+use crate::{clock, task};
+
+/// How many bytes wait in memory at most before they are written.
+const PENDING_MAX: usize = 64 * 1024;
+/// How long after a failure writing is tried again.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
+/// The longest text of a line; an agent's lines are cut before.
+const TEXT_MAX: usize = 128 * 1024;
+
+/// Appends to the log of one run.
+#[derive(Debug)]
+pub(crate) struct RunLog {
+    pending: Mutex<Vec<u8>>,
+    files: Arc<Mutex<Files>>,
+}
+
+#[derive(Debug)]
+struct Files {
+    directory: PathBuf,
+    kept: Kept,
+    writer: Option<Writer>,
+    failed: Option<Failed>,
+    retry_after: Duration,
+    warned: bool,
+}
+
+#[derive(Debug)]
+struct Failed {
+    at: Instant,
+    error: io::Error,
+    lines: usize,
+}
+
+impl RunLog {
+    /// Returns the log in this directory; nothing is made before the first line is written.
+    pub(crate) fn new(directory: PathBuf, output_max: u64) -> Self {
+        let kept = Kept::of(output_max);
+        let retry_after = RETRY_AFTER;
+        let files = Files { directory, kept, writer: None, failed: None, retry_after, warned: false };
+        Self { pending: Mutex::default(), files: Arc::new(Mutex::new(files)) }
+    }
+
+    /// Has a failed write tried again after this time.
+    #[cfg(test)]
+    pub(super) fn retry_after(&self, time: Duration) {
+        self.files.lock().unwrap_or_else(PoisonError::into_inner).retry_after = time;
+    }
+
+    /// Adds a line that drydock says.
+    pub(crate) fn notice(&self, text: &str) {
+        self.line(NOTICE, text);
+    }
+
+    /// Adds a line.
+    pub(crate) fn line(&self, stream: &str, text: &str) {
+        let text = &text[..text.floor_char_boundary(TEXT_MAX)];
+        push(&mut self.pending.lock().unwrap_or_else(PoisonError::into_inner), clock::now(), stream, text);
+    }
+
+    /// Says whether so much waits that it has to be written now.
+    pub(crate) fn is_full(&self) -> bool {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner).len() >= PENDING_MAX
+    }
+
+    /// Writes what was added. Returns the failure when it is the first one.
+    pub(crate) async fn flush(&self) -> Option<io::Error> {
+        let lines = std::mem::take(&mut *self.pending.lock().unwrap_or_else(PoisonError::into_inner));
+        if lines.is_empty() {
+            return None;
+        }
+        let files = Arc::clone(&self.files);
+        task::blocking(move || files.lock().unwrap_or_else(PoisonError::into_inner).write(&lines)).await
+    }
+}
+
+impl Files {
+    fn write(&mut self, lines: &[u8]) -> Option<io::Error> {
+        if let Some(failed) = &mut self.failed
+            && failed.at.elapsed() < self.retry_after
+        {
+            failed.lines += count(lines);
+            return None;
+        }
+        let mut written = 0;
+        match self.try_write(lines, &mut written) {
+            Ok(()) => None,
+            Err(error) => {
+                // Opened again next time, which removes a torn line.
+                self.writer = None;
+                let shown = io::Error::new(error.kind(), error.to_string());
+                let before = self.failed.take().map_or(0, |failed| failed.lines);
+                let lines = before + count(&lines[written..]);
+                self.failed = Some(Failed { at: Instant::now(), error, lines });
+                (!std::mem::replace(&mut self.warned, true)).then_some(shown)
+            }
+        }
+    }
+
+    fn try_write(&mut self, lines: &[u8], written: &mut usize) -> io::Result<()> {
+        let writer = match &mut self.writer {
+            Some(writer) => writer,
+            none => none.insert(Writer::open(&self.directory, self.kept)?),
+        };
+        if let Some(failed) = &self.failed {
+            let mut gap = Vec::new();
+            let text = format!("[{} lines could not be written here: {}]", failed.lines, failed.error);
+            push(&mut gap, clock::now(), NOTICE, &text);
+            writer.append(&gap)?;
+            self.failed = None;
+        }
+        let before = writer.end();
+        let appended = writer.append(lines);
+        *written = usize::try_from(writer.end() - before).unwrap_or(lines.len());
+        appended
+    }
+}
+
+fn count(lines: &[u8]) -> usize {
+    lines.iter().filter(|byte| **byte == b'\n').count()
+}

@@ -1,0 +1,71 @@
+//! One line of a run's log as it is stored and sent: `{"at", "stream", "text"}`, and `"dropped"` in a mark.
+
+use drydock_domain::Timestamp;
+use serde::Serialize;
+
+/// The stream of lines that drydock itself adds.
+pub const NOTICE: &str = "drydock";
+/// What stands before the time of a line.
+const BEGIN: &[u8] = b"{\"at\":\"";
+
+/// A line before it is JSON.
+#[derive(Debug, Serialize)]
+struct Line<'a> {
+    at: &'a str,
+    stream: &'a str,
+    text: &'a str,
+    /// How many bytes of the log are missing at this place.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dropped: Option<u64>,
+}
+
+/// Appends a line that was printed at this time.
+pub(super) fn push(lines: &mut Vec<u8>, at: Timestamp, stream: &str, text: &str) {
+    write(lines, &Line { at: &time(at), stream, text, dropped: None });
+}
+
+/// Appends the mark for a gap of that many bytes in front of `next`, whose time it has.
+pub(super) fn push_mark(lines: &mut Vec<u8>, dropped: u64, next: &[u8]) {
+    let text = format!("[{dropped} bytes of this log were dropped here]");
+    write(lines, &Line { at: &time_of(next), stream: NOTICE, text: &text, dropped: Some(dropped) });
+}
+
+/// Returns when a line was written, which is the first thing in it; empty when that cannot be read.
+pub(super) fn time_of(line: &[u8]) -> String {
+    let time = line.strip_prefix(BEGIN).unwrap_or_default().split(|byte| *byte == b'"').next();
+    String::from_utf8_lossy(time.unwrap_or_default()).into_owned()
+}
+
+fn write(lines: &mut Vec<u8>, line: &Line<'_>) {
+    serde_json::to_writer(&mut *lines, line)
+        .expect("a line has text and a number, and a Vec takes all bytes");
+    lines.push(b'\n');
+}
+
+/// Returns a time as RFC 3339 with milliseconds: lines come quickly.
+fn time(at: Timestamp) -> String {
+    let millis = at.as_micros().rem_euclid(1_000_000) / 1_000;
+    let seconds = at.to_string();
+    format!("{}.{millis:03}Z", seconds.trim_end_matches('Z'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_json_with_time_stream_and_text() {
+        let mut lines = Vec::new();
+        push(&mut lines, Timestamp::from_micros(1_500_000), "stdout", "a \"b\"\u{1b}[1m\u{fffd}");
+        let first = lines.clone();
+        push_mark(&mut lines, 7, &first);
+        let text = String::from_utf8(lines).unwrap();
+        assert_eq!(
+            text.lines().collect::<Vec<_>>(),
+            [
+                r#"{"at":"1970-01-01T00:00:01.500Z","stream":"stdout","text":"a \"b\"\u001b[1m�"}"#,
+                r#"{"at":"1970-01-01T00:00:01.500Z","stream":"drydock","text":"[7 bytes of this log were dropped here]","dropped":7}"#,
+            ]
+        );
+    }
+}

@@ -1,0 +1,16 @@
+//! The log of a run: all that its agents, validations and reviewers printed, as lines of JSON in files beside the store.
+
+mod follow;
+mod handle;
+mod line;
+mod reader;
+mod segment;
+mod sweep;
+mod writer;
+
+pub use follow::{LogFollower, LogNews, LogPage, LogQuery, LogStart, LogSummary, RunState};
+pub(crate) use handle::RunLog;
+pub use line::NOTICE;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,65 @@
+//! Removing the logs of plans that ended long enough ago. Plans that are not in this store are left alone: several stores may
+//! keep their logs in one place.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use drydock_domain::{Plan, PlanId, Timestamp};
+
+use crate::engine::Engine;
+use crate::error::EngineError;
+use crate::upkeep::{Collected, Kept, Removed, Sweep};
+use crate::{clock, task};
+
+/// How long the logs of a plan that has ended are kept.
+const DAYS_KEPT: u64 = 30;
+
+impl Engine {
+    /// Removes the logs of plans that ended long enough ago.
+    pub(crate) async fn collect_logs(
+        &self,
+        sweep: Sweep,
+        collected: &mut Collected,
+    ) -> Result<(), EngineError> {
+        let failed = |source| EngineError::File { attempt: "list the logs".to_owned(), source };
+        let logs = self.settings().logs.clone();
+        for id in task::blocking(move || plans(&logs)).await.map_err(failed)? {
+            let Some(plan) = self.store().plan_fetch(&id).await? else { continue };
+            let Some(proof) = proof(&plan, clock::now()) else { continue };
+            let (what, directory) = (format!("logs of {id}"), self.settings().logs.join(id.as_str()));
+            let removed = match sweep {
+                Sweep::Tell => Ok(()),
+                Sweep::Remove => task::blocking(move || fs::remove_dir_all(directory)).await,
+            };
+            match removed {
+                Ok(()) => collected.removed.push(Removed { what, proof }),
+                Err(error) => collected.kept.push(Kept { what, reason: error.to_string() }),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Returns why the logs of a plan may be removed, when they may.
+fn proof(plan: &Plan, now: Timestamp) -> Option<String> {
+    let kept_for = Duration::from_secs(DAYS_KEPT * 24 * 3600);
+    let over = plan.stage.is_terminal() && now >= plan.updated_at.plus(kept_for);
+    let (state, since) = (plan.stage.state(), plan.updated_at);
+    over.then(|| format!("the plan is {state} since {since}; logs are kept for {DAYS_KEPT} days after that"))
+}
+
+fn plans(logs: &Path) -> io::Result<Vec<PlanId>> {
+    let entries = match fs::read_dir(logs) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error),
+    };
+    let mut plans = Vec::new();
+    for entry in entries {
+        // A directory that is not named like a plan is not ours.
+        plans.extend(entry?.file_name().to_string_lossy().parse::<PlanId>());
+    }
+    Ok(plans)
+}
