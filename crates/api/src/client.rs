@@ -109,6 +109,24 @@ impl<'t> Client<'t> {
         self.exchange(Method::POST, path, Some(Bytes::from(body)), terms).await
     }
 
+    /// Returns an answer that is not JSON.
+    pub(crate) async fn fetch(&self, path: String) -> Result<Response<Bytes>, ClientError> {
+        let asked = format!("GET {path}");
+        if let Some(problem) = unnamed(&path) {
+            return Err(ClientError::Problem(Box::new(problem)));
+        }
+        let request = request(Method::GET, &path, None, &Terms::default())
+            .map_err(|error| TransportError::caused(format!("could not ask {asked}"), error))?;
+        let response = self.transport.send(request).await?;
+        if response.status().is_success() {
+            return Ok(response);
+        }
+        match read::<serde_json::Value>(&asked, &response) {
+            Err(error) => Err(error),
+            Ok(_) => unreachable!("the status says that it is no answer"),
+        }
+    }
+
     async fn exchange<T: DeserializeOwned>(
         &self,
         method: Method,

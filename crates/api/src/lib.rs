@@ -16,6 +16,7 @@ mod explain;
 mod gc;
 mod invariant;
 mod lock;
+mod log;
 mod offer;
 mod plan;
 mod private;
@@ -53,6 +54,7 @@ pub use hyper::body::Bytes;
 pub use hyper::http;
 pub use invariant::{Invariant, InvariantQuery, Invariants, NewInvariant, OneInvariant, Rule, ScopeQuery};
 pub use lock::{BreakLock, Lock, LockScope, Locks, OneLock};
+pub use log::{Log, LogLine, LogPage, LogQuery, Logs};
 pub use offer::{Blocked, BlockedBy, Offer, Quantity};
 pub use plan::{
     Amounts, Interruption, NewPlan, OnePlan, Phase, Plan, PlanError, PlanInvariant, PlanQuery, Plans, Prompt,

@@ -9,12 +9,12 @@ use crate::{
     Action, Actions, AgentCheck, Agents, Backup, BackupQuery, Backups, BreakLock, Changeset, ChangesetQuery,
     Changesets, Checkpoints, Code, Decision, DecisionQuery, Decisions, DeleteBackup, Diff, Doctor,
     EventQuery, EventStream, Events, ExplainQuery, Explanation, Gc, GcRequest, Invariant, InvariantQuery,
-    Invariants, LastEvent, LastEventQuery, Lock, Locks, MadeLink, MadeToken, NewAction, NewInvariant,
-    NewLink, NewPlan, NewProject, NewToken, OneAction, OneAgentCheck, OneBackup, OneChangeset, OneDecision,
-    OneDiff, OneDoctor, OneExplanation, OneGc, OneInvariant, OneLock, OnePlan, OneProject, OneTree, OneWhy,
-    Plan, PlanQuery, Plans, Problem, Project, Projects, Prompt, PruneBackups, PrunedBackups, Reason, Resolve,
-    Resolved, RestoreBackup, RestoredBackup, RetryPlan, RevokedToken, RollBack, ScopeQuery, Synced, Tokens,
-    Tree, Why,
+    Invariants, LastEvent, LastEventQuery, Lock, Locks, LogLine, LogPage, LogQuery, Logs, MadeLink,
+    MadeToken, NewAction, NewInvariant, NewLink, NewPlan, NewProject, NewToken, OneAction, OneAgentCheck,
+    OneBackup, OneChangeset, OneDecision, OneDiff, OneDoctor, OneExplanation, OneGc, OneInvariant, OneLock,
+    OnePlan, OneProject, OneTree, OneWhy, Plan, PlanQuery, Plans, Problem, Project, Projects, Prompt,
+    PruneBackups, PrunedBackups, Reason, Resolve, Resolved, RestoreBackup, RestoredBackup, RetryPlan,
+    RevokedToken, RollBack, ScopeQuery, Synced, Tokens, Tree, Why,
 };
 
 type Answer<T> = Result<T, ClientError>;
@@ -191,6 +191,26 @@ impl Client<'_> {
     /// Removes backups that nothing needs.
     pub async fn backup_prune(&self, which: &PruneBackups) -> Answer<PrunedBackups> {
         self.post("/backups/prune".to_owned(), which, &Terms::default()).await
+    }
+
+    /// Lists the logs of a plan's runs.
+    pub async fn plan_logs(&self, id: &str) -> Answer<Logs> {
+        self.get(format!("/plans/{}/logs", segment(id))).await
+    }
+
+    /// Reads a part of a log; with `wait_ms`, waits for a line when there is none.
+    pub async fn plan_log(&self, id: &str, which: &LogQuery) -> Answer<LogPage> {
+        let path = format!("/plans/{}/log{}", segment(id), query(which));
+        let answer = self.fetch(path.clone()).await?;
+        let header = |name: &str| answer.headers().get(name).and_then(|value| value.to_str().ok());
+        let Some(next) = header(LogPage::NEXT_OFFSET).and_then(|next| next.parse().ok()) else {
+            let reason = format!("it has no {}", LogPage::NEXT_OFFSET);
+            return Err(ClientError::Unreadable { request: format!("GET {path}"), reason });
+        };
+        let over = header(LogPage::RUN_OVER) == Some("true");
+        let run = header(LogPage::RUN).map(str::to_owned);
+        let lines = String::from_utf8_lossy(answer.body()).lines().map(LogLine::read).collect();
+        Ok(LogPage { run, lines, next, over })
     }
 
     /// Ends a plan.

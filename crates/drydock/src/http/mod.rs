@@ -12,6 +12,7 @@ mod guard;
 mod keyed;
 mod listen;
 mod local;
+mod logs;
 mod meter;
 mod openapi;
 mod patient;

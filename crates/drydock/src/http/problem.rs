@@ -225,6 +225,9 @@ fn listing(absent: &Absent, plan: Option<&str>) -> String {
             None => "`drydock plan list` shows the plans".to_owned(),
         },
         "decision" => "`drydock decision list` shows all decisions".to_owned(),
+        "log of run" => "a log is a file on the machine whose worker ran it: ask the server there, or let all machines share \
+                         the folder `logs` beside the store; logs are removed 30 days after their plan ended"
+            .to_owned(),
         "backup" => "`drydock backup list` shows all backups".to_owned(),
         "token" => "`drydock token list` shows all tokens".to_owned(),
         "run under way" => "`drydock plan list --state processing` shows the plans that have one".to_owned(),

@@ -50,6 +50,8 @@ const TABLE: &[(Method, &str, Right)] = &[
     (Method::GET, "/plans/{id}/why", Right::LookAtPlan),
     (Method::GET, "/plans/{id}/explain", Right::LookAtPlan),
     (Method::GET, "/plans/{id}/checkpoints", Right::LookAtPlan),
+    (Method::GET, "/plans/{id}/log", Right::Look),
+    (Method::GET, "/plans/{id}/logs", Right::Look),
     (Method::POST, "/plans/{id}/strategize", Right::Operate),
     (Method::POST, "/plans/{id}/execute", Right::Operate),
     (Method::POST, "/plans/{id}/apply", Right::Operate),

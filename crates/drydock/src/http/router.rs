@@ -13,7 +13,7 @@ use drydock_engine::{Caller, Engine};
 use super::extract::{Refused, refused};
 use super::keyed::keyed;
 use super::shown::Shown;
-use super::{backups, decisions, events, explain, openapi, plans, registry, tokens, upkeep};
+use super::{backups, decisions, events, explain, logs, openapi, plans, registry, tokens, upkeep};
 
 /// What every route begins with.
 pub(super) const ROOT: &str = "/api/v1";
@@ -83,6 +83,8 @@ fn looking() -> Router<Shared> {
         .route(&at("/plans/{id}/why"), get(plans::why))
         .route(&at("/plans/{id}/explain"), get(explain::explain))
         .route(&at("/plans/{id}/checkpoints"), get(plans::checkpoints))
+        .route(&at("/plans/{id}/log"), get(logs::read))
+        .route(&at("/plans/{id}/logs"), get(logs::list))
         .route(&at("/backups"), get(backups::list))
         .route(&at("/backups/{plan}/{number}"), get(backups::show))
         .route(&at("/decisions"), get(decisions::list))

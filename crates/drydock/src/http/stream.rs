@@ -20,10 +20,10 @@ use super::router::Shared;
 pub(super) const MEDIA_TYPE: &str = "text/event-stream";
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 /// How often a reader hears that the other side is there.
-const HEARTBEAT_EVERY: Duration = Duration::from_secs(15);
-const HEARTBEAT: &str = ": heartbeat\n\n";
+pub(super) const HEARTBEAT_EVERY: Duration = Duration::from_secs(15);
+pub(super) const HEARTBEAT: &str = ": heartbeat\n\n";
 /// What a reader hears first: how long to wait before it comes back after a break, in milliseconds.
-const OPENING: &str = "retry: 1000\n\n";
+pub(super) const OPENING: &str = "retry: 1000\n\n";
 
 /// Says whether a stream is asked for.
 pub(super) fn is_wanted(headers: &HeaderMap) -> bool {
@@ -62,13 +62,18 @@ pub(super) async fn answer(shared: &Shared, after: i64, interest: Interest) -> R
             Stage::Ended => None,
         }
     });
-    // A proxy that keeps the beginning until the end comes would keep it for ever.
+    Ok(response(Body::from_stream(flow)))
+}
+
+/// Returns the answer that is a stream.
+pub(super) fn response(flow: Body) -> Response {
+    // A proxy that buffers the whole answer would never pass a stream on.
     let headers = [
         (CONTENT_TYPE, MEDIA_TYPE),
         (CACHE_CONTROL, "no-store"),
         (HeaderName::from_static("x-accel-buffering"), "no"),
     ];
-    Ok((headers, Body::from_stream(flow)).into_response())
+    (headers, flow).into_response()
 }
 
 /// Says that a place is beyond the end of the feed. It is no stored event, so it has no id.

@@ -6,13 +6,13 @@ use axum::body::Bytes;
 use axum::http::Method;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
-use drydock_api::{Code, Problem};
+use drydock_api::{Code, LogPage, Problem};
 use drydock_domain::{PlanId, Role, RunId};
 use schemars::generate::{Contract, SchemaSettings};
 use schemars::{Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
-use super::operations::{Operation, all};
+use super::operations::{LOG, Operation, all};
 use crate::http::rights::{may, right};
 use crate::http::router::ROOT;
 
@@ -150,6 +150,10 @@ fn parameters(operation: &Operation, asked: &mut SchemaGenerator) -> Vec<Value> 
         found.push(json!({ "name": "If-Match", "in": "header", "schema": { "type": "string", "pattern": "^\"?[0-9]{1,18}\"?$" },
             "description": "The revision of the plan as you saw it; with another it is 412 `stale_revision`." }));
     }
+    if operation.path == LOG {
+        found.push(json!({ "name": "Last-Event-ID", "in": "header", "schema": { "type": "string", "pattern": "^[0-9]{1,18}$" },
+            "description": "Of a stream: the offset behind the last line that was read; it counts more than `offset`." }));
+    }
     if operation.path == "/events" {
         found.push(json!({ "name": "Last-Event-ID", "in": "header", "schema": { "type": "string", "pattern": "^[0-9]{1,18}$" },
             "description": "Of a stream: the last event that was read; it counts more than `after`." }));
@@ -192,7 +196,20 @@ fn responses(operation: &Operation, answers: &mut SchemaGenerator) -> Value {
     if operation.path == "/events" {
         content["text/event-stream"] = json!({ "schema": { "type": "string" } });
     }
-    let mut all = json!({ "200": { "description": "It was done, or is answered.", "content": content } });
+    let mut answer = json!({ "description": "It was done, or is answered.", "content": content });
+    if operation.path == LOG {
+        answer["content"] = json!({
+            LogPage::MEDIA_TYPE: { "schema": { "type": "string", "description": "One JSON object a line: `at`, `stream`, \
+                `text`, and `dropped` in the mark of a gap." } },
+            "text/event-stream": { "schema": { "type": "string" } },
+        });
+        answer["headers"] = json!({
+            "X-Next-Offset": { "schema": { "type": "integer" }, "description": "The offset to read on from." },
+            "X-Run": { "schema": { "type": "string" }, "description": "The run whose log it is." },
+            "X-Run-Over": { "schema": { "type": "string" }, "description": "`true` when the run has ended and all was read." },
+        });
+    }
+    let mut all = json!({ "200": answer });
     let changing = if operation.method == Method::GET { &[][..] } else { CHANGING };
     for status in ALWAYS.iter().chain(changing) {
         all[status.to_string()] = json!({ "$ref": format!("#/components/responses/{status}") });

@@ -9,6 +9,9 @@ use serde_json::Value;
 /// How the schema of a type is made.
 type Made = fn(&mut SchemaGenerator) -> Schema;
 
+/// The route that answers with lines of JSON.
+pub(super) const LOG: &str = "/plans/{id}/log";
+
 /// A route in words and types.
 pub(super) struct Operation {
     pub(super) method: Method,
@@ -97,6 +100,13 @@ fn plans() -> Vec<Operation> {
         get::<api::OneExplanation>("/plans/{id}/explain", "Says why the plan does what it does.")
             .asks::<api::ExplainQuery>(),
         get::<api::Checkpoints>("/plans/{id}/checkpoints", "Lists the kept states of the plan's work."),
+        get::<api::LogLine>(
+            LOG,
+            "Reads the log of a run as lines of JSON; with `Accept: text/event-stream`, follows it as server-sent events \
+             whose ids are offsets.",
+        )
+        .asks::<api::LogQuery>(),
+        get::<api::Logs>("/plans/{id}/logs", "Lists the logs of the plan's runs that are on this machine."),
         post::<api::OnePlan>("/plans/{id}/strategize", "Has the plan thought through.").moves(),
         post::<api::OnePlan>("/plans/{id}/execute", "Moves the plan on to Execute.").moves(),
         post::<api::OnePlan>("/plans/{id}/apply", "Moves the plan on to Apply: its changes land.").moves(),
