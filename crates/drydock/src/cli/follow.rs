@@ -14,6 +14,7 @@ use super::events;
 use super::outcome;
 use super::progress::Progress;
 use super::session::{Driver, Driving, Session};
+use super::tail::Tail;
 use crate::render;
 use crate::render::event::sentence;
 
@@ -44,6 +45,7 @@ pub(crate) enum Until {
 pub(crate) struct Feed<'s> {
     session: &'s Session,
     after: i64,
+    tail: Tail<'s>,
     /// Since when the plan waits for its remote.
     away_since: Option<Instant>,
 }
@@ -51,12 +53,13 @@ pub(crate) struct Feed<'s> {
 impl<'s> Feed<'s> {
     /// Notes where the feed of a plan ends now.
     pub(crate) async fn from_here(session: &'s Session, plan: &str) -> Result<Self, Box<Problem>> {
-        Ok(Self { session, after: session.client().events_last(plan).await?, away_since: None })
+        let after = session.client().events_last(plan).await?;
+        Ok(Self { session, after, tail: Tail::new(session), away_since: None })
     }
 
     /// Returns the feed of a plan that was just made: all of it is new.
     pub(crate) fn from_start(session: &'s Session) -> Self {
-        Self { session, after: 0, away_since: None }
+        Self { session, after: 0, tail: Tail::new(session), away_since: None }
     }
 
     /// Asks for a phase of a plan. What a worker has begun, or done before we looked, is no conflict for whoever wanted it
@@ -99,6 +102,7 @@ impl<'s> Feed<'s> {
         if until != Until::Resting && is_over(&plan, until) {
             return Ok(plan);
         }
+        self.tail.join(&plan);
         let session = self.session;
         let progress = Progress::begin(session.screen(), plan.phase);
         let by = session.driver();
@@ -136,7 +140,11 @@ impl<'s> Feed<'s> {
             let driven = tokio::select! {
                 driven = &mut drive => driven,
                 page = self.news(plan) => {
-                    self.tell(page, progress);
+                    self.tell(plan, page, progress).await;
+                    continue;
+                }
+                lines = self.tail.next(plan) => {
+                    progress.print(&lines);
                     continue;
                 }
             };
@@ -228,9 +236,17 @@ impl<'s> Feed<'s> {
         wait_ms: u64,
         progress: &Progress<'_>,
     ) -> Result<Look, Box<Problem>> {
-        let page = self.next_page(id, wait_ms).await?;
+        let page = {
+            let mut page = pin!(self.next_page(id, wait_ms));
+            loop {
+                tokio::select! {
+                    page = &mut page => break page?,
+                    lines = self.tail.next(id) => progress.print(&lines),
+                }
+            }
+        };
         let quiet = page.is_empty();
-        let blocked = self.tell(page, progress);
+        let blocked = self.tell(id, page, progress).await;
         Ok(Look { plan: self.session.client().plan(id).await?, quiet, blocked })
     }
 
@@ -301,10 +317,15 @@ impl<'s> Feed<'s> {
     }
 
     /// Tells the events of a page, and returns what blocked the plan if something did.
-    fn tell(&mut self, page: Vec<Event>, progress: &Progress<'_>) -> Option<String> {
+    async fn tell(&mut self, plan: &str, page: Vec<Event>, progress: &Progress<'_>) -> Option<String> {
         let mut blocked = None;
         for event in page {
             self.after = event.seq;
+            // What was printed before something ended is told before that.
+            if event.kind == "agent.ended" || event.kind.starts_with("validation.") {
+                progress.print(&self.tail.rest(plan).await);
+            }
+            self.tail.notice(&event);
             progress.tell(&event);
             blocked = (event.kind == "invariant.blocked").then(|| sentence(&event)).or(blocked);
         }
@@ -317,8 +338,9 @@ impl<'s> Feed<'s> {
             if page.is_empty() {
                 break;
             }
-            self.tell(page, progress);
+            self.tell(plan, page, progress).await;
         }
+        progress.print(&self.tail.rest(plan).await);
     }
 }
 

@@ -91,6 +91,7 @@ fn of_plan(plan: &Plan) -> Deed {
         | Plan::Explain(_)
         | Plan::Diff(_)
         | Plan::Events { .. }
+        | Plan::Log(_)
         | Plan::Watch(_)
         | Plan::Why(_) => Deed::Looks,
         Plan::Use(_)

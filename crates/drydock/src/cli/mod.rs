@@ -39,6 +39,7 @@ mod serve;
 mod session;
 mod start;
 mod store;
+mod tail;
 mod token;
 
 pub(crate) use backend::{Backend, Driven};

@@ -3,11 +3,12 @@
 use std::cell::RefCell;
 use std::time::Duration;
 
-use drydock_api::{Event, Phase};
+use drydock_api::{Event, LogLine, Phase};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::screen::{Remarks, Screen};
 use crate::render::event::{sentence, told};
+use crate::render::log::followed;
 use crate::render::style::{FAINT, paint, plain};
 
 const TICK: Duration = Duration::from_millis(120);
@@ -43,6 +44,17 @@ impl<'s> Progress<'s> {
             _ if event.kind == "plan.errored" => self.over_spinner("failed"),
             Some(_) => self.over_spinner(&sentence(event)),
             None => told(event).iter().for_each(|said| self.screen.tell(&line(said))),
+        }
+    }
+
+    /// Tells what agents and commands printed: the newest line as the spinner's text on a terminal, else all of them.
+    pub(crate) fn print(&self, lines: &[LogLine]) {
+        let shown = followed(lines);
+        match &self.spinner {
+            Some(spinner) => {
+                shown.last().into_iter().for_each(|last| spinner.set_message(plain(last).into_owned()))
+            }
+            None => shown.iter().for_each(|said| self.screen.tell(&line(said))),
         }
     }
 

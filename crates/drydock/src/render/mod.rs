@@ -17,6 +17,7 @@ pub(crate) mod gc;
 pub(crate) mod graph;
 pub(crate) mod invariant;
 pub(crate) mod lock;
+pub(crate) mod log;
 pub(crate) mod next;
 pub(crate) mod plan;
 pub(crate) mod problem;

@@ -30,6 +30,7 @@ mod keying;
 mod killing;
 mod landing;
 mod limiting;
+mod logging;
 #[path = "../../benches/promises/measure.rs"]
 #[allow(dead_code, reason = "the bench needs more of it")]
 mod measure;

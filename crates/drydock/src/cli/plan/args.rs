@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand};
 use drydock_api::PlanMove;
 
-use super::{look, make, moves, steer, together};
+use super::{log, look, make, moves, steer, together};
 use crate::cli::events::{self, EventsArgs};
 use crate::cli::report::Outcome;
 use crate::cli::session::Session;
@@ -36,6 +36,8 @@ pub(crate) enum Plan {
         #[command(flatten)]
         events: EventsArgs,
     },
+    /// Show what its agents, validations and reviewers printed
+    Log(log::LogArgs),
     /// Print its events as they come, until it rests
     Watch(Which),
     /// Say what holds it and who can act
@@ -80,6 +82,7 @@ impl Plan {
             Plan::Explain(_) => "explain",
             Plan::Diff(_) => "diff",
             Plan::Events { .. } => "events",
+            Plan::Log(_) => "log",
             Plan::Watch(_) => "watch",
             Plan::Why(_) => "why",
             Plan::Cancel(_) => "cancel",
@@ -111,6 +114,7 @@ pub(crate) async fn run(session: &Session, command: Plan) -> Outcome {
             let plan = session.client().plan(&plan.id).await?;
             events::of(session, Some(plan.id), events).await
         }
+        Plan::Log(args) => log::log(session, args).await,
         Plan::Watch(plan) => look::watch(session, plan).await,
         Plan::Why(plan) => look::why(session, plan).await,
         Plan::Cancel(args) => steer::cancel(session, args).await,

@@ -1,0 +1,178 @@
+//! `drydock plan log`: what the agents, validations and reviewers of a run printed, and what they print from now on.
+
+use std::time::Duration;
+
+use clap::Args;
+use drydock_api::{ClientError, Code, EventQuery, LogLine, LogPage, LogQuery, Plan, Problem, State};
+use serde_json::json;
+
+use super::args::Which;
+use crate::cli::report::{Level, Outcome, Report};
+use crate::cli::screen::Reader;
+use crate::cli::session::Session;
+use crate::render;
+
+/// How long one request waits for a line.
+const WAIT_MS: u64 = 5_000;
+/// How long to wait before looking again for a next run, or for a server that went away, and how often for that.
+const LOOK_AGAIN: Duration = Duration::from_millis(500);
+const AWAY_MAX: u32 = 120;
+/// How many old events are read at a time.
+const EVENTS: u32 = 500;
+
+/// Which log, and how to print it.
+#[derive(Debug, Args)]
+pub(crate) struct LogArgs {
+    #[command(flatten)]
+    plan: Which,
+    /// Continue with what is printed, until the plan rests; with --run, until that run ends
+    #[arg(long)]
+    follow: bool,
+    /// Print only the text, without time and stream and with control characters
+    #[arg(long)]
+    raw: bool,
+    /// The run, or the beginning of its id [default: the newest]
+    #[arg(long, value_name = "RUN")]
+    run: Option<String>,
+}
+
+/// What was printed so far.
+struct Printer<'s> {
+    session: &'s Session,
+    raw: bool,
+    follow: bool,
+    /// The lines, when they are the data of one answer.
+    kept: Vec<LogLine>,
+    count: usize,
+}
+
+pub(crate) async fn log(session: &Session, args: LogArgs) -> Outcome {
+    let plan = session.client().plan(&args.plan.id).await?;
+    let mut printer = Printer { session, raw: args.raw, follow: args.follow, kept: Vec::new(), count: 0 };
+    let read = match read(&mut printer, &plan, args.run.clone()).await {
+        // Plans of earlier versions have what they printed in their events.
+        Err(problem) if problem.code == Code::NotFound && args.run.is_none() && printer.count == 0 => {
+            if !from_events(&mut printer, &plan).await? {
+                return Err(problem);
+            }
+            LogPage::default()
+        }
+        read => read?,
+    };
+    let data = json!({ "log": { "plan": plan.id, "run": read.run, "lines": printer.kept, "next_offset": read.next } });
+    let report = Report::new(data, "");
+    if printer.count > 0 || args.follow {
+        return Ok(report);
+    }
+    Ok(report.note(Level::Info, "nothing was printed yet"))
+}
+
+/// Reads a log to its end, and with `--follow` those of the runs that come.
+async fn read(
+    printer: &mut Printer<'_>,
+    plan: &Plan,
+    named: Option<String>,
+) -> Result<LogPage, Box<Problem>> {
+    let client = printer.session.client();
+    let mut query =
+        LogQuery { run: named.clone(), offset: Some(0), wait_ms: printer.follow.then_some(WAIT_MS) };
+    loop {
+        let page = page(printer, plan, &query).await?;
+        if printer.print(&page.lines)? == Reader::Gone {
+            return Ok(page);
+        }
+        if page.run.is_some() {
+            query.run = page.run.clone();
+        }
+        query.offset = Some(i64::try_from(page.next).unwrap_or(i64::MAX));
+        if !page.lines.is_empty() {
+            continue;
+        }
+        if !printer.follow || (page.over && named.is_some()) {
+            return Ok(page);
+        }
+        if !page.over && page.run.is_some() {
+            continue;
+        }
+        let now = client.plan(&plan.id).await?;
+        match client.plan_logs(&plan.id).await?.logs.pop().map(|log| log.run) {
+            newest @ Some(_) if newest != query.run => {
+                query = LogQuery { run: newest, offset: Some(0), ..query };
+            }
+            _ if rests(&now) => return Ok(page),
+            _ => tokio::time::sleep(LOOK_AGAIN).await,
+        }
+    }
+}
+
+/// Reads a part; who follows waits for a server that went away.
+async fn page(printer: &Printer<'_>, plan: &Plan, query: &LogQuery) -> Result<LogPage, Box<Problem>> {
+    let mut tries = 0;
+    loop {
+        match printer.session.client().plan_log(&plan.id, query).await {
+            Err(ClientError::Unreachable(_)) if printer.follow && tries < AWAY_MAX => tries += 1,
+            answer => return Ok(answer?),
+        }
+        if tries == 1 {
+            printer.session.screen().tell("the server cannot be reached; trying again");
+        }
+        tokio::time::sleep(LOOK_AGAIN).await;
+    }
+}
+
+/// Says whether a plan does nothing until a person acts.
+fn rests(plan: &Plan) -> bool {
+    plan.is_settled() && !(plan.state == State::Complete && plan.gate.is_none())
+}
+
+/// Prints what a plan of an earlier version has in its events, and returns whether there was any.
+async fn from_events(printer: &mut Printer<'_>, plan: &Plan) -> Result<bool, Box<Problem>> {
+    let mut query = EventQuery {
+        plan: Some(plan.id.clone()),
+        kind: Some("agent.output".to_owned()),
+        limit: Some(EVENTS),
+        ..EventQuery::default()
+    };
+    loop {
+        let page = printer.session.client().events(&query).await?;
+        for event in &page.events {
+            let texts = event.data["lines"].as_array().map(Vec::as_slice).unwrap_or_default();
+            let line = |text: &serde_json::Value| LogLine {
+                at: event.at.clone(),
+                stream: "stdout".to_owned(),
+                text: text.as_str().unwrap_or_default().to_owned(),
+                dropped: None,
+            };
+            let lines: Vec<_> = texts.iter().map(line).collect();
+            if printer.print(&lines)? == Reader::Gone {
+                return Ok(true);
+            }
+        }
+        match page.next {
+            Some(next) => query.after = Some(next),
+            None => return Ok(printer.count > 0),
+        }
+    }
+}
+
+impl Printer<'_> {
+    fn print(&mut self, lines: &[LogLine]) -> Result<Reader, Box<Problem>> {
+        let screen = self.session.screen();
+        self.count += lines.len();
+        if screen.is_json() && !self.follow {
+            self.kept.extend_from_slice(lines);
+            return Ok(Reader::Listening);
+        }
+        if screen.is_json() {
+            let text: String = lines.iter().map(|line| format!("{}\n", json!({ "line": line }))).collect();
+            return screen.print_exact(&text);
+        }
+        if !self.raw {
+            return screen.print(&lines.iter().map(render::log::line).collect::<String>());
+        }
+        for mark in lines.iter().filter(|line| line.dropped.is_some()) {
+            screen.tell(&mark.text);
+        }
+        screen.print_exact(&lines.iter().filter_map(render::log::raw).collect::<String>())
+    }
+}

@@ -1,0 +1,87 @@
+//! The end of a run's log beside the events of its plan, for the live view. What cannot be read is left out: the work goes on
+//! all the same, and `plan log` says what is wrong.
+
+use std::cell::RefCell;
+use std::time::Duration;
+
+use drydock_api::{Event, LogLine, LogQuery, Plan, State};
+
+use super::session::Session;
+
+/// How long one request waits for a line.
+const WAIT_MS: u64 = 1_000;
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+/// Read only what comes: the last byte of a log is the end of a line.
+const FROM_END: i64 = -1;
+
+/// Reads the log of the run that goes on.
+pub(super) struct Tail<'s> {
+    session: &'s Session,
+    place: RefCell<Option<Place>>,
+}
+
+#[derive(Clone, PartialEq, Eq)]
+struct Place {
+    run: String,
+    offset: i64,
+}
+
+impl<'s> Tail<'s> {
+    pub(super) fn new(session: &'s Session) -> Self {
+        Self { session, place: RefCell::new(None) }
+    }
+
+    /// Begins at the end of the log of a run that is under way.
+    pub(super) fn join(&self, plan: &Plan) {
+        let run = plan.run.clone().filter(|_| plan.state == State::Processing);
+        if let Some(run) = run.filter(|_| self.place.borrow().is_none()) {
+            self.place.replace(Some(Place { run, offset: FROM_END }));
+        }
+    }
+
+    /// Begins with the log of a run that was started.
+    pub(super) fn notice(&self, event: &Event) {
+        if event.kind == "plan.started" {
+            self.place.replace(event.run.clone().map(|run| Place { run, offset: 0 }));
+        }
+    }
+
+    /// Returns the lines that come next, waiting for them. Dropping the call loses nothing.
+    pub(super) async fn next(&self, plan: &str) -> Vec<LogLine> {
+        let Some(place) = self.place.borrow().clone() else { return std::future::pending().await };
+        match self.read(plan, place, WAIT_MS).await {
+            Some(lines) if !lines.is_empty() => lines,
+            _ => {
+                tokio::time::sleep(LOOK_AGAIN / 10).await;
+                Vec::new()
+            }
+        }
+    }
+
+    /// Returns the lines that are there now.
+    pub(super) async fn rest(&self, plan: &str) -> Vec<LogLine> {
+        let mut lines = Vec::new();
+        loop {
+            let Some(place) = self.place.borrow().clone() else { return lines };
+            match self.read(plan, place, 0).await {
+                Some(more) if !more.is_empty() => lines.extend(more),
+                _ => return lines,
+            }
+        }
+    }
+
+    async fn read(&self, plan: &str, place: Place, wait_ms: u64) -> Option<Vec<LogLine>> {
+        let query = LogQuery {
+            run: Some(place.run.clone()),
+            offset: Some(place.offset),
+            wait_ms: (wait_ms > 0).then_some(wait_ms),
+        };
+        let page = self.session.client().plan_log(plan, &query).await.ok()?;
+        let next = Place { offset: i64::try_from(page.next).unwrap_or(i64::MAX), ..place.clone() };
+        // Another run may have begun meanwhile.
+        if self.place.borrow().as_ref() == Some(&place) {
+            self.place.replace(Some(next));
+        }
+        Some(page.lines)
+    }
+}
