@@ -1,39 +1,103 @@
-//! What the agents of a plan wrote out, newest runs last, as a terminal would have it.
+//! What the agents, validations and reviewers of a run printed, as a terminal would have it. The newest part is in the page, and
+//! its script adds what comes. Plans of earlier versions have theirs in events.
 
-use drydock_api::{Event, EventQuery};
+use drydock_api::{ClientError, Code, Event, EventQuery, Log, LogLine, LogPage, LogQuery, Plan};
 use maud::{Markup, html};
+use serde::Deserialize;
 
-use super::ask::{Ask, Named};
+use super::ask::{Ask, Asked, Named};
 use super::plan::{EVENTS_MAX, Tab, head};
 use super::shell::{Frame, Html, Place, Watch, document};
 use super::trouble::Trouble;
-use super::words::{short_id, title, when};
+use super::words::{escaped, short_id, title, when};
 use crate::render::style::plain;
 
-/// How many of the newest lines are shown.
+/// How many of the newest lines are shown of a plan of an earlier version.
 const LINES_MAX: usize = 5_000;
+/// How much of the end of a log is shown, in bytes.
+const TAIL_MAX: i64 = 512 * 1024;
 
-pub(super) async fn show(ask: Ask, Named(id): Named<String>) -> Result<Html, Trouble> {
+/// Which run is shown.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct Which {
+    run: Option<String>,
+}
+
+pub(super) async fn show(
+    ask: Ask,
+    Named(id): Named<String>,
+    Asked(which): Asked<Which>,
+) -> Result<Html, Trouble> {
     let frame = Frame::read(&ask).await?;
     let client = ask.client();
     let plan = client.plan(&id).await?;
-    let query = EventQuery { plan: Some(plan.id.clone()), newest: Some(EVENTS_MAX), ..EventQuery::default() };
-    let events = client.events(&query).await?.events;
-    let written: Vec<_> = recent(&events);
-    let main = html! {
-        (head(&plan, Tab::Log))
-        @if written.is_empty() {
-            div.empty {
-                h2 { "No agent has written anything yet" }
-                p { "What an agent prints appears here while it works." }
-            }
-        } @else {
-            div.log role="region" aria-label="What the agents wrote" tabindex="0" data-tail {
-                @for event in written { (block(event)) }
+    let query = LogQuery { run: which.run.clone(), offset: Some(-TAIL_MAX), wait_ms: None };
+    let main = match client.plan_log(&plan.id, &query).await {
+        Ok(page) => {
+            let logs = client.plan_logs(&plan.id).await?.logs;
+            html! { (head(&plan, Tab::Log)) (of_run(&plan, &logs, &page)) }
+        }
+        // A log may be on another machine, and plans of earlier versions have none.
+        Err(ClientError::Problem(problem)) if problem.code == Code::NotFound => {
+            let query =
+                EventQuery { plan: Some(plan.id.clone()), newest: Some(EVENTS_MAX), ..EventQuery::default() };
+            let events = client.events(&query).await?.events;
+            let (written, hint) = (recent(&events), problem.hint.as_deref().unwrap_or_default());
+            html! {
+                (head(&plan, Tab::Log))
+                @if written.is_empty() {
+                    div.empty { h2 { (problem.detail) } p { (hint) } }
+                } @else {
+                    div.log role="region" aria-label="What the agents wrote" tabindex="0" data-tail {
+                        @for event in written { (block(event)) }
+                    }
+                }
             }
         }
+        Err(error) => return Err(error.into()),
     };
     Ok(document(&frame, &format!("Log of {}", title(&plan)), Place::Plans, Watch::Plan(&plan.id), main))
+}
+
+/// Shows the log of a run, and leads to those of the others.
+fn of_run(plan: &Plan, logs: &[Log], page: &LogPage) -> Markup {
+    let Some(run) = &page.run else {
+        return html! {
+            div.empty {
+                h2 { "Nothing was printed yet" }
+                p { "What an agent prints appears here while it works." }
+            }
+        };
+    };
+    let earlier =
+        page.lines.first().is_some_and(|line| line.dropped.is_none()) && page.next > TAIL_MAX.unsigned_abs();
+    html! {
+        @if logs.len() > 1 {
+            nav.runs aria-label="Runs" {
+                @for log in logs {
+                    a href={ "/plans/" (plan.id) "/log?run=" (escaped(&log.run)) } aria-current=[(log.run == *run).then_some("page")] {
+                        code { (short_id(&log.run)) } " " (when(&log.began_at))
+                    }
+                }
+            }
+        }
+        @if earlier { p.hint { "Earlier lines: " code { "drydock plan log " (plan.id) " --run " (run) } } }
+        div.log role="region" aria-label="What was printed" tabindex="0" data-tail data-keep data-id={ "log-" (run) }
+            data-log={ "/api/v1/plans/" (plan.id) "/log?run=" (escaped(run)) } data-offset=(page.next) data-over=[page.over.then_some("")] {
+            @for lines in page.lines.chunk_by(|one, other| one.stream == other.stream) { (part(lines)) }
+        }
+    }
+}
+
+/// Shows lines of one stream. The script makes the same of what comes.
+fn part(lines: &[LogLine]) -> Markup {
+    let Some(first) = lines.first() else { return html! {} };
+    html! {
+        div.log-part data-stream=(first.stream) {
+            span.log-stream { (first.stream) }
+            pre { @for line in lines { (plain(&line.text)) "\n" } }
+        }
+    }
 }
 
 /// Returns the newest events with output, as many as fit, in order.

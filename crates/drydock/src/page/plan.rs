@@ -1,8 +1,8 @@
 //! A plan's own page: what it does now, why it waits, what can be done, its question, its tree, and what happened.
 
 use drydock_api::{
-    Backup, BackupQuery, Changeset, ChangesetQuery, Checkpoint, Choice, Event, EventQuery, Phase, Plan,
-    Project, State, Tree, Why,
+    Backup, BackupQuery, Changeset, ChangesetQuery, Checkpoint, Choice, Event, EventQuery, LogLine, LogQuery,
+    Phase, Plan, Project, State, Tree, Why,
 };
 use maud::{Markup, html};
 
@@ -16,6 +16,9 @@ use super::{act, facts, question, timeline};
 
 /// How many of a plan's newest events are read.
 pub(super) const EVENTS_MAX: u32 = 2_000;
+
+/// How much of the end of a log is looked through for the last line that was printed, in bytes.
+const PRINTED_MAX: i64 = 4 * 1024;
 
 /// How far choices are set in at the most.
 const DEPTH_MAX: usize = 5;
@@ -34,6 +37,8 @@ pub(super) struct Whole {
     pub(super) why: Why,
     pub(super) tree: Tree,
     pub(super) events: Vec<Event>,
+    /// What was printed last, where a run goes on.
+    pub(super) printed: Option<LogLine>,
     /// None when the repository cannot be asked.
     pub(super) checkpoints: Option<Vec<Checkpoint>>,
     pub(super) changesets: Vec<Changeset>,
@@ -70,7 +75,8 @@ impl Whole {
         let events = EventQuery { plan: Some(id.clone()), newest: Some(EVENTS_MAX), ..EventQuery::default() };
         let changesets = ChangesetQuery { plan: Some(id.clone()) };
         let backups = BackupQuery { plan: Some(id.clone()) };
-        let (why, tree, events, checkpoints, changesets, backups, project) = tokio::join!(
+        let printed = last_printed(ask, &plan);
+        let (why, tree, events, checkpoints, changesets, backups, project, printed) = tokio::join!(
             client.plan_why(&id),
             client.plan_tree(&id),
             client.events(&events),
@@ -78,9 +84,11 @@ impl Whole {
             client.changesets(&changesets),
             client.backups(&backups),
             client.project(&plan.project),
+            printed,
         );
         Ok(Whole {
             why: why?,
+            printed,
             plan,
             tree: tree?,
             events: events?.events,
@@ -91,6 +99,15 @@ impl Whole {
             project: project.ok(),
         })
     }
+}
+
+/// Returns the last line that the run of a plan printed, while it goes on.
+async fn last_printed(ask: &Ask, plan: &Plan) -> Option<LogLine> {
+    let run = plan.run.clone().filter(|_| plan.state == State::Processing)?;
+    let query = LogQuery { run: Some(run), offset: Some(-PRINTED_MAX), wait_ms: None };
+    let page = ask.client().plan_log(&plan.id, &query).await.ok()?;
+    let says = |line: &LogLine| ![LogLine::NOTICE, LogLine::MESSAGE].contains(&line.stream.as_str());
+    page.lines.into_iter().rfind(|line| says(line) && !line.text.trim().is_empty())
 }
 
 /// Returns the head that all pages of a plan share.
@@ -135,7 +152,9 @@ fn steps(plan: &Plan) -> Markup {
 
 fn standing(whole: &Whole) -> Markup {
     let Whole { plan, why, .. } = whole;
-    let now = (plan.state == State::Processing).then(|| timeline::latest(&whole.events)).flatten();
+    let now =
+        (plan.state == State::Processing).then(|| timeline::latest(&whole.events, whole.printed.as_ref()));
+    let now = now.flatten();
     // The question has a card of its own below, the summary of a run names its process, and the tree tells of subplans.
     let is_said = |held: &str| {
         (why.decision.is_some() && held.starts_with("decision "))
@@ -146,7 +165,7 @@ fn standing(whole: &Whole) -> Markup {
     html! {
         section.standing data-tone=(mark::tone_of(plan)) aria-labelledby="standing" {
             h2 id="standing" { (sentence(&why.summary)) }
-            @if let Some(now) = now { p.now { (icon("agent")) (now) } }
+            @if let Some(now) = now { p.now data-now { (icon("agent")) (now) } }
             @if !holds.is_empty() { ul.holds { @for held in holds { li { (sentence(held)) } } } }
             div.row { (act::on_plan(plan, whole.project.as_ref().and_then(|project| project.remote.as_deref()))) }
             @if let Some(way) = why.can_act.iter().find(|way| !way.command.is_empty()) {

@@ -1,12 +1,15 @@
 //! What happened to a plan, newest first, each event as a sentence. What agents write out is in the log instead.
 
-use drydock_api::Event;
+use drydock_api::{Event, LogLine};
 use maud::{Markup, html};
 
 use super::mark::icon;
 use super::words::when;
 use crate::render::event::sentence;
+use crate::render::style::{plain, short};
 
+/// How much of the line that was printed last is shown.
+const PRINTED_CHARS_MAX: usize = 160;
 /// How many events are shown at first.
 const SHOWN_MAX: usize = 200;
 
@@ -26,9 +29,14 @@ pub(super) fn section(events: &[Event]) -> Markup {
     }
 }
 
-/// Returns what an agent said or did last.
-pub(super) fn latest(events: &[Event]) -> Option<String> {
-    events.iter().rev().find(|event| event.kind.starts_with("agent.")).map(sentence)
+/// Returns what an agent said, did or printed last.
+pub(super) fn latest(events: &[Event], printed: Option<&LogLine>) -> Option<String> {
+    let event = events.iter().rev().find(|event| event.kind.starts_with("agent."));
+    match (event, printed) {
+        (Some(event), Some(line)) if line.at < event.at => Some(sentence(event)),
+        (_, Some(line)) => Some(plain(&short(&line.text, PRINTED_CHARS_MAX)).into_owned()),
+        (event, None) => event.map(sentence),
+    }
 }
 
 /// Says whether two events are steps of one thing that goes on.

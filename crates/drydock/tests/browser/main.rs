@@ -17,6 +17,7 @@ mod breaking;
 mod browser;
 mod keyboard;
 mod large;
+mod printing;
 mod proxy;
 mod scene;
 mod signing;

@@ -263,6 +263,72 @@ document.addEventListener('visibilitychange', () => { if (document.hidden) cut?.
 if (body.dataset.after !== undefined) follow();
 setInterval(() => { if (body.dataset.watch === 'clock' && !document.hidden) soon(); }, 5000);
 
+// --- The log of a run: what is printed is added at the end. After a break it continues behind the last line that came.
+
+const LOG_LINES_MAX = 20000;
+let logCut = null;
+
+const harmless = (text) => text.replace(/[\u0000-\u0008\u000b-\u001f\u007f]/g, (c) => (c === '\u007f' ? '^?' : `^${String.fromCharCode(c.charCodeAt(0) + 64)}`));
+
+function addLine(log, line) {
+  let part = log.lastElementChild;
+  if (part?.dataset.stream !== line.stream) {
+    part = document.createElement('div');
+    part.className = 'log-part';
+    part.dataset.stream = line.stream;
+    const name = Object.assign(document.createElement('span'), { className: 'log-stream', textContent: line.stream });
+    part.append(name, document.createElement('pre'));
+    log.append(part);
+  }
+  at('pre', part).append(`${harmless(line.text)}\n`);
+  log.dataset.lines = Number(log.dataset.lines || 0) + 1;
+  if (Number(log.dataset.lines) <= LOG_LINES_MAX) return;
+  const oldest = at('pre', log.firstElementChild);
+  oldest.firstChild?.remove();
+  if (!oldest.firstChild) log.firstElementChild.remove();
+}
+
+function hearLog(log, block) {
+  const field = (name) => block.split('\n').find((line) => line.startsWith(`${name}: `))?.slice(name.length + 2);
+  const kind = field('event');
+  if (kind === 'log') { addLine(log, JSON.parse(field('data'))); log.dataset.offset = field('id'); }
+  if (kind === 'log.end' || kind === 'log.removed') log.dataset.over = '';
+}
+
+async function listenLog(log) {
+  logCut = new AbortController();
+  const { signal } = logCut;
+  let alive = setTimeout(() => logCut.abort(), 20000);
+  try {
+    const answer = await call(`${log.dataset.log}&offset=${log.dataset.offset}`, { headers: { Accept: 'text/event-stream' }, signal });
+    if (!answer.ok) return;
+    const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+    let text = '';
+    for (;;) {
+      const { value, done } = await reader.read();
+      if (done || !log.isConnected) { logCut.abort(); return; }
+      clearTimeout(alive);
+      alive = setTimeout(() => logCut.abort(), 40000);
+      const blocks = (text + value).split('\n\n');
+      text = blocks.pop();
+      const wasAtEnd = log.scrollHeight - log.scrollTop - log.clientHeight < 40;
+      blocks.forEach((block) => hearLog(log, block));
+      if (wasAtEnd) log.scrollTop = log.scrollHeight;
+    }
+  } catch { /* It is tried again. */ } finally { clearTimeout(alive); }
+}
+
+async function followLog(log) {
+  while (log.isConnected && log.dataset.over === undefined) {
+    if (!document.hidden) await listenLog(log);
+    await pause(1000);
+  }
+}
+
+document.addEventListener('visibilitychange', () => { if (document.hidden) logCut?.abort(); });
+// What an agent printed last is no event, so a page that shows it looks now and then.
+setInterval(() => { if (at('[data-now]') && !document.hidden) soon(); }, 3000);
+
 // --- Forms: posted to the API as JSON, once however often they are sent.
 
 const keys = new WeakMap();
@@ -455,6 +521,7 @@ function tick() {
 }
 
 function ready() {
+  for (const log of all('[data-log]:not([data-followed])')) { log.dataset.followed = ''; followLog(log); }
   all('[data-fetch]').forEach((place) => watcher.observe(place));
   tick();
 }
