@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::decision::{cancels, option};
+use crate::question::{cancels, option};
 use crate::{DecisionKind, DecisionOption, OptionEffect, Question, RunId, Timestamp};
 
 /// A person's answer about the use of a tool.

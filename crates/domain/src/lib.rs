@@ -27,6 +27,7 @@ mod postpone;
 mod process;
 mod profile;
 mod project;
+mod question;
 mod refusal;
 mod shell;
 mod spelling;

@@ -244,6 +244,7 @@ fn end(child: &mut Registered) {
 
 #[cfg(test)]
 mod tests {
+    use crate::patience::Patience;
     use std::process::Command;
     use std::time::{Duration, Instant};
 
@@ -284,7 +285,9 @@ mod tests {
         waitpid(Pid::from_raw(number), WaitOptions::empty()).unwrap();
         let mut command = Command::new("sh");
         command.args(["-c", "echo $$"]);
-        let Ok(ended) = run(command, Vec::new(), Duration::from_secs(60)) else { panic!("it has a status") };
+        let Ok(ended) = run(command, Vec::new(), &Patience::of(Duration::from_secs(60))) else {
+            panic!("it has a status")
+        };
         let number: i32 = String::from_utf8(ended.stdout).unwrap().trim().parse().unwrap();
         assert!(!with_git_children(|known| known.contains(&number)));
     }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::decide::REVERSIONS_MAX;
-use crate::decision::option;
+use crate::question::option;
 use crate::{
     Act, DecisionKind, ErrorClass, Fanout, Fate, JoinHow, Mends, Name, OptionEffect, Phase, Piece, PieceTask,
     Plan, Question, Side,
