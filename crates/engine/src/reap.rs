@@ -1,7 +1,7 @@
 //! Reaping: processes that this one inherited and that have ended are waited for, so that none stays a zombie.
 //!
-//! `agent` knows its keepers and `worktree` its calls of git; what is neither and has ended is reaped. Runs in every
-//! process that adopts orphans, from the engine's start to its end.
+//! `agent` knows its keepers and `worktree` its calls of git; this module reaps every other child that has ended. It
+//! runs in every process that adopts orphans, from the engine's start to its end.
 
 use std::time::Duration;
 

@@ -54,7 +54,7 @@ pub struct Settings {
     pub subplans: SubplanLimits,
     /// How many phases may run at the same time, whoever runs them.
     pub limits: Limits,
-    /// How much of what an agent wrote a capture takes.
+    /// Limits on the capture of an agent's work.
     pub capture: CaptureBounds,
     /// Where agents can ask about their plan, when somebody said so.
     pub server: Option<String>,

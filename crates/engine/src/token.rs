@@ -115,8 +115,8 @@ impl Engine {
         Ok(self.store().token_list().await?)
     }
 
-    /// Takes a token back for good, with the tokens and links that it made and the sessions that those began. Once this has returned
-    /// none of them opens anything here any more.
+    /// Revokes a token permanently, with the tokens and links that it made and the sessions that those began. After
+    /// this returns, none of them gives access here any more.
     pub async fn token_revoke(&self, given: &str) -> Result<RevokedToken, EngineError> {
         let found = self.store().token_find(&prefix(given, TokenId::PREFIX, "token")?).await?;
         let token = one(found, "token", given)?;
@@ -124,7 +124,7 @@ impl Engine {
         revoked.await?.ok_or_else(|| EngineError::absent("token", given))
     }
 
-    /// Takes a token back for good, and nothing else: whoever it signed in stays.
+    /// Revokes a token permanently, and nothing else: the sessions that it began stay signed in.
     pub async fn token_end(&self, id: &TokenId) -> Result<Token, EngineError> {
         let ended = id.clone();
         let ended = self.forgetting(move |store| async move { store.token_end(&ended).await });

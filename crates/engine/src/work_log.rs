@@ -10,7 +10,8 @@ use crate::error::EngineError;
 /// The target of these lines.
 pub const WORK: &str = "drydock::work";
 
-/// Logs what a worker has claimed. Turns for subplans and gates come often and do nothing by themselves.
+/// Logs the claim of a worker. Turns for subplans and gates are frequent and do no work of their own, so they are
+/// logged at debug level.
 pub(crate) fn claimed(claim: &Claim) {
     let (plan, attempts) = (&claim.plan, claim.attempts);
     match claim.effect {

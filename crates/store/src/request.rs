@@ -11,7 +11,7 @@ use crate::{CommitError, Store, StoreError};
 /// A request to the holder of a plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
-    /// What the holder is to do.
+    /// The action that the holder is asked to take.
     pub kind: RequestKind,
     /// Why.
     pub reason: String,

@@ -89,10 +89,11 @@ const COLUMNS: &str = "id, digest, name, role, plan, run, created_at, expires_at
     CAST(CASE WHEN expires_at <= drydock_now() THEN 1 ELSE 0 END AS BIGINT), kind, made_by";
 
 impl Store {
-    /// Keeps a new token. One that ends with another is kept only while that one counts: the row of its maker is held, so
-    /// that taking the maker back comes either before, and is seen here, or after, and finds the new one.
+    /// Stores a new token. A token that ends with its maker is stored only while the maker is valid. The transaction
+    /// holds the maker's row, so a revocation of the maker either happens before and is seen here, or happens after and
+    /// finds the new token.
     ///
-    /// A bearer token ends with its maker at the latest, and an alert names both.
+    /// A bearer token ends no later than its maker, and an alert names both.
     pub fn token_add(&self, new: NewToken) -> BoxFuture<'_, Result<TokenAdded, StoreError>> {
         Box::pin(self.write(move |tx| {
             Box::pin(async move {
@@ -157,8 +158,9 @@ impl Store {
         }))
     }
 
-    /// Takes a token back for good, unless that was done before, and with it the tokens and links that it made, the
-    /// sessions that those began, and theirs in turn; nothing when there is none.
+    /// Revokes a token permanently, together with the tokens and links that it made, the sessions that those began, and
+    /// theirs in turn. A token that is already revoked keeps its revocation time. Returns `None` when the token does
+    /// not exist.
     pub fn token_revoke(&self, id: &TokenId) -> BoxFuture<'_, Result<Option<RevokedToken>, StoreError>> {
         let (revoke, id) = (revocation(id), id.clone());
         Box::pin(self.write(move |tx| {

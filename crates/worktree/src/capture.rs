@@ -213,11 +213,11 @@ impl Checkout {
         Ok(())
     }
 
-    /// Takes all links to other repositories out of the index, and looks at what is in their places.
+    /// Takes all links to other repositories out of the index, and checks the path of each in the worktree.
     ///
-    /// For a link that is in the index, `add` runs `status` in the repository that it finds in its place, under the
-    /// configuration of that one. The agent can exchange what is there at any time (F1), so the index has none meanwhile. A link stays
-    /// as the agent has staged it, unless there is no directory any more.
+    /// For a link that is in the index, `add` runs `status` in the repository that it finds at the path, under the
+    /// configuration of that repository. The agent can exchange that repository at any time (F1), so the index has no
+    /// links meanwhile. A link stays as the agent has staged it, unless its path is not a directory any more.
     fn take_links_out(
         &self,
         index: &PrivateIndex,

@@ -25,7 +25,7 @@ pub enum GitError {
     /// The process could not be started or talked to.
     #[error("could not {attempt}: git did not start")]
     Start {
-        /// What was attempted.
+        /// The attempted action.
         attempt: String,
         /// Why the process did not start.
         source: std::io::Error,
@@ -33,7 +33,7 @@ pub enum GitError {
     /// The call took too long and was ended.
     #[error("could not {attempt}: git did not end within {limit_s} s")]
     TimedOut {
-        /// What was attempted.
+        /// The attempted action.
         attempt: String,
         /// The limit, in seconds.
         limit_s: u64,
@@ -41,7 +41,7 @@ pub enum GitError {
     /// Git ended, and its exit status could not be read.
     #[error("could not {attempt}: the exit status of git could not be read")]
     Lost {
-        /// What was attempted.
+        /// The attempted action.
         attempt: String,
         /// Why.
         source: std::io::Error,
@@ -49,13 +49,13 @@ pub enum GitError {
     /// The call was ended because a stop was asked for.
     #[error("could not {attempt}: it was asked to stop first")]
     Stopped {
-        /// What was attempted.
+        /// The attempted action.
         attempt: String,
     },
     /// This git does not know an option that was given.
     #[error("could not {attempt}: this git does not know an option: {detail}")]
     UnknownOption {
-        /// What was attempted.
+        /// The attempted action.
         attempt: String,
         /// What git said.
         detail: String,
@@ -63,7 +63,7 @@ pub enum GitError {
     /// Another git process holds the index, or one that died left its lock.
     #[error("could not {attempt}: the index is locked: {detail}")]
     IndexLocked {
-        /// What was attempted.
+        /// The attempted action.
         attempt: String,
         /// Which lock, in git's words.
         detail: String,
@@ -71,7 +71,7 @@ pub enum GitError {
     /// Another git process holds a ref, or one that died left its lock.
     #[error("could not {attempt}: a ref is locked: {detail}")]
     RefLocked {
-        /// What was attempted.
+        /// The attempted action.
         attempt: String,
         /// Which lock, in git's words.
         detail: String,
@@ -79,7 +79,7 @@ pub enum GitError {
     /// Other work on the worktrees of this repository did not end in time.
     #[error("could not {attempt}: {} is held by {holder}", lock.display())]
     Busy {
-        /// What was attempted.
+        /// The attempted action.
         attempt: String,
         /// The lock file waited for.
         lock: PathBuf,
@@ -103,7 +103,7 @@ pub enum GitError {
     /// The remote could not be reached or broke off.
     #[error("could not {attempt}: {detail}")]
     Remote {
-        /// What was attempted.
+        /// The attempted action.
         attempt: String,
         /// What git said.
         detail: String,
@@ -113,7 +113,7 @@ pub enum GitError {
         "could not {attempt}: a filter of the repository's own configuration is not run; define it in yours: {detail}"
     )]
     FilterRefused {
-        /// What was attempted.
+        /// The attempted action.
         attempt: String,
         /// What git said.
         detail: String,
@@ -121,7 +121,7 @@ pub enum GitError {
     /// Git said no in some other way.
     #[error("could not {attempt}: {detail}")]
     Failed {
-        /// What was attempted.
+        /// The attempted action.
         attempt: String,
         /// The exit code; none when a signal ended it.
         code: Option<i32>,
@@ -131,7 +131,7 @@ pub enum GitError {
     /// Git answered something that cannot be read.
     #[error("could not {attempt}: git's answer is not understood: {detail}")]
     Unexpected {
-        /// What was attempted.
+        /// The attempted action.
         attempt: String,
         /// The part that was not understood.
         detail: String,
@@ -139,7 +139,7 @@ pub enum GitError {
     /// A file beside git's could not be read or written.
     #[error("could not {attempt}: {}", path.display())]
     File {
-        /// What was attempted.
+        /// The attempted action.
         attempt: String,
         /// The file.
         path: PathBuf,
@@ -172,7 +172,7 @@ pub enum GitError {
     SpecialFile {
         /// Where it is, below the worktree.
         path: String,
-        /// What it is.
+        /// Its type, such as `pipe`.
         kind: &'static str,
     },
     /// A changed file is too large.

@@ -93,7 +93,7 @@ impl Intake<'_> {
         let mut largest = (0, Vec::new());
         let mut folders: BTreeMap<Vec<u8>, u64> = BTreeMap::new();
         for path in self.changed(attempt)? {
-            // What is gone meanwhile is not added.
+            // A file that was removed meanwhile is not added.
             let Ok(meta) = fs::symlink_metadata(self.checkout.path().join(OsStr::from_bytes(&path))) else {
                 continue;
             };

@@ -1,5 +1,5 @@
-//! How much a capture takes, for how long, and until when: bounds on what it reads, a deadline, and a stop that someone
-//! may ask for meanwhile.
+//! The limits of a capture: bounds on the files that it reads, a deadline, and a stop that a caller can request while
+//! it runs.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -13,7 +13,7 @@ const LOOK: Duration = Duration::from_millis(50);
 /// How long a capture may continue once it was asked to stop: enough to keep ordinary work.
 const STOP_GRACE: Duration = Duration::from_secs(5);
 
-/// What a capture takes at most. Only what differs from the base counts.
+/// The most that a capture takes. Only files that differ from the base count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CaptureBounds {
     /// How many bytes one file may have.
@@ -86,7 +86,7 @@ pub(crate) struct Patience {
     asked: Arc<OnceLock<Instant>>,
 }
 
-/// Why there is no time left.
+/// The reason that no time is left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Over {
     TimedOut { limit: Duration },

@@ -34,7 +34,7 @@ const REMAINS: &[&str] = &["MERGE_MSG", "MERGE_MODE", "AUTO_MERGE", "REBASE_HEAD
 /// How many special files are removed before a directory is put back; git would wait for the next one until its limit.
 const SPECIAL_FILES_MAX: usize = 1_000;
 
-/// What was found in the place of a worktree's file `.git`.
+/// The state in which a worktree's file `.git` was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Link {
     /// The file that links it to its repository.
@@ -84,8 +84,9 @@ impl Checkout {
         }
     }
 
-    /// Puts the file `.git` back that links the directory to this repository, where something else is in its place: whoever
-    /// calls git there would run what its configuration names (F8). What was there is moved to `aside`, which must not exist yet.
+    /// Restores the file `.git` that links the directory to this repository, when it is missing or something else is in
+    /// its place. A git command in the directory would run the programs that a foreign configuration names (F8). The
+    /// file or directory that was in its place is moved to `aside`, which must not exist yet.
     pub fn restore_link(&self, aside: &Path) -> Result<Link, GitError> {
         let link = self.path().join(".git");
         let attempt = format!("restore {}", link.display());
@@ -111,7 +112,7 @@ impl Checkout {
         Ok(if replaced { Link::Replaced } else { Link::Removed })
     }
 
-    /// Removes special files that git would wait for. They are no one's work: no commit can hold them.
+    /// Removes special files that git would wait for. They are not part of the work: no commit can hold them.
     fn remove_special_files(&self, attempt: &str) -> Result<(), GitError> {
         let patience = self.terms.patience();
         for _ in 0..SPECIAL_FILES_MAX {

@@ -253,7 +253,7 @@ impl Repository {
                 Ok(RemoteLanded::Moved)
             }
             Said::Line(Verdict::Again { text }, _) => Ok(RemoteLanded::Again { text }),
-            // The branch may be what the remote refuses: others pushed to it, or a rule forbids to delete it.
+            // The remote may have refused the branch: others pushed to it, or a rule forbids deleting it.
             Said::Line(Verdict::Refused { .. }, _) if removes.is_some() => {
                 self.land_atomic(&RemoteLanding { removes: None, ..*landing }, intent)
             }

@@ -176,7 +176,7 @@ impl Call {
         self
     }
 
-    /// Lets the call take what is left of a time that it shares with others.
+    /// Limits the call to the remaining time of `patience`, which it shares with other calls.
     pub(crate) fn patience(mut self, patience: &Patience) -> Call {
         self.patience = Some(patience.clone());
         self

@@ -1,9 +1,9 @@
-//! A look at every file of a worktree before git reads it, by `lstat` alone: no link is followed, no file is opened but a `.git`
-//! that names a directory elsewhere, and no `.git` is entered.
+//! Checks every file of a worktree before git reads it, by `lstat` alone. The walk follows no link, opens no file
+//! except a `.git` that names a directory elsewhere, and enters no `.git`.
 //!
-//! Git opens `.gitignore`, `.gitattributes` and what tells it about a repository without looking what they are, and waits
-//! for a pipe without end (F5). Pipes, sockets and devices of other names do no harm: git leaves them out, or fails where a commit has
-//! a file of that name.
+//! Git opens `.gitignore`, `.gitattributes` and the files that describe a repository without checking their type, and
+//! waits for a pipe forever (F5). Pipes, sockets and devices of other names do no harm: git leaves them out, or fails
+//! where a commit has a file of that name.
 
 use std::collections::HashSet;
 use std::ffi::{CStr, OsStr};
@@ -29,7 +29,7 @@ const READ_OF_REPOSITORY: [&str; 3] = ["HEAD", "commondir", "config"];
 /// How many bytes of a directory are read at once.
 const BUFFER: usize = 32 * 1024;
 
-/// What is in a worktree, ignored files included.
+/// The totals of a worktree, ignored files included.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Walked {
     pub(crate) files: u64,
@@ -85,7 +85,7 @@ pub(crate) fn walk(
     Ok(walked)
 }
 
-/// Opens a folder, unless a link has come into its path. What cannot be opened is for git to complain about.
+/// Opens a folder, unless its path now contains a link. A folder that cannot be opened is skipped here: git reports it.
 fn open_below(top: &OwnedFd, folder: &[u8]) -> Option<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let path = if folder.is_empty() { b".".as_slice() } else { folder };
@@ -97,7 +97,7 @@ fn open_below(top: &OwnedFd, folder: &[u8]) -> Option<OwnedFd> {
     }
 }
 
-/// What is read of one folder.
+/// The entries read from one folder.
 struct Folder {
     buffer: Vec<MaybeUninit<u8>>,
     /// The folders in it.
@@ -141,7 +141,7 @@ impl Folder {
     }
 }
 
-/// Returns what an entry is, and the size of a file; nothing when it is gone.
+/// Returns the type of an entry, and the size of a file; `None` when the entry no longer exists.
 fn kind_and_size(open: &OwnedFd, name: &CStr, listed: FileType) -> Option<(FileType, u64)> {
     if !matches!(listed, FileType::RegularFile | FileType::Unknown) {
         return Some((listed, 0));

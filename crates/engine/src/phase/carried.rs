@@ -1,5 +1,6 @@
-//! What a strategist told in earlier runs of the same visit to Strategize: a question, a rate limit, a used up
-//! budget or an interruption cuts a run short, and the next one does not begin with nothing. Read back from the feed, where it was recorded.
+//! The choices and subplans that a strategist reported in earlier runs of the same visit to Strategize. A question, a
+//! rate limit, a used up budget or an interruption cuts a run short, and the next run does not start from nothing. They
+//! are read back from the feed, where they were recorded.
 
 use drydock_domain::{Choice, ErrorClass, Recorded, put_choice};
 use drydock_store::EventFilter;

@@ -89,7 +89,7 @@ impl Scope<'_> {
     }
 }
 
-/// Says how an agent ended or could not start, to go on after its name.
+/// Returns how an agent ended or could not start, worded to follow the agent's name.
 pub(super) fn described(ending: &Result<Ending, StartError>) -> String {
     match ending {
         Ok(ending) => wording(ending),
@@ -97,7 +97,7 @@ pub(super) fn described(ending: &Result<Ending, StartError>) -> String {
     }
 }
 
-/// Says how an agent ended, to go on after its name.
+/// Returns how an agent ended, worded to follow the agent's name.
 pub(crate) fn wording(ending: &Ending) -> String {
     match ending {
         Ending::Finished => FINISHED.to_owned(),

@@ -383,7 +383,7 @@ pub(super) fn put_by(
     let path = worktrees.join(KEPT).join(plan.as_str()).join(&leftover.run);
     let parent = path.parent().unwrap_or(worktrees);
     make_folder(parent).map_err(|source| failed("make", parent, source))?;
-    // Whoever looks at the work there must not run what the agent left as `.git`.
+    // A git command in that directory must not run programs of the `.git` that the agent left.
     restore_links(repository, &leftover.path);
     fs::rename(&leftover.path, &path).map_err(|source| failed("move", &leftover.path, source))?;
     repository.checkout_remove(&leftover.path.join(TREE))?;

@@ -1,5 +1,5 @@
-//! The file `.git` of a run's worktrees, put back after every run (F8): an agent that leaves a repository of its own there would
-//! have its programs run by the next person who calls git in that directory.
+//! Restores the file `.git` of a run's worktrees after every run (F8). Otherwise an agent could leave a repository of
+//! its own there, and the next git command in that directory would run the agent's programs.
 
 use std::path::{Path, PathBuf};
 
@@ -11,13 +11,13 @@ use super::scope::Scope;
 use crate::error::EngineError;
 use crate::task;
 
-/// Where what an agent left as `.git` is moved to, beside the worktree.
+/// The name under which a `.git` that an agent left is kept, beside the worktree.
 const REPLACED: &str = "replaced-git";
 
 /// A `.git` that was put back.
 pub(super) struct PutBack {
     worktree: PathBuf,
-    /// Where what was in its place is now, if there was anything.
+    /// The new path of the file or directory that was in its place, if there was one.
     kept: Option<PathBuf>,
 }
 

@@ -1,4 +1,4 @@
-//! Listening to an agent while it runs: what it prints goes to the log of the run, and what it says and does becomes events,
+//! Listening to an agent while it runs. Its output goes to the log of the run. Its messages and actions become events,
 //! choices, snapshots and questions, within bounds.
 
 use std::collections::HashSet;
@@ -22,7 +22,7 @@ use crate::tree::SubplanDraft;
 
 /// How long a checkpoint may take while the agent lives, which can make any capture last. Then it is skipped.
 const LIVE_CAPTURE_MAX: Duration = Duration::from_secs(20);
-/// How often it is looked whether what the agent used has to be told.
+/// How often to check whether the agent's usage has to be recorded.
 const LOOK_EVERY: Duration = Duration::from_millis(300);
 /// How many messages of one run are heard; what is beyond is counted.
 const MESSAGES_MAX: usize = 1_000;
@@ -364,7 +364,7 @@ impl<'a> Listener<'a> {
         }
     }
 
-    /// Writes what the agent printed to the log: every line, those that are messages too.
+    /// Writes the agent's output to the log: every line, including messages.
     fn print(&self, signal: &Signal) {
         let (stream, text) = match signal {
             Signal::Log { stream: Stream::Stdout, line } | Signal::Garbled { line, .. } => {

@@ -1,5 +1,5 @@
-//! What the agents and commands of a run print goes to the run's log. A log that cannot be written is one warning, and the run
-//! goes on.
+//! The output of a run's agents and commands goes to the run's log. If the log cannot be written, the run warns once
+//! and continues.
 
 use drydock_agent::{AgentSpec, Signal};
 use drydock_domain::{Event, Phase, Plan, RunId, told};
@@ -31,7 +31,7 @@ impl Scope<'_> {
         self.flush_log().await
     }
 
-    /// Writes what was printed.
+    /// Writes the pending lines to the log.
     pub(super) async fn flush_log(&self) -> Result<(), EngineError> {
         let Some(error) = self.log.flush().await else { return Ok(()) };
         let (plan, run) = (&self.plan.id, &self.run);

@@ -28,7 +28,8 @@ impl Scope<'_> {
             Err(EngineError::Git(error)) if cannot_be_held(&error) => {
                 self.kept_apart(&error).await.map(|()| None)
             }
-            // Asked to stop, it keeps how the run ended, and the next run captures what is there.
+            // A capture that fails or is asked to stop does not change how the run ended. The next run captures the
+            // worktree.
             Err(error @ (EngineError::Git(_) | EngineError::Invalid { .. } | EngineError::Interrupted)) => {
                 tracing::warn!(run = %self.run, error = %told(&error), "the next run keeps what this one wrote");
                 Ok(None)

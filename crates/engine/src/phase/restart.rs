@@ -25,12 +25,12 @@ const EVENTS_MAX: i64 = 3_000;
 /// How many of a plan's newest checkpoints are looked through for those of one run.
 const CHECKPOINTS_MAX: usize = 20;
 
-/// What a run of Execute was doing when it was interrupted.
+/// The activity of a run of Execute when it was interrupted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Doing {
     /// Its agent wrote: its worktree has the work.
     Writing,
-    /// Its work was being judged as this commit. What a validation wrote into the worktree is not part of it.
+    /// Its work was being judged as this commit. Files that a validation wrote into the worktree are not part of it.
     Judging(CommitId),
     /// Neither: it judged the work of others.
     Nothing,
@@ -115,7 +115,8 @@ impl Engine {
         found.await
     }
 
-    /// Opens the gate of a plan for the person who stopped its command, before this process releases it.
+    /// Opens the gate of a plan for a person, before this process releases the plan. Does nothing unless a person
+    /// stopped the command.
     pub(crate) async fn hold_for_person(&self, hold: &Hold, id: &PlanId) {
         let Some(target) = self.stopped_for() else { return };
         let held = async {
@@ -149,7 +150,7 @@ fn is_starved(error: &EngineError) -> bool {
     matches!(error, EngineError::Git(error) if error.is_starved())
 }
 
-/// Reads from the feed, newest first, what a run was doing.
+/// Reads the activity of a run from the feed, newest event first.
 fn doing(recent: &[Recorded], plan: &Plan, run: &RunId) -> Result<Doing, EngineError> {
     for event in recent.iter().filter(|event| event.run.as_ref() == Some(run)) {
         if event.kind == "agent.started" && event.details["role"] == "writer" {

@@ -68,7 +68,7 @@ impl Scope<'_> {
         let (command, dirs) = (&validation.command, self.dirs(tree));
         let runner = self.engine.runner_for(&self.plan);
         let (signals, lines) = mpsc::channel(LINES_MAX);
-        // An agent may have left what it was given in files that a validation prints.
+        // An agent may have written its secrets to files that a validation prints.
         let hidden = self.engine.settings().agents.values().cloned().collect();
         let heard = Some((signals, hidden));
         let answer = runner.shell_heard(command, &dirs, &environment, timeout, self.stop.clone(), heard);

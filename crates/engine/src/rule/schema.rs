@@ -1,5 +1,5 @@
-//! The facts that a rule can speak of, by name: derived from the type that is bound when a rule is evaluated, so that
-//! what is refused when a rule is added, what help and documents list, and what a rule sees are the same.
+//! The facts that a rule can refer to, by name. They are derived from the type that is bound when a rule is evaluated,
+//! so the check of a new rule, the lists in help and documents, and the evaluation all use the same facts.
 
 use cel::common::ast::{EntryExpr, Expr, LiteralValue, operators};
 use cel::{Context, IdedExpr};
@@ -17,9 +17,9 @@ const NAMESPACES: [&str; 1] = ["optional"];
 pub struct RuleFact {
     /// Its name in a rule, such as `diff.lines_changed`.
     pub name: String,
-    /// What it is, such as `integer`.
+    /// Its type, such as `integer`.
     pub kind: String,
-    /// What it says.
+    /// Its description.
     pub about: String,
 }
 
@@ -72,7 +72,7 @@ pub(super) fn refuse_unknown(expression: &IdedExpr) -> Result<(), String> {
     })
 }
 
-/// What a part of an expression stands for.
+/// The meaning of a part of an expression.
 enum Part<'s> {
     /// A fact, or a record of facts.
     Fact(String, &'s Value),
@@ -216,7 +216,7 @@ mod tests {
         }
     }
 
-    /// Breaks when the list of facts is not what is bound, or a fact is not described.
+    /// Breaks when the list differs from the facts that are bound, or a fact has no description.
     #[test]
     fn the_list_is_what_a_rule_sees() {
         fn names(value: &Value, prefix: &str, all: &mut Vec<String>) {

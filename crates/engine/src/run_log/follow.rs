@@ -46,7 +46,7 @@ pub struct LogQuery {
 /// Whether more may come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RunState {
-    /// The run goes on.
+    /// The run has not ended.
     Live,
     /// The run has ended, and all of its log was read.
     Over,
@@ -65,7 +65,7 @@ pub struct LogPage {
     pub state: RunState,
 }
 
-/// What a follower was handed.
+/// One result of following a log.
 #[derive(Debug)]
 pub enum LogNews {
     /// Lines, and the offset behind them.
@@ -107,7 +107,7 @@ impl Engine {
         task::blocking(move || summaries(&directory)).await.map_err(unread)
     }
 
-    /// Reads a part of a log. Waits for a line when there is none and the run goes on.
+    /// Reads a part of a log. Waits for a line when there is none and the run has not ended.
     pub async fn log_page(&self, plan: &Plan, query: &LogQuery) -> Result<LogPage, EngineError> {
         let deadline = Instant::now() + query.wait;
         let Some(mut follower) = self.log_follow(plan, query.run.as_deref(), query.start).await? else {
@@ -197,14 +197,14 @@ impl LogFollower {
         }
     }
 
-    /// Returns what comes next, waiting up to `limit` for it. Dropping the call loses nothing.
+    /// Returns the next result, waiting up to `limit` for it. Dropping the future loses no lines.
     pub async fn next(&mut self, limit: Duration) -> Result<LogNews, EngineError> {
         let deadline = Instant::now() + limit;
         loop {
             if self.engine.stopping().is_cancelled() {
                 return Ok(LogNews::Stopping);
             }
-            // Asked before the log is read: what was written before the run ended is read then.
+            // Checked before the log is read, so that the read includes every line written before the run ended.
             let over = self.is_over().await?;
             let Some(Lines { bytes, next }) = self.read().await? else { return Ok(LogNews::Removed) };
             self.start = LogStart::At(next);

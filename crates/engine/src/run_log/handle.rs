@@ -72,7 +72,7 @@ impl RunLog {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner).len() >= PENDING_MAX
     }
 
-    /// Writes what was added. Returns the failure when it is the first one.
+    /// Writes the pending lines. Returns the error when it is the first one.
     pub(crate) async fn flush(&self) -> Option<io::Error> {
         let lines = std::mem::take(&mut *self.pending.lock().unwrap_or_else(PoisonError::into_inner));
         if lines.is_empty() {

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 /// The stream of lines that drydock itself adds.
 pub const NOTICE: &str = "drydock";
-/// What stands before the time of a line.
+/// The bytes of a line before its time.
 const BEGIN: &[u8] = b"{\"at\":\"";
 
 /// A line before it is JSON.

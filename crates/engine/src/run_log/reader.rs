@@ -1,5 +1,5 @@
-//! Reading a run's log from an offset, whoever writes it meanwhile. Only whole lines are returned, and a mark wherever bytes
-//! are missing.
+//! Reading a run's log from an offset, while any process may be writing it. The reader returns only whole lines, and a
+//! mark wherever bytes are missing.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
@@ -33,7 +33,7 @@ pub(super) struct Lines {
     pub(super) next: u64,
 }
 
-/// Reads about so many bytes; none when there is no such log.
+/// Reads about `max` bytes; `None` when the log does not exist.
 pub(super) fn read(directory: &Path, start: LogStart, max: usize) -> io::Result<Option<Lines>> {
     let mut listings = 0;
     loop {
@@ -45,7 +45,7 @@ pub(super) fn read(directory: &Path, start: LogStart, max: usize) -> io::Result<
     }
 }
 
-/// Returns when the first line was written, and where the log ends; none when there is no such log.
+/// Returns when the first line was written, and where the log ends; `None` when the log does not exist.
 pub(super) fn summary(directory: &Path) -> io::Result<Option<(String, u64)>> {
     let Some(segments) = segment::list(directory)? else { return Ok(None) };
     let (Some(first), Some(last)) = (segments.first(), segments.last()) else { return Ok(None) };

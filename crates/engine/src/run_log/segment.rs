@@ -1,5 +1,5 @@
-//! The files of a run's log. Each is named by the offset of its first byte, so that dropping the middle is deleting files and
-//! what is missing can be seen from the names. The first file is the head, which is never dropped.
+//! The files of a run's log. The name of each file is the offset of its first byte, so the writer drops the middle by
+//! deleting files, and the names show which bytes are missing. The first file is the head, which is never dropped.
 
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -27,7 +27,7 @@ pub(super) fn path(directory: &Path, start: u64) -> PathBuf {
     directory.join(format!("{start:020}.{EXTENSION}"))
 }
 
-/// Returns the files of a log in order; none when there is no such log.
+/// Returns the files of a log in order; `None` when the log does not exist.
 pub(super) fn list(directory: &Path) -> io::Result<Option<Vec<Segment>>> {
     let entries = match fs::read_dir(directory) {
         Ok(entries) => entries,

@@ -1,4 +1,4 @@
-//! What a log holds after random appends, kills and reads, against the whole stream.
+//! Compares a log with the whole stream after random appends, kills and reads.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;
@@ -38,7 +38,7 @@ impl Chance {
     }
 }
 
-/// What a reader collected: the bytes of the stream that it saw, by offset, and the gaps that it was shown.
+/// The bytes of the stream that a reader saw, by offset, and the gaps that it was shown.
 #[derive(Default)]
 struct Reader {
     next: u64,
@@ -80,7 +80,7 @@ fn size(directory: &Path) -> u64 {
     fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().metadata().unwrap().len()).sum()
 }
 
-/// Leaves what a process leaves that is killed while it writes: a part of a line, or an empty next file.
+/// Leaves a log as a process killed while writing would: with a part of a line, or with an empty next file.
 fn kill(directory: &Path, chance: &mut Chance) {
     let last = segment::list(directory).unwrap().unwrap().pop().unwrap();
     if chance.below(3) == 0 && last.start > 0 && last.length > 0 {
@@ -182,12 +182,12 @@ async fn a_log_is_private() {
     assert_eq!(mode("plan/run/00000000000000000000.jsonl"), 0o600);
 }
 
-/// Issue 13. Breaks when a log that cannot be written fails a run, warns again and again, or hides what is missing.
+/// Issue 13. Breaks when a log that cannot be written fails a run, warns more than once, or hides the gap.
 #[tokio::test]
 async fn a_log_that_cannot_be_written_warns_once_and_marks_the_gap() {
     let folder = tempfile::tempdir().unwrap();
     let place = folder.path().join("plan");
-    // A file in its place fails for root too, whom permissions do not stop.
+    // A file in place of the directory fails for root too: permissions do not stop root.
     fs::write(&place, "").unwrap();
     let log = RunLog::new(place.join("run"), 1);
     log.line("stdout", "lost");
@@ -207,7 +207,7 @@ async fn a_log_that_cannot_be_written_warns_once_and_marks_the_gap() {
     assert!(lines[1].contains("\"kept\"") && lines.len() == 2, "{seen}");
 }
 
-/// Issue 13. Breaks when a log that is removed while its run writes stays away, or shows nothing of what is missing.
+/// Issue 13. Breaks when a log that is removed while its run writes is not created again, or does not mark the gap.
 #[tokio::test]
 async fn a_log_that_was_removed_continues_with_a_mark() {
     let folder = tempfile::tempdir().unwrap();

@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 
 use super::segment::{self, Segment};
 
-/// The head is this part of what is kept, and a file of the tail that one.
+/// The head is 1 / `HEAD_PART` of the kept bytes, and a file of the tail 1 / `SEGMENT_PART`.
 const HEAD_PART: u64 = 16;
 const SEGMENT_PART: u64 = 64;
-/// The least that is kept of a log, whatever is configured.
+/// The minimum number of bytes kept of a log, even when the configuration sets less.
 const KEPT_MIN: u64 = 64 * 1024;
 
 /// How much of a log is kept, in bytes.
@@ -120,7 +120,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Continues in a new file when the one that is written to was removed. Offsets continue, so readers see what is missing.
+    /// Continues in a new file when the current one was removed. Offsets continue, so readers see the gap.
     fn recreate_removed(&mut self) -> io::Result<()> {
         if self.file.metadata()?.nlink() > 0 {
             return Ok(());

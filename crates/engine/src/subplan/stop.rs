@@ -1,5 +1,5 @@
-//! Stopping a tree of plans at the command line: the plan that was driven waits for a person, and its subplans for their turn, so that
-//! no worker continues what a person stopped.
+//! Stopping a tree of plans at the command line: the driven plan waits for a person, and its subplans wait for their
+//! turn, so that no worker continues a plan that a person stopped.
 
 use std::time::Duration;
 
