@@ -53,7 +53,7 @@ const TOKEN_PREFIXES: [&str; 15] = [
 const TOKEN_MIN: usize = 16;
 /// Shorter values occur in ordinary text.
 const SECRET_MIN: usize = 8;
-/// What stands before a credential in a header.
+/// The words before a credential in a header.
 const SCHEMES: [&str; 3] = ["Bearer", "Basic", "Token"];
 
 /// Says whether the name of a variable is that of a secret.
@@ -102,7 +102,8 @@ fn in_address(address: &str) -> Vec<String> {
     let authority = address.split(['/', '?', '#']).next().unwrap_or_default();
     if let Some((login, _)) = authority.rsplit_once('@') {
         let password = login.split_once(':').map(|(_, password)| password);
-        // Both together are worth hiding however short; a name alone is a token, or nobody's secret.
+        // A login with a password is hidden at any length. A password or a name alone is hidden only if it is long:
+        // a long name may be a token.
         let is_long = |text: &&str| text.len() >= SECRET_MIN;
         match password {
             Some(password) => {

@@ -107,7 +107,7 @@ impl Load {
         Self { looks: VecDeque::new(), looks_max: looks as usize }
     }
 
-    /// Adds a look, and tells whether something is computed now and was for a while.
+    /// Adds a look. Returns whether the processes compute now, and did on average over the looks that are kept.
     fn is_busy(&mut self, last: Seen, now: Seen) -> bool {
         // A process that no one waits for takes its time with it when it ends.
         let newest = (now.at.duration_since(last.at), now.computed.saturating_sub(last.computed));

@@ -160,7 +160,7 @@ mod tests {
     use crate::message::Message;
     use crate::signal::Signal;
 
-    /// Agents 11: breaks when a secret is passed on, or what is no secret is hidden.
+    /// Agents 11: breaks when a secret is passed on, or a value that is not a secret is hidden.
     #[test]
     fn secrets_are_hidden_and_ordinary_words_are_not() {
         let given = [

@@ -1,4 +1,5 @@
-//! A reviewer's verdict in what it wrote, where it is not one line of its own: models like to fence and to indent JSON.
+//! Finds a reviewer's verdict in its output when the verdict is not on one line of its own: models often put JSON into
+//! a code fence or indent it.
 
 use serde_json::{Deserializer, Value};
 

@@ -243,9 +243,9 @@ pub enum Completion {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TakeOverCause {
-    /// Its lock expired, was broken, or was let go of by a process that died.
+    /// Its lock expired, was broken, or was released because its process died.
     OwnerGone,
-    /// Its own process was asked to stop and lets go of it; any worker continues it.
+    /// Its own process was asked to stop and releases it; any worker continues it.
     Interrupted,
     /// A person stopped the command that drove it; only a person continues it.
     Stopped,

@@ -1,5 +1,6 @@
-//! Decisions: questions to a person, with the plan, phase and run they belong to. They are opened in the same
-//! commit as the state that asks, and every option says what it will do. `question.rs` makes the questions.
+//! Decisions: questions to a person, with the plan, phase and run they belong to. A decision is
+//! opened in the same commit as the state that asks it, and every option states its effect. `question.rs` makes the
+//! questions.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! Runs that were interrupted: which checkpoint the next run starts from, and how often in a row there was no new one.
+//! Interrupted runs: which checkpoint the next run starts from, and how many interruptions in a row left no new one.
 
 use serde::{Deserialize, Serialize};
 

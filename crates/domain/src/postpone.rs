@@ -50,8 +50,8 @@ pub enum Delay {
     Remote {
         /// The remote.
         away: RemoteAway,
-        /// How often in a row the plan had waited for a remote before this failure. It tells a retry of the same command
-        /// from a later failure: both may name the same run.
+        /// How often in a row the plan had waited for a remote before this failure. Distinguishes a retry of the
+        /// same command from a later failure: both may name the same run.
         waited: u32,
     },
 }

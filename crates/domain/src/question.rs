@@ -29,7 +29,7 @@ impl Question {
         }
     }
 
-    /// Returns the question to ask when a phase could not begin by itself.
+    /// Returns the question to ask when a phase could not begin automatically.
     pub fn held_back(before: Phase, reason: &str) -> Question {
         Question {
             kind: DecisionKind::Gate,
@@ -42,7 +42,7 @@ impl Question {
         }
     }
 
-    /// Returns the question that holds a plan for the person who stopped the command that drove it.
+    /// Returns the question that holds a plan after a person stopped the command that drove it.
     pub fn stopped(next: Phase, interruption: Option<&Interruption>) -> Question {
         let restart = interruption.and_then(|one| one.restart.as_ref());
         let from =
@@ -90,8 +90,9 @@ impl Question {
         }
     }
 
-    /// Returns the question that an agent asks. `abort` always cancels, whatever the agent means by it; an option
-    /// without an id, or with one that stands twice, is left out; with none left, `answered` goes on with the note.
+    /// Returns the question that an agent asks. `abort` always cancels, even if the agent gives it another meaning. An
+    /// option without an id, or with the id of an earlier option, is left out. If no option remains, `answered`
+    /// continues with the person's note.
     pub fn from_agent(text: String, offered: Vec<(String, String)>) -> Question {
         let mut options: Vec<DecisionOption> = Vec::new();
         for (id, label) in offered {
@@ -114,7 +115,7 @@ impl Question {
         self.kind == DecisionKind::Agent && option == Question::ANSWERED && self.options.len() <= 2
     }
 
-    /// Returns the work so far that the question is about: the commit on which its answers go on.
+    /// Returns the work so far that the question is about: the commit from which its answers continue.
     pub fn work(&self) -> Option<&str> {
         match self.kind {
             // The answers to these start from different commits.
@@ -159,7 +160,7 @@ impl Question {
         self
     }
 
-    /// Returns the question with answers that let the next run go on with the work so far, where it was to begin anew.
+    /// Returns the question with answers that let the next run continue from the work so far instead of starting over.
     #[must_use]
     pub fn going_on_with(mut self, work: &str, plan: &Plan) -> Question {
         for option in &mut self.options {
@@ -185,7 +186,7 @@ impl Question {
     }
 
     /// Returns the question to ask when a result was sent back to its agent as often as it may be. `head` is the work
-    /// so far, on which another round goes on.
+    /// so far, from which another round continues.
     pub fn rounds_used_up(
         kind: SentBack,
         rounds: usize,
@@ -302,7 +303,7 @@ impl Question {
         }
     }
 
-    /// Returns the question to ask when the target's history no longer tells whether a landing happened.
+    /// Returns the question to ask when the target's history no longer shows whether a landing happened.
     pub fn apply_outcome(target: &str, from: &str, to: &str) -> Question {
         Question {
             kind: DecisionKind::ApplyOutcome,

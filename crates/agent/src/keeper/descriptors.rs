@@ -1,8 +1,9 @@
-//! Descriptors that drydock inherited from its starter, such as those of `exec 7>>file` in a shell. An agent that got them could write
-//! where its sandbox lets it open nothing (F12).
+//! Descriptors that drydock inherited from its starter, such as those of `exec 7>>file` in a shell. An agent that got
+//! them could write where its sandbox does not let it open anything (F12).
 //!
-//! Our own descriptors close on `exec`. Marking those of others takes their numbers, and safe code can only name descriptors that it
-//! opened; so a shell closes them and becomes the agent. Usually there are none, and there is no shell.
+//! Our own descriptors close on `exec`. Marking inherited ones takes their numbers, and safe code can only name
+//! descriptors that it opened; so a shell closes them and then becomes the agent. Usually nothing is inherited, and the
+//! agent starts without a shell.
 
 use std::ffi::OsString;
 use std::fs;

@@ -58,9 +58,9 @@ pub(crate) fn kill_orphans() -> io::Result<usize> {
 ///
 /// No exit status is taken that another thread waits for. Each child of ours is registered before the lock under which it
 /// was started is released, and both locks are held here, so a child that is not registered was inherited. A registration
-/// ends after its owner has waited, when there is no status left to take: if the number belongs to a new child of ours by
-/// then, that one has a registration of its own. Waiting is by number and never for "any child", since the kernel would
-/// choose.
+/// ends after its owner has waited, when no status is left to take: if the number belongs to a new child of ours by
+/// then, the new child has a registration of its own. This function waits by number and never for "any child", since
+/// the kernel would choose the child.
 pub fn reap_orphans(registered: &[i32]) -> io::Result<usize> {
     if !ADOPTING.load(Ordering::Acquire) {
         return Ok(0);

@@ -11,7 +11,7 @@ pub(super) fn work(plan: &Plan) -> Option<&str> {
     plan.stage.failure().filter(|_| plan.stage.phase() == Phase::Execute)?.work.as_deref()
 }
 
-/// `execute/errored` → `execute/queued`, from where the plan's work began. What the failed run left stays a checkpoint.
+/// `execute/errored` → `execute/queued`, from where the plan's work began. The failed run's work stays a checkpoint.
 pub(super) fn start_over(snapshot: &Snapshot, context: &Context) -> Result<Decided, Refusal> {
     failed(snapshot, "start over")?;
     let mut draft = Draft::after(snapshot, context);

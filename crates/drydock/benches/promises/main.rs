@@ -24,7 +24,7 @@ use std::process::ExitCode;
 
 use measure::Table;
 
-/// A name and what it measures.
+/// The name of a measurement and the function that runs it.
 type Part<'a> = (&'static str, &'a dyn Fn(&mut Table));
 
 fn main() -> ExitCode {

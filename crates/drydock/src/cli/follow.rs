@@ -321,7 +321,7 @@ impl<'s> Feed<'s> {
         let mut blocked = None;
         for event in page {
             self.after = event.seq;
-            // What was printed before something ended is told before that.
+            // Show the lines that were printed before this event first.
             if event.kind == "agent.ended" || event.kind.starts_with("validation.") {
                 progress.print(&self.tail.rest(plan).await);
             }

@@ -1,5 +1,5 @@
-//! The program's own log, on stderr. `serve` and `worker` log what they do; other commands log nothing unless `DRYDOCK_LOG`
-//! names what, because setting it up costs every start.
+//! The program's own log, on stderr. `serve` and `worker` log their work. Other commands log only if `DRYDOCK_LOG` is
+//! set, because setting up the log costs time at every start.
 
 use std::io;
 
@@ -12,10 +12,10 @@ use tracing_subscriber::{EnvFilter, Layer, Registry};
 
 use crate::telemetry::Traces;
 
-/// What is logged when a format is asked for and nothing else.
+/// The filter when a log format is given and `DRYDOCK_LOG` is not set.
 const WITH_FORMAT: &str = "info";
 
-/// What a command logs when nothing else is asked for.
+/// The log of a command when neither `DRYDOCK_LOG` nor a format is given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ByDefault {
     /// Nothing.
@@ -53,8 +53,8 @@ pub(crate) enum LogFormat {
     Json,
 }
 
-/// Begins to log what `DRYDOCK_LOG` names, e.g. `drydock=debug`, or what a command logs by default; and to trace, when there
-/// is a collector. Spans that are for traces are in no line of the log.
+/// Begins to log, filtered by `DRYDOCK_LOG`, e.g. `drydock=debug`, or else by the default of the format or the command.
+/// Begins to trace if there is a collector. The log leaves out spans that are for traces.
 pub(crate) fn begin(by_default: ByDefault, format: Option<LogFormat>, traces: Option<&Traces>) {
     let wanted = std::env::var_os("DRYDOCK_LOG");
     let wanted = match (&wanted, format) {

@@ -223,7 +223,8 @@ async fn require_agent(session: &Session, named: Option<&str>) -> Result<(), Box
         }),
     };
     let agent = agent.map_err(|error| Box::new(problem(&error)))?;
-    // The workers of a server may have what it does not, so what is installed counts only for this process.
+    // A server's workers may have agents that the server does not have, so a missing agent counts only if this process
+    // runs it.
     if agent.found || session.driver() != Driver::ThisProcess {
         return Ok(());
     }

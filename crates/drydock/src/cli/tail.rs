@@ -1,5 +1,5 @@
-//! The end of a run's log beside the events of its plan, for the live view. What cannot be read is left out: the work goes on
-//! all the same, and `plan log` says what is wrong.
+//! The end of a run's log beside the events of its plan, for the live view. Lines that cannot be read are
+//! left out: the work continues, and `plan log` reports the error.
 
 use std::cell::RefCell;
 use std::time::Duration;
@@ -11,10 +11,10 @@ use super::session::Session;
 /// How long one request waits for a line.
 const WAIT_MS: u64 = 1_000;
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
-/// Read only what comes: the last byte of a log is the end of a line.
+/// Read only new lines: the last byte of a log is the end of a line.
 const FROM_END: i64 = -1;
 
-/// Reads the log of the run that goes on.
+/// Reads the log of the run in progress.
 pub(super) struct Tail<'s> {
     session: &'s Session,
     place: RefCell<Option<Place>>,

@@ -1,4 +1,4 @@
-//! `[capture]`: how much of what an agent wrote a capture takes.
+//! `[capture]`: limits on the changed files that a capture takes.
 
 use drydock_agent::Size;
 use drydock_engine::CaptureBounds;

@@ -52,7 +52,7 @@ pub(crate) struct Config {
     pub(crate) subplans: SubplanLimits,
     /// How many phases may run at the same time.
     pub(crate) limits: Limits,
-    /// How much of what an agent wrote a capture takes.
+    /// Limits on the changed files that a capture takes.
     pub(crate) capture: CaptureBounds,
     /// What `serve` asks of those who ask it.
     pub(crate) server: Server,

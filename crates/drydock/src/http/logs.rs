@@ -162,7 +162,7 @@ fn numbered(bytes: &[u8], next: u64) -> String {
 
 /// Returns how many bytes a line says are missing, when it is a mark.
 fn dropped(line: &str) -> Option<u64> {
-    // An agent's line has what it printed in quotes, where this could not stand.
+    // Printed text is a JSON string in its line, so its own quotes are escaped and do not match.
     line.contains("\"dropped\":").then(|| serde_json::from_str::<Value>(line).ok()?["dropped"].as_u64())?
 }
 

@@ -1,5 +1,5 @@
-//! What the agents, validations and reviewers of a run printed, as a terminal would have it. The newest part is in the page, and
-//! its script adds what comes. Plans of earlier versions have theirs in events.
+//! The output of the agents, validations and reviewers of a run, as in a terminal. The page has the newest part, and
+//! its script adds new lines. Plans of earlier versions have their output in events.
 
 use drydock_api::{ClientError, Code, Event, EventQuery, Log, LogLine, LogPage, LogQuery, Plan};
 use maud::{Markup, html};
@@ -89,7 +89,7 @@ fn of_run(plan: &Plan, logs: &[Log], page: &LogPage) -> Markup {
     }
 }
 
-/// Shows lines of one stream. The script makes the same of what comes.
+/// Shows lines of one stream. The script renders new lines the same way.
 fn part(lines: &[LogLine]) -> Markup {
     let Some(first) = lines.first() else { return html! {} };
     html! {

@@ -59,7 +59,7 @@ pub(super) fn no_agent(chosen: Option<&Action>, agents: &[AgentEntry]) -> Option
         .then(|| problem(&EngineError::NoAgent { usable: Vec::new() }))
 }
 
-/// Says that there is no agent yet, and how to get one.
+/// Shows that no agent is available yet, and how to get one.
 pub(super) fn agent_wanted(problem: &Problem) -> Markup {
     let hint = problem.hint.as_deref().unwrap_or_default();
     let (how, lines) = hint.split_once('\n').unwrap_or((hint, ""));

@@ -37,7 +37,7 @@ pub(super) struct Whole {
     pub(super) why: Why,
     pub(super) tree: Tree,
     pub(super) events: Vec<Event>,
-    /// What was printed last, where a run goes on.
+    /// The last line that was printed, if a run is in progress.
     pub(super) printed: Option<LogLine>,
     /// None when the repository cannot be asked.
     pub(super) checkpoints: Option<Vec<Checkpoint>>,
@@ -101,7 +101,7 @@ impl Whole {
     }
 }
 
-/// Returns the last line that the run of a plan printed, while it goes on.
+/// Returns the last line that the run of a plan printed, while the run is in progress.
 async fn last_printed(ask: &Ask, plan: &Plan) -> Option<LogLine> {
     let run = plan.run.clone().filter(|_| plan.state == State::Processing)?;
     let query = LogQuery { run: Some(run), offset: Some(-PRINTED_MAX), wait_ms: None };

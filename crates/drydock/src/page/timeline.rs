@@ -29,7 +29,7 @@ pub(super) fn section(events: &[Event]) -> Markup {
     }
 }
 
-/// Returns what an agent said, did or printed last.
+/// Returns the latest message, action or line of output of an agent.
 pub(super) fn latest(events: &[Event], printed: Option<&LogLine>) -> Option<String> {
     let event = events.iter().rev().find(|event| event.kind.starts_with("agent."));
     match (event, printed) {

@@ -1,4 +1,4 @@
-//! `drydock plan log`: what the agents, validations and reviewers of a run printed, and what they print from now on.
+//! `drydock plan log`: the output of the agents, validations and reviewers of a run, and with `--follow` new output.
 
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ pub(crate) struct LogArgs {
     run: Option<String>,
 }
 
-/// What was printed so far.
+/// Prints lines, and counts or keeps them.
 struct Printer<'s> {
     session: &'s Session,
     raw: bool,
@@ -50,7 +50,7 @@ pub(crate) async fn log(session: &Session, args: LogArgs) -> Outcome {
     let plan = session.client().plan(&args.plan.id).await?;
     let mut printer = Printer { session, raw: args.raw, follow: args.follow, kept: Vec::new(), count: 0 };
     let read = match read(&mut printer, &plan, args.run.clone()).await {
-        // Plans of earlier versions have what they printed in their events.
+        // Plans of earlier versions have their output in events.
         Err(problem) if problem.code == Code::NotFound && args.run.is_none() && printer.count == 0 => {
             if !from_events(&mut printer, &plan).await? {
                 return Err(problem);
@@ -67,7 +67,7 @@ pub(crate) async fn log(session: &Session, args: LogArgs) -> Outcome {
     Ok(report.note(Level::Info, "nothing was printed yet"))
 }
 
-/// Reads a log to its end, and with `--follow` those of the runs that come.
+/// Reads a log to its end, and with `--follow` the logs of later runs.
 async fn read(
     printer: &mut Printer<'_>,
     plan: &Plan,
@@ -105,7 +105,7 @@ async fn read(
     }
 }
 
-/// Reads a part; who follows waits for a server that went away.
+/// Reads a part. With `--follow`, tries again when the server cannot be reached.
 async fn page(printer: &Printer<'_>, plan: &Plan, query: &LogQuery) -> Result<LogPage, Box<Problem>> {
     let mut tries = 0;
     loop {
@@ -125,7 +125,7 @@ fn rests(plan: &Plan) -> bool {
     plan.is_settled() && !(plan.state == State::Complete && plan.gate.is_none())
 }
 
-/// Prints what a plan of an earlier version has in its events, and returns whether there was any.
+/// Prints the output that a plan of an earlier version has in its events, and returns whether there was any.
 async fn from_events(printer: &mut Printer<'_>, plan: &Plan) -> Result<bool, Box<Problem>> {
     let mut query = EventQuery {
         plan: Some(plan.id.clone()),

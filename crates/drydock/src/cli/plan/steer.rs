@@ -1,4 +1,5 @@
-//! `drydock plan cancel|retry|accept|revert|rollback|prompt|takeover`: what a person asks of a plan without driving it.
+//! `drydock plan cancel|retry|accept|revert|rollback|prompt|takeover`: the commands that act on a
+//! plan without driving it.
 
 use clap::Args;
 use drydock_api::{RetryPlan, Terms};
