@@ -24,7 +24,6 @@ use rustix::process::{
     set_dumpable_behavior, setsid, wait,
 };
 
-use super::descriptors;
 use super::limits::{self, LOOK_PAUSE};
 use super::processes;
 use super::wire::{self, Exit, Report, Terms};
@@ -33,6 +32,9 @@ use crate::sandbox::{Resource, Resources, confine};
 
 /// How long the keeper goes on killing before it reports what it could not kill.
 pub(crate) const SWEEP_PATIENCE: Duration = Duration::from_secs(20);
+
+/// The first descriptor that is not one of the three that every program has.
+const FIRST_INHERITED: i32 = 3;
 
 /// The pause between two sweeps; a killed process needs a moment to be gone.
 const SWEEP_PAUSE: Duration = Duration::from_millis(5);
@@ -112,6 +114,9 @@ fn life(argv: &[OsString]) -> io::Result<ExitCode> {
 
 /// Takes the keeper's place among the processes.
 fn settle() -> io::Result<()> {
+    // Descriptors of drydock's starter, such as those of `exec 7>>file` in a shell, would let an agent write where its
+    // sandbox does not let it open anything (F12). Our own close on `exec` anyway.
+    close_fds::set_fds_cloexec_threadsafe(FIRST_INHERITED, &[]);
     // Orphans below us become our children instead of the system's.
     set_child_subreaper(Some(getpid()))?;
     // An agent of our own user cannot read our memory or reach through /proc for the socket.
@@ -130,14 +135,12 @@ fn start(
     pipe: Option<OwnedFd>,
 ) -> Result<(Pid, Option<ChildStdin>), Report> {
     let refused = |error: io::Error| Report::Refused { errno: error.raw_os_error(), text: error.to_string() };
-    // Looked at before the thread is confined, which may not see /proc.
-    let argv = descriptors::without(&descriptors::inherited(), argv).map_err(refused)?;
     limits::lower(&terms.resources).map_err(refused)?;
     let confined = move || {
         if let Some(cage) = &terms.cage {
             confine(cage).map_err(|error| Report::Unconfined { text: error.to_string() })?;
         }
-        spawn(&argv, pipe).map_err(refused)
+        spawn(argv, pipe).map_err(refused)
     };
     let died = || Report::Unconfined { text: "the thread that starts the agent died".to_owned() };
     thread::scope(|scope| scope.spawn(confined).join().unwrap_or_else(|_| Err(died())))

@@ -1,6 +1,5 @@
 //! The process between drydock and what it starts: nothing of a run outlives its keeper, and no keeper its drydock.
 
-mod descriptors;
 mod keep;
 mod limits;
 pub(crate) mod orphans;
