@@ -27,19 +27,21 @@ fn said(world: &World, plan: &str, failed: &Answer, class: &str, words: &[&str])
 #[test]
 fn a_missing_program_is_named_and_the_plan_goes_on() {
     let world = world("[agents]\nexecute = \"nobody\"");
-    let id = world.plan_after("strategize");
     world.settings("[agents.nobody]\nprotocol = \"command\"\ncommand = [\"no-such-agent\"]\n");
+    let id = world.plan_after("strategize");
     let failed = world.drydock(&["plan", "execute", &id]).expect(1);
     let words = ["no-such-agent", "no such program", "install", "plan retry"];
     said(&world, &id, &failed, "agent_missing", &words);
     world.ok(&["plan", "cancel", &id]);
 }
 
-/// Breaks when an agent that is not in the configuration is not named, or the plan is stuck.
+/// Breaks when an agent that has left the configuration is not named, or the plan is stuck.
 #[test]
-fn an_agent_that_nobody_configured_is_named() {
+fn an_agent_that_is_no_longer_configured_is_named() {
     let world = world("[agents]\nexecute = \"later\"");
+    world.agent("later", "true");
     let id = world.plan_after("strategize");
+    world.without_agent("later");
     let failed = world.drydock(&["plan", "execute", &id]).expect(1);
     said(&world, &id, &failed, "agent_missing", &["\"later\"", "configuration"]);
     world.agent("later", "echo hi > hello.txt");

@@ -70,9 +70,10 @@ on_both! {
         let landed = |file: &str| fs::read_to_string(desk.world.repo.path().join(file)).unwrap();
         assert_eq!((landed("login.txt").as_str(), landed("key.txt").as_str()), ("login", "given\n"));
         assert!(landed("prompt.txt").starts_with("Do fix\n"), "{}", landed("prompt.txt"));
-        let events = format!("{:?}", desk.world.events(&id));
-        assert!(events.contains("using [hidden]"), "{events}");
-        said += &events;
+        said += &format!("{:?}", desk.world.events(&id));
+        let printed = desk.run(&["plan", "log", &id]).expect(0).json.to_string();
+        assert!(printed.contains("using [hidden]"), "{printed}");
+        said += &printed;
         assert!(!said.contains(KEY), "{said}");
         for (path, bytes) in crate::world::files(&desk.world.path("")) {
             let found = bytes.windows(KEY.len()).any(|part| part == KEY.as_bytes());

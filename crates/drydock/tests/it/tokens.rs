@@ -216,7 +216,7 @@ on_both! {
         assert_eq!(ask(&server, Some(&second), &own, &Value::Null).seen(), (401, "unauthorized"));
         assert_eq!(open(&world, &other), gate);
         assert_eq!(world.query("SELECT count(*) FROM tokens WHERE role = 'agent'"), "1", "that of the run that was killed");
-        let told = Value::from(world.events(&plan)).to_string();
+        let told = format!("{}{}", Value::from(world.events(&plan)), world.ok(&["plan", "log", &plan]));
         assert!(told.contains("mine is [hidden]") && !told.contains(&second) && told.contains("Which colour?"), "{told}");
         server.stop().expect(0);
     }

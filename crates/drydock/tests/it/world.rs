@@ -92,6 +92,12 @@ impl World {
         self.configure();
     }
 
+    /// Takes an agent out of the configuration.
+    pub(crate) fn without_agent(&self, name: &str) {
+        self.agents.lock().unwrap().remove(name);
+        self.configure();
+    }
+
     /// Adds tables to the configuration.
     pub(crate) fn settings(&self, text: &str) {
         self.settings.lock().unwrap().push_str(text);

@@ -24,9 +24,13 @@ pub(super) fn log_of(engine: &Engine, plan: &Plan, run: &RunId) -> RunLog {
 }
 
 impl Scope<'_> {
-    /// Begins the log. A run whose log is missing then printed on another machine.
+    /// Begins the log. A run whose log is missing then printed on another machine. An Apply has a log only where a
+    /// validation prints: `plan log` of a landed plan shows the newest log, which is then that of its agent.
     pub(super) async fn begin_log(&self) -> Result<(), EngineError> {
         let phase = self.plan.stage.phase();
+        if phase == Phase::Apply {
+            return Ok(());
+        }
         self.log.notice(&format!("{phase} begins, run {}", self.run));
         self.flush_log().await
     }

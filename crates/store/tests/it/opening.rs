@@ -11,7 +11,7 @@ use crate::child;
 use crate::world::{LIMIT, World, now, queued};
 
 /// The schema that this program writes.
-const NEWEST: i64 = 9;
+const NEWEST: i64 = 10;
 
 async fn refused(url: &StoreUrl) -> StoreError {
     Store::open(url, Options::new(now)).await.expect_err("it must be refused")

@@ -102,9 +102,13 @@ impl World {
     /// Gives the store an older schema, as a program of that time left it.
     pub(crate) fn take_back_to(&self, version: usize) {
         // What undoes each step, the newest first; the last one undoes step 7.
-        let (steps, stamp): ([&[&str]; 3], String) = match self {
+        let (steps, stamp): ([&[&str]; 4], String) = match self {
             World::Sqlite(_) => (
                 [
+                    &[
+                        "ALTER TABLE requests DROP COLUMN authority",
+                        "ALTER TABLE requests DROP COLUMN asked_via",
+                    ],
                     &[
                         "DROP TABLE enforcements",
                         "DROP INDEX events_by_batch",
@@ -122,6 +126,7 @@ impl World {
             ),
             World::Postgres(_) => (
                 [
+                    &["ALTER TABLE requests DROP COLUMN authority, DROP COLUMN asked_via"],
                     &[
                         "DROP TABLE enforcements",
                         "ALTER TABLE events DROP COLUMN batch",
