@@ -41,7 +41,7 @@ impl Repository {
     }
 
     /// Removes a branch from a remote, if it is where it was last seen and all its commits landed. None when it was never seen
-    /// there, or has more.
+    /// there, or has more. A remote that refuses has removed or moved the branch, or deletes none: it is not asked again.
     pub fn branch_forget_at(
         &self,
         remote: &str,
@@ -50,9 +50,7 @@ impl Repository {
     ) -> Result<Option<Push>, GitError> {
         let Some(sent) = self.sent_branch(remote, branch, landed)? else { return Ok(None) };
         let pushed = self.push_removal(remote, &sent)?;
-        if pushed == Push::Pushed {
-            self.forget_sent(&sent)?;
-        }
+        self.forget_sent(&sent)?;
         Ok(Some(pushed))
     }
 
@@ -60,5 +58,17 @@ impl Repository {
     pub(crate) fn forget_sent(&self, sent: &SentBranch) -> Result<(), GitError> {
         let SentBranch { tracking, seen, .. } = sent;
         update(self.place(), &format!("forget {tracking}"), format!("delete {tracking}\0{seen}\0"))
+    }
+}
+
+/// Where the branches of remotes are, as they were last seen.
+const SENT: &str = "refs/drydock/remote/";
+
+impl Repository {
+    /// Lists the branches that were seen at remotes, without the names of the remotes.
+    pub fn sent_branches(&self) -> Result<Vec<String>, GitError> {
+        let branch =
+            |name: &str| name.strip_prefix(SENT)?.split_once('/').map(|(_, branch)| branch.to_owned());
+        Ok(self.refs(SENT)?.iter().filter_map(|(name, _)| branch(name)).collect())
     }
 }

@@ -79,13 +79,21 @@ on_both! {
 /// them, or when commits that did not land lose theirs.
 #[test]
 fn gc_removes_the_refs_that_a_landing_left() {
-    let world = World::with_writer(Kind::Sqlite, "echo hi > hello.txt");
-    let (id, open) = (world.plan_after("execute"), world.plan_after("execute"));
+    let shared = Shared::new(Kind::Sqlite, "echo hi > hello.txt");
+    let world = &shared.world;
+    let (id, open) = (shared.plan("fix"), shared.plan("fix"));
+    for plan in [&id, &open] {
+        world.ok(&["plan", "strategize", plan]);
+        world.ok(&["plan", "execute", plan]);
+    }
     let refs = |plan: &str| {
         let all = world.repo.git(&["for-each-ref", "--format=%(refname) %(objectname)"]);
-        all.lines().filter(|name| name.contains(plan)).map(str::to_owned).collect::<Vec<_>>()
+        // Those of git's own fetches and pushes are the user's.
+        let ours = |name: &&str| name.contains(plan) && !name.starts_with("refs/remotes/");
+        all.lines().filter(ours).map(str::to_owned).collect::<Vec<_>>()
     };
     let (left, other) = (refs(&id), refs(&open));
+    let tracked = left.iter().find(|name| name.starts_with("refs/drydock/remote/")).unwrap().clone();
     world.ok(&["plan", "apply", &id]);
     assert_eq!(refs(&id), [] as [&str; 0]);
     // As a process that died right after the landing leaves them.
@@ -99,6 +107,11 @@ fn gc_removes_the_refs_that_a_landing_left() {
     assert_eq!((removed(&["gc", "--dry-run"]), refs(&id)), (1, left));
     assert_eq!((removed(&["gc"]), refs(&id)), (1, Vec::new()));
     assert_eq!((removed(&["gc"]), refs(&open)), (0, other));
+    // As a remote that was away leaves its branch.
+    let (name, commit) = tracked.split_once(' ').unwrap();
+    world.repo.git(&["push", "-q", "origin", &format!("{commit}:refs/heads/drydock/{id}/work")]);
+    world.repo.git(&["update-ref", name, commit]);
+    assert_eq!((removed(&["gc"]), refs(&id), shared.remote_tip(&id)), (1, Vec::new(), None));
 }
 
 /// PERF-3. Breaks when refs of applied plans stay, here or at the remote, when what is asked about such a plan needs them, when

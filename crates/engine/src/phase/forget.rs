@@ -76,17 +76,18 @@ impl Engine {
     }
 }
 
-/// Returns the plans that have a branch or checkpoints in a repository.
+/// Returns the plans that have a branch or checkpoints in a repository, or a branch at its remote.
 fn plans_with_refs(repository: &Repository) -> Result<BTreeSet<PlanId>, GitError> {
     let branches = format!("refs/heads/{BRANCHES}");
+    let plan_of = |rest: &str| rest.split_once('/')?.0.parse::<PlanId>().ok();
     let mut plans = BTreeSet::new();
     for prefix in [branches.as_str(), SNAPSHOTS] {
         let refs = repository.refs(prefix)?;
-        plans.extend(refs.iter().filter_map(|(name, _)| {
-            let (plan, _) = name.strip_prefix(prefix)?.split_once('/')?;
-            plan.parse::<PlanId>().ok()
-        }));
+        plans.extend(refs.iter().filter_map(|(name, _)| plan_of(name.strip_prefix(prefix)?)));
     }
+    // A branch at a remote that was away may be all that is left.
+    let sent = repository.sent_branches()?;
+    plans.extend(sent.iter().filter_map(|branch| plan_of(branch.strip_prefix(BRANCHES)?)));
     Ok(plans)
 }
 
@@ -116,18 +117,21 @@ async fn forget(plan: &Plan, project: &Project, repository: &Repository) -> Resu
             tracing::warn!(branch, "the landing does not hold the plan's latest result, so its refs stay");
             return Ok(Vec::new());
         }
+        let mut removed = Vec::new();
         if let Some(remote) = remote {
             match repository.branch_forget_at(&remote, &branch, &head) {
-                Ok(None | Some(Push::Pushed)) => {}
+                Ok(None) => {}
+                Ok(Some(Push::Pushed)) => removed.push(format!("{branch} of {remote}")),
                 Ok(Some(Push::Rejected { text })) => {
-                    tracing::warn!(remote, branch, text, "the remote keeps the branch of a landed plan");
+                    tracing::warn!(remote, branch, text, "the remote did not remove the branch of a landed plan");
                 }
                 Err(error) => {
                     tracing::warn!(remote, branch, error = %told(&error), "could not remove a branch from the remote");
                 }
             }
         }
-        Ok(repository.branch_forget(&branch, &head, &[prefix])?)
+        removed.extend(repository.branch_forget(&branch, &head, &[prefix])?);
+        Ok(removed)
     })
     .await
 }

@@ -65,8 +65,9 @@ impl Lander<'_> {
         self.scope
             .git(move |repository| {
                 let from = Some(&merged.ground.from).filter(|_| !merged.ground.creates);
-                let (to, intent, sent) =
-                    (&merged.commit, intent.as_deref(), repository.sent_branch(&remote, &work, &head)?);
+                // The landing does not depend on the branch, so neither does its record.
+                let sent = repository.sent_branch(&remote, &work, &head).ok().flatten();
+                let (to, intent) = (&merged.commit, intent.as_deref());
                 let (remote, branch, removes) = (&remote, &branch, sent.as_ref());
                 repository.land_remote(&RemoteLanding { remote, branch, from, to, intent, removes })
             })
