@@ -10,9 +10,6 @@ use crate::ending::Ending;
 use crate::failure::ModelFailure;
 use crate::limit::Resets;
 
-/// How many of the last lines are compared: a report may be followed by advice.
-pub(crate) const LAST_LINES: usize = 5;
-
 const TOO_MANY_REQUESTS: &str = "429";
 const UNAUTHORIZED: [&str; 2] = ["401", "403"];
 /// Words of services and agents, in lower case.

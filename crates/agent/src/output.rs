@@ -10,7 +10,7 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::failure_report::{FailurePatterns, LAST_LINES};
+use crate::failure_report::FailurePatterns;
 use crate::message::{self, Reading};
 use crate::reply::Reply;
 use crate::secret::Secrets;
@@ -21,6 +21,8 @@ const LINE_MAX: usize = 64 * 1024;
 /// How many lines an ending quotes, and how much of each.
 const TAIL_LINES: usize = 20;
 const TAIL_LINE_MAX: usize = 2 * 1024;
+/// How many lines of a report of a failed model are kept.
+const REPORT_LINES_MAX: usize = 50;
 /// How much of a shell command's output is kept.
 const KEPT_MAX: usize = 64 * 1024;
 /// How long an open pipe is read after every process of the run is gone: somebody else was given its other end.
@@ -75,8 +77,8 @@ pub(crate) struct Sink {
     tail: Mutex<Tail>,
     secrets: Secrets,
     failure_patterns: FailurePatterns,
-    /// The last lines of its messages, since it last used a tool.
-    last: Mutex<VecDeque<String>>,
+    /// The latest report of a failed model since the agent last used a tool, with the lines after it.
+    report: Mutex<Vec<String>>,
 }
 
 impl Sink {
@@ -95,7 +97,7 @@ impl Sink {
             tail: Mutex::new(Tail::default()),
             secrets,
             failure_patterns: FailurePatterns::default(),
-            last: Mutex::default(),
+            report: Mutex::default(),
         }
     }
 
@@ -109,10 +111,10 @@ impl Sink {
         self.failure_patterns.begin(text)
     }
 
-    /// Returns the report of a failed model that is the agent's last message, if it is one.
+    /// Returns the report of a failed model after which the agent used no tool, if there is one.
     pub(crate) fn report(&self) -> Option<String> {
-        let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        self.failure_patterns.report(last.iter().map(String::as_str)).map(|report| self.hide(report))
+        let report = self.report.lock().unwrap_or_else(PoisonError::into_inner);
+        (!report.is_empty()).then(|| self.hide(report.join("\n")))
     }
 
     /// Returns the latest report of a failed model among the last lines of both streams.
@@ -120,15 +122,18 @@ impl Sink {
         self.failure_patterns.report(self.tail().lines())
     }
 
+    /// Keeps a line that begins a report, or goes on with one.
     fn remember(&self, line: &str) {
         if line.trim().is_empty() {
             return;
         }
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        if last.len() == LAST_LINES {
-            last.pop_front();
+        let mut report = self.report.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.failure_patterns.begin(line) {
+            report.clear();
+        } else if report.is_empty() || report.len() == REPORT_LINES_MAX {
+            return;
         }
-        last.push_back(shortened(line));
+        report.push(shortened(line));
     }
 
     pub(crate) fn exceeded(&self) -> &CancellationToken {
@@ -229,7 +234,7 @@ impl Sink {
     pub(crate) async fn offer(&self, signal: Signal) -> bool {
         // An agent that uses another tool has recovered from the error it reported.
         if matches!(signal, Signal::Activity(Activity::Tool { .. })) {
-            self.last.lock().unwrap_or_else(PoisonError::into_inner).clear();
+            self.report.lock().unwrap_or_else(PoisonError::into_inner).clear();
         }
         let signal = self.secrets.hide_in(signal);
         let permit = tokio::select! {
@@ -396,8 +401,25 @@ impl Kept {
 
 #[cfg(test)]
 mod tests {
-    use super::{Kept, LINE_MAX, Line, Lines, TAIL_LINES, Tail};
+    use tokio::sync::mpsc;
+    use tokio_util::sync::CancellationToken;
+
+    use super::{Kept, LINE_MAX, Line, Lines, Sink, TAIL_LINES, Tail};
+    use crate::failure_report::FailurePatterns;
     use crate::secret::Secrets;
+    use crate::signal::{Activity, Signal};
+
+    /// Makes a sink that nobody listens to.
+    fn sink(secrets: Secrets) -> Sink {
+        let patterns = FailurePatterns::try_from(vec!["Ran into this error".to_owned()]).unwrap();
+        Sink::new(mpsc::channel(1).0, u64::MAX, CancellationToken::new(), secrets).reporting(patterns)
+    }
+
+    fn tool() -> Signal {
+        let (id, title) = ("1".to_owned(), "edit".to_owned());
+        let (kind, status) = ("edit", "completed");
+        Signal::Activity(Activity::Tool { id, title, kind, status, paths: vec![], diffs: vec![] })
+    }
 
     fn line(text: &str) -> Line {
         Line { text: text.into(), cut: 0 }
@@ -450,6 +472,23 @@ mod tests {
         let text = tail.text();
         assert_eq!(text.lines().count(), TAIL_LINES);
         assert!(text.starts_with("30\n") && text.ends_with("\n49"), "{text}");
+    }
+
+    /// N1. Breaks when a report of a failed model is not seen because many lines follow its first, or is kept after a tool was used.
+    #[tokio::test]
+    async fn a_report_of_many_lines_is_one_until_a_tool_is_used() {
+        let sink = sink(Secrets::default());
+        sink.say("Ran into this error: Server error: 502 Bad Gateway").await;
+        for number in 0..200 {
+            sink.say(&format!("<p>{number}</p>")).await;
+        }
+        let report = sink.report().expect("its model failed");
+        assert!(report.starts_with("Ran into this error: Server error: 502"), "{report}");
+        assert_eq!(report.lines().count(), super::REPORT_LINES_MAX);
+        sink.tell(tool()).await;
+        assert_eq!(sink.report(), None);
+        sink.say("Done.").await;
+        assert_eq!(sink.report(), None);
     }
 
     #[test]
