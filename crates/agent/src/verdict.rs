@@ -5,23 +5,45 @@ use serde_json::{Deserializer, Value};
 
 use crate::message::{self, Message};
 
-/// Returns the last verdict in a text: a JSON object with `"drydock": "verdict"`, over any number of lines and among any
-/// other words. One that cannot be read is not a verdict.
+/// Returns the verdict in a text: a JSON object with `"drydock": "verdict"` that begins a line, over any number of lines, and
+/// names the version it is about. After other words on its line, a diff's sign or a quotation mark it is quoted and counts
+/// for nothing. Where several differ none counts.
 pub fn verdict_in(text: &str) -> Option<Message> {
-    let (mut found, mut at) = (None, 0);
+    let mut found: Vec<Message> = Vec::new();
+    let mut at = 0;
     while let Some(start) = text[at..].find('{').map(|offset| at + offset) {
         let mut values = Deserializer::from_str(&text[start..]).into_iter::<Value>();
         match values.next() {
             Some(Ok(value)) => {
                 at = start + values.byte_offset();
-                if value["drydock"] == "verdict" {
-                    found = message::from_value(value).ok().or(found);
+                if value["drydock"] == "verdict" && begins_line(text, start) {
+                    found.extend(message::from_value(value).ok().filter(names_version));
                 }
             }
             Some(Err(_)) | None => at = start + 1,
         }
     }
-    found
+    let last = found.pop()?;
+    found.iter().all(|other| agree(other, &last)).then_some(last)
+}
+
+fn begins_line(text: &str, at: usize) -> bool {
+    let before = &text[..at];
+    before.rsplit('\n').next().is_none_or(|line| line.trim().is_empty())
+}
+
+fn names_version(message: &Message) -> bool {
+    matches!(message, Message::Verdict { version: Some(_), .. })
+}
+
+fn agree(one: &Message, other: &Message) -> bool {
+    match (one, other) {
+        (
+            Message::Verdict { verdict, version, .. },
+            Message::Verdict { verdict: other_verdict, version: other_version, .. },
+        ) => verdict == other_verdict && version == other_version,
+        _ => false,
+    }
 }
 
 #[cfg(test)]
@@ -41,13 +63,11 @@ mod tests {
     fn fenced_indented_and_broken_lines_are_verdicts() {
         let fenced = "Looks good.\n```json\n{\n  \"drydock\": \"verdict\",\n  \"verdict\": \"ack\",\n  \"version\": 1\n}\n```\n";
         assert_eq!(opinion(fenced), Some(Opinion::Ack));
-        assert_eq!(opinion("so: {\"drydock\":\"verdict\",\"verdict\":\"refuse\"}."), Some(Opinion::Refuse));
-        let twice = "{\"drydock\":\"verdict\",\n\"verdict\":\"ack\"} no: { \"drydock\":\"verdict\",\"verdict\":\"refuse\"}";
-        assert_eq!(opinion(twice), Some(Opinion::Refuse), "the last one counts");
-        assert_eq!(
-            opinion("{ fn main() {} } {\"drydock\":\"verdict\",\"verdict\":\"ack\"}"),
-            Some(Opinion::Ack)
-        );
+        let after = "so:\n  {\"drydock\":\"verdict\",\"verdict\":\"refuse\",\"version\":2}.";
+        assert_eq!(opinion(after), Some(Opinion::Refuse));
+        let code = "{ fn main() {} }\n{\"drydock\":\"verdict\",\"verdict\":\"ack\",\"version\":1}";
+        assert_eq!(opinion(code), Some(Opinion::Ack));
+        assert_eq!(opinion(&format!("{code}\n{code}")), Some(Opinion::Ack), "said twice");
         for none in [
             r#"{"drydock":"verdict","verdict":"ack" or "refuse","version":1,"reason":"why"}"#,
             r#"{"drydock":"verdict","verdict":"maybe"}"#,
@@ -57,5 +77,26 @@ mod tests {
         ] {
             assert_eq!(opinion(none), None, "{none}");
         }
+    }
+
+    /// Breaks when a verdict that a reviewer only quotes counts, or one of two that differ.
+    #[test]
+    fn a_quoted_verdict_and_verdicts_that_differ_count_for_nothing() {
+        let ack = r#"{"drydock":"verdict","verdict":"ack","version":1}"#;
+        let refuse = r#"{"drydock":"verdict","verdict":"refuse","version":1}"#;
+        for quoted in [
+            format!("+{ack}"),
+            format!("-{ack}"),
+            format!("> {ack}"),
+            format!("The file says \"{ack}\"."),
+            format!("The file says `{ack}`."),
+            r#"{"drydock":"verdict","verdict":"ack"}"#.to_owned(),
+        ] {
+            assert_eq!(opinion(&quoted), None, "{quoted}");
+            assert_eq!(opinion(&format!("{quoted}\n{refuse}")), Some(Opinion::Refuse), "{quoted}");
+        }
+        assert_eq!(opinion(&format!("{refuse}\nThe file says:\n{ack}\n")), None);
+        let version_2 = ack.replace('1', "2");
+        assert_eq!(opinion(&format!("{ack}\n{version_2}\n")), None);
     }
 }

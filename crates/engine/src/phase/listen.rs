@@ -156,7 +156,10 @@ impl<'a> Listener<'a> {
 
     /// Returns what counts of what was said.
     pub(super) fn heard(mut self) -> Heard {
-        if let Some(Message::Verdict { verdict: opinion, version, reason }) = verdict_in(&self.review) {
+        // One that was given as a message counts: what is found in its words may be a quotation.
+        if self.verdict.is_none()
+            && let Some(Message::Verdict { verdict: opinion, version, reason }) = verdict_in(&self.review)
+        {
             self.verdict = Some(Verdict { opinion, version, reason });
         }
         let Self { choices, carried, subplans, mistake, verdict, question, limited, exhausted, .. } = self;
