@@ -53,8 +53,11 @@ pub(crate) fn reported(report: &str, tail: String) -> Ending {
     // Nothing is said twice.
     let tail = if tail.trim() == report.trim() { String::new() } else { tail };
     let first = report.lines().next().unwrap_or_default().trim();
-    match cause(report) {
-        Some(Cause::Limit) => Ending::RateLimited { resets: Resets::Unknown },
+    // What follows the first line may be about anything, so no plan waits for it.
+    match cause(first).or_else(|| cause(report)) {
+        Some(Cause::Limit) if cause(first) == Some(Cause::Limit) => {
+            Ending::RateLimited { resets: Resets::Unknown }
+        }
         cause => {
             let cause = match cause {
                 Some(Cause::Auth) => ModelFailure::Auth,
@@ -124,5 +127,14 @@ mod tests {
         ] {
             assert_eq!(cause(report), read, "{report}");
         }
+    }
+
+    /// Breaks when a plan waits for a limit that only the lines after a report's first mention.
+    #[test]
+    fn a_limit_is_read_from_the_first_line_of_a_report() {
+        let ending = reported("API Error: 429 busy\nPlease retry.", String::new());
+        assert!(matches!(ending, Ending::RateLimited { .. }), "{ending:?}");
+        let ending = reported("API Error: 500\nI added a test of the rate limit, status 429.", String::new());
+        assert!(matches!(ending, Ending::ModelFailed { cause: ModelFailure::Service, .. }), "{ending:?}");
     }
 }

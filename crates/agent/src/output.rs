@@ -65,6 +65,15 @@ impl<R: AsyncRead + Unpin> Drain<R> {
     }
 }
 
+/// What is known of the agent's last message.
+#[derive(Default)]
+struct Last {
+    /// Whether it said something since it last used a tool or sent a message to drydock: the next line begins none.
+    begun: bool,
+    /// The latest report of a failed model since the agent last used a tool, with the lines after it.
+    report: Vec<String>,
+}
+
 /// Where the lines of one agent go: to the caller, into the tail, and against the limit.
 pub(crate) struct Sink {
     signals: mpsc::Sender<Signal>,
@@ -77,8 +86,7 @@ pub(crate) struct Sink {
     tail: Mutex<Tail>,
     secrets: Secrets,
     failure_patterns: FailurePatterns,
-    /// The latest report of a failed model since the agent last used a tool, with the lines after it.
-    report: Mutex<Vec<String>>,
+    last: Mutex<Last>,
 }
 
 impl Sink {
@@ -97,7 +105,7 @@ impl Sink {
             tail: Mutex::new(Tail::default()),
             secrets,
             failure_patterns: FailurePatterns::default(),
-            report: Mutex::default(),
+            last: Mutex::default(),
         }
     }
 
@@ -113,7 +121,7 @@ impl Sink {
 
     /// Returns the report of a failed model after which the agent used no tool, if there is one.
     pub(crate) fn report(&self) -> Option<String> {
-        let report = self.report.lock().unwrap_or_else(PoisonError::into_inner);
+        let report = &self.last.lock().unwrap_or_else(PoisonError::into_inner).report;
         (!report.is_empty()).then(|| self.hide(report.join("\n")))
     }
 
@@ -122,18 +130,24 @@ impl Sink {
         self.failure_patterns.report(self.tail().lines())
     }
 
-    /// Keeps a line that begins a report, or goes on with one.
-    fn remember(&self, line: &str) {
+    /// Keeps a line that begins a report, or goes on with one. Only where a message begins can a report: in the middle of one
+    /// an agent writes about errors.
+    fn remember(&self, line: &str, begins: bool) {
         if line.trim().is_empty() {
             return;
         }
-        let mut report = self.report.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.failure_patterns.begin(line) {
-            report.clear();
-        } else if report.is_empty() || report.len() == REPORT_LINES_MAX {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if message::claims_to_be_a_message(line) {
+            last.begun = false;
             return;
         }
-        report.push(shortened(line));
+        let begins = begins || !std::mem::replace(&mut last.begun, true);
+        if begins && self.failure_patterns.begin(line) {
+            last.report.clear();
+        } else if last.report.is_empty() || last.report.len() == REPORT_LINES_MAX {
+            return;
+        }
+        last.report.push(shortened(line));
     }
 
     pub(crate) fn exceeded(&self) -> &CancellationToken {
@@ -159,14 +173,14 @@ impl Sink {
             }
             let exceeds = self.counted(chunk.len());
             for line in lines.split(chunk) {
-                self.pass(stream, line).await;
+                self.pass(stream, line, false).await;
             }
             if exceeds {
                 self.exceeded.cancel();
             }
         }
         if let Some(line) = lines.rest() {
-            self.pass(stream, line).await;
+            self.pass(stream, line, false).await;
         }
     }
 
@@ -194,17 +208,17 @@ impl Sink {
         before + bytes as u64 > self.limit
     }
 
-    async fn pass(&self, stream: Stream, line: Line) {
+    async fn pass(&self, stream: Stream, line: Line, begins: bool) {
         self.tail.lock().unwrap_or_else(PoisonError::into_inner).push(&line);
         if stream == Stream::Stdout {
-            self.remember(&line.text);
+            self.remember(&line.text, begins);
         }
         self.tell(line.into_signal(stream)).await;
     }
 
-    /// Passes on a line that an agent said; it may be a message as any other.
-    pub(crate) async fn say(&self, text: &str) {
-        self.pass(Stream::Stdout, Line::of(text.as_bytes(), 0)).await;
+    /// Passes on a line that an agent said, and maybe began a message with; it may be a message as any other.
+    pub(crate) async fn say(&self, text: &str, begins: bool) {
+        self.pass(Stream::Stdout, Line::of(text.as_bytes(), 0), begins).await;
     }
 
     /// Passes on a signal as soon as the receiver has room.
@@ -234,7 +248,7 @@ impl Sink {
     pub(crate) async fn offer(&self, signal: Signal) -> bool {
         // An agent that uses another tool has recovered from the error it reported.
         if matches!(signal, Signal::Activity(Activity::Tool { .. })) {
-            self.report.lock().unwrap_or_else(PoisonError::into_inner).clear();
+            *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Last::default();
         }
         let signal = self.secrets.hide_in(signal);
         let permit = tokio::select! {
@@ -478,17 +492,43 @@ mod tests {
     #[tokio::test]
     async fn a_report_of_many_lines_is_one_until_a_tool_is_used() {
         let sink = sink(Secrets::default());
-        sink.say("Ran into this error: Server error: 502 Bad Gateway").await;
+        sink.say("Ran into this error: Server error: 502 Bad Gateway", false).await;
         for number in 0..200 {
-            sink.say(&format!("<p>{number}</p>")).await;
+            sink.say(&format!("<p>{number}</p>"), false).await;
         }
         let report = sink.report().expect("its model failed");
         assert!(report.starts_with("Ran into this error: Server error: 502"), "{report}");
         assert_eq!(report.lines().count(), super::REPORT_LINES_MAX);
         sink.tell(tool()).await;
         assert_eq!(sink.report(), None);
-        sink.say("Done.").await;
+        sink.say("Done.", false).await;
         assert_eq!(sink.report(), None);
+    }
+
+    /// N1. Breaks when a message that only mentions an error counts as a report, or a report is missed that begins a message.
+    #[tokio::test]
+    async fn a_report_begins_a_message() {
+        const REPORT: &str = "Ran into this error: 500";
+        const OTHER: &str = "Now I explain the text:";
+        let message = r#"{"drydock":"progress","text":"half"}"#;
+        for (lines, seen) in [
+            (&[(OTHER, false), (REPORT, false)][..], false),
+            (&[(OTHER, false), (REPORT, true), (OTHER, false)], true),
+            (&[(REPORT, false), (OTHER, false)], true),
+            (&[(REPORT, false), (message, false)], true),
+            (&[(OTHER, false), (message, false), (REPORT, false)], true),
+        ] {
+            let sink = sink(Secrets::default());
+            for (line, begins) in lines {
+                sink.say(line, *begins).await;
+            }
+            assert_eq!(sink.report().is_some(), seen, "{lines:?}");
+        }
+        let sink = sink(Secrets::default());
+        sink.say(OTHER, false).await;
+        sink.tell(tool()).await;
+        sink.say(REPORT, false).await;
+        assert!(sink.report().is_some(), "after a tool");
     }
 
     #[test]

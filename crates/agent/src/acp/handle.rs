@@ -17,7 +17,7 @@ use super::account::Account;
 use super::ask::Request;
 use super::files::Worktree;
 use super::permission::{Permissions, Rule};
-use super::update::{Story, Told};
+use super::update::{Said, Story, Told};
 use crate::output::{Dealt, Sink};
 use crate::reply::Reply;
 use crate::signal::{Activity, Signal};
@@ -53,13 +53,13 @@ impl Host {
         let told = self.story().hear(notification.update, |text| self.output.begins_report(text));
         match told {
             Told::Lines(lines) => {
-                for line in lines {
-                    self.output.say(&line).await;
+                for Said { line, begins } in lines {
+                    self.output.say(&line, begins).await;
                 }
             }
             Told::Activity(open, activity) => {
-                if let Some(line) = open {
-                    self.output.say(line.trim_end()).await;
+                if let Some(Said { line, begins }) = open {
+                    self.output.say(&line, begins).await;
                 }
                 let label = around(&activity);
                 self.output.tell(Signal::Activity(activity)).await;
@@ -89,8 +89,8 @@ impl Host {
     /// Passes on what was said and not ended by a new line.
     pub(super) async fn flush(&self) {
         let rest = self.story().rest();
-        if let Some(line) = rest {
-            self.output.say(line.trim_end()).await;
+        if let Some(Said { line, begins }) = rest {
+            self.output.say(&line, begins).await;
         }
     }
 

@@ -25,9 +25,9 @@ const LINE_MAX: usize = 4 * 1024;
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Told {
     /// Lines that are complete.
-    Lines(Vec<String>),
+    Lines(Vec<Said>),
     /// Lines that were open before, and then this.
-    Activity(Option<String>, Activity),
+    Activity(Option<Said>, Activity),
     /// Its session used more.
     Used {
         more: SessionUse,
@@ -36,11 +36,21 @@ pub(super) enum Told {
     Nothing,
 }
 
+/// A line that the agent said.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Said {
+    pub(super) line: String,
+    /// Whether a message begins with it, as far as that is known.
+    pub(super) begins: bool,
+}
+
 /// What must be remembered between updates.
 #[derive(Debug, Default)]
 pub(super) struct Story {
     /// The line that is being said.
     open: String,
+    /// Whether a report began with the line that is being said.
+    begins: bool,
     /// Secrets that cutting the line must not split.
     secrets: Secrets,
     tools: HashMap<String, (String, &'static str, &'static str)>,
@@ -72,9 +82,13 @@ impl Story {
     }
 
     /// Returns the line that is being said, as far as it goes.
-    pub(super) fn rest(&mut self) -> Option<String> {
+    pub(super) fn rest(&mut self) -> Option<Said> {
         let open = std::mem::take(&mut self.open);
-        if open.trim().is_empty() { None } else { Some(open) }
+        if open.trim().is_empty() { None } else { Some(self.said(open.trim_end().to_owned())) }
+    }
+
+    fn said(&mut self, line: String) -> Said {
+        Said { line, begins: std::mem::take(&mut self.begins) }
     }
 
     /// Returns title and kind of a tool's use.
@@ -107,12 +121,13 @@ impl Story {
     fn say(&mut self, text: &str, begins_report: impl Fn(&str) -> bool) -> Told {
         let mut lines = Vec::new();
         if begins_report(text) {
-            lines.extend(self.rest().map(|line| line.trim_end().to_owned()));
+            lines.extend(self.rest());
+            self.begins = true;
         }
         for piece in text.split_inclusive('\n') {
             self.open.push_str(piece);
             if self.open.ends_with('\n') {
-                lines.extend(self.rest().map(|line| line.trim_end().to_owned()));
+                lines.extend(self.rest());
             }
             if self.open.len() > LINE_MAX + self.secrets.overlap() {
                 lines.push(self.cut());
@@ -122,9 +137,10 @@ impl Story {
     }
 
     /// Takes a line that is too long, but for what may be the first part of a secret.
-    fn cut(&mut self) -> String {
+    fn cut(&mut self) -> Said {
         let rest = self.open.split_off(self.open.len() - self.secrets.begun(&self.open));
-        std::mem::replace(&mut self.open, rest)
+        let line = std::mem::replace(&mut self.open, rest);
+        self.said(line)
     }
 
     fn tool(&mut self, call: ToolCall) -> Told {
