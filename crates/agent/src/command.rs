@@ -123,7 +123,8 @@ pub(crate) async fn collect(
     let stalled = CancellationToken::new();
     let ends =
         Ends { stop: &stop, timeout, exceeded: &exceeded, stalled: &stalled, hurry: &hurry, over: &over };
-    let mut end_of_output = Kept::default();
+    let secrets = heard.as_ref().map(|(_, secrets)| secrets.clone()).unwrap_or_default();
+    let mut end_of_output = Kept::without(secrets);
     let collecting = async {
         let mut drain = Drain::new(output, &over);
         let mut heard = heard.map(|(signals, secrets)| {

@@ -122,7 +122,7 @@ impl Sink {
     /// Returns the report of a failed model after which the agent used no tool, if there is one.
     pub(crate) fn report(&self) -> Option<String> {
         let report = &self.last.lock().unwrap_or_else(PoisonError::into_inner).report;
-        (!report.is_empty()).then(|| self.hide(report.join("\n")))
+        (!report.is_empty()).then(|| report.join("\n"))
     }
 
     /// Returns the latest report of a failed model among the last lines of both streams.
@@ -147,7 +147,7 @@ impl Sink {
         } else if last.report.is_empty() || last.report.len() == REPORT_LINES_MAX {
             return;
         }
-        last.report.push(shortened(line));
+        last.report.push(self.shortened(line));
     }
 
     pub(crate) fn exceeded(&self) -> &CancellationToken {
@@ -155,7 +155,12 @@ impl Sink {
     }
 
     pub(crate) fn tail(&self) -> String {
-        self.hide(self.tail.lock().unwrap_or_else(PoisonError::into_inner).text())
+        self.tail.lock().unwrap_or_else(PoisonError::into_inner).text()
+    }
+
+    /// Returns the beginning of a line without secrets. They are hidden first: half of one could not be recognised.
+    fn shortened(&self, line: &str) -> String {
+        shortened(&self.hide(line.to_owned()))
     }
 
     /// Returns a text about the run without what it was given in secret.
@@ -209,7 +214,8 @@ impl Sink {
     }
 
     async fn pass(&self, stream: Stream, line: Line, begins: bool) {
-        self.tail.lock().unwrap_or_else(PoisonError::into_inner).push(&line);
+        let shown = self.shortened(&line.text);
+        self.tail.lock().unwrap_or_else(PoisonError::into_inner).push(shown);
         if stream == Stream::Stdout {
             self.remember(&line.text, begins);
         }
@@ -364,11 +370,11 @@ struct Tail {
 }
 
 impl Tail {
-    fn push(&mut self, line: &Line) {
+    fn push(&mut self, line: String) {
         if self.lines.len() == TAIL_LINES {
             self.lines.pop_front();
         }
-        self.lines.push_back(shortened(&line.text));
+        self.lines.push_back(line);
     }
 
     fn text(&self) -> String {
@@ -383,25 +389,33 @@ fn shortened(line: &str) -> String {
     format!("{}…", &line[..line.floor_char_boundary(TAIL_LINE_MAX)])
 }
 
-/// The end of a shell command's output.
+/// The end of a shell command's output, without secrets.
 #[derive(Default)]
 pub(crate) struct Kept {
     bytes: VecDeque<u8>,
     cut: u64,
+    secrets: Secrets,
 }
 
 impl Kept {
+    pub(crate) fn without(secrets: Secrets) -> Self {
+        Self { secrets, ..Self::default() }
+    }
+
     pub(crate) fn push(&mut self, chunk: &[u8]) {
         self.bytes.extend(chunk);
-        let excess = self.bytes.len().saturating_sub(KEPT_MAX);
+        let excess = self.bytes.len().saturating_sub(KEPT_MAX + self.secrets.overlap());
         self.bytes.drain(..excess);
         self.cut += excess as u64;
     }
 
     pub(crate) fn text(&self) -> String {
         let bytes: Vec<u8> = self.bytes.iter().copied().collect();
-        let text = String::from_utf8_lossy(&bytes);
-        if self.cut == 0 { text.into_owned() } else { format!("[{} bytes cut]\n{text}", self.cut) }
+        // Never in the middle of a secret, which could not be recognised.
+        let start = self.secrets.cut(&bytes, bytes.len().saturating_sub(KEPT_MAX));
+        let text = self.secrets.hide(String::from_utf8_lossy(&bytes[start..]).into_owned());
+        let cut = self.cut + start as u64;
+        if cut == 0 { text } else { format!("[{cut} bytes cut]\n{text}") }
     }
 
     /// Returns the last lines, for the ending.
@@ -418,7 +432,7 @@ mod tests {
     use tokio::sync::mpsc;
     use tokio_util::sync::CancellationToken;
 
-    use super::{Kept, LINE_MAX, Line, Lines, Sink, TAIL_LINES, Tail};
+    use super::{KEPT_MAX, Kept, LINE_MAX, Line, Lines, Sink, TAIL_LINE_MAX, TAIL_LINES, Tail};
     use crate::failure_report::FailurePatterns;
     use crate::secret::Secrets;
     use crate::signal::{Activity, Signal};
@@ -481,7 +495,7 @@ mod tests {
     fn the_tail_is_the_end() {
         let mut tail = Tail::default();
         for number in 0..50 {
-            tail.push(&line(&number.to_string()));
+            tail.push(number.to_string());
         }
         let text = tail.text();
         assert_eq!(text.lines().count(), TAIL_LINES);
@@ -538,5 +552,34 @@ mod tests {
         assert_eq!(kept.text(), "start");
         kept.push(&[b'x'; 64 * 1024]);
         assert!(kept.text().starts_with("[5 bytes cut]\nxxx"));
+    }
+
+    /// N9. Breaks when the output of a validation shows a secret, or the last part of one where its beginning was cut.
+    #[test]
+    fn kept_output_has_no_secret_and_no_part_of_one() {
+        let secrets = Secrets::of([("API_KEY", "sk-1234567890".to_owned())], &[]);
+        let mut kept = Kept::without(secrets.clone());
+        kept.push(b"key=sk-12345");
+        kept.push(b"67890\n");
+        assert_eq!((kept.text().as_str(), kept.tail().as_str()), ("key=[hidden]\n", "key=[hidden]"));
+        for before in 0..40 {
+            let mut kept = Kept::without(secrets.clone());
+            kept.push(&vec![b'x'; before]);
+            kept.push(b"sk-1234567890");
+            kept.push(&[b'y'; KEPT_MAX - 5]);
+            let text = kept.text();
+            assert!(!text.contains("7890") && !text.contains("sk-"), "{}", &text[..80]);
+        }
+    }
+
+    /// N9. Breaks when a line is shortened before its secrets are hidden.
+    #[tokio::test]
+    async fn a_shortened_line_has_no_part_of_a_secret() {
+        let sink = sink(Secrets::of([("API_KEY", "sk-1234567890".to_owned())], &[]));
+        let before = "Ran into this error: ";
+        let fill = "x".repeat(TAIL_LINE_MAX - before.len() - 6);
+        sink.say(&format!("{before}{fill}sk-1234567890 and more"), true).await;
+        let report = sink.report().expect("its model failed");
+        assert!(!report.contains("sk-") && !sink.tail().contains("sk-"), "{report}");
     }
 }

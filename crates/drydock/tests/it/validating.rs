@@ -85,3 +85,16 @@ on_both! {
         world.assert_sound(&id);
     }
 }
+
+/// N9. Breaks when a secret of an agent that a validation prints is shown in an event.
+#[test]
+fn a_secret_that_a_validation_prints_is_hidden() {
+    let (world, id) = judged_by(Kind::Sqlite, "echo the key is sk-1234567890; false", false);
+    world.settings("[agents.holder]\nprotocol = \"command\"\ncommand = [\"true\"]\nenv = { API_KEY = \"sk-1234567890\" }\n");
+    world.drydock(&["plan", "execute", &id]).expect(0);
+    let events = world.events(&id);
+    let failed = events.iter().find(|event| event["kind"] == "validation.failed").expect("it failed");
+    assert!(failed.to_string().contains("the key is [hidden]"), "{failed:#}");
+    // The plan's own text names the command, which is the person's.
+    assert!(!failed["data"]["text"].to_string().contains("sk-1234567890"), "{failed:#}");
+}
