@@ -65,7 +65,7 @@ impl<R: AsyncRead + Unpin> Drain<R> {
     }
 }
 
-/// What is known of the agent's last message.
+/// The agent's last message, as far as it may report a failed model.
 #[derive(Default)]
 struct Last {
     /// Whether it said something since it last used a tool or sent a message to drydock: the next line begins none.
@@ -130,8 +130,8 @@ impl Sink {
         self.failure_patterns.report(self.tail().lines())
     }
 
-    /// Keeps a line that begins a report, or goes on with one. Only where a message begins can a report: in the middle of one
-    /// an agent writes about errors.
+    /// Keeps a line of a report. A report is at the beginning of a message; in the middle of one an agent may write about
+    /// errors.
     fn remember(&self, line: &str, begins: bool) {
         if line.trim().is_empty() {
             return;
@@ -437,7 +437,7 @@ mod tests {
     use crate::secret::Secrets;
     use crate::signal::{Activity, Signal};
 
-    /// Makes a sink that nobody listens to.
+    /// Returns a sink without a receiver.
     fn sink(secrets: Secrets) -> Sink {
         let patterns = FailurePatterns::try_from(vec!["Ran into this error".to_owned()]).unwrap();
         Sink::new(mpsc::channel(1).0, u64::MAX, CancellationToken::new(), secrets).reporting(patterns)

@@ -156,7 +156,7 @@ impl<'a> Listener<'a> {
 
     /// Returns what counts of what was said.
     pub(super) fn heard(mut self) -> Heard {
-        // One that was given as a message counts: what is found in its words may be a quotation.
+        // A verdict sent as a message has priority: a verdict in other output may be a quotation.
         if self.verdict.is_none()
             && let Some(Message::Verdict { verdict: opinion, version, reason }) = verdict_in(&self.review)
         {
