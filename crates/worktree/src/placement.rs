@@ -1,7 +1,5 @@
 //! Where a checkout stands: verifying it, and moving its branch under its files.
 
-use std::collections::HashSet;
-use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{ErrorKind, Write};
 use std::os::unix::ffi::OsStrExt;
@@ -16,7 +14,7 @@ use crate::private_index::{Copied, PrivateIndex};
 use crate::repository::{commit_at, head_branch, is_ancestor, standing};
 use crate::run::LIMIT_FILES;
 use crate::submodule::short_line;
-use crate::walk::{Blocked, walk};
+use crate::walk::remove_special;
 
 /// What git leaves in a worktree's git directory while an operation is under way, and how to say so.
 const UNDER_WAY: &[(&str, &str)] = &[
@@ -30,9 +28,6 @@ const UNDER_WAY: &[(&str, &str)] = &[
 
 /// What goes with the above once the operation is given up.
 const REMAINS: &[&str] = &["MERGE_MSG", "MERGE_MODE", "AUTO_MERGE", "REBASE_HEAD", "SQUASH_MSG"];
-
-/// How many special files are removed before a directory is put back; git would wait for the next one until its limit.
-const SPECIAL_FILES_MAX: usize = 1_000;
 
 /// The state in which a worktree's file `.git` was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -112,31 +107,17 @@ impl Checkout {
         Ok(if replaced { Link::Replaced } else { Link::Removed })
     }
 
-    /// Removes special files that git would wait for. They are not part of the work: no commit can hold them.
-    fn remove_special_files(&self, attempt: &str) -> Result<(), GitError> {
-        let patience = self.terms.patience();
-        for _ in 0..SPECIAL_FILES_MAX {
-            match walk(self.path(), vec![Vec::new()], &HashSet::new(), &patience) {
-                Ok(_) => return Ok(()),
-                Err(Blocked::Special { path, .. }) => {
-                    let path = self.path().join(OsStr::from_bytes(&path));
-                    fs::remove_file(&path).map_err(|source| GitError::file(attempt, &path, source))?;
-                }
-                Err(blocked) => return Err(blocked.named(self.path(), attempt)),
-            }
-        }
-        Ok(())
-    }
-
     /// Makes the directory what a commit is: changed files as they are in it, others gone. Ignored files stay, and so
     /// does drydock's own folder.
     pub fn put_back(&self, commit: &CommitId) -> Result<(), GitError> {
         let attempt = format!("put {} back to {commit}", self.path().display());
-        self.remove_special_files(&attempt)?;
+        let patience = self.terms.patience();
+        // Git would wait for them. They are not part of the work: no commit can hold them.
+        remove_special(self.path(), &patience).map_err(|blocked| blocked.named(self.path(), &attempt))?;
         let guard = self.place.guard()?;
-        let call = self.place.call(&attempt).settings(&guard).limit(LIMIT_FILES);
+        let call = self.place.call(&attempt).settings(&guard).patience(&patience);
         call.args(["read-tree", "--reset", "-u", commit.as_str()]).run()?;
-        let call = self.place.call(&attempt).settings(&guard).limit(LIMIT_FILES);
+        let call = self.place.call(&attempt).settings(&guard).patience(&patience);
         call.args(["clean", "--force", "--force", "-d", "--quiet", "--exclude=/.drydock"]).run()?;
         Ok(())
     }

@@ -15,7 +15,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RawDir, ResolveFlags, openat, openat2, statat};
+use rustix::fs::{
+    AtFlags, CWD, FileType, Mode, OFlags, RawDir, ResolveFlags, openat, openat2, statat, unlinkat,
+};
 use rustix::io::Errno;
 
 use crate::error::GitError;
@@ -40,10 +42,19 @@ pub(crate) struct Walked {
     pub(crate) repositories: Vec<Vec<u8>>,
 }
 
+/// A pipe, socket or device that git would wait for.
+#[derive(Debug)]
+pub(crate) struct Special {
+    path: Vec<u8>,
+    kind: &'static str,
+    /// The entry of the worktree that leads there, below its root: the file itself, or a `.git` that names a directory elsewhere.
+    entry: Vec<u8>,
+}
+
 /// Why a worktree is not for git to read.
 #[derive(Debug)]
 pub(crate) enum Blocked {
-    Special { path: Vec<u8>, kind: &'static str },
+    Special(Special),
     Over(Over),
     Unreadable(io::Error),
 }
@@ -51,7 +62,7 @@ pub(crate) enum Blocked {
 impl Blocked {
     pub(crate) fn named(self, root: &Path, attempt: &str) -> GitError {
         match self {
-            Blocked::Special { path, kind } => {
+            Blocked::Special(Special { path, kind, .. }) => {
                 GitError::SpecialFile { path: String::from_utf8_lossy(&path).into_owned(), kind }
             }
             Blocked::Over(over) => over.named(attempt),
@@ -67,22 +78,63 @@ pub(crate) fn walk(
     left_out: &HashSet<Vec<u8>>,
     patience: &Patience,
 ) -> Result<Walked, Blocked> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let top = openat(CWD, root, flags, Mode::empty()).map_err(|errno| Blocked::Unreadable(errno.into()))?;
+    let top = open_top(root)?;
     let mut walked = Walked::default();
-    let mut found = Folder { buffer: vec![MaybeUninit::uninit(); BUFFER], inner: Vec::new() };
+    let mut found = Folder::new();
     let mut waiting = folders.clone();
     while let Some(folder) = waiting.pop() {
         patience.next_wait().map_err(Blocked::Over)?;
         let entered = folder.is_empty() || folders.contains(&folder);
         let Some(open) = open_below(&top, &folder) else { continue };
-        if found.look(&open, &folder, &mut walked)? && !entered && is_repository(root, &folder)? {
-            walked.repositories.push(folder);
-            continue;
+        let has_git = found.look(&open, &folder, &mut walked);
+        found.refuse()?;
+        if has_git && !entered {
+            let is_repository = found.is_repository(root, &folder);
+            found.refuse()?;
+            if is_repository {
+                walked.repositories.push(folder);
+                continue;
+            }
         }
         waiting.extend(found.inner.drain(..).filter(|inner| !left_out.contains(inner)));
     }
     Ok(walked)
+}
+
+/// Removes the special files that git would wait for, in repositories of the agent's too. Only entries below the root are
+/// removed: a `.git` that leads elsewhere goes, and what it leads to stays.
+pub(crate) fn remove_special(root: &Path, patience: &Patience) -> Result<(), Blocked> {
+    let top = open_top(root)?;
+    let mut found = Folder::new();
+    let mut waiting = vec![Vec::new()];
+    while let Some(folder) = waiting.pop() {
+        patience.next_wait().map_err(Blocked::Over)?;
+        let Some(open) = open_below(&top, &folder) else { continue };
+        if found.look(&open, &folder, &mut Walked::default()) {
+            found.is_repository(root, &folder);
+        }
+        for special in found.special.drain(..) {
+            remove_below(&top, &special.entry).map_err(|errno| Blocked::Unreadable(errno.into()))?;
+        }
+        waiting.append(&mut found.inner);
+    }
+    Ok(())
+}
+
+fn open_top(root: &Path) -> Result<OwnedFd, Blocked> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    openat(CWD, root, flags, Mode::empty()).map_err(|errno| Blocked::Unreadable(errno.into()))
+}
+
+/// Removes one entry, unless the path of its folder now contains a link.
+fn remove_below(top: &OwnedFd, entry: &[u8]) -> Result<(), Errno> {
+    let slash = entry.iter().rposition(|b| *b == b'/');
+    let (folder, name) = slash.map_or((&entry[..0], entry), |at| (&entry[..at], &entry[at + 1..]));
+    let Some(open) = open_below(top, folder) else { return Ok(()) };
+    match unlinkat(&open, OsStr::from_bytes(name), AtFlags::empty()) {
+        Err(Errno::NOENT) => Ok(()),
+        removed => removed,
+    }
 }
 
 /// Opens a folder, unless its path now contains a link. A folder that cannot be opened is skipped here: git reports it.
@@ -102,11 +154,20 @@ struct Folder {
     buffer: Vec<MaybeUninit<u8>>,
     /// The folders in it.
     inner: Vec<Vec<u8>>,
+    special: Vec<Special>,
 }
 
 impl Folder {
-    /// Counts the files of a folder, and says whether there is a `.git` in it.
-    fn look(&mut self, open: &OwnedFd, folder: &[u8], walked: &mut Walked) -> Result<bool, Blocked> {
+    fn new() -> Folder {
+        Folder { buffer: vec![MaybeUninit::uninit(); BUFFER], inner: Vec::new(), special: Vec::new() }
+    }
+
+    fn refuse(&mut self) -> Result<(), Blocked> {
+        if self.special.is_empty() { Ok(()) } else { Err(Blocked::Special(self.special.swap_remove(0))) }
+    }
+
+    /// Counts the files of a folder, and returns whether there is a `.git` in it.
+    fn look(&mut self, open: &OwnedFd, folder: &[u8], walked: &mut Walked) -> bool {
         self.inner.clear();
         let mut has_git = false;
         let mut entries = RawDir::new(open.as_fd(), &mut self.buffer);
@@ -129,15 +190,44 @@ impl Folder {
                     walked.largest = walked.largest.max(size);
                 }
                 kind if READ_BY_GIT.contains(&name.to_bytes()) => {
-                    return Err(Blocked::Special {
-                        path: joined(folder, name.to_bytes()),
-                        kind: named(kind),
-                    });
+                    let path = joined(folder, name.to_bytes());
+                    self.special.push(Special { entry: path.clone(), path, kind: named(kind) });
                 }
                 _ => {}
             }
         }
-        Ok(has_git && !folder.is_empty())
+        has_git && !folder.is_empty()
+    }
+
+    /// Returns whether git would take a folder with a `.git` for a repository. What git would read to know is looked at first.
+    fn is_repository(&mut self, root: &Path, folder: &[u8]) -> bool {
+        let folder = Path::new(OsStr::from_bytes(folder));
+        let dot_git = folder.join(".git");
+        let link = || short_line(&root.join(&dot_git));
+        let is_folder = fs::metadata(root.join(&dot_git)).is_ok_and(|meta| meta.is_dir());
+        let is_inside = fs::symlink_metadata(root.join(&dot_git)).is_ok_and(|meta| meta.is_dir());
+        let git_dir = if is_folder {
+            dot_git.clone()
+        } else if let Some(target) = link().as_deref().and_then(|link| link.strip_prefix("gitdir: ")) {
+            folder.join(target)
+        } else {
+            return false;
+        };
+        for name in READ_OF_REPOSITORY {
+            let path = git_dir.join(name);
+            let Ok(meta) = fs::metadata(root.join(&path)) else { continue };
+            let kind = meta.file_type();
+            let special = [(kind.is_fifo(), "pipe"), (kind.is_socket(), "socket")];
+            let special = special.into_iter().find(|(is_one, _)| *is_one).map(|(_, kind)| kind);
+            if let Some(kind) = special.or((!kind.is_file() && !kind.is_dir()).then_some("device")) {
+                let bytes = |path: &Path| path.as_os_str().as_bytes().to_vec();
+                let entry = bytes(if is_inside { &path } else { &dot_git });
+                self.special.push(Special { path: bytes(&path), kind, entry });
+            }
+        }
+        // A worktree's git directory has its objects elsewhere.
+        let there = |name: &str| root.join(&git_dir).join(name).exists();
+        there("HEAD") && (there("commondir") || (there("objects") && there("refs")))
     }
 }
 
@@ -160,32 +250,4 @@ fn named(kind: FileType) -> &'static str {
         FileType::Socket => "socket",
         _ => "device",
     }
-}
-
-/// Says whether git would take a folder with a `.git` for a repository. What git would read to know is looked at first.
-fn is_repository(root: &Path, folder: &[u8]) -> Result<bool, Blocked> {
-    let folder = Path::new(OsStr::from_bytes(folder));
-    let dot_git = folder.join(".git");
-    let link = || short_line(&root.join(&dot_git));
-    let is_folder = fs::metadata(root.join(&dot_git)).is_ok_and(|meta| meta.is_dir());
-    let git_dir = if is_folder {
-        dot_git.clone()
-    } else if let Some(target) = link().as_deref().and_then(|link| link.strip_prefix("gitdir: ")) {
-        folder.join(target)
-    } else {
-        return Ok(false);
-    };
-    for name in READ_OF_REPOSITORY {
-        let path = git_dir.join(name);
-        let Ok(meta) = fs::metadata(root.join(&path)) else { continue };
-        let kind = meta.file_type();
-        let special = [(kind.is_fifo(), "pipe"), (kind.is_socket(), "socket")];
-        let special = special.into_iter().find(|(is_one, _)| *is_one).map(|(_, kind)| kind);
-        if let Some(kind) = special.or((!kind.is_file() && !kind.is_dir()).then_some("device")) {
-            return Err(Blocked::Special { path: path.as_os_str().as_bytes().to_vec(), kind });
-        }
-    }
-    // A worktree's git directory has its objects elsewhere.
-    let there = |name: &str| root.join(&git_dir).join(name).exists();
-    Ok(there("HEAD") && (there("commondir") || (there("objects") && there("refs"))))
 }

@@ -214,6 +214,52 @@ fn a_nested_repository_of_pipes_is_named_at_once() {
     assert!(scene.paths(&scene.capture()).contains(&("dir/new.txt".to_owned(), ChangeOp::Create)));
 }
 
+/// N6. Breaks when a checkout that is put back loses what a `.git` of the agent's leads to, or keeps a pipe that git reads.
+#[test]
+fn files_outside_a_worktree_stay_when_it_is_put_back() {
+    let scene = Scene::new();
+    let fifo = |path: &Path| mknodat(CWD, path, FileType::Fifo, Mode::from_raw_mode(0o600), 0).unwrap();
+    let outside = scene.fixture.path("outside");
+    fs::create_dir(&outside).unwrap();
+    fifo(&outside.join("HEAD"));
+    fifo(&outside.join("config"));
+    for name in ["named", "linked", "inside/.git"] {
+        fs::create_dir_all(scene.path().join(name)).unwrap();
+    }
+    write(&scene.path().join("named/.git"), &format!("gitdir: {}\n", outside.display()));
+    symlink(&outside, scene.path().join("linked/.git")).unwrap();
+    symlink(outside.join("HEAD"), scene.path().join("inside/.git/HEAD")).unwrap();
+    fifo(&scene.path().join("inside/.gitignore"));
+    scene.checkout.put_back(&scene.base).unwrap();
+    assert!(outside.join("HEAD").exists() && outside.join("config").exists());
+    assert!(["named", "linked", "inside"].iter().all(|name| !scene.path().join(name).exists()));
+}
+
+/// N7. Breaks when many pipes hold up a checkout that is put back, or when a stop does not end git there.
+#[test]
+fn a_thousand_pipes_do_not_hold_up_a_checkout_that_is_put_back() {
+    let fixture = Fixture::new();
+    let stop = StopSignal::new(|| true);
+    let repository = fixture.open().stopped_by(stop);
+    let scene = Scene::with(fixture, repository);
+    for n in 0..1_001 {
+        let folder = scene.path().join(format!("many/{n}"));
+        fs::create_dir_all(&folder).unwrap();
+        mknodat(CWD, folder.join(".gitignore"), FileType::Fifo, Mode::from_raw_mode(0o600), 0).unwrap();
+    }
+    let begun = Instant::now();
+    scene.checkout.put_back(&scene.base).unwrap();
+    assert!(!scene.path().join("many").exists());
+    // A filter of the user's that does not end stands for a git that is busy.
+    scene.fixture.user(&["config", "--global", "filter.slow.smudge", "sleep 600"], scene.path());
+    fs::create_dir_all(scene.fixture.repo().join(".git/info")).unwrap();
+    write(&scene.fixture.repo().join(".git/info/attributes"), "a.txt filter=slow\n");
+    fs::remove_file(scene.path().join("a.txt")).unwrap();
+    let error = scene.checkout.within(Duration::from_secs(600)).put_back(&scene.base).unwrap_err();
+    assert!(matches!(&error, GitError::Stopped { .. }), "{error:?}");
+    assert!(begun.elapsed() < AT_ONCE, "{:?}", begun.elapsed());
+}
+
 /// F5. Breaks when the content of a file that is too large is read, or when files that are ignored or as in the base count.
 #[test]
 fn bounds_count_what_differs_from_the_base() {
