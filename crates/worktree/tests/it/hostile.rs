@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
+use drydock_testkit::wait;
 use drydock_worktree::{CaptureBounds, ChangeOp, Git, GitError, Link, Repository, StopSignal};
 use rustix::fs::{CWD, FileType, Mode, RenameFlags, mknodat, renameat_with};
 
@@ -330,9 +331,7 @@ fn a_capture_ends_at_its_limit_and_when_it_is_asked_to_stop() {
         let base = scene.base.clone();
         move || live.capture(&base, "x", &ada()).unwrap_err()
     });
-    while !begun.exists() {
-        thread::sleep(Duration::from_millis(2));
-    }
+    wait::until("the filter to begin", AT_ONCE, || begun.exists().then_some(()));
     let at = Instant::now();
     asked.store(true, Ordering::Relaxed);
     let error = capture.join().unwrap();
