@@ -163,13 +163,14 @@ impl Checkout {
         let entries = if plain { Vec::new() } else { index.entries(&self.place, attempt)? };
         self.unhide(&index, &entries, attempt)?;
         let links = self.take_links_out(&index, &entries, attempt)?;
-        let intake =
-            Intake { checkout: self, index: &index, parent, own, links: &links, patience: &patience };
+        let mut settings = guard;
+        settings.push(("core.sparseCheckout".to_owned(), "false".to_owned()));
+        let (patience, settings) = (&patience, &settings);
+        let intake = Intake { checkout: self, index: &index, parent, own, links: &links, patience, settings };
         intake.admit(attempt)?;
-        let sparse = [("core.sparseCheckout".to_owned(), "false".to_owned())];
-        let call = self.place.call(attempt).index(&index.path()).settings(&guard).settings(&sparse);
+        let call = self.place.call(attempt).index(&index.path()).settings(settings);
         let call = call.args(["add", "--all", "--pathspec-from-file=-", "--pathspec-file-nul"]);
-        call.stdin(intake.pathspecs()).patience(&patience).run().map_err(name_nested)?;
+        call.stdin(intake.pathspecs()).patience(patience).run().map_err(name_nested)?;
         links.put_back(&index, &self.place, attempt)?;
         let mut tree = index.write_tree(&self.place, attempt)?;
         let mut changes = self.changes_since(parent, &tree)?;

@@ -27,6 +27,8 @@ pub(crate) struct Intake<'a> {
     pub(crate) own: OwnFolder,
     pub(crate) links: &'a Links,
     pub(crate) patience: &'a Patience,
+    /// Of every call: without them git would run the filters of the repository's own configuration.
+    pub(crate) settings: &'a [(String, String)],
 }
 
 impl Intake<'_> {
@@ -141,7 +143,8 @@ impl Intake<'_> {
     }
 
     fn call(&self, attempt: &str) -> Call {
-        self.checkout.place.call(attempt).index(&self.index.path()).patience(self.patience)
+        let call = self.checkout.place.call(attempt).index(&self.index.path());
+        call.settings(self.settings).patience(self.patience)
     }
 }
 

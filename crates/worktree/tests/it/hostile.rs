@@ -294,6 +294,28 @@ fn bounds_count_what_differs_from_the_base() {
     assert!(expected && error.to_string().contains("file_max"), "{error:?}");
 }
 
+/// N6. Breaks when a filter of the repository's own configuration runs while the bounds are checked: git reads files that changed in
+/// the second in which the index was written.
+#[test]
+fn filters_of_the_repository_do_not_run_for_the_bounds() {
+    let fixture = Fixture::new();
+    let mark = fixture.path("mark");
+    let bounds = CaptureBounds { file_max: 1_000, ..CaptureBounds::default() };
+    let repository = fixture.open().capturing(bounds);
+    let scene = Scene::with(fixture, repository);
+    let clean = format!("touch {}; cat", mark.display());
+    scene.fixture.user(&["config", "filter.own.clean", &clean], &scene.fixture.repo());
+    write(&scene.path().join(".gitattributes"), "a.txt filter=own\n");
+    // As long as before, and as old as the index, so that git must read it to know.
+    write(&scene.path().join("a.txt"), "b\n");
+    scene.agent(&["-c", "filter.own.clean=cat", "add", "a.txt"]);
+    let index = File::options().write(true).open(scene.agent(&["rev-parse", "--git-path", "index"])).unwrap();
+    index.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000)).unwrap();
+    File::create(scene.path().join("big.bin")).unwrap().set_len(5_000).unwrap();
+    let error = refusal(&scene);
+    assert!(!mark.exists(), "{error:?}");
+}
+
 /// F5. Breaks when a sparse file is read although it has more bytes than any capture takes by default.
 #[test]
 fn a_sparse_file_of_three_gigabytes_is_refused_at_once() {
