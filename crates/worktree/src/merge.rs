@@ -186,7 +186,7 @@ pub(crate) fn merge_trees(
         call = call.arg(format!("--merge-base={base}"));
         None
     } else {
-        let file = grafts(place, base, [ours, theirs], &attempt)?;
+        let file = grafts(base, [ours, theirs], &attempt)?;
         // The base is named in full where conflicts are marked, as the option has it.
         let named = [("core.abbrev".to_owned(), "no".to_owned())];
         call = call.env("GIT_GRAFT_FILE", file.path()).settings(&named);
@@ -205,15 +205,10 @@ pub(crate) fn merge_trees(
 
 /// Names the base of a merge to a git that has no option for it: by a file of grafts, in one call, the base has no parents
 /// and is the only parent of each side. Nothing is written to the repository, and a side keeps the id that marks its conflicts.
-fn grafts(
-    place: &Place,
-    base: &CommitId,
-    sides: [&CommitId; 2],
-    attempt: &str,
-) -> Result<NamedTempFile, GitError> {
-    let failed = |source| GitError::file(attempt, &place.git_dir, source);
-    let mut file =
-        tempfile::Builder::new().prefix("drydock-merge-").tempfile_in(&place.git_dir).map_err(failed)?;
+/// The file is among the temporary ones of the system, which removes it where a process is killed meanwhile.
+fn grafts(base: &CommitId, sides: [&CommitId; 2], attempt: &str) -> Result<NamedTempFile, GitError> {
+    let failed = |source| GitError::file(attempt, &std::env::temp_dir(), source);
+    let mut file = tempfile::Builder::new().prefix("drydock-merge-").tempfile().map_err(failed)?;
     // A base that descends from a side, as in a revert, would make a circle if it kept its parents.
     let mut lines = format!("{base}\n");
     for side in sides.into_iter().filter(|side| *side != base) {

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use drydock_worktree::{Favour, Git, GitVersion, Join, JoinOrder, Merge, Repository};
 
@@ -15,8 +15,10 @@ fn older(fixture: &Fixture) -> Git {
     let real = Git::locate().unwrap();
     let script = format!(
         "#!/bin/sh\nverb=$1\n[ \"$verb\" = version ] && {{ echo git version 2.39.0; exit; }}\n[ \"$verb\" = var ] && exit 129\n\
+         [ \"$verb\" = merge-tree ] && echo \"$GIT_GRAFT_FILE\" >> {}\n\
          for word; do\n  case $verb:$word in merge-tree:--merge-base*|fetch:--porcelain)\n    \
          echo \"error: unknown option $word\" >&2; exit 129;;\n  esac\ndone\nexec {} \"$@\"\n",
+        fixture.path("grafts").display(),
         real.display()
     );
     write(&program, &script);
@@ -73,6 +75,10 @@ fn an_older_git_merges_by_the_same_base() {
     };
     assert_eq!(files[0].hunks[0].base.as_deref(), Some("a\n"));
     assert_eq!(before, fixture.witness(), "nothing is left behind");
+    // Nor by a process that is killed meanwhile: the files of its calls are among the temporary ones of the system.
+    let grafts = fs::read_to_string(fixture.path("grafts")).unwrap();
+    let outside = |file: &str| !file.is_empty() && !Path::new(file).starts_with(fixture.repo());
+    assert!(grafts.lines().all(outside), "{grafts}");
 }
 
 /// Breaks when a fetch of which an older git says nothing is read as something else than what the remote has.
