@@ -96,16 +96,14 @@ fn rewrite(entries: &[Entry], variable: &str, url: &str) -> Option<String> {
     best.map(|(base, beginning)| format!("{base}{}", &url[beginning.len()..]))
 }
 
-/// Returns an address without the name and password that may be in it.
+/// Returns an address without the password that may be in it. The name stays for ssh, which needs it; elsewhere it may be a token.
 fn shown(address: &str) -> String {
-    match address.split_once("://") {
-        Some((scheme, rest)) => {
-            let end = rest.find('/').unwrap_or(rest.len());
-            let host = rest[..end].rfind('@').map_or(rest, |at| &rest[at + 1..]);
-            format!("{scheme}://{host}")
-        }
-        None => address.to_owned(),
-    }
+    let Some((scheme, rest)) = address.split_once("://") else { return address.to_owned() };
+    let end = rest.find('/').unwrap_or(rest.len());
+    let Some(at) = rest[..end].rfind('@') else { return address.to_owned() };
+    let (user, host) = (&rest[..at], &rest[at + 1..]);
+    let name = user.split(':').next().unwrap_or_default();
+    if scheme.contains("ssh") { format!("{scheme}://{name}@{host}") } else { format!("{scheme}://{host}") }
 }
 
 #[cfg(test)]
@@ -185,6 +183,10 @@ mod tests {
     fn an_address_is_shown_without_its_password() {
         assert_eq!(shown("https://me:secret@h/a@b"), "https://h/a@b");
         assert_eq!(shown("https://h/a@b"), "https://h/a@b");
+        assert_eq!(shown("https://token@h/a"), "https://h/a");
         assert_eq!(shown("git@h:a"), "git@h:a");
+        // Without its name, an ssh address leads elsewhere (N12).
+        assert_eq!(shown("ssh://git@h:22/x"), "ssh://git@h:22/x");
+        assert_eq!(shown("git+ssh://git:secret@h/x"), "git+ssh://git@h/x");
     }
 }
