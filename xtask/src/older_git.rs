@@ -9,7 +9,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use drydock_worktree::{Git, GitVersion};
+use drydock_worktree::{Git, GitError, GitVersion};
 
 use crate::machine;
 use crate::say::{self, Failure};
@@ -56,7 +56,10 @@ pub(crate) fn prepare(root: &Path) -> Result<Older, Failure> {
         extract(&folder)
             .map_err(|trouble| Failure::failed(format!("could not get Debian's git: {trouble}")))?;
     }
-    let older = Git::at(bin.join("git")).map_err(|error| Failure::failed(error.to_string()))?;
+    let older = match usable(bin.join("git"))? {
+        Ok(older) => older,
+        Err(reason) => return Ok(Older::None(reason)),
+    };
     if older.version_numbers() >= front.version_numbers() {
         return Ok(Older::None(format!("git {} is not older than {}", older.version(), front.version())));
     }
@@ -64,6 +67,15 @@ pub(crate) fn prepare(root: &Path) -> Result<Older, Failure> {
     let path = env::join_paths([bin].into_iter().chain(env::split_paths(&rest)));
     let path = path.map_err(|error| Failure::failed(error.to_string()))?;
     Ok(Older::At { path, version: older.version().to_owned() })
+}
+
+/// Returns the git at a path, or the reason why it is too old to be tried.
+fn usable(program: PathBuf) -> Result<Result<Git, String>, Failure> {
+    match Git::at(program) {
+        Ok(git) => Ok(Ok(git)),
+        Err(error @ GitError::TooOld { .. }) => Ok(Err(error.to_string())),
+        Err(error) => Err(Failure::failed(error.to_string())),
+    }
 }
 
 /// Downloads and unpacks the package. A script names its directories to git, which was built for others.
@@ -102,6 +114,17 @@ fn extract(folder: &Path) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Breaks when an installed git that is older than the oldest that will do fails the step.
+    #[test]
+    fn a_git_that_is_too_old_is_not_tried() {
+        let folder = tempfile::tempdir().unwrap();
+        let program = folder.path().join("git");
+        fs::write(&program, "#!/bin/sh\necho git version 2.30.2\n").unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        let reason = usable(program).unwrap().unwrap_err();
+        assert!(reason.contains("2.30.2"), "{reason}");
+    }
 
     /// Breaks when a test that is chosen by its name gets another one, and is left out.
     #[test]
