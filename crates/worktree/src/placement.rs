@@ -1,9 +1,13 @@
 //! Where a checkout stands: verifying it, and moving its branch under its files.
 
 use std::fs::{self, File};
-use std::io::{ErrorKind, Write};
+use std::io::{self, ErrorKind, Write};
+use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+
+use rustix::fs::{CWD, Mode, OFlags, openat};
 
 use crate::capture::Staged;
 use crate::checkout::{Checkout, Verified};
@@ -90,9 +94,15 @@ impl Checkout {
         if !there || !self.place.git_dir.is_dir() {
             return Ok(Link::Gone);
         }
+        // An agent can take the right to write away: from the directory, or from a `.git` that must move to another one.
+        let let_owner_write = |path: &Path| let_owner_write(path).map_err(failed);
+        let_owner_write(self.path())?;
         let replaced = match fs::symlink_metadata(&link) {
             Ok(meta) if meta.is_file() && self.is_linked() => return Ok(Link::Sound),
-            Ok(_) => {
+            Ok(meta) => {
+                if meta.is_dir() {
+                    let_owner_write(&link)?;
+                }
                 fs::rename(&link, aside).map_err(failed)?;
                 true
             }
@@ -207,6 +217,18 @@ impl Checkout {
 pub(crate) fn operation_under_way(git_dir: &Path) -> Option<&'static str> {
     let found = UNDER_WAY.iter().find(|(name, _)| fs::symlink_metadata(git_dir.join(name)).is_ok());
     found.map(|(_, operation)| *operation)
+}
+
+/// Gives the owner of a directory all rights to it. A link that takes its place is not followed.
+fn let_owner_write(folder: &Path) -> io::Result<()> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let open = File::from(openat(CWD, folder, flags, Mode::empty())?);
+    let mode = open.metadata()?.permissions().mode();
+    if mode & 0o700 == 0o700 {
+        return Ok(());
+    }
+    let same = format!("/proc/self/fd/{}", open.as_raw_fd());
+    fs::set_permissions(same, fs::Permissions::from_mode((mode & 0o7777) | 0o700))
 }
 
 fn remove_any(path: &Path, attempt: &str) -> Result<(), GitError> {

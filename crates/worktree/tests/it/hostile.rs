@@ -389,3 +389,28 @@ fn the_link_of_a_worktree_is_put_back_and_what_was_there_is_kept() {
     assert_eq!(scene.checkout.restore_link(&aside).unwrap(), Link::Replaced);
     assert_eq!(fs::read(&link).unwrap(), before);
 }
+
+/// F8. Breaks when an agent keeps its `.git` by taking the right to write away. Rights do not bind root, so the modes are checked.
+#[test]
+fn the_link_of_a_worktree_is_put_back_where_the_agent_took_the_right_to_write() {
+    let scene = Scene::new();
+    let (link, aside) = (scene.path().join(".git"), scene.fixture.path("aside"));
+    let set = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o7777;
+    let outside = scene.fixture.path("outside");
+    fs::create_dir(&outside).unwrap();
+    set(&outside, 0o555);
+    fs::remove_file(&link).unwrap();
+    symlink(&outside, &link).unwrap();
+    set(scene.path(), 0o055);
+    assert_eq!(scene.checkout.restore_link(&aside).unwrap(), Link::Replaced);
+    assert_eq!((mode(scene.path()), mode(&outside)), (0o755, 0o555), "no link is followed");
+    fs::remove_file(&aside).unwrap();
+    fs::remove_file(&link).unwrap();
+    fs::create_dir(&link).unwrap();
+    set(&link, 0o555);
+    set(scene.path(), 0o555);
+    assert_eq!(scene.checkout.restore_link(&aside).unwrap(), Link::Replaced);
+    assert_eq!((mode(scene.path()), mode(&aside)), (0o755, 0o755));
+    assert_eq!(scene.checkout.restore_link(&aside).unwrap(), Link::Sound);
+}
