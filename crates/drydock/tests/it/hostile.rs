@@ -2,6 +2,7 @@
 //! other plans go on.
 
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -72,6 +73,26 @@ fn the_git_file_of_a_worktree_is_put_back_after_the_run() {
     let events = world.events(&id);
     let alert = events.iter().find(|event| event["kind"] == "alert").unwrap();
     assert!(text(&alert["data"]["text"]).contains("replaced-git-tree"), "{alert:#}");
+}
+
+/// F8. Breaks when no one learns that `.git` was replaced because the work could not be captured, or that it could not be put back.
+#[test]
+fn alerts_name_a_git_file_of_work_that_is_kept_apart_and_one_that_stays() {
+    let alerts = |script: &str| {
+        let world = World::with_writer(Kind::Sqlite, script);
+        let id = world.plan_after("strategize");
+        world.drydock(&["plan", "execute", &id]).expect(1);
+        let alerts = world.events(&id).into_iter().filter(|event| event["kind"] == "alert");
+        let alerts: Vec<String> = alerts.map(|event| text(&event["data"]["text"])).collect();
+        (world, alerts)
+    };
+    let (_world, apart) = alerts("rm .git; git init -q .; mkfifo .gitignore");
+    let kept = apart.iter().find_map(|text| text.split_once("what was there is kept in "));
+    let Some((_, kept)) = kept else { panic!("{apart:?}") };
+    assert!(Path::new(kept).join("HEAD").exists(), "{apart:?}");
+    let (_world, stays) =
+        alerts("mkdir -p ../replaced-git-tree/x; rm .git; git init -q .; echo work > new.txt");
+    assert!(stays.iter().any(|text| text.contains("could not be put back")), "{stays:?}");
 }
 
 /// F5. Breaks when a process that is asked to end waits for a capture that lasts. A filter of the user's stands for a git that is

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use drydock_domain::{Event, Fence, PINS, Phase, PinLine, Plan, PlanId, RunId, SNAPSHOTS, told, trailer};
 use drydock_worktree::{Checkout, CommitId, GitError, PinOrder, Repository, make_folder, remove_folder};
 
-use super::link::restore_links;
+use super::link::{PutBack, restore_links};
 use super::scope::{commit_id, is_checkpoint, kept_by, signature, snapshot};
 use crate::engine::Engine;
 use crate::error::EngineError;
@@ -53,6 +53,8 @@ pub(crate) struct Removed {
     pub(crate) work: Work,
     /// What keeps commits that no branch has, and staged content, where there were any.
     pub(crate) pin: Option<PinLine>,
+    /// The files `.git` that were not in place.
+    pub(super) links: Vec<PutBack>,
 }
 
 /// How the work in a directory is kept that no checkpoint has.
@@ -222,7 +224,7 @@ pub(crate) fn remove_leftover(
     leftover: &Leftover,
     rest: Rest,
 ) -> Result<Removed, EngineError> {
-    let alone = |work| Removed { work, pin: None };
+    let alone = |(work, links)| Removed { work, pin: None, links };
     let _alive = match claim(leftover, fence)? {
         Claim::Ours { _alive } => _alive,
         Claim::Superseded => {
@@ -257,7 +259,7 @@ fn work_in(
     rest: Rest,
 ) -> Result<Result<Removed, String>, EngineError> {
     let tree = &leftover.path.join(TREE);
-    let nothing = Removed { work: Work::Nothing, pin: None };
+    let nothing = Removed { work: Work::Nothing, pin: None, links: Vec::new() };
     let Some(checkout) = repository.checkout_open(tree)? else {
         let lost = "git's record of it as a worktree is gone".to_owned();
         return Ok(if is_empty(tree) { Ok(nothing) } else { Err(lost) });
@@ -273,7 +275,7 @@ fn work_in(
         } else {
             Work::Nothing
         };
-        Ok(Removed { work, pin })
+        Ok(Removed { work, pin, links: Vec::new() })
     };
     match kept() {
         Ok(removed) => Ok(Ok(removed)),
@@ -372,22 +374,24 @@ fn capture(
     }
 }
 
-/// Moves a directory out of the way with every byte in it, and frees the branch it had checked out.
+/// Moves a directory out of the way with every byte in it, and frees the branch it had checked out. Returns the files `.git`
+/// that were not in place too.
 pub(super) fn put_by(
     repository: &Repository,
     plan: &PlanId,
     leftover: &Leftover,
     reason: String,
-) -> Result<Work, EngineError> {
+) -> Result<(Work, Vec<PutBack>), EngineError> {
     let worktrees = leftover.path.parent().and_then(Path::parent).unwrap_or(Path::new("."));
     let path = worktrees.join(KEPT).join(plan.as_str()).join(&leftover.run);
     let parent = path.parent().unwrap_or(worktrees);
     make_folder(parent).map_err(|source| failed("make", parent, source))?;
     // A git command in that directory must not run programs of the `.git` that the agent left.
-    restore_links(repository, &leftover.path);
+    let links = restore_links(repository, &leftover.path);
     fs::rename(&leftover.path, &path).map_err(|source| failed("move", &leftover.path, source))?;
     repository.checkout_remove(&leftover.path.join(TREE))?;
-    Ok(Work::Directory { path, reason })
+    let links = links.into_iter().map(|link| link.moved(&leftover.path, &path)).collect();
+    Ok((Work::Directory { path, reason }, links))
 }
 
 fn is_empty(tree: &Path) -> bool {
@@ -478,7 +482,9 @@ pub(crate) async fn set_aside(
         for leftover in found {
             let after_result = result.as_ref().is_some_and(|run| run.as_str() == leftover.run);
             let rest = if after_result { Rest::Backup } else { Rest::Checkpoint };
-            let Removed { work, pin } = remove_leftover(&repository, &id, &base, fence, &leftover, rest)?;
+            let removed = remove_leftover(&repository, &id, &base, fence, &leftover, rest)?;
+            let Removed { work, pin, links } = removed;
+            alerts.extend(links.iter().map(|link| link.alert(&leftover.run, &id)));
             tracing::debug!(run = leftover.run, ?work, "set the directory of an ended run aside");
             if let Work::Directory { path, reason } = work {
                 let text = format!("the work of {} is kept in {}: {reason}", leftover.run, path.display());

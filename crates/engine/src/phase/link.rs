@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use drydock_domain::{Event, told};
+use drydock_domain::{Event, PlanId, told};
 use drydock_worktree::{Link, Repository};
 
 use super::leftovers::{REVIEW, TREE};
@@ -14,11 +14,48 @@ use crate::task;
 /// The name under which a `.git` that an agent left is kept, beside the worktree.
 const REPLACED: &str = "replaced-git";
 
-/// A `.git` that was put back.
+/// A `.git` that was not in place after a run.
+#[derive(Debug)]
 pub(super) struct PutBack {
     worktree: PathBuf,
-    /// The new path of the file or directory that was in its place, if there was one.
-    kept: Option<PathBuf>,
+    outcome: Outcome,
+}
+
+#[derive(Debug)]
+enum Outcome {
+    /// It was missing, and is back.
+    Removed,
+    /// It is back, and the file or directory that was in its place is here now.
+    Replaced { kept: PathBuf },
+    /// It is not back, for this reason.
+    Failed { reason: String },
+}
+
+impl PutBack {
+    /// Returns the same after the directory of its run was moved.
+    pub(super) fn moved(self, from: &Path, to: &Path) -> PutBack {
+        let at = |path: PathBuf| path.strip_prefix(from).map(|rest| to.join(rest)).unwrap_or(path);
+        let outcome = match self.outcome {
+            Outcome::Replaced { kept } => Outcome::Replaced { kept: at(kept) },
+            outcome => outcome,
+        };
+        PutBack { worktree: at(self.worktree), outcome }
+    }
+
+    pub(super) fn alert(&self, run: &str, plan: &PlanId) -> Event {
+        let tree = self.worktree.display();
+        let what = match &self.outcome {
+            Outcome::Removed => format!("removed {tree}/.git; it was put back"),
+            Outcome::Replaced { kept } => {
+                let kept = kept.display();
+                format!("replaced {tree}/.git; it was put back, and what was there is kept in {kept}")
+            }
+            Outcome::Failed { reason } => format!(
+                "may have replaced {tree}/.git, and it could not be put back ({reason}); run no git command in {tree}"
+            ),
+        };
+        Event::Alert { priority: "high", text: format!("{run} of {plan} {what}") }
+    }
 }
 
 impl Scope<'_> {
@@ -27,17 +64,14 @@ impl Scope<'_> {
     pub(super) async fn restore_links(&self) {
         let (repository, directory) = (self.repository.clone(), self.directory());
         let restored = task::blocking(move || restore_links(&repository, &directory)).await;
-        for PutBack { worktree, kept } in restored {
-            let (run, plan, tree) = (&self.run, &self.plan.id, worktree.display());
-            let kept = match kept {
-                Some(kept) => format!(
-                    "replaced {tree}/.git; it was put back, and what was there is kept in {}",
-                    kept.display()
-                ),
-                None => format!("removed {tree}/.git; it was put back"),
-            };
-            let text = format!("{run} of {plan} {kept}");
-            if let Err(error) = self.note(Event::Alert { priority: "high", text }).await {
+        self.note_links(&restored).await;
+    }
+
+    /// Records the files `.git` that were not in place.
+    pub(super) async fn note_links(&self, links: &[PutBack]) {
+        let run = &self.run;
+        for link in links {
+            if let Err(error) = self.note(link.alert(run.as_str(), &self.plan.id)).await {
                 tracing::warn!(%run, error = %told(&error), "could not record that .git was put back");
             }
         }
@@ -61,11 +95,13 @@ pub(super) fn restore_links(repository: &Repository, run: &Path) -> Vec<PutBack>
             Ok(None | Some(Link::Sound | Link::Gone)) => continue,
             Ok(Some(found)) => {
                 tracing::warn!(worktree = %worktree.display(), ?found, "put the file .git of a worktree back");
-                let kept = (found == Link::Replaced).then_some(aside);
-                restored.push(PutBack { worktree, kept });
+                let replaced = found == Link::Replaced;
+                let outcome = if replaced { Outcome::Replaced { kept: aside } } else { Outcome::Removed };
+                restored.push(PutBack { worktree, outcome });
             }
             Err(error) => {
                 tracing::warn!(error = %told(&error), worktree = %worktree.display(), "could not put the file .git of a worktree back");
+                restored.push(PutBack { worktree, outcome: Outcome::Failed { reason: told(&error) } });
             }
         }
     }

@@ -63,7 +63,8 @@ impl Scope<'_> {
     async fn put_by(&self, error: &GitError) -> Result<String, EngineError> {
         let leftover = Leftover { path: self.directory(), run: self.run.to_string() };
         let (repository, plan, reason) = (self.repository.clone(), self.plan.id.clone(), told(error));
-        let work = task::blocking(move || put_by(&repository, &plan, &leftover, reason)).await?;
+        let (work, links) = task::blocking(move || put_by(&repository, &plan, &leftover, reason)).await?;
+        self.note_links(&links).await;
         Ok(match work {
             Work::Directory { path, .. } => path.display().to_string(),
             Work::Nothing | Work::Snapshot(_) => self.directory().display().to_string(),
