@@ -102,7 +102,7 @@ pub(crate) fn walk(
 }
 
 /// Removes the special files that git would wait for, in repositories of the agent's too. Only entries below the root are
-/// removed: a `.git` that leads elsewhere goes, and what it leads to stays.
+/// removed: a `.git` that leads elsewhere is removed, its target is not.
 pub(crate) fn remove_special(root: &Path, patience: &Patience) -> Result<(), Blocked> {
     let top = open_top(root)?;
     let mut found = Folder::new();
