@@ -48,6 +48,10 @@ pub struct Plan {
     pub gate: Option<DecisionId>,
     /// The commit the work begins at.
     pub base_commit: String,
+    /// The commit that its parent told a subplan to begin at, where that is not the base: the marked conflict that it
+    /// resolves. Runs move `work_from` and leave this as it is.
+    #[serde(default)]
+    pub called_from: Option<String>,
     /// The commit that runs begin at, where it is not the base: work that others added to the branch, or that a
     /// person brought back.
     #[serde(default)]
@@ -188,6 +192,13 @@ impl Plan {
     /// Returns the decision that a person must answer before the plan goes on.
     pub fn pending_decision(&self) -> Option<&DecisionId> {
         self.stage.decision().or(self.gate.as_ref())
+    }
+
+    /// Returns the commit at which the work of Execute began, before any run of it: what the subplans joined to, else what
+    /// the parent said, else the base.
+    pub(crate) fn began_at(&self) -> &str {
+        let joined = self.fanout.as_ref().and_then(|fanout| fanout.head.as_deref());
+        joined.or(self.called_from.as_deref()).unwrap_or(&self.base_commit)
     }
 
     /// Lets the next run begin at a commit, and the branch be put there before.

@@ -71,9 +71,9 @@ impl Question {
         let mut options =
             vec![option(Question::APPROVE, format!("Run {phase} again{from}"), OptionEffect::Approve)];
         if restart.is_some() {
-            let (commit, replaces) = (plan.base_commit.clone(), plan.replaces.clone());
+            let (commit, replaces) = (plan.began_at().to_owned(), plan.replaces.clone());
             let start = OptionEffect::StartFrom { commit, replaces };
-            options.push(option("start_over", "Start over from the base".to_owned(), start));
+            options.push(option("start_over", "Start over from where the work began".to_owned(), start));
         }
         options.push(option("reject", cancels(), OptionEffect::Cancel));
         Question {

@@ -52,6 +52,7 @@ pub(crate) fn fresh(new: NewPlan, context: &Context) -> Plan {
         queued_divergences: Vec::new(),
         gate: None,
         base_commit: new.base_commit,
+        called_from: None,
         work_from: None,
         take_up: None,
         take_up_why: TakeUp::default(),

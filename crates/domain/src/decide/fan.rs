@@ -106,6 +106,7 @@ pub(super) fn call(snapshot: &Snapshot, call: Call, context: &Context) -> Result
         draft.plan.base_commit = call.base;
         draft.plan.work_from = None;
         draft.plan.take_up = None;
+        draft.plan.called_from = call.from.clone();
         if let Some(marked) = call.from {
             draft.plan.take_up(marked, TakeUp::Conflict);
         }

@@ -15,10 +15,7 @@ pub(super) fn work(plan: &Plan) -> Option<&str> {
 pub(super) fn start_over(snapshot: &Snapshot, context: &Context) -> Result<Decided, Refusal> {
     failed(snapshot, "start over")?;
     let mut draft = Draft::after(snapshot, context);
-    // The work of a subplan begins where its parent says, and that of a plan with subplans on their results.
-    let handed = snapshot.plan.place.is_some() || snapshot.plan.fanout.is_some();
-    let base = snapshot.plan.work_from.clone().filter(|_| handed);
-    draft.plan.take_up(base.unwrap_or_else(|| snapshot.plan.base_commit.clone()), TakeUp::StartOver);
+    draft.plan.take_up(snapshot.plan.began_at().to_owned(), TakeUp::StartOver);
     draft.plan.reexamines = false;
     Ok(draft.stage(Common::Queued).event(Event::StartedOver).done())
 }

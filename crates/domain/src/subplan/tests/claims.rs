@@ -1,7 +1,10 @@
 //! What a plan makes of the ends of its pieces.
 
-use super::world::{End, World, fanout, piece};
-use crate::{Command, DecisionKind, Effect, Fate, OnFailure, Phase, Seen, Stage, State, Turn, due};
+use super::world::{End, World, fanout, piece, start};
+use crate::{
+    Answer, Call, Command, DecisionKind, Effect, ErrorClass, Failure, Fate, INTERRUPTIONS_MAX, OnFailure,
+    Phase, Plan, Refusal, RestartPoint, RunId, Seen, Stage, State, TakeOverCause, Turn, due,
+};
 
 fn three(on_failure: OnFailure) -> World {
     World::of(fanout(vec![piece("a", &[]), piece("b", &[]), piece("c", &["a"])], on_failure, 4))
@@ -291,4 +294,79 @@ fn a_result_that_was_handed_over_is_not_taken_back() {
     let child = world.children.keys().next().cloned().unwrap();
     assert!(world.give(&child, Command::Revert { reason: "again".into() }).is_err());
     assert!(world.give(&child, Command::RollBack { commit: "snapshot".into() }).is_err());
+}
+
+/// Interrupts the runs of a queued Execute until a person is asked; the first leaves a checkpoint.
+fn interrupt_often(mut give: impl FnMut(Command) -> Result<(), Refusal>) {
+    for number in 0..=u128::from(INTERRUPTIONS_MAX) {
+        give(start(RunId::from_random(900 + number))).unwrap();
+        let point = RestartPoint { commit: "work".into(), checkpoint: 1 };
+        let restart = (number == 0).then_some(point);
+        give(Command::TakeOver(TakeOverCause::OwnerGone, restart)).unwrap();
+    }
+}
+
+/// Fails a run of a queued Execute that left work, has the work retried, and fails that run too.
+fn fail_twice(mut give: impl FnMut(Command) -> Result<(), Refusal>) {
+    for number in [800, 801] {
+        let run = RunId::from_random(number);
+        give(start(run.clone())).unwrap();
+        let failure =
+            Failure { work: Some("work".into()), ..Failure::new(ErrorClass::FailedModel, "it broke") };
+        give(Command::Fail(run, failure, None)).unwrap();
+        if number == 800 {
+            give(Command::Retry).unwrap();
+        }
+    }
+}
+
+fn answer(plan: &Plan, option: &str) -> Command {
+    let decision = plan.pending_decision().expect("it asks").clone();
+    Command::Resolve(Answer { decision, option: option.into(), note: None })
+}
+
+/// N1, N11. Breaks when starting over drops the joined results of the subplans, or continues the work of an earlier run.
+#[test]
+fn starting_over_keeps_the_joined_results() {
+    let mut world = three(OnFailure::Continue);
+    world.settle(|_| End::Done);
+    interrupt_often(|command| world.parent(command));
+    let start_over = answer(&world.parent.plan, "start_over");
+    world.parent(start_over).unwrap();
+    assert_eq!(world.parent.plan.take_up.as_deref(), Some("base+a+b+c"));
+    fail_twice(|command| world.parent(command));
+    world.parent(Command::StartOver).unwrap();
+    assert_eq!(world.parent.plan.take_up.as_deref(), Some("base+a+b+c"));
+}
+
+/// N1, N11. Breaks when a subplan that resolves a conflict starts over without the marks, or a retry of it moves where it begins.
+#[test]
+fn a_subplan_starts_over_from_the_commit_of_its_call() {
+    for (from, began) in [(Some("marked"), "marked"), (None, "called")] {
+        let mut world = three(OnFailure::Continue);
+        assert!(world.tend());
+        let child = world.child("a").id.clone();
+        let call = Call { base: "called".into(), from: from.map(str::to_owned) };
+        world.give(&child, Command::Call(call)).unwrap();
+        let executes = |world: &World| {
+            let stage = &world.child("a").stage;
+            (stage.phase(), stage.state()) == (Phase::Execute, State::Queued)
+        };
+        while !executes(&world) {
+            world.work(&child, End::Done);
+        }
+        world.children.get_mut(&child).unwrap().plan.base_commit = "called".into();
+        interrupt_often(|command| world.give(&child, command));
+        let start_over = answer(world.child("a"), "start_over");
+        world.give(&child, start_over).unwrap();
+        assert_eq!(world.child("a").take_up.as_deref(), Some(began));
+        fail_twice(|command| {
+            if matches!(command, Command::Start(_)) {
+                world.give(&child, Command::Call(Call { base: "later".into(), from: None }))?;
+            }
+            world.give(&child, command)
+        });
+        world.give(&child, Command::StartOver).unwrap();
+        assert_eq!(world.child("a").take_up.as_deref(), Some(began));
+    }
 }

@@ -301,7 +301,7 @@ fn commit(snapshot: &mut Snapshot, transition: &crate::Transition) {
     assert_eq!(snapshot.plan.pending_decision(), snapshot.pending.as_ref().map(|open| &open.id));
 }
 
-fn start(run: RunId) -> Command {
+pub(super) fn start(run: RunId) -> Command {
     let enforcement = Enforcement::nothing(Phase::Strategize);
     Command::Start(Start { run, base: "base".into(), from: None, replaces: None, enforcement })
 }
