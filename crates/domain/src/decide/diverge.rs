@@ -210,7 +210,8 @@ pub(super) fn start_judging(
     draft.stage(Common::Queued).event(event).done()
 }
 
-/// Starts the phase anew on a commit, as a person answered. In Apply only what Execute judged can land: another
+/// Starts the phase anew on a commit, as a person answered. A run without a writer is followed by another such run, unless
+/// the caller says otherwise. In Apply only what Execute judged can land: another
 /// commit goes through Execute first.
 pub(super) fn start_from(
     snapshot: &Snapshot,
@@ -223,7 +224,6 @@ pub(super) fn start_from(
         Some(_) => Event::Retried,
         None => Event::Resumed,
     };
-    draft.plan.reexamines = false;
     // The answer says where the next run starts.
     draft.plan.interruption = None;
     draft.plan.take_up(commit, why);

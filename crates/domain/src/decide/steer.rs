@@ -113,10 +113,20 @@ fn resumed(
     replaces: Option<&String>,
 ) -> Decided {
     draft.plan.feedback.push(answer_text(decision, answer));
-    let why = match decision.question.kind {
-        DecisionKind::Divergence => TakeUp::Answer,
-        _ => TakeUp::Work,
+    let (why, needs_writer) = match decision.question.kind {
+        DecisionKind::Divergence => (TakeUp::Answer, true),
+        DecisionKind::Validation | DecisionKind::Review => (TakeUp::Work, true),
+        // The only commit that a gate offers is the one to start over from.
+        DecisionKind::Gate => (TakeUp::StartOver, true),
+        DecisionKind::Agent
+        | DecisionKind::Permission
+        | DecisionKind::ApplyOutcome
+        | DecisionKind::Conflict
+        | DecisionKind::Subplans
+        | DecisionKind::RateLimit
+        | DecisionKind::Budget => (TakeUp::Work, false),
     };
+    draft.plan.reexamines &= !needs_writer;
     start_from(snapshot, draft, (commit.to_owned(), why), replaces.cloned())
 }
 

@@ -68,3 +68,33 @@ fn asking_a_reviewer_again_has_no_writer() {
         assert_eq!(world.plan().reexamines, !writer, "{option}");
     }
 }
+
+/// N1. Breaks when a question in a run without a writer brings the writer back, or one about refused work does not.
+#[test]
+fn an_answer_leaves_a_run_without_a_writer_as_it_is() {
+    for (asks_for_work, writer) in [(false, false), (true, true)] {
+        let mut world = failed(Some("kept"));
+        world.give(Command::Accept);
+        let start = Say::Start.to(&world);
+        world.give(start);
+        let question = match asks_for_work {
+            false => Question::from_agent("Tabs?".into(), Vec::new()).going_on_with("kept", world.plan()),
+            true => Question::no_verdict("critic", 3, "it gave no verdict", "kept", world.plan()),
+        };
+        let option = if asks_for_work { "another_round" } else { Question::ANSWERED };
+        world.give(Command::Ask(world.run(), question));
+        let decision = world.pending().id.clone();
+        let answer = Answer { decision, option: option.into(), note: Some("yes".into()) };
+        assert_eq!(world.give(Command::Resolve(answer)), QUEUED);
+        assert_eq!((world.plan().take_up.as_deref(), world.plan().reexamines), (Some("kept"), !writer));
+    }
+    let mut world = failed(Some("kept"));
+    world.give(Command::Accept);
+    let start = Say::Start.to(&world);
+    world.give(start);
+    let question = Question::budget(world.plan(), Some("kept".into()));
+    world.give(Command::Ask(world.run(), question));
+    let decision = world.pending().id.clone();
+    world.give(Command::Resolve(Answer { decision, option: "unlimited".into(), note: None }));
+    assert!(world.plan().reexamines, "a budget says nothing of the work");
+}
