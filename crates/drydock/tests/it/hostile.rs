@@ -95,8 +95,8 @@ fn alerts_name_a_git_file_of_work_that_is_kept_apart_and_one_that_stays() {
     assert!(stays.iter().any(|text| text.contains("could not be put back")), "{stays:?}");
 }
 
-/// F5. Breaks when a process that is asked to end waits for a capture that lasts. A filter of the user's stands for a git that is
-/// busy for minutes.
+/// F5, N11. Breaks when a process that is asked to end waits for a capture that lasts, be it of its own run or of one that it takes
+/// over, or when work whose capture was cut short is not continued. A filter of the user's stands for a git that is busy for minutes.
 #[test]
 fn a_capture_that_lasts_does_not_hold_up_the_end_of_the_process() {
     let world =
@@ -105,17 +105,25 @@ fn a_capture_that_lasts_does_not_hold_up_the_end_of_the_process() {
     let clean = format!("touch {}; sleep 600", began.display());
     world.write(".gitconfig", &format!("[filter \"slow\"]\n\tclean = \"{clean}\"\n"));
     let id = world.plan_after("strategize");
-    let mut command = world.command(&["plan", "execute", &id]);
-    let running = proc::spawn(command.env("GIT_CONFIG_GLOBAL", world.path(".gitconfig")));
-    world.wait_file("began");
-    let asked = Instant::now();
-    running.terminate();
-    running.wait(LIMIT);
-    assert!(asked.elapsed() < AT_ONCE, "{:?}", asked.elapsed());
-    assert_eq!((world.stage(&id).as_str(), world.locks().len()), ("execute/queued", 0));
-    // What was written is there for the next run.
-    let runs = fs::read_dir(world.worktrees().join(&id)).unwrap();
-    assert!(runs.flatten().any(|run| run.path().join("tree/a.slow").exists()));
+    for _ in ["its own run", "the run that it takes over"] {
+        let mut command = world.command(&["plan", "execute", &id]);
+        let running = proc::spawn(command.env("GIT_CONFIG_GLOBAL", world.path(".gitconfig")));
+        world.wait_file("began");
+        let asked = Instant::now();
+        running.terminate();
+        running.wait(LIMIT);
+        assert!(asked.elapsed() < AT_ONCE, "{:?}", asked.elapsed());
+        // Whoever takes it over has more time to capture what is there.
+        assert_eq!((world.stage(&id).as_str(), world.locks().len()), ("execute/processing", 0));
+        let runs = fs::read_dir(world.worktrees().join(&id)).unwrap();
+        assert!(runs.flatten().any(|run| run.path().join("tree/a.slow").exists()));
+        fs::remove_file(&began).unwrap();
+    }
+    world.ok(&["plan", "execute", &id]);
+    let events = world.events(&id);
+    let taken_over: Vec<_> = events.iter().filter(|event| event["kind"] == "plan.taken_over").collect();
+    assert_eq!(taken_over.len(), 1, "{taken_over:#?}");
+    assert_eq!(taken_over[0]["data"]["checkpoint"], 1, "{taken_over:#?}");
 }
 
 /// F12. Breaks when an agent gets a descriptor that the starter of drydock had open.

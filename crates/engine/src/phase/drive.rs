@@ -314,7 +314,7 @@ impl Engine {
                 requested.0
             }
             (Ok(End::Stopped) | Err(EngineError::Interrupted), Cause::Nothing | Cause::Interrupted) => {
-                self.handed_back(hold, &scope.plan, &scope.repository).await
+                self.handed_back(hold, &scope.plan, &scope.repository).await?
             }
             (Err(error @ (EngineError::LeaseLost { .. } | EngineError::Store(_))), _) => return Err(error),
             // Another landing is slow; that is no failure of this plan.
@@ -341,7 +341,8 @@ impl Engine {
         let Some(Request { kind, reason, by, via, authority }) =
             self.store().request_fetch(&scope.plan.id).await?
         else {
-            return Ok((self.handed_back(hold, &scope.plan, &scope.repository).await, Caller::worker()));
+            let command = self.handed_back(hold, &scope.plan, &scope.repository).await?;
+            return Ok((command, Caller::worker()));
         };
         Ok(match kind {
             RequestKind::Cancel => {

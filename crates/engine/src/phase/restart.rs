@@ -2,14 +2,15 @@
 //! interrupted run itself, so it is never older than a person's last answer, rollback, revert or retry: each of those starts a run.
 
 use std::path::Path;
+use std::time::Duration;
 
 use drydock_domain::{
     Command, Event, Fence, Met, Phase, Plan, PlanId, Project, Recorded, RestartPoint, RunId, SNAPSHOTS,
     State, TakeOverCause, due, told,
 };
-use drydock_worktree::{CommitId, Repository};
+use drydock_worktree::{CommitId, GitError, Repository, StopSignal};
 
-use super::leftovers::{TREE, claim_interrupted};
+use super::leftovers::{Leftover, TREE, Work, claim_interrupted, put_by};
 use super::limit::SO_FAR;
 use super::remains::cannot_be_held;
 use super::scope::{commit_id, kept_by, signature, snapshot};
@@ -24,6 +25,22 @@ use crate::task;
 const EVENTS_MAX: i64 = 3_000;
 /// How many of a plan's newest checkpoints are looked through for those of one run.
 const CHECKPOINTS_MAX: usize = 20;
+
+/// How long the capture of a take-over may last. It holds a worker, and what takes longer would take longer each time.
+const TAKE_OVER_CAPTURE_MAX: Duration = Duration::from_secs(60);
+
+/// Who keeps the work of an interrupted run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Keeper {
+    /// The process that ran it. A worker may continue it at once.
+    Owner,
+    /// The process that ran it, for a person who stopped it: the plan must be held.
+    OwnerForPerson,
+    /// A worker that found it without an owner.
+    Worker,
+    /// A person who takes it over.
+    Person,
+}
 
 /// The activity of a run of Execute when it was interrupted.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,7 +57,7 @@ impl Engine {
     /// Returns the command that frees a plan whose run has no live owner, and keeps the work of that run. A failure to keep it that
     /// will pass is an error: the plan stays as it is, and the next attempt keeps the work.
     pub(crate) async fn taken_over(&self, hold: &Hold, plan: &Plan) -> Result<Command, EngineError> {
-        let restart = match self.restart_of(hold, plan).await {
+        let restart = match self.restart_of(hold, plan, Keeper::Worker).await {
             Err(error) if error.is_transient() || cannot_open(&error) || is_starved(&error) => {
                 return Err(error);
             }
@@ -52,29 +69,50 @@ impl Engine {
 
     /// The same for a person's takeover, which frees the plan whether or not its repository can be read here.
     pub(crate) async fn taken_over_by_person(&self, hold: &Hold, plan: &Plan) -> Command {
-        let restart = self.restart_of(hold, plan).await.unwrap_or_else(|error| unkept(plan, &error));
+        let restart = self.restart_of(hold, plan, Keeper::Person).await;
+        let restart = restart.unwrap_or_else(|error| unkept(plan, &error));
         Command::TakeOver(TakeOverCause::OwnerGone, restart)
     }
 
     /// Returns the command by which this process hands back a plan whose run it stopped. Any worker continues it, unless a person
-    /// stopped the command that drove it.
-    pub(crate) async fn handed_back(&self, hold: &Hold, plan: &Plan, repository: &Repository) -> Command {
+    /// stopped the command that drove it. Fails where the capture was cut short: the plan stays as it is, and whoever takes it
+    /// over has more time to capture the work.
+    pub(crate) async fn handed_back(
+        &self,
+        hold: &Hold,
+        plan: &Plan,
+        repository: &Repository,
+    ) -> Result<Command, EngineError> {
         let cause = match self.stopped_for() {
             None => TakeOverCause::Interrupted,
             Some(target) if plan.place.is_none() || *target == plan.id => TakeOverCause::Stopped,
             Some(_) => TakeOverCause::StoppedAbove,
         };
-        let restart = self.restart_point(hold, plan, repository).await;
-        Command::TakeOver(cause, restart.unwrap_or_else(|error| unkept(plan, &error)))
+        let keeper = match cause {
+            TakeOverCause::Interrupted | TakeOverCause::OwnerGone => Keeper::Owner,
+            TakeOverCause::Stopped | TakeOverCause::StoppedAbove => Keeper::OwnerForPerson,
+        };
+        let restart = match self.restart_point(hold, plan, repository, keeper).await {
+            Err(error @ EngineError::Interrupted) => return Err(error),
+            restart => restart.unwrap_or_else(|error| unkept(plan, &error)),
+        };
+        Ok(Command::TakeOver(cause, restart))
     }
 
-    async fn restart_of(&self, hold: &Hold, plan: &Plan) -> Result<Option<RestartPoint>, EngineError> {
+    async fn restart_of(
+        &self,
+        hold: &Hold,
+        plan: &Plan,
+        keeper: Keeper,
+    ) -> Result<Option<RestartPoint>, EngineError> {
         if plan.stage.phase() != Phase::Execute {
             return Ok(None);
         }
         let project: Project = self.project(plan.spec.project.as_str()).await?;
         let repository = self.repository(&project).await?.on_behalf(plan.id.as_str(), hold.lease().fence());
-        self.restart_point(hold, plan, &repository).await
+        let stopping = self.stopping().clone();
+        let repository = repository.stopped_by(StopSignal::new(move || stopping.is_cancelled()));
+        self.restart_point(hold, plan, &repository, keeper).await
     }
 
     /// Keeps the work of the plan's latest run as a checkpoint, and returns it; none if the run changed nothing.
@@ -83,6 +121,7 @@ impl Engine {
         hold: &Hold,
         plan: &Plan,
         repository: &Repository,
+        keeper: Keeper,
     ) -> Result<Option<RestartPoint>, EngineError> {
         let (Phase::Execute, Some(run), false) = (plan.stage.phase(), plan.run.clone(), plan.reexamines)
         else {
@@ -93,26 +132,33 @@ impl Engine {
         let from = commit_id(plan.work_from.as_ref().unwrap_or(&plan.base_commit))?;
         let (worktrees, fence) = (self.settings().worktrees.clone(), hold.lease().fence());
         let (plan, repository) = (plan.clone(), repository.clone());
-        let found = task::blocking(move || {
-            let (id, whose) = (&plan.id, (&plan.id, &run));
-            match doing {
+        let (found, alert) = task::blocking(move || {
+            let (id, whose, mut alert) = (&plan.id, (&plan.id, &run), None);
+            let found = match doing {
                 Doing::Nothing => Ok(None),
-                Doing::Writing => match captured(&repository, &worktrees, &plan, &run, fence, &from) {
-                    Ok(Some(name)) => Ok(name),
-                    // Its directory is not here, or no commit can hold its files.
+                Doing::Writing => {
+                    match captured(&repository, &worktrees, &plan, &run, fence, (&from, keeper), &mut alert) {
+                        Ok(Some(name)) => Ok(name),
+                        // Its directory is not here, or no commit can hold its files.
+                        Ok(None) => newest(&repository, whose),
+                        Err(error) if is_final(&error, keeper) => newest(&repository, whose),
+                        Err(error) => Err(error),
+                    }
+                }
+                Doing::Judging(commit) => match same_tree(&repository, id, &commit) {
                     Ok(None) => newest(&repository, whose),
-                    Err(EngineError::Git(error)) if cannot_be_held(&error) => newest(&repository, whose),
-                    Err(error) => Err(error),
-                },
-                Doing::Judging(commit) => match same_tree(&repository, id, &commit)? {
-                    Some(name) => Ok(Some(name)),
-                    None => newest(&repository, whose),
+                    found => found,
                 },
             }
             .and_then(|name| name.map_or(Ok(None), |name| point(&repository, id, &name)))
-            .map(|found| found.filter(|found| found.commit != from.as_str()))
-        });
-        found.await
+            .map(|found| found.filter(|found| found.commit != from.as_str()));
+            (found, alert)
+        })
+        .await;
+        if let Some(text) = alert {
+            self.note(hold, vec![Event::Alert { priority: "high", text }]).await?;
+        }
+        found
     }
 
     /// Opens the gate of a plan for a person, before this process releases the plan. Does nothing unless a person
@@ -150,6 +196,17 @@ fn is_starved(error: &EngineError) -> bool {
     matches!(error, EngineError::Git(error) if error.is_starved())
 }
 
+/// Says whether another attempt would not keep the work either, or must not be waited for.
+fn is_final(error: &EngineError, keeper: Keeper) -> bool {
+    match (error, keeper) {
+        (EngineError::Git(GitError::TimedOut { .. }), _) => true,
+        (EngineError::Git(error), _) => cannot_be_held(error),
+        // A plan without an owner is any worker's, so what a person stopped or frees is not left like that.
+        (EngineError::Interrupted, Keeper::OwnerForPerson | Keeper::Person) => true,
+        (_, _) => false,
+    }
+}
+
 /// Reads the activity of a run from the feed, newest event first.
 fn doing(recent: &[Recorded], plan: &Plan, run: &RunId) -> Result<Doing, EngineError> {
     for event in recent.iter().filter(|event| event.run.as_ref() == Some(run)) {
@@ -174,7 +231,8 @@ fn captured(
     plan: &Plan,
     run: &RunId,
     fence: Fence,
-    from: &CommitId,
+    (from, keeper): (&CommitId, Keeper),
+    alert: &mut Option<String>,
 ) -> Result<Option<Option<String>>, EngineError> {
     let Some((leftover, _alive)) = claim_interrupted(worktrees, plan, run, fence, repository)? else {
         return Ok(None);
@@ -184,9 +242,38 @@ fn captured(
         return Ok(Some(None));
     }
     let message = kept_by(run.as_str(), SO_FAR, plan.id.as_str());
-    let captured = checkout.capture_change(from, &message, &signature(repository))?;
+    let checkout = match keeper {
+        Keeper::Owner | Keeper::OwnerForPerson => checkout,
+        Keeper::Worker | Keeper::Person => checkout.within(TAKE_OVER_CAPTURE_MAX),
+    };
+    let captured = checkout.capture_change(from, &message, &signature(repository));
+    if let Err(error @ GitError::TimedOut { .. }) = &captured {
+        *alert = put_by_slow(repository, &plan.id, &leftover, error);
+    }
+    let captured = captured?;
     let Some(captured) = captured else { return Ok(Some(None)) };
     snapshot(repository, plan.id.as_str(), &captured).map(|name| Some(Some(name)))
+}
+
+/// Puts a directory by whose capture lasts too long, or the next run would wait for the same capture, and returns what to tell
+/// of it. Should this fail, that run does it.
+fn put_by_slow(
+    repository: &Repository,
+    plan: &PlanId,
+    leftover: &Leftover,
+    error: &GitError,
+) -> Option<String> {
+    match put_by(repository, plan, leftover, told(error)) {
+        // A `.git` that was put back there is in the log.
+        Ok((Work::Directory { path, reason }, _)) => {
+            Some(format!("the work of {} is kept in {}: {reason}", leftover.run, path.display()))
+        }
+        Ok((Work::Nothing | Work::Snapshot(_), _)) => None,
+        Err(error) => {
+            tracing::warn!(%plan, run = leftover.run, error = %told(&error), "could not put the directory of a run by");
+            None
+        }
+    }
 }
 
 /// Returns the newest checkpoint that the run itself left.
@@ -221,4 +308,25 @@ fn point(repository: &Repository, plan: &PlanId, name: &str) -> Result<Option<Re
 
 fn number(name: &str) -> u64 {
     name.rsplit('/').next().and_then(|number| number.parse().ok()).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// N11. Breaks when a plan whose capture lasts too long is taken over for ever, or when a capture that was cut short counts as
+    /// all there is while a worker can still make it.
+    #[test]
+    fn a_slow_capture_is_final_and_one_that_was_cut_short_is_not() {
+        let every = [Keeper::Owner, Keeper::OwnerForPerson, Keeper::Worker, Keeper::Person];
+        let slow = || EngineError::Git(GitError::TimedOut { attempt: "capture".to_owned(), limit_s: 60 });
+        assert!(every.iter().all(|keeper| is_final(&slow(), *keeper)));
+        let lost = EngineError::LeaseLost { key: "plan".to_owned() };
+        assert!(!every.iter().any(|keeper| is_final(&lost, *keeper)));
+        assert_eq!(
+            every.map(|keeper| is_final(&EngineError::Interrupted, keeper)),
+            [false, true, false, true],
+            "what a person stopped is held, and what a person takes over is freed"
+        );
+    }
 }
