@@ -1,9 +1,10 @@
 //! What a strategist tells by lines: nothing of it is lost when its run is cut short, and nothing vanishes that is wrong.
 
+use drydock_testkit::wait;
 use serde_json::{Value, json};
 
 use crate::fanning::{answer, subplan, world};
-use crate::world::{Kind, World, list, text};
+use crate::world::{Kind, LIMIT, World, list, text};
 
 /// Makes the strategist print these lines, another list in each run; the last list from then on.
 fn tells(world: &World, runs: &[Vec<Value>]) {
@@ -54,6 +55,30 @@ on_both! {
         assert_eq!(world.repo.git(&["show", "main:w.txt"]), "w");
         assert_eq!(world.repo.git(&["show", "main:x.txt"]), "x");
     }
+}
+
+/// N11. Breaks when a subplan of an interrupted strategist is put beside those of the next run, which was not told of it, or when
+/// its choices are lost.
+#[test]
+fn subplans_of_an_interrupted_strategist_are_not_put_beside_those_of_the_next() {
+    let world = world(Kind::Sqlite, &json!({}));
+    let chose = json!({ "drydock": "choice", "question": "first", "chosen": "this" });
+    world.write("told", &format!("{}\n{chose}\n", asks_for("x", "echo x > x.txt")));
+    world.agent("thinker", &format!("cat {}; sleep 600", world.place("told")));
+    let id = world.plan(&["--profile", "auto"]);
+    let running = world.spawn(&["plan", "strategize", &id]);
+    wait::until("both lines", LIMIT, || {
+        (world.count(&id, "agent.subplan") == 1 && world.count(&id, "agent.choice") == 1).then_some(())
+    });
+    running.terminate();
+    running.wait(LIMIT);
+    tells(&world, &[vec![asks_for("all", "echo x > x.txt")]]);
+    world.ok(&["plan", "strategize", &id]);
+    let tree = world.ok(&["plan", "tree", &id])["tree"].clone();
+    let named =
+        |key: &str, name: &str| list(&tree[key]).iter().map(|one| text(&one[name])).collect::<Vec<_>>();
+    assert_eq!(named("subplans", "name"), ["all"]);
+    assert_eq!(named("choices", "question"), ["first"]);
 }
 
 /// Breaks when what one visit to Strategize was told counts in the next one, which tells all of it anew.

@@ -20,6 +20,9 @@ const PAGE: i64 = 1_000;
 pub(super) struct Carried {
     pub(super) choices: Vec<Choice>,
     pub(super) subplans: Vec<SubplanDraft>,
+    /// Subplans of interrupted runs. The task of the next run does not name them, so they count only where the agent
+    /// loads its session and knows them; else it reports the whole strategy again, and work would be done twice.
+    pub(super) of_session: Vec<SubplanDraft>,
 }
 
 /// What was told, while the feed is read in its order.
@@ -62,11 +65,19 @@ impl Reading {
                 let piece = SubplanDraft::deserialize(&event.details["piece"]).ok();
                 piece.into_iter().for_each(|piece| self.current.put(piece));
             }
+            // Another session: the agent does not know what it told in the one before.
+            "agent.session" if event.details["loaded"] == json!(false) => self.carried.of_session.clear(),
             // The run was cut short by no fault of what it told.
             "plan.waiting" | "plan.taken_over" | "agent.rate_limited" => {
-                let Carried { choices, subplans } = std::mem::take(&mut self.current);
+                let interrupted = event.kind == "plan.taken_over";
+                let Carried { choices, subplans, .. } = std::mem::take(&mut self.current);
                 choices.into_iter().for_each(|choice| put_choice(&mut self.carried.choices, choice));
-                subplans.into_iter().for_each(|piece| self.carried.put(piece));
+                for piece in subplans {
+                    match interrupted {
+                        true => self.carried.put_of_session(piece),
+                        false => self.carried.put(piece),
+                    }
+                }
             }
             // Told anew from the beginning: what was told could not be carried out, or the visit is over.
             "plan.errored" if event.details["error"]["class"] == json!(ErrorClass::StrategyInvalid) => {
@@ -81,9 +92,65 @@ impl Reading {
 impl Carried {
     /// Takes a piece in; a later word about the same piece replaces the earlier one.
     fn put(&mut self, piece: SubplanDraft) {
+        self.of_session.retain(|one| one.name != piece.name);
         match self.subplans.iter_mut().find(|one| one.name == piece.name) {
             Some(one) => *one = piece,
             None => self.subplans.push(piece),
         }
+    }
+
+    fn put_of_session(&mut self, piece: SubplanDraft) {
+        match self.of_session.iter_mut().find(|one| one.name == piece.name) {
+            Some(one) => *one = piece,
+            None => self.of_session.push(piece),
+        }
+    }
+
+    /// Forgets a piece that the current run told of itself.
+    pub(super) fn forget(&mut self, name: &str) {
+        self.subplans.retain(|one| one.name != name);
+        self.of_session.retain(|one| one.name != name);
+    }
+
+    /// Takes in what the agent knows that loaded its session.
+    pub(super) fn session_loaded(&mut self) {
+        std::mem::take(&mut self.of_session).into_iter().for_each(|piece| self.put(piece));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use drydock_domain::Timestamp;
+    use serde_json::Value;
+
+    use super::*;
+
+    fn read(events: &[(&str, Value)]) -> Carried {
+        let mut reading = Reading::default();
+        for (kind, details) in events {
+            let (kind, details, at) = ((*kind).to_owned(), details.clone(), Timestamp::from_micros(1));
+            reading.read(&Recorded { seq: 1, at, kind, plan: None, run: None, revision: None, details });
+        }
+        reading.carried
+    }
+
+    fn names(pieces: &[SubplanDraft]) -> Vec<&str> {
+        pieces.iter().map(|piece| piece.name.as_str()).collect()
+    }
+
+    /// N11. Breaks when an agent that loads its session loses what it told there, or another one is given it.
+    #[test]
+    fn pieces_of_an_interrupted_run_count_in_its_session() {
+        let told = |name: &str| ("agent.subplan", json!({ "piece": { "name": name, "task": "do it" } }));
+        let session = |loaded: bool| ("agent.session", json!({ "loaded": loaded }));
+        let (asked, interrupted) = (("plan.waiting", Value::Null), ("plan.taken_over", Value::Null));
+        let started = ("plan.started", Value::Null);
+        let first = [session(false), told("a"), asked, started, told("b"), interrupted.clone()];
+        let mut carried = read(&first);
+        assert_eq!((names(&carried.subplans), names(&carried.of_session)), (vec!["a"], vec!["b"]));
+        carried.session_loaded();
+        assert_eq!(names(&carried.subplans), ["a", "b"]);
+        let anew = [&first[..], &[session(false), told("c"), interrupted]].concat();
+        assert_eq!(names(&read(&anew).of_session), ["c"]);
     }
 }

@@ -61,7 +61,7 @@ pub(super) struct Listener<'a> {
     role: Role,
     checkout: &'a Checkout,
     choices: Vec<Choice>,
-    carried: Vec<SubplanDraft>,
+    carried: Carried,
     subplans: Vec<SubplanDraft>,
     /// The pieces told of since the agent was last started.
     named: HashSet<String>,
@@ -83,18 +83,18 @@ pub(super) struct Listener<'a> {
 }
 
 impl<'a> Listener<'a> {
-    pub(super) fn new(scope: &'a Scope<'a>, errand: &Errand<'a>, carried: Carried) -> Self {
+    pub(super) fn new(scope: &'a Scope<'a>, errand: &Errand<'a>, mut carried: Carried) -> Self {
         let Errand { name: agent, role, checkout, .. } = *errand;
         // A choice taken while doing the work may follow from one of the strategy.
         let mut choices = scope.plan.choices.clone();
-        carried.choices.into_iter().for_each(|choice| put_choice(&mut choices, choice));
+        std::mem::take(&mut carried.choices).into_iter().for_each(|choice| put_choice(&mut choices, choice));
         Self {
             scope,
             agent,
             role,
             checkout,
             choices,
-            carried: carried.subplans,
+            carried,
             subplans: Vec::new(),
             named: HashSet::new(),
             mistake: None,
@@ -163,7 +163,7 @@ impl<'a> Listener<'a> {
             self.verdict = Some(Verdict { opinion, version, reason });
         }
         let Self { choices, carried, subplans, mistake, verdict, question, limited, exhausted, .. } = self;
-        Heard { choices, carried, subplans, mistake, verdict, question, limited, exhausted }
+        Heard { choices, carried: carried.subplans, subplans, mistake, verdict, question, limited, exhausted }
     }
 
     async fn hear(&mut self, signal: Signal) -> Result<(), EngineError> {
@@ -287,6 +287,7 @@ impl<'a> Listener<'a> {
         let mut details =
             json!({ "agent": self.agent, "phase": phase, "session": id, "loaded": loaded, "reason": reason });
         if loaded {
+            self.carried.session_loaded();
             details["told"] = json!(told);
         }
         self.told.begin_session(Some((id, told)));
@@ -417,7 +418,7 @@ impl<'a> Listener<'a> {
         match self.subplans.iter_mut().find(|one| one.name == piece.name) {
             Some(one) => *one = piece,
             None => {
-                self.carried.retain(|one| one.name != piece.name);
+                self.carried.forget(&piece.name);
                 self.subplans.push(piece);
             }
         }
