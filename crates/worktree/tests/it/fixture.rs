@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use drydock_worktree::{CommitId, Git, GitError, Landing, Repository, Signature};
 use tempfile::TempDir;
@@ -132,9 +133,17 @@ fn collect(folder: &Path, seen: &mut BTreeMap<PathBuf, Vec<u8>>) {
     }
 }
 
+/// Writes a file and makes the folders above it. Another process writes a program: a child that a second test forks at that
+/// moment would keep it open for writing, and the kernel runs no such program (ETXTBSY).
 pub(crate) fn write(path: &Path, text: &str) {
     fs::create_dir_all(path.parent().unwrap()).unwrap();
-    fs::write(path, text).unwrap();
+    if !text.starts_with("#!") {
+        return fs::write(path, text).unwrap();
+    }
+    let mut writer = Command::new("sh");
+    let mut writer = writer.args(["-c", "cat > \"$0\""]).arg(path).stdin(Stdio::piped()).spawn().unwrap();
+    writer.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+    assert!(writer.wait().unwrap().success());
 }
 
 pub(crate) fn read(path: &Path) -> String {
