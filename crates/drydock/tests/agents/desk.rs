@@ -71,7 +71,7 @@ impl Desk {
         self.world.assert_landed_once(plan);
         let landed = self.world.repo.git(&["show", "--name-only", "--format=", "main"]);
         assert_eq!(landed.lines().collect::<Vec<_>>(), ["greeting.txt"]);
-        assert!(format!("{:?}", self.world.events(plan)).contains(LAST));
+        assert!(self.world.ok(&["plan", "log", plan]).to_string().contains(LAST));
         self.assert_asked(plan);
         self.world.assert_sound(plan);
     }
