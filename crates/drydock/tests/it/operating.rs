@@ -162,3 +162,11 @@ on_both! {
         assert_eq!(left, [on]);
     }
 }
+
+/// Breaks when the first command of the README does not run to its end.
+#[test]
+fn the_demo_runs_to_its_end() {
+    let world = World::new(Kind::Sqlite);
+    let demo = world.drydock(&["demo"]);
+    assert_eq!(demo.code, Some(0), "{:#}\n{}", demo.json, demo.stderr);
+}
