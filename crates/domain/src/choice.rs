@@ -1,71 +1,72 @@
-//! The choices of a strategy: each with what else was considered, and in a tree, because one often follows from another.
+//! The choices of a strategy: decisions that an agent took, each with the alternatives it considered. Choices
+//! form a tree, because one often follows from another.
 
 use serde::{Deserialize, Serialize};
 
-/// How many choices a plan keeps.
+/// Maximum number of choices that a plan stores.
 pub const CHOICES_MAX: usize = 200;
 
-/// A decision that an agent took by itself.
+/// A decision that an agent took without asking a person.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Choice {
-    /// What was to be decided.
+    /// The question that was decided.
     pub question: String,
-    /// What was taken.
+    /// The chosen option.
     pub chosen: String,
-    /// What was considered and not taken.
+    /// Options that were considered and rejected.
     #[serde(default)]
     pub alternatives: Vec<String>,
-    /// Why.
+    /// Why this option was chosen.
     #[serde(default)]
     pub rationale: Option<String>,
     /// How sure the agent is, from 0 to 1.
     #[serde(default)]
     #[schemars(range(min = 0.0, max = 1.0))]
     pub confidence: Option<f64>,
-    /// What other choices call it in `under`; needed only where two have the same question.
+    /// The name by which other choices refer to this one in `under`. Needed only for duplicate questions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
-    /// The choice that it follows from, by its id or its question; none for one that stands by itself.
+    /// The id or the question of the choice that this one follows from. Absent for a choice at the top level.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub under: Option<String>,
 }
 
 impl Eq for Choice {}
 
-/// Why choices do not form a tree. Places count from 0, as in JSON paths.
+/// Why choices do not form a tree. Positions count from 0, as in JSON paths.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Tangle {
-    /// Two have the same id.
+    /// Two choices have the same id.
     #[error("{id:?} is the id of choices[{first}] already")]
     SameId {
-        /// The later one.
+        /// Position of the later choice.
         at: usize,
-        /// The earlier one.
+        /// Position of the earlier choice.
         first: usize,
-        /// Their id.
+        /// The duplicate id.
         id: String,
     },
-    /// It follows from a choice that is not there.
+    /// The parent choice does not exist.
     #[error("{under:?} is neither the id nor the question of another choice")]
     Unknown {
-        /// Which one.
+        /// Position of the choice.
         at: usize,
-        /// What it names.
+        /// The unknown parent.
         under: String,
     },
-    /// It follows from itself.
+    /// The choice is its own ancestor.
     #[error("following {under:?} upwards leads back to this choice")]
     Circle {
-        /// Which one.
+        /// Position of the choice.
         at: usize,
-        /// What it names.
+        /// The parent that leads to the cycle.
         under: String,
     },
 }
 
 impl Tangle {
-    /// Returns where the fault is, as a path into the list.
+    /// Returns the JSON path of the invalid field.
     pub fn path(&self) -> String {
         match self {
             Tangle::SameId { at, .. } => format!("choices[{at}].id"),
@@ -74,18 +75,18 @@ impl Tangle {
     }
 }
 
-/// A choice and where it stands in the tree.
+/// A choice and its position in the tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Placed<'a> {
     /// The choice.
     pub choice: &'a Choice,
-    /// Its place in the list.
+    /// Position in the list.
     pub at: usize,
-    /// The place in the list of the one it follows from.
+    /// Position of its parent choice in the list.
     pub parent: Option<usize>,
 }
 
-/// Says what keeps choices from forming a tree.
+/// Returns the first reason why the choices do not form a tree, or `None` if they do.
 pub fn tangle(choices: &[Choice]) -> Option<Tangle> {
     for (at, choice) in choices.iter().enumerate() {
         let Some(id) = &choice.id else { continue };
@@ -98,7 +99,7 @@ pub fn tangle(choices: &[Choice]) -> Option<Tangle> {
         if parent(choices, at).is_none() {
             return Some(Tangle::Unknown { at, under: under.clone() });
         }
-        // Longer than the list is a way that goes round.
+        // A path longer than the list contains a cycle.
         let ways = std::iter::successors(Some(at), |at| parent(choices, *at)).take(choices.len() + 1);
         if ways.skip(1).any(|above| above == at) {
             return Some(Tangle::Circle { at, under: under.clone() });
@@ -107,8 +108,8 @@ pub fn tangle(choices: &[Choice]) -> Option<Tangle> {
     None
 }
 
-/// Returns choices in the order in which a tree is read, each with its number, such as `2.1`. One whose place cannot be
-/// told stands at the top: none is left out.
+/// Returns the choices in depth-first order, each with its number such as `2.1`. If the choices do not form a
+/// tree, all of them are returned at the top level, so that none is left out.
 pub fn outline(choices: &[Choice]) -> Vec<(String, Placed<'_>)> {
     let sound = tangle(choices).is_none();
     let parents: Vec<_> = (0..choices.len()).map(|at| parent(choices, at).filter(|_| sound)).collect();
@@ -128,8 +129,9 @@ pub fn outline(choices: &[Choice]) -> Vec<(String, Placed<'_>)> {
     read
 }
 
-/// Puts a choice into a list. One that answers the same question in the same place replaces the earlier answer, which keeps
-/// its place: the last word counts, and what is said twice stands once.
+/// Inserts a choice, or replaces the earlier choice with the same id, or with the same question and parent.
+/// The replaced choice keeps its position. The latest answer to a question is the valid one, and a repeated
+/// choice is stored once.
 pub fn put(choices: &mut Vec<Choice>, choice: Choice) {
     let same = |known: &Choice| match (&known.id, &choice.id) {
         (Some(known), Some(new)) => known == new,
@@ -141,7 +143,7 @@ pub fn put(choices: &mut Vec<Choice>, choice: Choice) {
     }
 }
 
-/// Finds the choice that one follows from: by id, else by question, the nearest before it first.
+/// Finds the parent of a choice: by id, otherwise by question. Earlier choices are preferred, nearest first.
 fn parent(choices: &[Choice], at: usize) -> Option<usize> {
     let under = choices[at].under.as_ref()?;
     let others = || (0..at).rev().chain(at + 1..choices.len());
@@ -166,7 +168,7 @@ mod tests {
             .collect()
     }
 
-    /// Breaks when a branch is lost, is read out of order, or a flat list is no longer one.
+    /// Fails if a branch is lost, the order is wrong, or a flat list is no longer flat.
     #[test]
     fn choices_are_read_as_a_tree_whatever_their_order() {
         let flat = [choice("a", None, None), choice("b", None, None)];
@@ -186,7 +188,7 @@ mod tests {
         assert_eq!((tangle(&chain), outline(&chain).len()), (None, 200));
     }
 
-    /// Breaks when a fault is not found, is named at another place, or takes choices from view.
+    /// Fails if an invalid tree is not detected, is reported at the wrong path, or hides choices.
     #[test]
     fn what_is_no_tree_is_named_and_still_shown() {
         let unknown = [choice("a", None, None), choice("b", None, Some("z"))];
@@ -202,7 +204,8 @@ mod tests {
         }
     }
 
-    /// Breaks when the same question under another choice is taken for a repetition, or a repetition is kept.
+    /// Fails if the same question under another parent counts as a repetition, or if a repetition is stored
+    /// twice.
     #[test]
     fn the_last_word_on_a_question_counts() {
         let mut choices = Vec::new();

@@ -1,4 +1,4 @@
-//! A fan-out: the pieces of one plan, how their results are merged, and how far each of them got.
+//! A fan-out: the subplans of one plan, how their results are merged, and the progress of each.
 
 use std::collections::BTreeMap;
 
@@ -6,120 +6,120 @@ use serde::{Deserialize, Serialize};
 
 use crate::{ErrorClass, Failure, Inheritance, Name, PlanId, RunId, Timestamp};
 
-/// The pieces of a plan, in the order in which they join.
+/// The subplans of a plan, in the order in which they join.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fanout {
     /// How results are merged into the plan's branch.
     pub merge: MergeStrategy,
-    /// What the failure of one piece means for the others.
+    /// The effect of one subplan's failure on the others.
     pub on_failure: OnFailure,
-    /// How many pieces may be at work at the same time.
+    /// Maximum number of subplans that run at the same time.
     pub max_parallel: u32,
-    /// The pieces; one never comes before those it waits for.
+    /// The subplans; each comes after the ones it waits for.
     pub pieces: Vec<Piece>,
-    /// The commit that holds everything that has joined so far.
+    /// The commit that contains all results joined so far.
     #[serde(default)]
     pub head: Option<String>,
 }
 
-/// One piece of a plan, done by a plan of its own.
+/// One subplan, as its parent records it. A child plan does the work.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Piece {
-    /// Its name among its siblings.
+    /// Unique name among its siblings.
     pub name: Name,
-    /// What is to be done.
+    /// The task.
     pub task: PieceTask,
-    /// On another project than its parent's.
+    /// The project, if not the parent's.
     #[serde(default)]
     pub project: Option<Name>,
-    /// With another agent than its parent's.
+    /// The agent, if not the parent's.
     #[serde(default)]
     pub agent: Option<String>,
-    /// Which siblings come before it.
+    /// The siblings that must be done first.
     #[serde(default)]
     pub after: Vec<Name>,
-    /// What it says it will touch; siblings that overlap do not run at the same time.
+    /// The paths that it declares to change. Siblings with overlapping paths do not run at the same time.
     #[serde(default)]
     pub paths: Vec<String>,
-    /// How often it may be tried when it fails in a way that can pass.
+    /// Maximum number of attempts after failures that may be temporary.
     pub max_attempts: u32,
-    /// How many seconds its agent may take.
+    /// Time limit of its agent in seconds.
     #[serde(default)]
     pub timeout_s: Option<u64>,
-    /// The sibling whose conflict it resolves, and the commit with the conflict in it.
+    /// The conflict that this subplan resolves, if it was added for that.
     #[serde(default)]
     pub mends: Option<Mends>,
-    /// The plan that does it, once it is born.
+    /// The child plan, once it is spawned.
     #[serde(default)]
     pub child: Option<PlanId>,
-    /// What became of it.
+    /// The status of the subplan.
     pub fate: Fate,
-    /// Which side a person takes where it conflicts.
+    /// The side that a person chose for its conflicts.
     #[serde(default)]
     pub favour: Option<Side>,
-    /// Every failure, the oldest first.
+    /// All failures, oldest first.
     #[serde(default)]
     pub failures: Vec<FailureRecord>,
-    /// How many failures there were when a person let it be tried anew.
+    /// Number of failures when a person last allowed a retry.
     #[serde(default)]
     pub forgiven: usize,
 }
 
-/// The conflict that a piece resolves.
+/// The conflict that a subplan resolves.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mends {
-    /// Whose.
+    /// The subplan whose result conflicts.
     pub piece: Name,
-    /// What had joined by then.
+    /// The commit with the results joined when the conflict was found.
     pub onto: String,
-    /// A commit with the conflict's marks in its files.
+    /// A commit with conflict markers in its files.
     pub marked: String,
-    /// The conflicts without marks, each with its paths: one of these must be touched.
+    /// The conflicts without markers, each as a list of paths. One path of each must be changed.
     #[serde(default)]
     pub unmarked: Vec<Vec<String>>,
 }
 
-/// What a piece is to do.
+/// The task of a subplan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PieceTask {
-    /// A task in words.
+    /// A task as text.
     Words(String),
     /// An action with arguments.
     Action {
-        /// Its name.
+        /// The action's name.
         name: String,
-        /// Its arguments.
+        /// The action's arguments.
         arguments: BTreeMap<String, String>,
     },
 }
 
-/// What became of a piece, as its parent has recorded it.
+/// The status of a subplan, as its parent has recorded it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Fate {
-    /// Not settled: in line, at work, or waiting for a person.
+    /// Not ended: waiting for its turn, running, or waiting for a person.
     Open,
-    /// Its work is complete in another project, and lands there when its parent does.
+    /// Complete in another project; it lands there when its parent lands.
     Ready,
     /// Its result is part of the parent's branch, or landed in its own project.
     Joined {
-        /// The commit that holds it.
+        /// The commit that contains the result.
         commit: String,
     },
-    /// Its result conflicts, and this sibling resolves it.
+    /// Its result conflicts, and this sibling resolves the conflict.
     Handed {
         /// The sibling's name.
         to: Name,
     },
-    /// It failed for good.
+    /// Failed without further retries.
     Failed,
-    /// It was ended before it was done.
+    /// Cancelled before it was complete.
     Cancelled {
-        /// Why.
+        /// Reason for cancelling.
         reason: String,
     },
-    /// The parent goes on without it.
+    /// The parent continues without it.
     Dropped,
 }
 
@@ -138,31 +138,31 @@ impl Fate {
     }
 }
 
-/// One failure of a piece.
+/// One failure of a subplan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FailureRecord {
-    /// The run that failed, where one had started.
+    /// The failed run, if one had started.
     pub run: Option<RunId>,
-    /// What failed.
+    /// The failure.
     pub failure: Failure,
-    /// When it was noticed.
+    /// When the parent recorded the failure.
     pub at: Timestamp,
 }
 
-/// How the result of a piece is merged.
+/// How the result of a subplan is merged.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum MergeStrategy {
-    /// By three ways: the commit the piece started from, what has joined, and its result. A conflict is asked about.
+    /// Three-way merge with the results joined so far, based on the subplan's start. Asks about a conflict.
     #[default]
     ThreeWay,
-    /// Its commits one by one on top of what has joined. A conflict is asked about.
+    /// Replays the subplan's commits one by one on the results joined so far. Asks about a conflict.
     Sequential,
-    /// By three ways, and a conflict fails the piece.
+    /// Three-way merge; a conflict fails the subplan.
     FailOnConflict,
-    /// By three ways, and where both changed the same place what has joined stays.
+    /// Three-way merge; in a conflict the results joined so far win.
     PreferParent,
-    /// By three ways, and where both changed the same place the piece's result is taken.
+    /// Three-way merge; in a conflict the subplan's result wins.
     PreferChild,
 }
 
@@ -188,14 +188,14 @@ impl MergeStrategy {
     }
 }
 
-/// What the failure of one piece means for the others.
+/// The effect of one subplan's failure on the others.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OnFailure {
-    /// They go on, except those that wait for it.
+    /// The others continue, except those that wait for it.
     #[default]
     Continue,
-    /// They are stopped.
+    /// The others are stopped.
     FailFast,
 }
 
@@ -203,27 +203,27 @@ pub enum OnFailure {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Side {
-    /// What has joined so far.
+    /// The results joined so far.
     Parent,
-    /// The piece's result.
+    /// The subplan's result.
     Child,
 }
 
-/// Where a subplan stands among its siblings; every plan with a parent has one.
+/// The relation of a child plan to its parent and siblings. Every plan with a parent has one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Place {
-    /// Its name among its siblings.
+    /// Unique name among its siblings.
     pub name: Name,
-    /// Whether its parent has called it to work.
+    /// Whether its parent has given it its turn.
     pub turn: Turn,
     /// Where its result goes.
     pub lands: Lands,
-    /// How many plans are above it.
+    /// Number of ancestors.
     pub depth: u32,
-    /// How many seconds its agent may take.
+    /// Time limit of its agent in seconds.
     #[serde(default)]
     pub timeout_s: Option<u64>,
-    /// The rules that it took from its parent.
+    /// The invariants inherited from the parent.
     #[serde(default)]
     pub rules: Inheritance,
 }
@@ -232,61 +232,61 @@ pub struct Place {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Lands {
-    /// On its parent's branch.
+    /// Into its parent's branch.
     WithParent,
-    /// On the target of its own project, when its parent lands.
+    /// Onto the target branch of its own project, when its parent lands.
     ByItself,
 }
 
-/// Whether a subplan may work.
+/// Whether a subplan may run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Turn {
-    /// Not before its parent calls it.
+    /// Not before its parent gives it its turn.
     InLine,
-    /// Now; it takes one of its parent's places until it rests.
+    /// Now; it occupies one of its parent's parallel slots until it is idle.
     Called,
 }
 
 impl Fanout {
-    /// How many pieces are at work at the same time unless the strategy says otherwise.
+    /// Default for the number of subplans that run at the same time.
     pub const PARALLEL: u32 = 4;
 
-    /// Says whether any piece is not settled.
+    /// Returns true if any subplan has not ended.
     pub fn is_open(&self) -> bool {
         self.pieces.iter().any(|piece| piece.fate == Fate::Open)
     }
 
-    /// Says whether any piece waits to land in another project.
+    /// Returns true if any subplan waits to land in another project.
     pub fn is_ready(&self) -> bool {
         self.pieces.iter().any(|piece| piece.fate == Fate::Ready)
     }
 
-    /// Says whether anything was done in other projects, be it landed or about to.
+    /// Returns true if any subplan in another project has landed or is ready to land.
     pub fn is_done_elsewhere(&self) -> bool {
         let done = |piece: &&Piece| matches!(piece.fate, Fate::Ready | Fate::Joined { .. });
         self.pieces.iter().filter(done).any(|piece| piece.project.is_some())
     }
 
-    /// Returns the pieces that are to have a plan and have none.
+    /// Returns the open subplans without a child plan.
     pub fn unborn(&self) -> impl Iterator<Item = &Piece> {
         self.pieces.iter().filter(|piece| piece.fate == Fate::Open && piece.child.is_none())
     }
 
-    /// Returns where a piece of this name is.
+    /// Returns the index of the subplan with this name.
     pub fn position(&self, name: &Name) -> Option<usize> {
         self.pieces.iter().position(|piece| piece.name == *name)
     }
 
-    /// Returns the pieces that came to nothing.
+    /// Returns the subplans that failed or were cancelled.
     pub fn lost(&self) -> impl Iterator<Item = &Piece> {
         self.pieces.iter().filter(|piece| matches!(piece.fate, Fate::Failed | Fate::Cancelled { .. }))
     }
 
-    /// Returns everything that waits for this piece, directly or not.
+    /// Returns the indices of all subplans that wait for this one, directly or indirectly.
     pub fn dependents(&self, piece: usize) -> Vec<usize> {
         let mut found = vec![piece];
-        // Nothing stands before what it waits for, so one pass finds them all.
+        // Every subplan comes after the ones it waits for, so one pass finds all dependents.
         for (index, one) in self.pieces.iter().enumerate() {
             let waits = one.after.iter().any(|name| found.iter().any(|at| self.pieces[*at].name == *name));
             if waits && !found.contains(&index) {
@@ -297,7 +297,7 @@ impl Fanout {
         found
     }
 
-    /// Returns everything that this piece waits for, directly or not, in the order in which it joins.
+    /// Returns the indices of all subplans that this one waits for, directly or indirectly, in join order.
     pub fn predecessors(&self, piece: usize) -> Vec<usize> {
         let mut wanted = vec![piece];
         for index in (0..piece).rev() {
@@ -313,7 +313,7 @@ impl Fanout {
 }
 
 impl Piece {
-    /// Says whether nothing more is expected of it before its parent lands, or at all.
+    /// Returns true if the subplan has ended and does not wait to land.
     pub fn is_settled(&self) -> bool {
         match self.fate {
             Fate::Open | Fate::Ready => false,
@@ -325,14 +325,14 @@ impl Piece {
         }
     }
 
-    /// Says whether its conflict is asked about though the strategy lets it fail: a person has seen it fail by one, and let it
-    /// be tried again.
+    /// Returns true if a conflict must be asked about even under `fail_on_conflict`, because a person already
+    /// retried this subplan after a conflict.
     pub fn asks_about_conflict(&self) -> bool {
         let seen = &self.failures[..self.forgiven.min(self.failures.len())];
         seen.iter().any(|record| record.failure.class == ErrorClass::SubplanConflict)
     }
 
-    /// Returns how often it has failed since a person last let it be tried.
+    /// Returns the number of failures since a person last allowed a retry.
     pub fn attempts(&self) -> usize {
         self.failures.len().saturating_sub(self.forgiven)
     }
