@@ -1,4 +1,5 @@
-//! Actions: reusable task templates, and the names people give to things.
+//! Actions: reusable task templates. Also defines [`Name`], the user-chosen name of a project, action,
+//! invariant or validation.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,12 +9,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::{AgentRoles, Budget, Invariant, Timestamp};
 
-/// A name that a person gives to a project, action, invariant or validation.
+/// A user-chosen name of a project, action, invariant or validation: 1 to 100 letters, digits and `. _ - /`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Name(String);
 
-/// Why a text is not a name.
+/// Returned when a text is not a valid [`Name`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is not a name: use 1 to 100 letters, digits and . _ - / and begin with a letter or digit")]
 pub struct NameError(String);
@@ -62,28 +63,28 @@ impl fmt::Display for Name {
 /// A reusable task template.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Action {
-    /// Its name.
+    /// Unique name of the action.
     pub name: Name,
-    /// The task, a template over the arguments.
+    /// The task, as a template over the arguments.
     pub description: String,
-    /// When the task counts as done, a template over the arguments.
+    /// The condition under which the task is done, as a template over the arguments.
     pub definition_of_done: Option<String>,
-    /// The profile of plans that name none.
+    /// Default automation profile for plans that do not name one.
     pub profile: Option<String>,
-    /// What a plan must or may supply.
+    /// The arguments that a plan must or may supply.
     pub arguments: BTreeMap<Name, Argument>,
-    /// Who does it.
+    /// The agents that do the work.
     pub agents: AgentRoles,
-    /// What the result must pass.
+    /// Validations that the result must pass.
     pub validations: Vec<Validation>,
-    /// The rules at the scope of this action.
+    /// Invariants at the scope of this action.
     pub invariants: Vec<Invariant>,
-    /// Whether a plan without any change may be applied.
+    /// Whether a plan that changed nothing may be applied.
     pub allow_empty: bool,
-    /// What a plan may use.
+    /// Default budget of a plan.
     #[serde(default)]
     pub budget: Budget,
-    /// When it was created.
+    /// When the action was created.
     pub created_at: Timestamp,
 }
 
@@ -91,71 +92,71 @@ pub struct Action {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Argument {
-    /// Whether a plan must supply it.
+    /// Whether a plan must supply this argument.
     #[serde(default)]
     pub required: bool,
-    /// What it is when a plan does not.
+    /// Value used when a plan does not supply the argument.
     #[serde(default)]
     pub default: Option<String>,
-    /// What it means.
+    /// Explanation shown to users.
     #[serde(default)]
     pub description: Option<String>,
 }
 
-/// An agent that judges results.
+/// An agent that reviews results.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Reviewer {
-    /// The agent's name.
+    /// The agent's name in the configuration.
     pub agent: String,
-    /// Whether its acknowledgement is needed.
+    /// Whether the plan cannot continue without this reviewer's acknowledgement.
     #[serde(default)]
     pub critical: bool,
 }
 
-/// What one reviewer said of one proposal.
+/// The verdict of one reviewer on one proposal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReviewRun {
-    /// Which agent.
+    /// The reviewer's agent name.
     pub agent: String,
-    /// Whether its acknowledgement is needed.
+    /// Whether this reviewer's acknowledgement is required.
     pub critical: bool,
-    /// The commit that it judged.
+    /// The reviewed commit.
     pub commit: String,
-    /// What it said.
+    /// The reviewer's verdict.
     pub opinion: ReviewOpinion,
 }
 
-/// What a reviewer says of a proposal.
+/// A reviewer's verdict on a proposal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReviewOpinion {
-    /// It may go on.
+    /// The proposal is acceptable.
     Acknowledged,
-    /// It must not go on as it is.
+    /// The proposal must be changed.
     Refused {
-        /// Why.
+        /// The reviewer's reason.
         reason: String,
     },
-    /// Nothing that counts.
+    /// The reviewer gave no valid verdict.
     Silent {
-        /// Why not.
+        /// Why the verdict is missing or invalid.
         reason: String,
     },
 }
 
-/// A command that judges a result; exit 0 passes.
+/// A shell command that checks a result; exit code 0 passes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Validation {
-    /// Its name.
+    /// Unique name within the project or action.
     pub name: Name,
-    /// The shell command, run at the root of the result.
+    /// The shell command, run at the root of the result's worktree.
     pub command: String,
-    /// Whether a failure stops the plan; an informational one is only recorded.
+    /// Whether a failure stops the plan. A failure of an optional validation is only recorded.
     #[serde(default = "required")]
     pub required: bool,
-    /// How many seconds it may take.
+    /// Time limit in seconds.
     #[serde(default)]
     pub timeout_s: Option<u64>,
 }
@@ -164,15 +165,15 @@ fn required() -> bool {
     true
 }
 
-/// What one validation said of one result.
+/// The outcome of one validation on one result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ValidationRun {
-    /// Which one.
+    /// The validation's name.
     pub name: Name,
-    /// Whether it had to pass.
+    /// Whether the validation had to pass.
     pub required: bool,
-    /// Whether it passed.
+    /// Whether the validation passed.
     pub passed: bool,
-    /// How it ended, and the end of its output.
+    /// How the command ended, and the last part of its output.
     pub text: String,
 }

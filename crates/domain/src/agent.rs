@@ -1,20 +1,20 @@
-//! Which agents a plan uses. Starting them is not this crate's business.
+//! The agents that a plan uses, by role. Other crates start them.
 
 use serde::{Deserialize, Serialize};
 
 use crate::Reviewer;
 
-/// The agents of a plan, by role. A name points into the configuration of whoever runs the phase.
+/// The agents of a plan, by role. Each name refers to the configuration of the process that runs the phase.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AgentRoles {
-    /// Thinks the task through; without one the strategy is empty.
+    /// Writes the strategy. Without one the strategy is empty.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub strategize: Option<String>,
     /// Does the task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub execute: Option<String>,
-    /// Judge the result.
+    /// Review the result.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reviewers: Vec<Reviewer>,
 }

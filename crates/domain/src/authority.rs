@@ -1,25 +1,25 @@
-//! The authority behind a change. Names are for the record. The rights of a command depend on this alone, and `decide`
-//! alone judges it.
+//! The authority behind a command. Only `decide` checks it, and the rights of a command depend on it alone.
+//! Caller names are kept for the record only.
 
-/// The capacity in which a caller asks.
+/// The capacity in which a caller sends a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Authority {
-    /// A person, whose asking answers the question that holds the plan up.
+    /// A person. A command from a person also answers the decision that blocks the plan.
     Person,
-    /// A program, or a person in charge of operation: a plan that a question holds up stays held up.
+    /// A program, or a person in charge of operation. Cannot get a plan past an open decision.
     Operator,
-    /// An agent, and what else only reads: it asks for no change of a plan.
+    /// An agent or another read-only caller. Cannot change a plan.
     Agent,
-    /// Drydock itself, which takes the steps that follow from the record.
+    /// Drydock itself, for steps that follow from the stored plan.
     Engine,
 }
 
 impl Authority {
-    /// Every authority there is.
+    /// All authorities.
     pub const ALL: [Authority; 4] =
         [Authority::Person, Authority::Operator, Authority::Agent, Authority::Engine];
 
-    /// Returns the word for it.
+    /// Returns the name used in messages.
     pub fn name(self) -> &'static str {
         match self {
             Authority::Person => "person",

@@ -1,5 +1,6 @@
-//! What a plan may use, and what it has used: tokens, money, time and tool calls. Small values and nothing else, so that a
-//! part of one can be handed on. Money is counted in millionths of a US dollar, never in fractions.
+//! Budget and usage of a plan: tokens, money, time and tool calls. Both are small values without references
+//! to a plan, so that a share of a budget can be given to a subplan. Money is an integer number of
+//! micro-dollars (millionths of a US dollar); fractions are never used.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,42 +11,42 @@ use serde::{Deserialize, Serialize};
 
 use crate::duration;
 
-/// What a plan may use; what is not named has no limit.
+/// The resources that a plan may use. `None` means unlimited.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Budget {
-    /// Tokens of the models behind its agents.
+    /// Tokens of the models behind the agents.
     pub tokens: Option<u64>,
     /// Money, in millionths of a US dollar.
     pub cost_micros: Option<u64>,
-    /// Time in which its runs go on.
+    /// Wall-clock time of the plan's runs, in milliseconds.
     pub wall_ms: Option<u64>,
-    /// Uses of tools by its agents.
+    /// Tool calls by the agents.
     pub tool_calls: Option<u64>,
 }
 
-/// What was used.
+/// Resources that were used.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spent {
-    /// Tokens.
+    /// Tokens of the models behind the agents.
     pub tokens: u64,
     /// Money, in millionths of a US dollar.
     pub cost_micros: u64,
-    /// Time.
+    /// Wall-clock time of runs, in milliseconds.
     pub wall_ms: u64,
-    /// Uses of tools.
+    /// Tool calls by the agents.
     pub tool_calls: u64,
 }
 
 impl Budget {
-    /// No limit at all.
+    /// A budget without limits.
     pub const UNLIMITED: Budget = Budget { tokens: None, cost_micros: None, wall_ms: None, tool_calls: None };
 
-    /// Says whether nothing is limited.
+    /// Returns true if no resource is limited.
     pub fn is_unlimited(&self) -> bool {
         *self == Budget::UNLIMITED
     }
 
-    /// Returns the budget that keeps both.
+    /// Returns the budget whose limits are the smaller of both, per resource.
     #[must_use]
     pub fn smallest(self, other: Budget) -> Budget {
         let less = |one: Option<u64>, two: Option<u64>| match (one, two) {
@@ -55,19 +56,20 @@ impl Budget {
         self.with(other, less)
     }
 
-    /// Returns what is left after this was used; never less than nothing.
+    /// Returns the rest of the budget after this usage; never below zero.
     #[must_use]
     pub fn left(self, spent: Spent) -> Budget {
         self.without(spent.into())
     }
 
-    /// Returns what it is without a part of it; never less than nothing.
+    /// Returns the budget reduced by `part`; never below zero. Unlimited resources stay unlimited.
     #[must_use]
     pub fn without(self, part: Budget) -> Budget {
         self.with(part, |whole, part| Some(whole?.saturating_sub(part.unwrap_or(0))))
     }
 
-    /// Returns of what was used by others that which counts here: what is limited, or was when it was handed on.
+    /// Returns the part of a subplan's usage that counts against this budget: resources that are limited now,
+    /// or that were limited when the share was given (`handed`).
     #[must_use]
     pub fn counts(self, handed: Spent, used: Spent) -> Spent {
         let part = |limit: Option<u64>, handed: u64, used: u64| match limit {
@@ -82,20 +84,20 @@ impl Budget {
         }
     }
 
-    /// Says whether there is enough of everything for so many parts, none of which is nothing.
+    /// Returns true if every limit can be split into this many shares of at least one unit.
     pub fn suffices_for(self, parts: u64) -> bool {
         let enough = |limit: Option<u64>| limit.is_none_or(|limit| limit >= parts);
         [self.tokens, self.cost_micros, self.wall_ms, self.tool_calls].into_iter().all(enough)
     }
 
-    /// Returns one of so many equal parts, to hand on.
+    /// Returns one of `parts` equal shares, for a subplan.
     #[must_use]
     pub fn share(self, parts: NonZeroU32) -> Budget {
         self.with(Budget::UNLIMITED, |whole, _| Some(whole? / u64::from(parts.get())))
     }
 
-    /// Returns the budget after it was raised by as much again as `by`, where less than `least` of it is left: at least
-    /// that much is left then.
+    /// Returns the budget with exhausted limits raised. Each limit with less than `least` left is set to the
+    /// usage plus `by`, so that at least `least` is left afterwards.
     #[must_use]
     pub fn raised(self, by: Budget, spent: Spent, least: u64) -> Budget {
         let spent = Budget::from(spent);
@@ -112,7 +114,7 @@ impl Budget {
         }
     }
 
-    /// Returns what is used up, each with what was used and what the limit is, to be read.
+    /// Returns each exhausted resource as text with usage and limit.
     pub fn used_up(self, spent: Spent) -> Vec<String> {
         let over = |limit: Option<u64>, used: u64, said: &dyn Fn(u64) -> String| {
             let limit = limit.filter(|limit| used >= *limit)?;
@@ -138,7 +140,7 @@ impl Budget {
         }
     }
 
-    /// Sets one part from text, as a person writes it.
+    /// Sets one limit from user input.
     fn set(&mut self, name: &str, text: &str) -> Result<(), BudgetError> {
         let wrong = |how: &str| BudgetError(format!("budget: {name}={text}: {how}"));
         let (place, value) = match name {
@@ -165,7 +167,8 @@ impl Budget {
     }
 }
 
-/// A budget as it stands in a file: `{ tokens = 200000, cost = "1.50", wall = "30m", tool_calls = 50 }`, or some of it.
+/// A budget as written in a configuration file: `{ tokens = 200000, cost = "1.50", wall = "30m", tool_calls =
+/// 50 }`. All keys are optional.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 pub struct WrittenBudget(BTreeMap<String, Amount>);
 
@@ -177,7 +180,7 @@ enum Amount {
 }
 
 impl WrittenBudget {
-    /// Returns what it says, or what is wrong with it.
+    /// Parses the budget, or returns the first invalid entry as an error.
     pub fn read(&self) -> Result<Budget, BudgetError> {
         let mut budget = Budget::default();
         for (name, amount) in &self.0 {
@@ -190,7 +193,7 @@ impl WrittenBudget {
     }
 }
 
-/// Why a budget cannot be read.
+/// Returned when a budget cannot be parsed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct BudgetError(String);
@@ -198,7 +201,7 @@ pub struct BudgetError(String);
 impl FromStr for Budget {
     type Err = BudgetError;
 
-    /// Reads `tokens=200k,cost=1.50,wall=30m,tool_calls=50`, or some of it.
+    /// Parses `tokens=200k,cost=1.50,wall=30m,tool_calls=50`. All keys are optional.
     fn from_str(text: &str) -> Result<Budget, BudgetError> {
         let mut budget = Budget::default();
         for part in text.split(',').map(str::trim) {
@@ -213,7 +216,7 @@ impl FromStr for Budget {
 }
 
 impl Spent {
-    /// Returns both together.
+    /// Returns the sum of both usages.
     #[must_use]
     pub fn plus(self, other: Spent) -> Spent {
         Spent {
@@ -224,7 +227,7 @@ impl Spent {
         }
     }
 
-    /// Returns what is left of it without the other; never less than nothing.
+    /// Returns the difference of both usages; never below zero.
     #[must_use]
     pub fn minus(self, other: Spent) -> Spent {
         Spent {
@@ -235,7 +238,8 @@ impl Spent {
         }
     }
 
-    /// Returns the more of each: two reports of the same run, of which one may be older.
+    /// Returns the maximum of each resource. Used to combine two reports of the same run, one of which may be
+    /// older.
     #[must_use]
     pub fn at_least(self, other: Spent) -> Spent {
         Spent {
@@ -258,7 +262,7 @@ impl From<Spent> for Budget {
     }
 }
 
-/// Writes only what is limited, as a person would write it.
+/// Formats the limited resources only, in the syntax that `FromStr` accepts.
 impl fmt::Display for Budget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let parts = [
@@ -271,14 +275,15 @@ impl fmt::Display for Budget {
     }
 }
 
-/// Returns an amount of money as text: dollars and at least two digits of cents.
+/// Formats an amount of money in dollars, with at least two decimal places.
 pub fn dollars(micros: u64) -> String {
     let (whole, part) = (micros / 1_000_000, format!("{:06}", micros % 1_000_000));
     let shown = part.trim_end_matches('0').len().max(2);
     format!("{whole}.{}", &part[..shown])
 }
 
-/// Reads an amount of money in dollars, exactly; nothing when it is none, or finer than a millionth.
+/// Parses an amount of money in dollars, exactly. Returns `None` for invalid input or more than six decimal
+/// places.
 pub fn micros(text: &str) -> Option<u64> {
     let (whole, part) = text.split_once('.').unwrap_or((text, ""));
     let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
@@ -301,7 +306,7 @@ fn span_ms(text: &str) -> Option<u64> {
     u64::try_from(duration(text)?.as_millis()).ok()
 }
 
-/// Returns a span of time in the largest unit that is exact, or in seconds.
+/// Formats a time span in the largest unit that is exact, or in seconds.
 fn span(ms: u64) -> String {
     match ms {
         ms if ms > 0 && ms % 3_600_000 == 0 => format!("{}h", ms / 3_600_000),
@@ -413,7 +418,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-        /// Breaks when shares together are more than what is left, or a limit is lost on the way.
+        /// Fails if the shares add up to more than the rest of the budget, or if a limit is lost.
         #[test]
         fn shares_together_are_never_more_than_what_is_left(whole in budgets(), spent in amounts(), parts in 1_u32..50) {
             let parts = NonZeroU32::new(parts).unwrap();
@@ -431,7 +436,7 @@ mod tests {
             }
         }
 
-        /// Breaks when the smallest of two budgets lets more pass than one of them.
+        /// Fails if the smaller of two budgets allows more than one of them.
         #[test]
         fn the_smallest_lets_pass_what_both_do(one in budgets(), two in budgets(), spent in amounts()) {
             let both = one.used_up(spent).is_empty() && two.used_up(spent).is_empty();
@@ -440,7 +445,7 @@ mod tests {
             prop_assert_eq!(one.smallest(Budget::UNLIMITED), one);
         }
 
-        /// Breaks when a raised budget is used up still.
+        /// Fails if a raised budget is still exhausted.
         #[test]
         fn a_raised_budget_has_something_left(limit in budgets(), used in any::<[u32; 4]>()) {
             let [tokens, cost_micros, wall_ms, tool_calls] = used.map(u64::from);

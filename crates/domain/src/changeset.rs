@@ -1,5 +1,5 @@
-//! Changesets: the changes of one writer in one run. A change is recorded through the handle its writer
-//! opened, so there is no "current changeset" to get wrong (S3).
+//! Changesets: the changes of one writer in one run. Each writer records changes through the handle that it
+//! opened. No shared "current changeset" exists that could be the wrong one (S3).
 
 use serde::{Deserialize, Serialize};
 
@@ -8,29 +8,29 @@ use crate::{ChangesetId, PlanId, RunId, Timestamp};
 /// The changes of one writer in one run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Changeset {
-    /// Its id.
+    /// Unique id.
     pub id: ChangesetId,
-    /// The plan it belongs to.
+    /// The plan that the changeset belongs to.
     pub plan: PlanId,
-    /// The run it belongs to.
+    /// The run that the changeset belongs to.
     pub run: RunId,
-    /// Who writes.
+    /// The name of the writer, e.g. an agent.
     pub writer: String,
-    /// Whether more can be recorded.
+    /// Whether more entries can be recorded.
     pub state: ChangesetState,
-    /// When it was opened.
+    /// When the changeset was opened.
     pub opened_at: Timestamp,
-    /// What was recorded, in order.
+    /// The recorded changes, in order.
     pub entries: Vec<Entry>,
 }
 
-/// Whether a changeset takes more entries.
+/// Whether a changeset accepts more entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ChangesetState {
-    /// It does.
+    /// Accepts entries.
     Open,
-    /// It is final.
+    /// Final; rejects entries.
     Sealed,
 }
 
@@ -44,17 +44,17 @@ impl ChangesetState {
     }
 }
 
-/// What happened to a path.
+/// The kind of change to a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ChangeOp {
-    /// It is new.
+    /// The path is new.
     Create,
-    /// Its content or mode changed.
+    /// The content or mode changed.
     Modify,
-    /// It is gone.
+    /// The path was deleted.
     Delete,
-    /// It has a new name.
+    /// The path was renamed.
     Rename,
 }
 
@@ -70,29 +70,29 @@ impl ChangeOp {
     }
 }
 
-/// A change to be recorded.
+/// A change to record.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NewEntry {
-    /// The path, relative to the repository's root.
+    /// The path, relative to the root of the repository.
     pub path: String,
-    /// What happened to it.
+    /// The kind of change.
     pub op: ChangeOp,
     /// The old path of a rename.
     pub from: Option<String>,
-    /// The content before, as the id of a git object.
+    /// The content before the change, as a git object id.
     pub before: Option<String>,
-    /// The content after, as the id of a git object.
+    /// The content after the change, as a git object id.
     pub after: Option<String>,
 }
 
 /// A recorded change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
-    /// Its place in its changeset, from 1.
+    /// Position in the changeset, starting at 1.
     pub seq: i64,
-    /// What was recorded.
+    /// The change.
     #[serde(flatten)]
     pub change: NewEntry,
-    /// When.
+    /// When the change was recorded.
     pub at: Timestamp,
 }

@@ -1,5 +1,5 @@
-//! What can be asked of a plan. A command carries the facts that its guard needs, found out before the
-//! transaction began; `decide` judges them against the stored plan.
+//! Commands: requests to change a plan. A command carries the facts that its guard needs, which the caller
+//! reads before the transaction starts. `decide` checks them against the stored plan.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,190 +12,197 @@ use crate::{
 /// A request to change a plan.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Command {
-    /// Begin the queued phase.
+    /// Start the queued phase.
     Start(Start),
-    /// The phase reached its end.
+    /// The phase is complete.
     Complete(RunId, Completion),
-    /// The phase failed; with a question when only a person can say how to go on.
+    /// The phase failed; with a question if only a person can decide how to continue.
     Fail(RunId, Failure, Option<Question>),
-    /// The run needs a person.
+    /// The run needs an answer from a person.
     Ask(RunId, Question),
-    /// The run was cut short by something that passes; the phase waits for it.
+    /// A temporary condition interrupted the run; the phase is queued until it has passed.
     Postpone(RunId, Delay),
     /// A sync found a divergence that only a person can settle.
     Diverge(Box<Divergence>),
-    /// The divergence that the plan waits for was seen to be gone, as this sync found.
+    /// A sync found that the divergence the plan waits for no longer exists.
     Reconcile(Box<SyncOutcome>),
-    /// Bring the branch together with its remote. Records nothing itself: it is judged before anything is looked at.
+    /// Sync the branch with its remote. Records nothing: it checks whether a sync is allowed, before any
+    /// repository is read.
     Sync,
-    /// A sync took in commits that no run of the plan made, after its work was judged.
+    /// A sync added commits that no run of the plan made, after the plan's work was checked.
     Reexamine {
-        /// Where the branch is now.
+        /// The new tip of the branch.
         tip: String,
-        /// Those commits, oldest first.
+        /// The added commits, oldest first.
         commits: Vec<CommitLine>,
     },
-    /// A strategy draft, perhaps of a person's hand, becomes the strategy.
+    /// Adopt a strategy draft, possibly edited by a person, as the strategy.
     Adopt {
-        /// What it chose.
+        /// The choices of the draft.
         choices: Vec<Choice>,
-        /// The pieces that it cut the task into.
+        /// The subplans that the draft splits the task into.
         fanout: Option<Fanout>,
     },
     /// A person answers the open decision.
     Resolve(Answer),
-    /// A person lets the queued phase start, which answers its gate.
+    /// A person approves the start of the queued phase, which answers its gate.
     Approve {
-        /// What the person added.
+        /// The person's note.
         note: Option<String>,
-        /// The result of the invariants, for Strategize alone; the other phases were checked when they were queued.
+        /// The enforcement of the invariants, used for Strategize only. The other phases were checked when
+        /// they were queued.
         enforcement: Enforcement,
     },
-    /// Ask a person before going on, because going on by itself met something that only a person can settle.
+    /// Ask a person before continuing, because an automatic step met an obstacle that only a person can
+    /// remove.
     HoldBack(Met),
-    /// The budget is used up; a person is asked.
+    /// The budget is exhausted; a person is asked.
     Exhaust {
-        /// The run that was stopped for it; none when none was begun.
+        /// The run that was stopped for it; `None` if no run had started.
         run: Option<RunId>,
-        /// The commit that keeps the work so far, for the next run to go on with.
+        /// The commit with the work so far, from which the next run continues.
         work: Option<String>,
     },
-    /// Go on to the next phase.
+    /// Continue with the next phase.
     Advance(Advance),
-    /// A landing is about to begin.
+    /// A landing is about to start.
     Intend(RunId, Intent),
-    /// The landing of the intent was seen not to have happened.
+    /// The landing of the open intent did not happen.
     Forgo,
-    /// The target was seen to contain a landing of the plan.
+    /// The target branch contains a landing of the plan.
     Land(RunId, Landed),
     /// The merged result is not acceptable.
     Constrain(RunId, Vec<String>),
-    /// Try the phase again, from the work that the failed run left if there is any.
+    /// Retry the phase, from the work of the failed run if there is any.
     Retry,
-    /// Try Execute again from where the plan's work began.
+    /// Retry Execute from the commit at which the plan's work began.
     StartOver,
-    /// A person takes the work that a failed run of Execute left for its result; it is judged as any other.
+    /// A person accepts the work of a failed run of Execute as its result. It is validated and reviewed like
+    /// any other.
     Accept,
     /// Go back to Strategize.
     Revert {
-        /// Why.
+        /// Reason for going back.
         reason: String,
     },
-    /// End the plan.
+    /// Cancel the plan.
     Cancel {
-        /// Why.
+        /// Reason for cancelling.
         reason: String,
     },
-    /// End a subplan, because the plan above it no longer needs it.
+    /// Cancel a subplan, because its parent no longer needs it.
     CancelBelow {
-        /// Why.
+        /// Reason for cancelling.
         reason: String,
-        /// By whose authority the plan above was ended, which this has as well.
+        /// The authority that ended the parent; it also counts for this command.
         ended_by: Authority,
     },
-    /// Free the plan from a run that has no live owner; the next run starts from the checkpoint that it left.
+    /// Free the plan from a run without a live holder. The next run starts from the run's checkpoint, if it
+    /// left one.
     TakeOver(TakeOverCause, Option<RestartPoint>),
-    /// Go on from an earlier state of the work.
+    /// Continue from an earlier state of the work.
     RollBack {
-        /// The commit that keeps it.
+        /// The commit of that state.
         commit: String,
     },
-    /// Make the plans of pieces.
+    /// Create the child plans of subplans.
     Spawn(Vec<Birth>),
-    /// Record what became of pieces.
+    /// Record the results of subplans.
     Tend(Vec<News>),
-    /// These subplans that were to be ended have ended, having used this much.
+    /// These subplans, which were to be cancelled, have ended with this usage.
     WoundUp(Vec<(PlanId, Spent)>),
-    /// A subplan's turn has come.
+    /// Give a subplan its turn to run.
     Call(Call),
     /// A subplan's result is part of its parent's branch.
     Join {
-        /// The commit that holds it.
+        /// The commit that contains the result.
         commit: String,
     },
-    /// Add guidance for the runs to come.
+    /// Add guidance for later runs.
     Prompt {
         /// The guidance.
         text: String,
     },
 }
 
-/// What going on by itself met.
+/// The obstacle that an automatic step met.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Met {
-    /// Something in the way, in words.
+    /// An obstacle described in words.
     Obstacle(String),
     /// There is nothing to apply.
     NothingChanged,
-    /// A person stopped the command that drove it.
+    /// A person stopped the command that ran the plan.
     Stopped,
-    /// A person stopped the command that drove the plan above: it waits for its turn again.
+    /// A person stopped the command that ran the parent; the subplan waits for its turn again.
     StoppedAbove,
 }
 
-/// A landing that was seen in the target.
+/// A landing that was found in the target branch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Landed {
-    /// The commit.
+    /// The landed commit.
     pub commit: String,
-    /// Why it counts as the plan's.
+    /// Why the commit counts as the plan's landing.
     pub proof: LandingProof,
-    /// A warning for people.
+    /// A warning to show to people.
     pub warning: Option<String>,
 }
 
-/// Why a commit of the target counts as the landing of a plan.
+/// Why a commit of the target branch counts as the landing of a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LandingProof {
-    /// It is the one that the intent names.
+    /// It is the commit that the intent names.
     Intended,
-    /// The commit says so itself, or holds all that the plan changed; the store has lost its own record of it.
+    /// The commit's trailers name the plan, or it contains all changes of the plan. Used when the store has
+    /// lost its own record.
     Found,
 }
 
-/// The facts that a start needs.
+/// The facts for starting a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Start {
     /// The new run.
     pub run: RunId,
-    /// The tip of the target; Strategize pins it as the base of all that follows.
+    /// The tip of the target branch. Strategize stores it as the plan's base commit.
     pub base: String,
-    /// The commit that the worktree begins at, where it is not the base.
+    /// The commit at which the worktree starts, if not the base.
     pub from: Option<String>,
-    /// Where the remote is that the branch is meant to replace.
+    /// The tip of the remote branch that the plan's branch is to replace.
     pub replaces: Option<String>,
-    /// What the invariants said; Strategize alone enforces them here, the other phases did when they were queued.
+    /// The enforcement of the invariants, used for Strategize only. The other phases were checked when they
+    /// were queued.
     pub enforcement: Enforcement,
 }
 
-/// Where a subplan begins when it is called for the first time.
+/// Where a subplan starts when its first turn comes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Call {
-    /// The commit that its work is measured from.
+    /// The commit against which its work is compared.
     pub base: String,
-    /// The commit that its worktree begins at, where it is not the base.
+    /// The commit at which its worktree starts, if not the base.
     pub from: Option<String>,
 }
 
-/// The facts that going on needs.
+/// The facts for continuing with the next phase.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Advance {
-    /// Where to.
+    /// The next phase.
     pub to: Next,
-    /// What the invariants said.
+    /// The enforcement of the invariants.
     pub enforcement: Enforcement,
-    /// The note that a person added when letting the plan continue.
+    /// The note that a person added when approving the next phase.
     pub note: Option<String>,
-    /// What there is to apply.
+    /// Whether there is anything to apply.
     pub changes: Changes,
 }
 
-/// The phases that another one leads to.
+/// The phases that follow another phase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Next {
-    /// From Strategize.
+    /// Follows Strategize.
     Execute,
-    /// From Execute.
+    /// Follows Execute.
     Apply,
 }
 
@@ -212,44 +219,44 @@ impl Next {
 /// Whether a plan has anything to apply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Changes {
-    /// Nothing was changed.
+    /// No file was changed.
     Nothing,
-    /// Something was.
+    /// Files were changed.
     Something,
 }
 
-/// How a phase reached its end.
+/// The result of a completed phase.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Completion {
     /// Strategize: the strategy is adopted.
     Strategized {
-        /// What it chose.
+        /// The choices of the strategy.
         choices: Vec<Choice>,
-        /// The pieces that it cut the task into.
+        /// The subplans that the strategy splits the task into.
         fanout: Option<Fanout>,
     },
-    /// Execute: the work is captured and judged.
+    /// Execute: the work is captured, validated and reviewed.
     Executed {
-        /// The commit that holds it.
+        /// The commit that contains the work.
         head: String,
-        /// What the validations said.
+        /// The outcomes of the validations.
         validations: Vec<ValidationRun>,
-        /// What the reviewers said.
+        /// The verdicts of the reviewers.
         reviews: Vec<ReviewRun>,
     },
 }
 
-/// Why a run has no live owner.
+/// Why a run has no live holder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TakeOverCause {
     /// Its lock expired, was broken, or was released because its process died.
     OwnerGone,
-    /// Its own process was asked to stop and releases it; any worker continues it.
+    /// Its process was asked to stop and releases it; any worker may continue it.
     Interrupted,
-    /// A person stopped the command that drove it; only a person continues it.
+    /// A person stopped the command that ran it; only a person may continue it.
     Stopped,
-    /// A person stopped the command that drove the plan above it, which calls it again.
+    /// A person stopped the command that ran its parent, which gives it another turn later.
     StoppedAbove,
 }
 
@@ -306,19 +313,19 @@ impl Command {
     }
 }
 
-/// What comes from outside with every command: time, chance, and who asks.
+/// Everything that comes from outside with every command: time, a random id and the caller.
 #[derive(Debug, Clone)]
 pub struct Context {
-    /// When it is decided.
+    /// The time of the decision.
     pub now: Timestamp,
-    /// Who asks.
+    /// The caller's name.
     pub by: String,
-    /// From where.
+    /// The channel of the command, e.g. `command line`.
     pub via: String,
-    /// In what capacity, which is what may be asked for.
+    /// The caller's authority, which determines the commands it may send.
     pub authority: Authority,
-    /// What the plan's run has used so far, where the caller knows.
+    /// The usage of the plan's run so far, if the caller knows it.
     pub spent: Option<(RunId, Spent)>,
-    /// An unused id, for the decision that the command may open.
+    /// An unused id for the decision that the command may open.
     pub fresh_decision: DecisionId,
 }

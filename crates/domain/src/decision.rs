@@ -1,6 +1,6 @@
-//! Decisions: questions to a person, with the plan, phase and run they belong to. A decision is
-//! opened in the same commit as the state that asks it, and every option states its effect. `question.rs` makes the
-//! questions.
+//! Decisions: stored questions to a person, with the plan, phase and run that they belong to. A decision is
+//! opened in the same commit as the state that waits for it, and every option states its effect.
+//! `question.rs` builds the questions.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -10,58 +10,58 @@ use crate::{Budget, DecisionId, GrantTerms, Name, Phase, Piece, PlanId, Postpone
 /// A question to a person.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Decision {
-    /// Its id.
+    /// Unique id.
     pub id: DecisionId,
-    /// The plan that asks.
+    /// The plan that waits for the answer.
     pub plan: PlanId,
-    /// The phase it asks in.
+    /// The phase of the plan when it asked.
     pub phase: Phase,
-    /// The run it asks for, if one had started.
+    /// The run that asked, if one had started.
     pub run: Option<RunId>,
-    /// What is asked.
+    /// The question and its options.
     pub question: Question,
-    /// Whether it still waits.
+    /// Whether the decision is still open.
     pub status: DecisionStatus,
-    /// When it was opened.
+    /// When the decision was opened.
     pub created_at: Timestamp,
 }
 
-/// What is asked, and what can be answered.
+/// A question and its possible answers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Question {
-    /// What kind of question.
+    /// The kind of question.
     pub kind: DecisionKind,
-    /// The question itself.
+    /// The text of the question.
     pub text: String,
-    /// The answers that are possible.
+    /// The possible answers.
     pub options: Vec<DecisionOption>,
-    /// What a person needs to know to answer.
+    /// Facts that help a person to answer.
     pub details: Value,
 }
 
-/// What kind of question.
+/// The kind of question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DecisionKind {
-    /// May the next phase start?
+    /// Approval of the next phase.
     Gate,
-    /// An agent asks.
+    /// A question from an agent.
     Agent,
-    /// May an agent use a tool?
+    /// An agent's request to use a tool.
     Permission,
     /// The branch and its remote have diverged.
     Divergence,
-    /// It cannot be told whether a landing happened.
+    /// The repository does not show whether a landing happened.
     ApplyOutcome,
-    /// The result fails its validations however often the agent mends it.
+    /// The result still fails its validations after the allowed number of rounds.
     Validation,
-    /// The result of a subplan conflicts with what has joined.
+    /// The result of a subplan conflicts with the results joined so far.
     Conflict,
-    /// Subplans came to nothing.
+    /// Subplans failed.
     Subplans,
-    /// The reviewers do not agree however often the agent mends the result.
+    /// Reviewers did not acknowledge the result after the allowed number of rounds or attempts.
     Review,
-    /// An agent's rate limit is met too often, or lasts too long to wait for unasked.
+    /// An agent met its rate limit too often, or the limit lasts longer than a plan waits automatically.
     RateLimit,
     /// The plan has used up its budget.
     Budget,
@@ -89,59 +89,61 @@ impl DecisionKind {
 /// One possible answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DecisionOption {
-    /// What is typed to choose it.
+    /// The id that is typed to choose this option.
     pub id: String,
-    /// What it means.
+    /// The text shown to people.
     pub label: String,
-    /// What it does.
+    /// The effect of choosing this option.
     pub effect: OptionEffect,
 }
 
-/// What an answer does.
+/// The effect of an answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OptionEffect {
     /// The next phase may start.
     Approve,
-    /// The phase starts anew, with the answer as feedback.
+    /// The phase starts again, with the answer as feedback.
     Requeue,
-    /// The phase starts anew on this commit; in Apply, on another than was judged, Execute does.
+    /// The phase starts again from this commit. In Apply, a commit that was not validated and reviewed goes
+    /// through Execute first.
     StartFrom {
-        /// Where the new run begins.
+        /// The commit from which the new run starts.
         commit: String,
-        /// Where the remote is that the branch shall replace, when the person says so.
+        /// The tip of the remote branch that the plan's branch is to replace, if the person chose so.
         replaces: Option<String>,
     },
-    /// The phase starts again on this commit without a writer: its validations run and its reviewers are asked again.
+    /// The phase starts again on this commit without a writer: its validations run and its reviewers are
+    /// asked again.
     Review {
-        /// The proposal.
+        /// The commit to review.
         commit: String,
-        /// The tip of the remote that the branch is to replace.
+        /// The tip of the remote branch that the plan's branch is to replace.
         replaces: Option<String>,
     },
-    /// A permission is recorded, and the phase starts again, on the work so far if there is any.
+    /// A permission is recorded, and the phase starts again, from the work so far if there is any.
     Grant {
-        /// The request that is granted or refused.
+        /// The request that is granted or denied.
         terms: GrantTerms,
-        /// The commit that keeps the work.
+        /// The commit with the work so far.
         work: Option<String>,
-        /// The tip of the remote that the branch is to replace.
+        /// The tip of the remote branch that the plan's branch is to replace.
         replaces: Option<String>,
     },
-    /// The phase starts anew when this time has come.
+    /// The phase starts again at this time.
     WaitUntil(Postponed),
-    /// The plan may use this much, and its phase starts anew, on the work so far where there is some.
+    /// The plan gets this budget, and its phase starts again, from the work so far if there is any.
     SetBudget {
-        /// What it may use.
+        /// The new budget.
         budget: Budget,
-        /// The commit that keeps the work.
+        /// The commit with the work so far.
         work: Option<String>,
     },
-    /// The result of a subplan is settled like this.
+    /// The conflict of a subplan is resolved in this way.
     Join(JoinHow),
-    /// The subplans that came to nothing are tried anew.
+    /// The failed subplans are retried.
     RetryLost,
-    /// The plan goes on without them.
+    /// The plan continues without the failed subplans.
     DropLost,
     /// The plan goes back to Strategize, with the answer as feedback.
     Revert,
@@ -169,27 +171,27 @@ impl OptionEffect {
     }
 }
 
-/// How a result that conflicts is settled.
+/// How the conflict of a subplan's result is resolved.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum JoinHow {
-    /// One side is taken where both changed the same place.
+    /// One side wins where both changed the same place.
     Take {
-        /// Whose result.
+        /// The subplan whose result conflicts.
         piece: Name,
-        /// Which side.
+        /// The side that wins.
         side: Side,
     },
-    /// It is left out.
+    /// The result is left out.
     Drop {
-        /// Whose result.
+        /// The subplan whose result conflicts.
         piece: Name,
     },
-    /// An agent resolves it, as a piece of its own.
+    /// An agent resolves the conflict, as an additional subplan.
     Hand {
-        /// Whose result.
+        /// The subplan whose result conflicts.
         piece: Name,
-        /// The piece that does it.
+        /// The subplan that resolves the conflict.
         by: Box<Piece>,
     },
 }
@@ -202,19 +204,19 @@ impl JoinHow {
     }
 }
 
-/// Whether a decision still waits.
+/// Whether a decision is still open.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DecisionStatus {
-    /// It does.
+    /// No answer yet.
     Open,
     /// A person answered.
     Resolved(Resolution),
-    /// Its cause is gone.
+    /// The question no longer applies.
     Withdrawn {
-        /// Why.
+        /// Why the question was withdrawn.
         reason: String,
-        /// When.
+        /// When the question was withdrawn.
         at: Timestamp,
     },
 }
@@ -230,58 +232,58 @@ impl DecisionStatus {
     }
 }
 
-/// What a person answered.
+/// The recorded answer of a person.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Resolution {
-    /// The chosen option.
+    /// The id of the chosen option.
     pub option: String,
-    /// What the person added.
+    /// The person's note.
     pub note: Option<String>,
-    /// Who answered.
+    /// The person's name.
     pub by: String,
-    /// From where, e.g. `command line`.
+    /// The channel of the answer, e.g. `command line`.
     #[serde(default)]
     pub via: String,
-    /// When.
+    /// When the answer was recorded.
     pub at: Timestamp,
 }
 
 /// An answer that a person gives.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer {
-    /// To which decision.
+    /// The decision that is answered.
     pub decision: DecisionId,
-    /// Which option.
+    /// The id of the chosen option.
     pub option: String,
-    /// What the person adds.
+    /// The person's note.
     pub note: Option<String>,
 }
 
-/// Who sends a result back to the agent that made it.
+/// The check that sent a result back to the agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SentBack {
-    /// Its validations.
+    /// A required validation failed.
     Validation,
-    /// Its reviewers.
+    /// A critical reviewer refused the result.
     Review,
 }
 
-/// What a transition does to a decision record.
+/// A change to the decision records, as part of a transition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DecisionChange {
-    /// Writes a new one.
+    /// Stores a new decision.
     Open(Decision),
-    /// Adds to the open one the facts learnt since it was asked.
+    /// Adds facts to the open decision that became known after it was asked.
     Amend(Decision),
-    /// Closes the open one with an answer.
+    /// Closes the open decision with an answer.
     Resolve(DecisionId, Resolution),
-    /// Closes the open one without an answer.
+    /// Closes the open decision without an answer.
     Withdraw {
-        /// Which one.
+        /// The decision.
         id: DecisionId,
-        /// Why.
+        /// Why it is withdrawn.
         reason: String,
-        /// When.
+        /// When it is withdrawn.
         at: Timestamp,
     },
 }

@@ -1,11 +1,11 @@
-//! Durations as people write them: `500ms`, `30s`, `20m`, `2h`, `1m 30s`. One grammar for all that is configured; the
-//! bounds are their owners'.
+//! Durations as people write them: `500ms`, `30s`, `20m`, `2h`, `1m 30s`. All configuration keys share this
+//! grammar; each key checks its own bounds.
 
 use std::time::Duration;
 
 use jiff::SignedDuration;
 
-/// Reads a duration; nothing when it is none, or when it is less than none. Units are hours and what is smaller.
+/// Parses a duration. Returns `None` if the text is invalid or negative. The largest unit is the hour.
 pub fn duration(text: &str) -> Option<Duration> {
     let read: SignedDuration = text.parse().ok()?;
     Duration::try_from(read).ok()
@@ -15,7 +15,7 @@ pub fn duration(text: &str) -> Option<Duration> {
 mod tests {
     use super::*;
 
-    /// Breaks when something that was taken in one place of a configuration is refused in another.
+    /// Fails if a notation that one configuration key accepts is rejected by another.
     #[test]
     fn whatever_was_ever_taken_is_taken() {
         for (text, ms) in [

@@ -1,26 +1,27 @@
-//! What must happen next to a plan that no person holds back. The outbox keeps it, so that it is a function of
-//! the stored stage and cannot be forgotten by whoever committed the stage.
+//! Effects: the work that is due next for a plan that does not wait for a person. The effect is a function of
+//! the stored stage, and the outbox stores it in the same commit. A crash after the commit therefore cannot
+//! lose it.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{Complete, Fanout, Next, Phase, Plan, Progress, Settled, Stage, Turn};
 
-/// Work that the store hands out to whoever claims it.
+/// Work that the store gives to the worker that claims it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Effect {
-    /// Start the queued phase, or take it over from an owner that is gone, and bring it to its end.
+    /// Start the queued phase, or take it over from a holder that is gone, and run it to its end.
     DrivePhase(Phase),
-    /// Look after the plan's subplans.
+    /// Schedule the plan's subplans.
     Tend,
-    /// Go on to Execute without asking.
+    /// Continue with Execute without asking.
     AdvanceToExecute,
-    /// Go on to Apply without asking.
+    /// Continue with Apply without asking.
     AdvanceToApply,
 }
 
 impl Effect {
-    /// Returns the next phase that an automatic advance leads to.
+    /// Returns the next phase of an automatic advance.
     pub fn advance(self) -> Option<Next> {
         match self {
             Effect::DrivePhase(_) | Effect::Tend => None,
@@ -29,8 +30,8 @@ impl Effect {
         }
     }
 
-    /// Returns the phase that this brings a plan nearer to the end of. Effects nearest to landing are done first: the
-    /// base of a plan that waits to land grows old, and its worktree stays.
+    /// Returns the phase that this effect brings closer to its end. Effects closest to landing have priority:
+    /// the base of a plan that waits to land becomes outdated, and its worktree occupies space.
     pub fn phase(self) -> Phase {
         match self {
             Effect::DrivePhase(phase) => phase,
@@ -40,7 +41,7 @@ impl Effect {
     }
 }
 
-/// Returns what must happen next to this plan without a person, if anything.
+/// Returns the work that is due for this plan without a person, if any.
 pub fn due(plan: &Plan) -> Option<Effect> {
     if !plan.winding.is_empty() {
         return Some(Effect::Tend);
@@ -50,7 +51,7 @@ pub fn due(plan: &Plan) -> Option<Effect> {
     }
     if let Some(place) = &plan.place {
         let in_line = place.turn == Turn::InLine && plan.stage.phase() != Phase::Apply;
-        // Its parent calls it, and takes up what it has done.
+        // The parent gives the subplan its turn, and joins its result.
         if in_line || matches!(plan.stage, Stage::Execute(Progress::Reached(Complete))) {
             return None;
         }

@@ -1,5 +1,5 @@
-//! What the feed tells. Events are written typed and read back as kind and data: readers are other programs,
-//! and what they rely on is the JSON.
+//! Events: the facts stored in the feed. They are written as typed values and read back as kind and JSON,
+//! because the readers are other programs and the JSON is the contract.
 
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -10,17 +10,17 @@ use crate::{
     Timestamp, ValidationRun,
 };
 
-/// Something that happened to a plan.
+/// A fact about a plan, stored in the feed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
-    /// The plan was made.
+    /// The plan was created.
     Created {
-        /// Its task.
+        /// The plan's task.
         task: String,
     },
-    /// A run began.
+    /// A run started.
     Started(Phase),
-    /// A phase reached its end.
+    /// A phase completed.
     Completed(Phase),
     /// The next phase is queued.
     Advanced(Phase),
@@ -30,25 +30,25 @@ pub enum Event {
     Waiting(DecisionId),
     /// A waiting phase is queued again.
     Resumed,
-    /// The plan was ended.
+    /// The plan was cancelled.
     Cancelled(String),
     /// The plan went back to Strategize.
     Reverted {
-        /// Why.
+        /// Reason for going back.
         reason: String,
-        /// How often by now.
+        /// How often the plan has gone back, including this time.
         count: u32,
     },
     /// A failed phase is queued again.
     Retried,
-    /// A failed Execute is queued again from where the plan's work began.
+    /// A failed Execute is queued again, from the commit at which the plan's work began.
     StartedOver,
-    /// A person accepted the work that a failed run left; it is judged next.
+    /// A person accepted the work of a failed run; it is validated and reviewed next.
     Accepted {
-        /// The commit that keeps it.
+        /// The commit with the work.
         commit: String,
     },
-    /// A run without a live owner was ended; its phase is queued again.
+    /// A run without a live holder was ended; its phase is queued again.
     TakenOver(TakeOverCause, Option<RestartPoint>),
     /// The result landed.
     Applied {
@@ -59,19 +59,19 @@ pub enum Event {
     Constrained(Vec<String>),
     /// The work went back to an earlier state.
     RolledBack {
-        /// The commit that keeps it.
+        /// The commit of that state.
         commit: String,
     },
-    /// Others put commits on the branch after its work was judged; it is judged again.
+    /// Commits from outside were added to the branch after its work was checked; it is checked again.
     Reexamined {
-        /// The commit that was judged.
+        /// The commit that was checked.
         from: Option<String>,
-        /// The commit that is judged now.
+        /// The commit that is checked now.
         to: String,
-        /// The commits of others, oldest first.
+        /// The commits from outside, oldest first.
         commits: Vec<CommitLine>,
     },
-    /// A run made a commit, and the branch is about to be moved to it.
+    /// A run created a commit, and the branch is about to move to it.
     Committed {
         /// The commit.
         commit: String,
@@ -80,123 +80,123 @@ pub enum Event {
     Prompted(String),
     /// An agent recorded a choice.
     ChoiceRecorded(Choice),
-    /// Invariants were enforced and let the transition pass.
+    /// The invariants were enforced and did not block the transition.
     InvariantEnforced(Enforcement),
     /// Invariants blocked a transition.
     InvariantBlocked(Enforcement),
-    /// A person is asked.
+    /// A question was asked.
     DecisionOpened(Box<Decision>),
     /// A fact was added to the open question.
     DecisionAmended(Box<Decision>),
     /// A person answered.
     DecisionResolved(DecisionId, Resolution),
-    /// The question's cause is gone.
+    /// The question no longer applies.
     DecisionWithdrawn {
-        /// Which one.
+        /// The decision.
         id: DecisionId,
-        /// Why.
+        /// Why the question was withdrawn.
         reason: String,
     },
     /// A writer opened its changeset.
     ChangesetOpened {
-        /// Which one.
+        /// The changeset.
         id: ChangesetId,
-        /// Who writes.
+        /// The name of the writer.
         writer: String,
     },
     /// A changeset is final.
     ChangesetSealed {
-        /// Which one.
+        /// The changeset.
         id: ChangesetId,
-        /// How many changes it holds.
+        /// Number of changes in it.
         entries: i64,
     },
     /// A strategy draft became the strategy.
     StrategyAdopted {
-        /// How many choices it has.
+        /// Number of choices in it.
         choices: usize,
     },
-    /// What a sync came to.
+    /// The outcome of a sync.
     Synced(SyncOutcome),
-    /// The remote took the landed target. That it did not is an outcome of a sync like any other.
+    /// The remote accepted the landed target. A failed push is reported as an outcome of a sync instead.
     TargetSent {
         /// The target branch.
         target: String,
         /// The remote.
         remote: String,
-        /// The commit that it is at.
+        /// The pushed commit.
         commit: String,
     },
-    /// A person removed a backup that was needed.
+    /// A person deleted a backup that was still needed.
     BackupDiscarded {
-        /// The ref.
+        /// The ref of the backup.
         backup_ref: String,
         /// The commit that it kept.
         commit: String,
-        /// The commits that nothing else had, oldest first.
+        /// The commits that no other ref kept, oldest first.
         commits: Vec<CommitLine>,
-        /// Whether it kept edits that were not committed.
+        /// Whether it kept uncommitted edits.
         uncommitted: bool,
     },
-    /// A landing is about to begin.
+    /// A landing is about to start.
     ApplyIntended(Intent),
-    /// A begun landing was seen not to have happened.
+    /// A started landing did not happen.
     ApplyForgone(Intent),
-    /// An agent started, ended or said something.
+    /// An agent started, ended, or sent a message.
     Agent {
-        /// What, e.g. `started`.
+        /// Second part of the kind, e.g. `started`.
         what: &'static str,
-        /// The rest.
+        /// Remaining data of the event.
         details: Value,
     },
-    /// An agent's rate limit cut a run short.
+    /// An agent's rate limit interrupted a run.
     RateLimited(Postponed),
-    /// The remote of the target is away; the landing is tried again later.
+    /// The target's remote is unavailable; the landing is retried later.
     LandingPostponed(Postponed),
-    /// Something about a subplan.
+    /// An event about a subplan.
     Subplan {
-        /// What, e.g. `joined`.
+        /// Second part of the kind, e.g. `joined`.
         what: &'static str,
-        /// The rest.
+        /// Remaining data of the event.
         details: Value,
     },
-    /// A validation gave its answer.
+    /// A validation finished.
     Validated(ValidationRun),
-    /// A proposal was made to the reviewers.
+    /// A proposal was sent to the reviewers.
     Proposed {
-        /// Its number within the run.
+        /// Number of the proposal within the run.
         number: usize,
-        /// Its commit.
+        /// The proposed commit.
         commit: String,
     },
-    /// A reviewer gave its answer to a proposal.
+    /// A reviewer gave its verdict on a proposal.
     Reviewed {
-        /// The proposal's number.
+        /// Number of the proposal within the run.
         number: usize,
-        /// What it said.
+        /// The verdict.
         review: ReviewRun,
     },
-    /// A lock was broken by a person.
+    /// A person broke a lock.
     LockBroken {
-        /// Who held it.
+        /// The holder of the broken lock.
         owner: String,
-        /// Why.
+        /// The person's reason.
         reason: String,
     },
-    /// Somebody should look.
+    /// Something that a person should check.
     Alert {
-        /// How urgent: `low` or `high`.
+        /// Urgency: `low` or `high`.
         priority: &'static str,
-        /// What it is about.
+        /// Text of the alert.
         text: String,
     },
 }
 
 impl Event {
-    /// The kind of the events that keep which commits are a plan's own.
+    /// The kind of the events that record the commits made by a plan's runs.
     pub const COMMITTED: &'static str = "plan.committed";
 
-    /// Returns the kind, as in `plan.started`.
+    /// Returns the kind, e.g. `plan.started`.
     pub fn kind(&self) -> String {
         match self {
             Event::Created { .. } => "plan.created",
@@ -250,7 +250,7 @@ impl Event {
         .to_owned()
     }
 
-    /// Returns what the kind does not say.
+    /// Returns the event's data, without its kind.
     pub fn details(&self) -> Value {
         match self {
             Event::Created { task } => json!({ "task": task }),
@@ -329,21 +329,21 @@ fn reviewed(number: usize, review: &ReviewRun) -> Value {
     })
 }
 
-/// An event as it stands in the feed.
+/// An event as stored in the feed.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Recorded {
-    /// Its place in the feed.
+    /// Sequence number in the feed.
     pub seq: i64,
-    /// When it was committed.
+    /// When the event was committed.
     pub at: Timestamp,
-    /// What happened.
+    /// The kind, e.g. `plan.started`.
     pub kind: String,
-    /// To which plan.
+    /// The plan that the event is about.
     pub plan: Option<PlanId>,
-    /// In which run.
+    /// The run that the event is about.
     pub run: Option<RunId>,
-    /// The plan's revision after it.
+    /// The plan's revision after the event.
     pub revision: Option<i64>,
-    /// The rest.
+    /// The event's data.
     pub details: Value,
 }

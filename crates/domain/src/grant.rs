@@ -1,22 +1,22 @@
-//! Permissions as data: a person allowed or refused an agent's use of a tool. Only the answer to a question that
-//! drydock itself made about a tool is a permission; no text is read as one.
+//! Permissions as data: a person allowed or denied an agent's use of a tool. Only the answer to a permission
+//! question that drydock built grants anything; text is never parsed for permissions.
 
 use serde::{Deserialize, Serialize};
 
 use crate::question::{cancels, option};
 use crate::{DecisionKind, DecisionOption, OptionEffect, Question, RunId, Timestamp};
 
-/// A person's answer about the use of a tool.
+/// A person's answer to an agent's tool request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Grant {
     /// The request and the answer.
     #[serde(flatten)]
     pub terms: GrantTerms,
-    /// Who answered.
+    /// The person's name.
     pub by: String,
-    /// When.
+    /// When the person answered.
     pub at: Timestamp,
-    /// The run that a grant for once is for: the first that begins after the answer.
+    /// The run that a one-time grant applies to: the first run that starts after the answer.
     #[serde(default)]
     pub run: Option<RunId>,
 }
@@ -26,16 +26,16 @@ pub struct Grant {
 pub struct GrantTerms {
     /// The kind of tool, such as `execute`.
     pub tool: String,
-    /// The complete request; all of it is compared.
+    /// The complete request; it is compared as a whole.
     #[serde(rename = "match")]
     pub matches: String,
-    /// Yes or no.
+    /// Allowed or denied.
     pub answer: GrantAnswer,
-    /// For how long.
+    /// How long the grant is valid.
     pub scope: GrantScope,
 }
 
-/// Yes or no.
+/// Whether the request is allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum GrantAnswer {
@@ -45,18 +45,19 @@ pub enum GrantAnswer {
     Deny,
 }
 
-/// For how long a grant counts.
+/// How long a grant is valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum GrantScope {
     /// For one use in the run that follows the answer.
     Once,
-    /// In all runs of the plan.
+    /// For all runs of the plan.
     Plan,
 }
 
 impl Question {
-    /// Returns the question whether an agent may use a tool: the only one whose answers grant anything.
+    /// Returns the question that asks whether an agent may use a tool. Only the answers to this question
+    /// grant permissions.
     pub fn permission(text: String, tool: &str, matches: &str) -> Question {
         let grants = |id: &str, label: &str, answer, scope| -> DecisionOption {
             let terms = GrantTerms { tool: tool.to_owned(), matches: matches.to_owned(), answer, scope };

@@ -1,16 +1,17 @@
-//! Typed ids: a kind prefix and 80 random bits in a lower-case alphabet without look-alikes.
-//! Random first, so that a few characters are enough to name one, as with git.
+//! Typed ids: a kind prefix and 80 random bits in a lower-case alphabet without look-alikes. The random part
+//! comes first, so that a short prefix identifies an object, as in git.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// Crockford's base 32: no `i`, `l`, `o`, `u`, so an id read aloud or from paper stays right.
+/// Crockford's base 32. It omits `i`, `l`, `o` and `u`, so that an id read aloud or from paper is not
+/// misread.
 const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 const DIGITS: usize = 16;
 
-/// Why a text is not an id.
+/// Returned when a text is not a valid id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?} is not a {kind} id (they look like {prefix}-7k3m9q2x5v8wz4t1)")]
 pub struct IdError {
@@ -38,7 +39,7 @@ macro_rules! id {
             /// The kind prefix, without the dash.
             pub const PREFIX: &'static str = $prefix;
 
-            /// Returns the id that these random bits make; the low 80 count.
+            /// Returns the id for these random bits; only the low 80 bits are used.
             pub fn from_random(random: u128) -> Self {
                 Self(format!("{}-{}", $prefix, digits(random)))
             }
@@ -90,12 +91,12 @@ id!(ChangesetId, "changeset", "chg");
 id!(LockId, "lock", "lck");
 id!(TokenId, "token", "tok");
 
-/// The beginning of an id as a person types it, with or without the kind prefix.
+/// The beginning of an id as a user types it, with or without the kind prefix.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IdPrefix(String);
 
 impl IdPrefix {
-    /// Reads what a person typed as the beginning of an id of the kind `prefix`.
+    /// Parses user input as the beginning of an id with the kind prefix `prefix`.
     pub fn parse(text: &str, prefix: &'static str, kind: &'static str) -> Result<Self, IdError> {
         let refused = || IdError { text: text.to_owned(), kind, prefix };
         let lower = text.to_ascii_lowercase();
@@ -106,12 +107,12 @@ impl IdPrefix {
         Ok(Self(format!("{prefix}-{rest}")))
     }
 
-    /// Returns the first text that could be such an id.
+    /// Returns the smallest text that an id with this beginning can equal.
     pub fn first(&self) -> &str {
         &self.0
     }
 
-    /// Returns a text that sorts after every id that begins like this.
+    /// Returns a text that sorts after every id with this beginning.
     pub fn beyond(&self) -> String {
         // `{` sorts after every character of the alphabet.
         format!("{}{{", self.0)

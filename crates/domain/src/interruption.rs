@@ -4,33 +4,34 @@ use serde::{Deserialize, Serialize};
 
 use crate::{RunId, TakeOverCause};
 
-/// After how many interruptions in a row without a new checkpoint a person is asked.
+/// Number of consecutive interruptions without a new checkpoint after which a person is asked.
 pub const INTERRUPTIONS_MAX: u32 = 3;
 
 /// The checkpoint of an interrupted run that the next run starts from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RestartPoint {
-    /// Its commit.
+    /// The commit of the checkpoint.
     pub commit: String,
-    /// Its number among the checkpoints of the plan.
+    /// Number of the checkpoint within the plan.
     pub checkpoint: u64,
 }
 
-/// The latest interruption of the current phase. Stays while the next run works and is removed when a run ends in another way.
+/// The latest interruption of the current phase. It is kept while the next run works, and removed when a run
+/// ends in another way.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Interruption {
     /// The run that was interrupted.
     pub run: RunId,
-    /// Why it was.
+    /// Why the run was interrupted.
     pub cause: TakeOverCause,
-    /// The checkpoint that the next run starts from; none if no interrupted run of this phase left one.
+    /// The checkpoint from which the next run starts; `None` if no interrupted run of this phase left one.
     pub restart: Option<RestartPoint>,
-    /// How many interruptions in a row left no new checkpoint.
+    /// Number of consecutive interruptions without a new checkpoint.
     pub without_checkpoint: u32,
 }
 
 impl Interruption {
-    /// Returns the interruption of a run, after an earlier one of the same phase.
+    /// Returns the interruption of a run, given the previous one of the same phase.
     pub(crate) fn after(
         earlier: Option<&Interruption>,
         run: RunId,
@@ -40,16 +41,16 @@ impl Interruption {
         let before = earlier.map_or(0, |earlier| earlier.without_checkpoint);
         let without_checkpoint = match (&restart, cause) {
             (Some(_), _) | (None, TakeOverCause::Stopped) => 0,
-            // A person stopped it; that says nothing about the run.
+            // A person stopped it, which is not a problem of the run.
             (None, TakeOverCause::StoppedAbove) => before,
             (None, TakeOverCause::OwnerGone | TakeOverCause::Interrupted) => before + 1,
         };
-        // Without a new checkpoint the next run starts where the interrupted one did.
+        // Without a new checkpoint, the next run starts where the interrupted one did.
         let restart = restart.or_else(|| earlier.and_then(|earlier| earlier.restart.clone()));
         Self { run, cause, restart, without_checkpoint }
     }
 
-    /// Describes the interruption for people, before or after the next run began.
+    /// Describes the interruption for people; `begun` is true if the next run has already started.
     pub fn describe(&self, begun: bool) -> String {
         match (&self.restart, begun) {
             (Some(restart), true) => format!("interrupted, continued from checkpoint {}", restart.checkpoint),

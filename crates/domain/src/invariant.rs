@@ -1,5 +1,5 @@
-//! Invariants: rules that can block a transition, at four scopes. This file says which of them hold for a
-//! plan and what a set of findings means; looking outside (running an expression or a command) is the engine's.
+//! Invariants: conditions that can block a transition, at four scopes. This file determines which of them
+//! apply to a plan and whether the findings block. The engine evaluates expressions and runs commands.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,35 +8,35 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Measure, Name, Phase, Plan, PlanId, RunId, State};
 
-/// A rule that can block a transition.
+/// A condition that can block a transition.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Invariant {
-    /// Its name; the narrowest scope that has the name decides.
+    /// The name. Of several invariants with the same name, the one at the narrowest scope applies.
     pub name: Name,
-    /// Where it holds.
+    /// The plans that it applies to.
     pub scope: InvariantScope,
-    /// What must hold.
+    /// The condition.
     pub rule: Rule,
-    /// Before which phases it is enforced.
+    /// The phases before which it is enforced.
     pub at: Vec<Phase>,
-    /// A locked global one cannot be overridden by a narrower scope.
+    /// Whether narrower scopes cannot override it. Only meaningful at the global scope.
     pub locked: bool,
 }
 
-/// What must hold.
+/// The condition of an invariant.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Rule {
     /// A CEL expression over the plan's facts.
     Cel(String),
-    /// A shell command; exit 0 holds.
+    /// A shell command; exit code 0 means that the condition holds.
     Command(String),
-    /// Words for the agents; nothing checks them.
+    /// Text for the agents; it is not checked.
     Text(String),
 }
 
 impl Rule {
-    /// Returns what kind of rule it is.
+    /// Returns the kind of the rule.
     pub fn kind(&self) -> RuleKind {
         match self {
             Rule::Cel(_) => RuleKind::Cel,
@@ -46,34 +46,34 @@ impl Rule {
     }
 }
 
-/// What kind of rule was enforced.
+/// The kind of a rule.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RuleKind {
-    /// An expression over the plan's facts: the same plan is judged the same again.
+    /// A CEL expression over the plan's facts. The same plan always gets the same result.
     #[default]
     Cel,
-    /// A command, which may look at anything.
+    /// A shell command. Its result may depend on anything.
     Command,
-    /// Words for the agents.
+    /// Text for the agents.
     Text,
 }
 
-/// Where an invariant holds, widest first.
+/// The plans that an invariant applies to, widest scope first.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum InvariantScope {
-    /// For every plan.
+    /// Every plan.
     Global,
-    /// For the plans of one project.
+    /// The plans of one project.
     Project(Name),
-    /// For the plans of one action.
+    /// The plans of one action.
     Action(Name),
-    /// For one plan.
+    /// One plan.
     Plan(PlanId),
 }
 
-/// Why a text is not a scope.
+/// Returned when a text is not a valid scope.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is not a scope: use global, project:NAME, action:NAME or plan:ID")]
 pub struct ScopeError(String);
@@ -118,8 +118,8 @@ impl fmt::Display for InvariantScope {
     }
 }
 
-/// Returns the invariants that hold where all of `candidates` apply: one per name, the narrowest scope
-/// first, except that a locked global one is never replaced. Sorted by name.
+/// Returns the invariants that apply where all scopes of `candidates` apply: one per name, sorted by name.
+/// The narrowest scope wins, but a locked global invariant is never replaced.
 pub fn effective(candidates: Vec<Invariant>) -> Vec<Invariant> {
     let mut by_name = std::collections::BTreeMap::<Name, Invariant>::new();
     for invariant in candidates {
@@ -143,58 +143,58 @@ fn rank(invariant: &Invariant) -> u8 {
     }
 }
 
-/// What enforcing one invariant found.
+/// The result of checking one invariant.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
     /// The invariant's name.
     pub invariant: Name,
-    /// Its scope.
+    /// The invariant's scope.
     pub scope: InvariantScope,
-    /// What kind of rule it is.
+    /// The kind of its rule.
     #[serde(default)]
     pub rule: RuleKind,
-    /// What was found.
+    /// The result.
     pub check: Check,
-    /// The measured value and the limit, where the rule compares a fact with a limit and does not hold.
+    /// The measured value and the limit, if the rule compares a fact with a limit and does not hold.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub measure: Option<Measure>,
 }
 
-/// The answer of one check.
+/// The result of one check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Check {
     /// The rule holds.
     Held,
-    /// It does not.
+    /// The rule does not hold, for this reason.
     Violated(String),
-    /// It could not be found out, which blocks as well.
+    /// The rule could not be checked, for this reason. Blocks as well.
     Unknown(String),
-    /// It is words for agents; no machine checks it.
+    /// The rule is text for agents, which is not checked.
     NotChecked,
 }
 
-/// All findings of one look at the invariants, before one phase.
+/// The findings of one check of all invariants before one phase.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Enforcement {
-    /// Before which phase.
+    /// The phase.
     pub at: Phase,
-    /// What was found, one entry per effective invariant.
+    /// One finding per effective invariant.
     pub findings: Vec<Finding>,
 }
 
 impl Enforcement {
-    /// Returns an enforcement with nothing to enforce.
+    /// Returns an enforcement without findings.
     pub fn nothing(at: Phase) -> Self {
         Self { at, findings: Vec::new() }
     }
 
-    /// Returns the findings that block; "could not find out" is one of them.
+    /// Returns the blocking findings, including invariants that could not be checked.
     pub fn blocking(&self) -> Vec<&Finding> {
         self.findings.iter().filter(|finding| finding.blocks()).collect()
     }
 
-    /// Returns what can be done about rules that block.
+    /// Returns advice for a person whose plan is blocked.
     pub fn advice(&self) -> &'static str {
         match (self.at, self.is_lasting()) {
             (Phase::Apply, true) => "ask the agent to reduce the change, or edit the rule",
@@ -203,7 +203,7 @@ impl Enforcement {
         }
     }
 
-    /// Returns whether the rules block now and will whenever they are checked again, until a rule or the result changes.
+    /// Returns true if checking again gives the same result until a rule or the plan's result changes.
     pub fn is_lasting(&self) -> bool {
         self.blocking().iter().any(|finding| !finding.may_pass())
     }
@@ -217,7 +217,7 @@ impl Finding {
         }
     }
 
-    /// Returns whether the same plan could be judged otherwise later, with no rule changed.
+    /// Returns true if a later check of the same plan and the same rule may give another result.
     fn may_pass(&self) -> bool {
         match (&self.check, self.rule) {
             (Check::Violated(_), RuleKind::Cel) => false,
@@ -226,7 +226,7 @@ impl Finding {
         }
     }
 
-    /// Returns the finding, with the value and the limit where there is a measure.
+    /// Returns the reason as text, with the measured value and the limit if there are any.
     pub fn reason(&self) -> String {
         match (&self.check, &self.measure) {
             (Check::Violated(_), Some(measure)) => measure.describe(),
@@ -236,7 +236,7 @@ impl Finding {
         }
     }
 
-    /// Returns one line for a person.
+    /// Returns the finding as one line of text.
     pub fn describe(&self) -> String {
         let (Finding { invariant, scope, check, .. }, reason) = (self, self.reason());
         match check {
@@ -248,25 +248,25 @@ impl Finding {
     }
 }
 
-/// An enforcement and the state of the plan that it judged. It does not count for a plan that has moved since.
+/// An enforcement and the state of the plan that it checked. It is invalid for a plan that has changed since.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Enforced {
     /// The findings.
     pub enforcement: Enforcement,
-    /// The phase that the plan was in.
+    /// The plan's phase when it was checked.
     pub phase: Phase,
-    /// The state that it was in.
+    /// The plan's state when it was checked.
     pub state: State,
-    /// Its run.
+    /// The plan's latest run when it was checked.
     pub run: Option<RunId>,
-    /// The result that was judged.
+    /// The checked result.
     pub head: Option<String>,
-    /// How many choices its strategy had, which a rule can count.
+    /// The number of choices in the strategy, because a rule can count them.
     pub choices: usize,
 }
 
 impl Enforced {
-    /// Returns an enforcement of the rules for a plan as it stands.
+    /// Returns an enforcement that is valid for the plan in its current state.
     pub fn of(plan: &Plan, enforcement: Enforcement) -> Self {
         Self {
             enforcement,
@@ -278,13 +278,13 @@ impl Enforced {
         }
     }
 
-    /// Returns the enforcement, if it is about the plan as it stands. Guidance and an opened gate change nothing that a
-    /// rule can see.
+    /// Returns the enforcement if it is still valid for the plan. Added guidance and an opened gate do not
+    /// invalidate it, because no rule can see them.
     pub fn current(&self, plan: &Plan) -> Option<&Enforcement> {
         (*self == Self::of(plan, self.enforcement.clone())).then_some(&self.enforcement)
     }
 
-    /// Returns the enforcement, if it blocks the plan as it stands.
+    /// Returns the enforcement if it is still valid for the plan and blocks it.
     pub fn blocking(&self, plan: &Plan) -> Option<&Enforcement> {
         self.current(plan).filter(|enforcement| !enforcement.blocking().is_empty())
     }

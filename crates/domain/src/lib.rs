@@ -1,5 +1,5 @@
-//! The plan lifecycle as pure values: what a plan is, which commands change it, and what each change
-//! records and asks for. Nothing here reads a clock, draws a random number, waits, or does I/O.
+//! The plan lifecycle as pure values: the plan, the commands that change it, and the events and effects of
+//! each change. This crate does no I/O, does not wait, and reads neither a clock nor a random source.
 
 mod action;
 mod agent;

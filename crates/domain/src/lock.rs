@@ -1,14 +1,14 @@
-//! What a lock looks like to those who do not hold it. The right to act, the lease, is minted by the store.
+//! Locks as other processes see them. The lease, which is the right to act, can only be created by the store.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{LockId, ProcessIdentity, Timestamp};
 
-/// A number that grows with every acquisition of one lock; a commit with an older one is refused.
+/// A number that grows with every acquisition of a lock. A commit with an older fence is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Fence(pub i64);
 
-/// What a lock protects.
+/// The kind of object that a lock protects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LockScope {
@@ -28,52 +28,52 @@ impl LockScope {
     }
 }
 
-/// Who holds a lock: one invocation of one process.
+/// The holder of a lock: one invocation of one process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Holder {
-    /// Names the invocation; no two are the same.
+    /// Unique name of the invocation.
     pub owner: String,
     /// The process.
     #[serde(flatten)]
     pub process: ProcessIdentity,
-    /// What it does, for a person to read.
+    /// The purpose of the lock, as text for people.
     pub purpose: String,
 }
 
-/// What the purpose of a worker's lock ends with.
+/// Suffix of the purpose of a lock that a worker holds.
 const AS_A_WORKER: &str = ", as a worker";
 
 impl Holder {
-    /// Says that the holder is a worker: it drives whatever is due, and nobody waits at it.
+    /// Marks the holder as a worker: it performs any due effect, and no user waits for its result.
     #[must_use]
     pub fn as_worker(mut self) -> Self {
         self.purpose.push_str(AS_A_WORKER);
         self
     }
 
-    /// Says whether the holder is a worker.
+    /// Returns true if the holder is a worker.
     pub fn is_worker(&self) -> bool {
         self.purpose.ends_with(AS_A_WORKER)
     }
 }
 
-/// A held lock as anybody can see it.
+/// A held lock as other processes see it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lock {
-    /// Its id.
+    /// Unique id.
     pub id: LockId,
-    /// What kind of thing it protects.
+    /// The kind of object that it protects.
     pub scope: LockScope,
-    /// Which one.
+    /// The id or name of that object.
     pub key: String,
-    /// Who holds it.
+    /// The holder.
     pub holder: Holder,
     /// The fence of this acquisition.
     pub fence: Fence,
-    /// When it was taken.
+    /// When the lock was acquired.
     pub acquired_at: Timestamp,
-    /// When it ends unless renewed.
+    /// When the lock expires unless it is renewed.
     pub expires_at: Timestamp,
-    /// Its time is over and nobody took it over yet, by the clock of the store.
+    /// Whether the lock has expired, by the clock of the store, and no other process has acquired it yet.
     pub stale: bool,
 }

@@ -1,45 +1,45 @@
-//! The measure of a rule: the fact that it compares, the value found and the limit. Kept as data, so that each reader
-//! makes its own sentence of it and none is parsed.
+//! The measure of a rule: the fact that it compares, the measured value and the limit. Stored as data, so
+//! that each reader formats its own sentence and no text needs to be parsed.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// How many characters of a text value a sentence quotes.
+/// Maximum number of characters of a text value that a sentence quotes.
 const QUOTED_MAX: usize = 80;
 
-/// A comparison of a fact with a limit that came out false.
+/// A comparison of a fact with a limit that evaluated to false.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Measure {
-    /// The fact, as the rule writes it: `diff.lines_changed`.
+    /// The fact, as written in the rule: `diff.lines_changed`.
     pub fact: String,
-    /// The demand of the rule.
+    /// The required relation between value and limit.
     pub demand: Demand,
-    /// The value found.
+    /// The measured value.
     pub value: Value,
-    /// The value that the rule compares it with.
+    /// The limit that the rule compares the value with.
     pub limit: Value,
 }
 
-/// The demand that a comparison makes of a fact.
+/// The required relation between a fact and a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Demand {
     /// Less than the limit.
     Below,
-    /// The limit at most.
+    /// At most the limit.
     AtMost,
     /// More than the limit.
     Above,
-    /// The limit at least.
+    /// At least the limit.
     AtLeast,
-    /// The limit itself.
+    /// Equal to the limit.
     Equal,
-    /// Anything but the limit.
+    /// Different from the limit.
     NotEqual,
 }
 
 impl Demand {
-    /// Returns the demand of the same comparison with its sides exchanged: `3 > x` demands what `x < 3` does.
+    /// Returns the same relation with its sides swapped: `3 > x` is the same as `x < 3`.
     pub fn mirrored(self) -> Self {
         match self {
             Demand::Below => Demand::Above,
@@ -52,7 +52,7 @@ impl Demand {
 }
 
 impl Measure {
-    /// Returns the value and the limit for a person: `8 lines changed, limit 3`.
+    /// Returns the value and the limit as text: `8 lines changed, limit 3`.
     pub fn describe(&self) -> String {
         let (value, limit) = (shown(&self.value), shown(&self.limit));
         let found = match counted(&self.fact) {
@@ -69,7 +69,7 @@ impl Measure {
     }
 }
 
-/// Returns the unit that a fact counts, where it has a common name.
+/// Returns the unit of a counted fact, if it has a common name.
 fn counted(fact: &str) -> Option<&'static str> {
     match fact {
         "diff.lines_changed" => Some("lines changed"),
@@ -96,7 +96,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    /// Page B6: breaks when a block is reported without the value that was measured, or with the wrong limit.
+    /// Page B6: fails if a block is reported without the measured value, or with the wrong limit.
     #[test]
     fn a_measure_reads_as_value_and_limit() {
         let measure = |fact: &str, demand, value, limit| {

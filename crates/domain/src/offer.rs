@@ -1,69 +1,70 @@
-//! One action that a plan accepts: its command, label, effect, and the line to type.
+//! One action that a plan accepts: its command, its label, its effect, and the command line to type.
 
 use crate::{DecisionId, Phase, PlanId, Target, shell_word};
 
-/// Something that can be done with a plan.
+/// An action that a plan accepts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Offer {
-    /// What.
+    /// The action.
     pub act: Act,
     /// The label of its button.
     pub label: String,
-    /// Its effect.
+    /// Its effect, as text.
     pub effect: String,
-    /// What must be given with it.
+    /// Additional input that the action needs.
     pub needs: Vec<Need>,
-    /// The reason to give, where the plan's own record has one.
+    /// A reason to send with the action, if the stored plan provides one.
     pub reason: Option<String>,
 }
 
-/// What can be done with a plan.
+/// The kind of action.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Act {
-    /// Ask for a phase.
+    /// Start a phase.
     Move(Phase),
     /// Answer the open decision.
     Answer {
         /// The decision.
         decision: DecisionId,
-        /// The option.
+        /// The id of the option.
         option: String,
     },
-    /// Try the phase again.
+    /// Retry the phase.
     Retry,
-    /// Take the work of the failed run for the result.
+    /// Accept the work of the failed run as the result.
     Accept,
     /// Go back to Strategize.
     Revert,
     /// Go back to an earlier state of the work.
     RollBack,
-    /// Make the draft in the worktree the strategy.
+    /// Adopt the strategy draft in the worktree.
     Adopt,
     /// Add guidance.
     Prompt,
-    /// Bring the branch and its remote together.
+    /// Sync the branch with its remote.
     Sync,
     /// Free the plan from a process that is gone.
     TakeOver,
-    /// End the plan.
+    /// Cancel the plan.
     Cancel,
 }
 
-/// What must be given with an act.
+/// Additional input that an action needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Need {
     /// The checkpoint to go back to.
     Checkpoint,
     /// A strategy draft in the worktree.
     Draft,
-    /// The guidance.
+    /// The text of the guidance.
     Text,
-    /// The answer in words.
+    /// The answer as text.
     Note,
 }
 
 impl Act {
-    /// Returns its name: the verb of `drydock plan` and the last part of its route, or `resolve` for an answer.
+    /// Returns the name: the verb of `drydock plan` and the last part of the route, or `resolve` for an
+    /// answer.
     pub fn name(&self) -> &'static str {
         match self {
             Act::Move(phase) => phase.name(),
@@ -82,7 +83,7 @@ impl Act {
 }
 
 impl Act {
-    /// Returns the label of its button. An answer is labelled by its option.
+    /// Returns the label of the button. The label of an answer comes from its option.
     pub fn label(&self) -> &'static str {
         match self {
             Act::Move(Phase::Strategize) => "Start planning",
@@ -103,7 +104,7 @@ impl Act {
 }
 
 impl Phase {
-    /// Returns the label of the button that lets this phase start.
+    /// Returns the label of the button that starts this phase.
     pub(crate) fn start_label(self, target: &Target) -> String {
         match (self, target.named()) {
             (Phase::Apply, Some(branch)) => format!("Land on {branch}"),
@@ -113,7 +114,7 @@ impl Phase {
 }
 
 impl Need {
-    /// Returns its name in JSON.
+    /// Returns the name used in JSON.
     pub fn name(self) -> &'static str {
         match self {
             Need::Checkpoint => "checkpoint",
@@ -125,7 +126,8 @@ impl Need {
 }
 
 impl Offer {
-    /// Returns what to type, if that is all that is needed: a line to paste has no placeholder.
+    /// Returns the command line to type, or `None` if the action needs more input. The line has no
+    /// placeholders, so that it can be pasted.
     pub fn line(&self, plan: &PlanId) -> Option<String> {
         match self.needs.as_slice() {
             [] | [Need::Draft] => {}
@@ -144,7 +146,8 @@ impl Offer {
     }
 }
 
-/// Returns how an option of a command and its value are typed: a value may have spaces, or look like an option.
+/// Formats a command-line option. Quotes a value with spaces, and uses `=` before a value that looks like an
+/// option.
 fn typed(name: &str, value: &str) -> String {
     let glue = if value.starts_with('-') { "=" } else { " " };
     format!("--{name}{glue}{}", shell_word(value))
@@ -154,7 +157,7 @@ fn typed(name: &str, value: &str) -> String {
 mod tests {
     use super::*;
 
-    /// Breaks when a value cannot be pasted as it is printed.
+    /// Fails if a printed option cannot be pasted into a shell.
     #[test]
     fn an_option_is_printed_as_it_is_typed() {
         assert_eq!(typed("option", "restore_local"), "--option restore_local");

@@ -1,11 +1,13 @@
-//! The next actions that a plan accepts. Offers are found by trying commands against `decide`, so the commands of each
-//! stage are not listed a second time: an action is offered exactly if it would be accepted.
+//! The actions that a plan accepts. Offers are computed by trying sample commands against `decide`. There is
+//! no second list of the commands of each stage: an action is offered exactly if it would be accepted.
 //!
-//! A command needs facts that are only known when it is issued. The samples are chosen so that the plan itself decides:
-//! - the rules answer as in the latest enforcement of the plan as it stands, and hold where there was none;
-//! - the clock stands at the plan's latest change, so a wait is not over;
-//! - something was changed, unless the open gate says that nothing was;
-//! - the checkpoint, the draft, the note and the guidance that a person gives are there and new.
+//! A command needs facts that are known only when it is sent. The samples are chosen so that the plan alone
+//! decides:
+//! - the invariants have the result of the latest enforcement that is still valid for the plan, or hold if
+//!   there is none;
+//! - the clock is at the plan's latest change, so that a wait is not over;
+//! - files were changed, unless the open gate states that none were;
+//! - the checkpoint, the draft, the note and the guidance from a person exist and are new.
 
 use crate::{
     Act, Advance, Answer, Authority, Changes, Choice, Command, Context, Decided, DecisionId, DecisionKind,
@@ -13,11 +15,11 @@ use crate::{
     State, TakeOverCause, decide, due,
 };
 
-/// The commit of the checkpoint that a sample rolls back to; no repository has it.
+/// The commit of the checkpoint that a sample rolls back to. No repository contains it.
 const SAMPLE_COMMIT: &str = "0000000000000000000000000000000000000000";
 
-/// Returns what this authority can do with a plan, what helps most first. A plan that is being processed is taken to be
-/// held by the process that works on it: the run can be ended, and nothing else.
+/// Returns the actions that this authority can take, most useful first. A plan in state `processing` is
+/// assumed to be held by a live process, so that it can only be cancelled.
 pub fn offers(snapshot: &Snapshot, enforcement: Option<&Enforcement>, authority: Authority) -> Vec<Offer> {
     let trial = Trial { snapshot, enforcement, authority };
     let acts = match snapshot.plan.stage.state() {
@@ -33,14 +35,13 @@ pub fn offers(snapshot: &Snapshot, enforcement: Option<&Enforcement>, authority:
     trial.accepted(acts)
 }
 
-/// Returns what this authority can do with a plan that is being processed by no one: the process that worked on it is
-/// gone.
+/// Returns the actions that this authority can take on a plan in state `processing` whose holder is gone.
 pub fn offers_unheld(snapshot: &Snapshot, authority: Authority) -> Vec<Offer> {
     let trial = Trial { snapshot, enforcement: None, authority };
     trial.accepted(vec![Act::Move(snapshot.plan.stage.phase()), Act::TakeOver, Act::Revert, Act::Cancel])
 }
 
-/// One look at a plan for one authority.
+/// One plan, tried with the commands of one authority.
 struct Trial<'a> {
     snapshot: &'a Snapshot,
     enforcement: Option<&'a Enforcement>,
@@ -52,7 +53,7 @@ impl Trial<'_> {
         &self.snapshot.plan
     }
 
-    /// Returns what may be worth trying, in the order in which it is offered.
+    /// Returns the actions to try, in the order in which they are offered.
     fn candidates(&self) -> Vec<Act> {
         let moves =
             [Act::Move(self.plan().stage.phase()), Act::Move(Phase::Execute), Act::Move(Phase::Apply)];
@@ -62,7 +63,8 @@ impl Trial<'_> {
         let is_gate =
             self.snapshot.pending.as_ref().is_some_and(|open| open.question.kind == DecisionKind::Gate);
         let mut acts = Vec::new();
-        // A result that a rule or the target refuses is refused again: another one is needed.
+        // A result that a rule or the target refused would be refused again: the plan needs another result
+        // first.
         let refused = self.is_blocked() || self.plan().stage.state() == State::Constrained;
         acts.extend(refused.then_some(Act::Revert));
         match is_gate {
@@ -92,7 +94,7 @@ impl Trial<'_> {
         offers
     }
 
-    /// Returns whether the rules block for as long as neither they nor the result change.
+    /// Returns true if the invariants block the plan until a rule or the result changes.
     fn is_blocked(&self) -> bool {
         self.enforcement.is_some_and(Enforcement::is_lasting)
     }
@@ -111,21 +113,21 @@ impl Trial<'_> {
                 does(Command::Adopt { choices: vec![draft], fanout: None }) && self.plan().run.is_some()
             }
             Act::Prompt => does(Command::Prompt { text: sample() }),
-            // It records nothing itself.
+            // A sync records nothing itself.
             Act::Sync => self.tries(Command::Sync).is_ok(),
             Act::Cancel => does(Command::Cancel { reason: sample() }),
             Act::TakeOver => does(Command::TakeOver(TakeOverCause::OwnerGone, None)),
         }
     }
 
-    /// Returns whether asking for a phase gets the plan there, or lets the phase begin.
+    /// Returns true if requesting the phase moves the plan there or lets the phase start.
     fn moves(&self, phase: Phase) -> bool {
         let plan = self.plan();
         match (plan.stage.state(), plan.stage.phase() == phase) {
             (State::Queued, true) if plan.gate.is_some() => {
                 !self.blocks_strategize() && self.changes(self.approve())
             }
-            // Nothing is decided: the person's own process does the work that is due.
+            // No transition is needed: the caller's process performs the effect that is due.
             (State::Queued, true) => {
                 due(plan).is_some() && !self.blocks_strategize() && self.tries(self.advance(phase)).is_ok()
             }
@@ -150,20 +152,20 @@ impl Trial<'_> {
         Command::Approve { note: None, enforcement }
     }
 
-    /// Returns the command that asks for a phase.
+    /// Returns the command that requests a phase.
     fn advance(&self, phase: Phase) -> Command {
         let to = match phase {
             Phase::Strategize => return self.approve(),
             Phase::Execute => Next::Execute,
             Phase::Apply => Next::Apply,
         };
-        // What passes when it is checked again is worth asking for.
+        // A block that may pass when it is checked again does not prevent the offer.
         let lasting = self.enforcement.filter(|enforcement| enforcement.is_lasting());
         let enforcement = lasting.cloned().unwrap_or_else(|| Enforcement::nothing(phase));
         Command::Advance(Advance { to, enforcement, note: None, changes: self.changed() })
     }
 
-    /// A gate that cannot be approved was opened because nothing was changed.
+    /// Infers whether files were changed: a gate without an approve option was opened because none were.
     fn changed(&self) -> Changes {
         let open = self.snapshot.pending.as_ref().filter(|open| self.plan().gate.as_ref() == Some(&open.id));
         let approvable = |question: &Question| {
@@ -175,7 +177,7 @@ impl Trial<'_> {
         }
     }
 
-    /// Returns the command that an answer is. The approval of a complete phase is an advance.
+    /// Returns the command for an answer. Approving a complete phase is an advance.
     fn answered(&self, decision: &DecisionId, option: &str) -> Option<Command> {
         let open = self.snapshot.pending.as_ref().filter(|open| open.id == *decision)?;
         let chosen = open.question.options.iter().find(|one| one.id == option)?;
@@ -235,7 +237,6 @@ impl Trial<'_> {
         }
     }
 
-    /// Returns the label and the effect of an act.
     fn words(&self, act: &Act) -> (String, String) {
         let plan = self.plan();
         let phase = plan.stage.phase();
@@ -291,14 +292,13 @@ impl Trial<'_> {
     }
 }
 
-/// Returns what blocks, for the agent that is asked for another result.
+/// Returns the blocking findings as text, for the agent that is asked for another result.
 fn reasons(enforcement: &Enforcement) -> String {
     let blocking = enforcement.blocking();
     let lines = blocking.iter().map(|finding| format!("{}: {}", finding.invariant, finding.reason()));
     lines.collect::<Vec<_>>().join("; ")
 }
 
-/// Any text.
 fn sample() -> String {
     "sample".to_owned()
 }

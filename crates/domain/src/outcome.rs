@@ -1,4 +1,5 @@
-//! The answer of `decide`: a transition that records everything at once, or that nothing needs to change.
+//! The result of `decide`: a transition that is committed as a whole, or the fact that nothing needs to
+//! change.
 
 use crate::decide::ask_about;
 use crate::event::Event;
@@ -8,17 +9,17 @@ use crate::{
     Resolution, Snapshot, Stage, State, SyncOutcome, Turn, due,
 };
 
-/// What an accepted command does.
+/// The result of an accepted command.
 #[must_use = "a decision changes nothing until it is committed"]
 #[derive(Debug, PartialEq)]
 pub enum Decided {
     /// The plan changes.
     Change(Box<Transition>),
-    /// The command took effect before; nothing changes.
+    /// The command has already taken effect; nothing changes.
     Already,
 }
 
-/// What an accepted command records and asks for. Only `decide` and `create` make one.
+/// Everything that an accepted command writes. Only `decide` and `create` build one.
 #[must_use = "a transition changes nothing until it is committed"]
 #[derive(Debug, PartialEq)]
 pub struct Transition {
@@ -29,7 +30,7 @@ pub struct Transition {
     ground: Ground,
 }
 
-/// Which locks a transition needs.
+/// The locks that a commit of the transition needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Ground {
     Plan,
@@ -37,12 +38,12 @@ enum Ground {
 }
 
 impl Transition {
-    /// Returns the plan as it will be.
+    /// Returns the plan after the transition.
     pub fn plan(&self) -> &Plan {
         &self.plan
     }
 
-    /// Returns what the feed will tell.
+    /// Returns the events to store in the feed.
     pub fn events(&self) -> &[Event] {
         &self.events
     }
@@ -52,28 +53,28 @@ impl Transition {
         &self.decisions
     }
 
-    /// Returns the plans that are born with it, each with what the feed will tell of it.
+    /// Returns the child plans to create in the same commit, each with its events.
     pub fn children(&self) -> &[(Plan, Vec<Event>)] {
         &self.children
     }
 
-    /// Returns what must happen next without a person.
+    /// Returns the work that is due next without a person.
     pub fn effect(&self) -> Option<Effect> {
         due(&self.plan)
     }
 
-    /// Says whether it may only be committed under the project's lock as well (S1.2).
+    /// Returns true if the commit also needs the project's lock (S1.2).
     pub fn needs_project(&self) -> bool {
         self.ground == Ground::Project
     }
 
-    /// Gives the plan as it will be.
+    /// Returns the plan after the transition, by value.
     pub fn into_plan(self) -> Plan {
         self.plan
     }
 }
 
-/// A transition while `decide` writes it.
+/// Builds a transition. Used by `decide`.
 pub(crate) struct Draft<'a> {
     pub(crate) plan: Plan,
     events: Vec<Event>,
@@ -88,7 +89,8 @@ impl<'a> Draft<'a> {
     pub(crate) fn after(snapshot: &Snapshot, context: &'a Context) -> Self {
         let mut plan = snapshot.plan.clone();
         plan.revision += 1;
-        // What a run used is recorded with whatever is recorded next; a report that comes late takes nothing back.
+        // The usage of a run is recorded with the next transition. Taking the maximum ignores a late, lower
+        // report.
         if let Some((run, spent)) = &context.spent
             && plan.run.as_ref() == Some(run)
         {
@@ -111,7 +113,8 @@ impl<'a> Draft<'a> {
 
     pub(crate) fn stage(mut self, common: Common) -> Self {
         match &common {
-            // A run that begins again after a rate limit may meet it again, which is counted.
+            // A run that restarts after a rate limit may meet it again, and consecutive limits are counted.
+            // So the postponement is kept.
             Common::Queued | Common::Processing => {}
             Common::Waiting(_) | Common::Errored { .. } | Common::Cancelled { .. } => {
                 self.plan.postponed = None;
@@ -131,18 +134,18 @@ impl<'a> Draft<'a> {
         self
     }
 
-    /// Acts with the authority that ended the plan above.
+    /// Uses the authority that ended the parent for this transition.
     pub(crate) fn ended_by(mut self, authority: Authority) -> Self {
         self.ended_by = authority;
         self
     }
 
-    /// Says whether a person ends the plans that end with this one.
+    /// Returns true if a person's authority ends this plan and its subplans.
     pub(crate) fn is_ended_by_person(&self) -> bool {
         self.ended_by == Authority::Person
     }
 
-    /// Lets subplans be ended, and their questions with them if a person ends them.
+    /// Marks subplans for cancellation, including their open questions if a person ended the plan.
     pub(crate) fn wind(&mut self, children: impl IntoIterator<Item = PlanId>) {
         for child in children {
             if self.is_ended_by_person() {
@@ -170,8 +173,8 @@ impl<'a> Draft<'a> {
         self
     }
 
-    /// Opens a decision under the fresh id of the context. It belongs to a run of its own phase only: before
-    /// the phase started, the plan's latest run is one of another phase.
+    /// Opens a decision with the unused id from the context. The decision refers to a run only if the phase
+    /// has started: before that, the plan's latest run belongs to an earlier phase.
     pub(crate) fn open(mut self, question: Question) -> Self {
         let decision = Decision {
             id: self.context.fresh_decision.clone(),
@@ -187,7 +190,7 @@ impl<'a> Draft<'a> {
         self
     }
 
-    /// Keeps the open decision open, with its question as it is put now.
+    /// Keeps the decision open and replaces its question.
     pub(crate) fn amend(mut self, decision: &Decision, question: Question) -> Self {
         let decision = Decision { question, ..decision.clone() };
         self.events.push(Event::DecisionAmended(Box::new(decision.clone())));
@@ -204,7 +207,7 @@ impl<'a> Draft<'a> {
         self
     }
 
-    /// Closes the open decision, if there is one, because its cause is gone.
+    /// Closes the open decision, if there is one, because it no longer applies.
     pub(crate) fn withdraw(mut self, pending: Option<&Decision>, reason: &str) -> Self {
         if let Some(decision) = pending {
             let (id, reason) = (decision.id.clone(), reason.to_owned());
@@ -227,7 +230,7 @@ impl<'a> Draft<'a> {
         Transition { plan, events, decisions, children, ground }
     }
 
-    /// Gives the plan and its events, to be written with its parent's.
+    /// Returns the plan and its events, to be written in the parent's transition.
     pub(crate) fn into_child(self) -> (Plan, Vec<Event>) {
         (self.plan, self.events)
     }
@@ -237,7 +240,7 @@ impl<'a> Draft<'a> {
         self
     }
 
-    /// Asks about the oldest divergence that was found under another question, once no other is open.
+    /// Asks about the oldest queued divergence, if no other decision is open.
     fn ask_what_is_queued(mut self) -> Self {
         let busy = match self.plan.stage.state() {
             State::Processing | State::Applied | State::Cancelled => true,
@@ -255,14 +258,14 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// However a run ends, what it reserved is free again; what it used is recorded with the same commit.
+    /// Releases the run's budget reservation when the run has ended. The same commit records its usage.
     fn release(&mut self) {
         if self.plan.stage.state() != State::Processing {
             self.plan.reserved = None;
         }
     }
 
-    /// A subplan that rests, or waits for a person, gives its place among those at work to others.
+    /// Gives up the turn of a subplan that is idle or waits for a person, so that a sibling can run.
     fn step_back(&mut self) {
         let rests = self.plan.pending_decision().is_some()
             || match &self.plan.stage {

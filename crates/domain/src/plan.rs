@@ -1,4 +1,5 @@
-//! A plan as it was read. Changing a copy changes nothing: only a transition does, and only `decide` makes one.
+//! A plan as read from the store. Changing a copy has no effect: only a transition changes a plan, and only
+//! `decide` builds one.
 
 use std::collections::BTreeMap;
 
@@ -13,169 +14,170 @@ use crate::{
 /// One use of an action on a project.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
-    /// Its id.
+    /// Unique id.
     pub id: PlanId,
-    /// What was asked for; never changes.
+    /// The request that created the plan; it never changes.
     pub spec: Spec,
-    /// Where it stands.
+    /// The current phase and state.
     pub stage: Stage,
-    /// Grows by one with every committed transition.
+    /// Incremented by every committed transition.
     pub revision: i64,
-    /// The latest attempt at a phase.
+    /// The latest run.
     pub run: Option<RunId>,
-    /// How many runs there were.
+    /// Number of runs so far.
     pub runs: u32,
-    /// The plan that spawned it.
+    /// The plan that spawned this one.
     pub parent: Option<PlanId>,
-    /// The plan at the top of its tree.
+    /// The plan at the top of the plan tree.
     pub root: PlanId,
-    /// Where it stands among its siblings, when it has a parent.
+    /// The relation to the parent, for a subplan.
     #[serde(default)]
     pub place: Option<Place>,
-    /// The pieces that its strategy cut the task into, done by plans of their own.
+    /// The subplans that the strategy splits the task into. Each is done by a child plan.
     #[serde(default)]
     pub fanout: Option<Fanout>,
-    /// Subplans that are to be ended, because nothing needs them any more.
+    /// Child plans that are to be cancelled, because they are no longer needed.
     #[serde(default)]
     pub winding: Vec<PlanId>,
-    /// Those of them that a person ended: their open questions end with them.
+    /// The child plans among them that a person ended: their open decisions are withdrawn too.
     #[serde(default)]
     pub ended_by_person: Vec<PlanId>,
-    /// Divergences that were found while another question was open; each is asked about when no other is.
+    /// Divergences found while another decision was open. Each is asked about once no other decision is open.
     #[serde(default)]
     pub queued_divergences: Vec<SyncOutcome>,
-    /// The open gate, when the profile asks before the next phase.
+    /// The open gate, if the profile asks before the next phase.
     pub gate: Option<DecisionId>,
-    /// The commit the work begins at.
+    /// The commit against which the plan's work is compared.
     pub base_commit: String,
-    /// The commit that its parent told a subplan to begin at, where that is not the base: the marked conflict that it
-    /// resolves. Runs move `work_from` and leave this as it is.
+    /// The commit at which the parent made this subplan start, if not the base: the commit with the marked
+    /// conflict that the subplan resolves. Runs change `work_from`, but not this field.
     #[serde(default)]
     pub called_from: Option<String>,
-    /// The commit that runs begin at, where it is not the base: work that others added to the branch, or that a
-    /// person brought back.
+    /// The commit at which runs start, if not the base: work that was added to the branch from outside, or
+    /// that a person restored.
     #[serde(default)]
     pub work_from: Option<String>,
-    /// Where the branch is to be put before the next run; done once.
+    /// The commit to which the branch is moved once before the next run.
     #[serde(default)]
     pub take_up: Option<String>,
-    /// Why it is put there.
+    /// The reason for moving the branch there.
     #[serde(default)]
     pub take_up_why: TakeUp,
-    /// Where the remote's branch was when it was decided that the plan's branch replaces it.
+    /// The tip of the remote branch when it was decided that the plan's branch replaces it.
     #[serde(default)]
     pub replaces: Option<String>,
-    /// Whether the next run of Execute has no writer: it judges the commits that others put on the branch.
+    /// Whether the next run of Execute has no writer and only checks the commits on the branch.
     #[serde(default)]
     pub reexamines: bool,
     /// The latest interruption of the current phase.
     #[serde(default)]
     pub interruption: Option<Interruption>,
-    /// When the queued phase is due, where that is not at once.
+    /// The postponement of the queued phase, if it is not due immediately.
     #[serde(default)]
     pub postponed: Option<Postponed>,
-    /// What it may use by now: what was asked for, or what a person made of it.
+    /// The current budget: the requested one, or the one that a person set later.
     #[serde(default)]
     pub budget: Budget,
-    /// What the runs before the latest used.
+    /// Usage of all runs before the latest, and of subplans.
     #[serde(default)]
     pub spent: Spent,
-    /// What the latest run used, as far as it is recorded.
+    /// Usage of the latest run, as far as it is recorded.
     #[serde(default)]
     pub run_spent: Spent,
-    /// What the run that goes on has reserved: all that was left when it began. It says to people what is spoken for; a
-    /// plan has one run at a time and hands nothing on meanwhile, so no transition depends on it.
+    /// The budget reserved by the current run: everything that was left when it started. For display only. A
+    /// plan has one run at a time and gives no shares to subplans during it, so no transition depends on this
+    /// field.
     #[serde(default)]
     pub reserved: Option<Budget>,
-    /// What was handed on to subplans that are not over; it counts as used until they are.
+    /// Budget shares given to subplans that have not ended. A share counts as used until then.
     #[serde(default)]
     pub handed: BTreeMap<PlanId, Spent>,
-    /// The commit that holds the result of Execute.
+    /// The commit that contains the result of Execute.
     pub head_commit: Option<String>,
-    /// The run that made it; its changesets are what Apply lands.
+    /// The run that created it; Apply lands the changesets of this run.
     pub head_run: Option<RunId>,
-    /// The commit that landed.
+    /// The landed commit.
     pub landed_commit: Option<String>,
     /// A warning about the landing, such as a local branch that could not follow its remote.
     #[serde(default)]
     pub landing_warning: Option<String>,
-    /// A landing that was begun and whose end is not recorded yet.
+    /// A landing that has started and whose end is not recorded yet.
     pub intent: Option<Intent>,
-    /// What the strategy chose.
+    /// The choices of the strategy.
     pub choices: Vec<Choice>,
-    /// What people added on the way: guidance, answers, reasons of reversions.
+    /// Texts that people added: guidance, answers, reasons for reversions.
     pub feedback: Vec<String>,
-    /// What people let its agents do, or refused.
+    /// Tool requests that people allowed or denied.
     #[serde(default)]
     pub grants: Vec<Grant>,
-    /// How often it went back to Strategize.
+    /// Number of times the plan went back to Strategize.
     pub reversions: u32,
-    /// When it was made.
+    /// When the plan was created.
     pub created_at: Timestamp,
-    /// When it last changed.
+    /// When the plan last changed.
     pub updated_at: Timestamp,
     /// When the current phase first started.
     pub phase_started_at: Option<Timestamp>,
-    /// When the current phase reached its end.
+    /// When the current phase completed.
     pub phase_completed_at: Option<Timestamp>,
 }
 
-/// What was asked for when the plan was made. A copy, so that later edits of the action change nothing.
+/// The request that created the plan. It is a copy, so that later edits of the action do not change the plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spec {
     /// The action's name.
     pub action: Name,
     /// The project's name.
     pub project: Name,
-    /// The branch that it lands on.
+    /// The branch that the plan lands on.
     #[serde(default)]
     pub target: Target,
-    /// The task, rendered.
+    /// The task, with the arguments filled in.
     pub task: String,
-    /// When it counts as done, rendered.
+    /// The condition under which the task is done, with the arguments filled in.
     pub definition_of_done: Option<String>,
-    /// The arguments, defaults included.
+    /// The arguments, including defaults.
     pub arguments: BTreeMap<String, String>,
-    /// How much goes on without a person.
+    /// The automation profile.
     pub profile: Profile,
-    /// Who does it.
+    /// The agents that do the work.
     pub agents: AgentRoles,
-    /// What the result must pass: the action's and the project's.
+    /// The validations that the result must pass, from the action and the project.
     pub validations: Vec<Validation>,
     /// The action's own invariants.
     pub invariants: Vec<Invariant>,
-    /// Whether it may be applied without any change.
+    /// Whether a plan that changed nothing may be applied.
     pub allow_empty: bool,
-    /// What it may use, as it was asked for.
+    /// The requested budget.
     #[serde(default)]
     pub budget: Budget,
 }
 
-/// A landing that was begun: the target moves from one commit to another, or does not.
+/// A landing that has started: the target branch moves from one commit to another, or does not move.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Intent {
     /// The target branch.
     pub target: String,
-    /// What it pointed to.
+    /// The commit of the target branch before the landing.
     pub from: String,
-    /// What it shall point to.
+    /// The commit of the target branch after the landing.
     pub to: String,
-    /// The remote whose target it is; none where the local branch is.
+    /// The remote that holds the target branch; `None` for a local target branch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remote: Option<String>,
-    /// Whether the remote had no such branch, so that the landing makes it.
+    /// Whether the landing creates the branch, because the remote does not have it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub creates: bool,
 }
 
-/// What is needed to make a plan.
+/// Everything needed to create a plan.
 #[derive(Debug, Clone)]
 pub struct NewPlan {
-    /// Its id.
+    /// The id of the new plan.
     pub id: PlanId,
-    /// What is asked for.
+    /// The request.
     pub spec: Spec,
-    /// The commit the work begins at.
+    /// The commit against which the plan's work is compared.
     pub base_commit: String,
 }
 
@@ -184,57 +186,59 @@ pub struct NewPlan {
 pub struct Snapshot {
     /// The plan.
     pub plan: Plan,
-    /// The decision it waits for.
+    /// The open decision of the plan.
     pub pending: Option<Decision>,
 }
 
 impl Plan {
-    /// Returns the decision that a person must answer before the plan goes on.
+    /// Returns the decision that a person must answer before the plan continues.
     pub fn pending_decision(&self) -> Option<&DecisionId> {
         self.stage.decision().or(self.gate.as_ref())
     }
 
-    /// Returns the commit at which the work of Execute began, before any run of it: what the subplans joined to, else what
-    /// the parent said, else the base.
+    /// Returns the commit at which Execute started before its first run: the joined results of the subplans,
+    /// otherwise the commit given by the parent, otherwise the base.
     pub(crate) fn began_at(&self) -> &str {
         let joined = self.fanout.as_ref().and_then(|fanout| fanout.head.as_deref());
         joined.or(self.called_from.as_deref()).unwrap_or(&self.base_commit)
     }
 
-    /// Lets the next run begin at a commit, and the branch be put there before.
+    /// Makes the next run start at this commit, and moves the branch there first.
     pub(crate) fn take_up(&mut self, commit: String, why: TakeUp) {
         self.work_from = Some(commit.clone());
         self.take_up = Some(commit);
         self.take_up_why = why;
     }
 
-    /// Returns what its queued phase waits for, when it is not due before a time.
+    /// Returns the postponement of the queued phase, if there is one.
     pub fn waits(&self) -> Option<&Postponed> {
         self.postponed.as_ref().filter(|_| self.stage.state() == State::Queued)
     }
 
-    /// Returns what all its runs used, as far as it is recorded.
+    /// Returns the usage of all runs, as far as it is recorded.
     pub fn used(&self) -> Spent {
         self.spent.plus(self.run_spent)
     }
 
-    /// Returns what is left of its budget and not reserved by the run that goes on: what can be handed on.
+    /// Returns the budget that is neither used nor reserved by the current run, and so can be given to
+    /// subplans.
     pub fn left(&self) -> Budget {
         self.budget.left(self.used()).without(self.reserved.unwrap_or(Budget::UNLIMITED))
     }
 
-    /// Returns in how many parts its budget is cut: one for each piece that is not born yet, and one of its own, to judge
-    /// and mend the whole.
+    /// Returns the number of shares of the budget: one for each subplan without a child plan, and one for the
+    /// plan itself, to check and fix the joined result.
     pub fn parts(&self) -> u64 {
         self.fanout.as_ref().map_or(0, |fanout| fanout.unborn().count() as u64) + 1
     }
 
-    /// Says whether Execute is the work of subplans that are not all settled.
+    /// Returns true if Execute is done by subplans and not all of them have ended.
     pub fn is_tending(&self) -> bool {
         self.fanout.as_ref().is_some_and(Fanout::is_open)
     }
 
-    /// Says whether it is between runs, before Apply: a subplan there works only in its turn.
+    /// Returns true if the plan is between runs, before Apply. A subplan in this position runs only in its
+    /// turn.
     pub fn awaits_turn(&self) -> bool {
         match &self.stage {
             Stage::Strategize(Progress::Queued | Progress::Reached(_)) | Stage::Execute(Progress::Queued) => {
@@ -244,7 +248,7 @@ impl Plan {
         }
     }
 
-    /// Returns the branch that its worktrees are on.
+    /// Returns the branch of the plan's worktrees.
     pub fn branch(&self) -> String {
         format!("{BRANCHES}{}/work", self.id)
     }

@@ -1,63 +1,64 @@
-//! Waiting for something that passes: a provider's limit, or a remote that does not answer. How long, how often, and when
-//! a person is asked instead.
+//! Postponement: waiting for a temporary condition, such as a provider's rate limit or an unreachable remote.
+//! Defines how long and how often a plan waits, and when a person is asked instead.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::{Plan, RunId, Timestamp};
 
-/// How often in a row a plan waits by itself.
+/// Maximum number of consecutive postponements without asking a person.
 pub const POSTPONED_MAX: u32 = 10;
-/// The longest that a plan waits by itself.
+/// Maximum duration of a postponement without asking a person.
 pub const POSTPONED_MS_MAX: i64 = 24 * 60 * 60 * 1000;
-/// The shortest wait, for a reset that is now or past.
+/// Minimum wait, for a reset time that is now or in the past.
 const PAUSE_MS_MIN: i64 = 1000;
-/// The first wait where nobody says for how long; each later one is twice as long.
+/// First wait if the reset time is unknown; each further wait is twice as long.
 const PAUSE_MS_FIRST: i64 = 60 * 1000;
 const PAUSE_MS_LONGEST: i64 = 60 * 60 * 1000;
-/// The same for a remote that is away.
+/// First wait for an unreachable remote; each further wait is twice as long.
 const REMOTE_MS_FIRST: i64 = 2 * 1000;
 const REMOTE_MS_LONGEST: i64 = 5 * 60 * 1000;
 
-/// A limit that an agent says it has met.
+/// A rate limit reported by an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RateLimit {
-    /// Which agent.
+    /// The agent's name.
     pub agent: String,
-    /// When the limit is over, where the agent knows.
+    /// When the limit ends, if the agent knows.
     pub resets: Option<Timestamp>,
-    /// The commit that keeps the work so far, for the next run to go on with.
+    /// The commit with the work so far, from which the next run continues.
     pub work: Option<String>,
 }
 
-/// A remote that a landing could not be settled with.
+/// A remote with which a landing could not be completed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RemoteAway {
-    /// Its name.
+    /// The remote's name.
     pub remote: String,
-    /// Its message, or why it could not be asked.
+    /// The remote's error message, or why it could not be reached.
     pub text: String,
-    /// Whether it answered, and each time refused because of the pushes of others.
+    /// Whether the remote was reachable but refused every push because of concurrent pushes.
     pub contended: bool,
 }
 
-/// Why a run was cut short.
+/// Why a run was interrupted by a temporary condition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Delay {
-    /// An agent met its limit.
+    /// An agent met its rate limit.
     RateLimit(RateLimit),
-    /// The target's remote is away; Apply alone.
+    /// The target's remote is unavailable. Apply only.
     Remote {
         /// The remote.
         away: RemoteAway,
-        /// How often in a row the plan had waited for a remote before this failure. Distinguishes a retry of the
-        /// same command from a later failure: both may name the same run.
+        /// Number of consecutive postponements for a remote before this failure. It distinguishes a retry of
+        /// the same command from a later failure, because both may name the same run.
         waited: u32,
     },
 }
 
 impl Delay {
-    /// Returns the delay of a landing that met such a remote, for the plan as it was read before.
+    /// Returns the delay of a landing that met an unavailable remote. `plan` is the plan as read before the
+    /// landing.
     pub fn remote(plan: &Plan, away: RemoteAway) -> Self {
         Self::Remote { away, waited: plan.postponed.as_ref().map_or(0, Postponed::remote_times) }
     }
@@ -69,32 +70,32 @@ impl RemoteAway {
         if self.contended { "target_contended" } else { "remote_unreachable" }
     }
 
-    /// Returns when to try again, the `times`-th time in a row.
+    /// Returns the time of the next attempt after `times` consecutive failures.
     pub(crate) fn over_at(now: Timestamp, times: u32) -> Timestamp {
         let doublings = times.saturating_sub(1).min(16);
         now.plus_ms(REMOTE_MS_FIRST.saturating_mul(1 << doublings).min(REMOTE_MS_LONGEST))
     }
 }
 
-/// A queued phase that is not due before a time. It stays while the next run goes on, so that limits in a row are
-/// counted, and is gone when a run ends in another way.
+/// The postponement of a queued phase. It is kept while the next run works, so that consecutive limits are
+/// counted, and removed when a run ends in another way.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Postponed {
     /// When the phase is due.
     pub until: Timestamp,
-    /// The run that was cut short.
+    /// The interrupted run.
     pub run: RunId,
-    /// Whose limit it is; empty where it is a remote that is waited for.
+    /// The agent with the rate limit; empty for an unavailable remote.
     pub agent: String,
-    /// How often in a row.
+    /// Number of consecutive postponements.
     pub times: u32,
-    /// The remote that is waited for.
+    /// The unavailable remote.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remote: Option<RemoteAway>,
 }
 
 impl Postponed {
-    /// Returns how often in a row a remote was waited for.
+    /// Returns the number of consecutive postponements for a remote.
     pub(crate) fn remote_times(&self) -> u32 {
         if self.remote.is_some() { self.times } else { 0 }
     }
@@ -104,7 +105,7 @@ impl Postponed {
         self.remote.as_ref().map_or("rate_limit", RemoteAway::cause)
     }
 
-    /// Returns the details of the event about it.
+    /// Returns the data of the postponement event.
     pub(crate) fn details(&self) -> Value {
         json!({
             "until": self.until.to_string(),
@@ -126,7 +127,8 @@ impl Postponed {
 }
 
 impl RateLimit {
-    /// Returns when to try again, the `times`-th time in a row: when the limit is over, else a little later each time.
+    /// Returns the time of the next attempt: when the limit ends if known, otherwise after a wait that
+    /// doubles each time.
     pub(crate) fn over_at(&self, now: Timestamp, times: u32) -> Timestamp {
         let doublings = times.saturating_sub(1).min(16);
         let pause_ms = PAUSE_MS_FIRST.saturating_mul(1 << doublings).min(PAUSE_MS_LONGEST);
@@ -144,7 +146,7 @@ mod tests {
         RateLimit { agent: "writer".into(), resets, work: None }
     }
 
-    /// Breaks when a reset that is known is not waited for, or one that is not is asked for again and again.
+    /// Fails if a known reset time is ignored, or if the wait for an unknown one does not grow.
     #[test]
     fn a_known_reset_is_waited_for_and_an_unknown_one_ever_longer() {
         let at = |seconds: i64| NOW.plus_ms(seconds * 1000);

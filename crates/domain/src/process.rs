@@ -1,47 +1,47 @@
-//! Which process something belongs to, and when it is proven that this process is gone. The facts are read
-//! elsewhere and judged here.
+//! Process identity: identifies the process that holds something, and decides when that process is proven to
+//! be gone. Other crates read the facts; this file only compares them.
 
 use serde::{Deserialize, Serialize};
 
-/// Identifies one process among all, on any machine and at any time. A part that could not be read is absent, and
-/// then nothing is proven by it.
+/// Identifies one process among all, on any machine and at any time. A part that could not be read is absent,
+/// and then proves nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ProcessIdentity {
-    /// The machine's name.
+    /// The host name.
     pub host: String,
-    /// The process, by its number in its namespace.
+    /// The process id within its pid namespace.
     pub pid: u32,
-    /// Names one start of the machine.
+    /// Identifies one boot of the machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub boot: Option<String>,
-    /// The namespace in which the number counts.
+    /// The pid namespace of the process id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pid_namespace: Option<String>,
-    /// When it started, in the kernel's ticks since the machine started: numbers are used again, these are not.
+    /// The start time in kernel ticks since boot. Process ids are reused, start times are not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started: Option<u64>,
 }
 
-/// What there is at the number of a process now.
+/// The process found at a process id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AtPid {
-    /// No process, or one that has ended and only waits to be noticed.
+    /// None, or a zombie that has not been reaped.
     Nothing,
-    /// A process that started then.
+    /// A process with this start time.
     Started(u64),
-    /// A process of which no more is known.
+    /// A process whose start time could not be read.
     Unreadable,
 }
 
 impl ProcessIdentity {
-    /// Returns the identity of a process of which only the machine and number are known.
+    /// Returns an identity with only the host and process id known, which proves nothing.
     pub fn unproven(host: impl Into<String>, pid: u32) -> Self {
         Self { host: host.into(), pid, boot: None, pid_namespace: None, started: None }
     }
 
-    /// Says whether this process can be looked for by its number where `here` is: on the same machine since the same
-    /// start, in the same namespace. Machines that share a name differ in their start, as one machine does after a
-    /// restart. The two cases look the same, so neither is proof.
+    /// Returns true if a process with identity `here` can look this process up by its process id: same host,
+    /// same boot and same pid namespace. A different boot id with the same host name may be another machine
+    /// or a reboot of this one. These two cases cannot be distinguished, so neither is proof.
     pub fn is_visible_to(&self, here: &ProcessIdentity) -> bool {
         fn same<T: PartialEq>(left: &Option<T>, right: &Option<T>) -> bool {
             left.is_some() && left == right
@@ -52,7 +52,8 @@ impl ProcessIdentity {
             && self.started.is_some()
     }
 
-    /// Says whether this process is proven to be gone, by what one that runs `here` found at its number.
+    /// Returns true if this process is proven to be gone, given the process that `here` found at its process
+    /// id.
     pub fn is_gone(&self, here: &ProcessIdentity, found: AtPid) -> bool {
         self.is_visible_to(here)
             && match found {
@@ -77,7 +78,7 @@ mod tests {
         }
     }
 
-    /// S1.7: breaks when a process counts as gone that may be alive, or when one that is gone is not known to be.
+    /// S1.7: fails if a process that may be alive counts as gone, or if one that is gone is not detected.
     #[test]
     fn only_what_can_be_looked_for_is_proven_gone() {
         let (holder, here) = (identity(), ProcessIdentity { pid: 8, started: Some(200), ..identity() });

@@ -1,38 +1,39 @@
-//! Automation profiles: before which phases a person is asked, and what a divergence does.
+//! Automation profiles: the phases that need a person's approval, and the reaction to a divergence.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{Budget, Phase};
 
-/// How much of a plan's life goes on without a person.
+/// Defines how much of a plan runs without asking a person.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Profile {
-    /// Its name.
+    /// The profile's name.
     pub name: String,
-    /// The phases a person must approve before they start.
+    /// The phases that a person must approve before they start.
     pub asks_before: Vec<Phase>,
-    /// What a divergence that cannot be rebased does.
+    /// The reaction to a divergence that cannot be resolved by a rebase.
     pub on_divergence: OnDivergence,
-    /// What a plan may use.
+    /// The budget of a plan with this profile.
     #[serde(default)]
     pub budget: Budget,
-    /// The profiles that it was joined with: what is required of their plans is required of this one.
+    /// The other profiles merged into this one. Requirements for plans with those profiles apply to this one
+    /// too.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub also: Vec<String>,
 }
 
-/// What a divergence that cannot be rebased does.
+/// The reaction to a divergence that cannot be resolved by a rebase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnDivergence {
-    /// Pin the local commits, reset to the remote, ask.
+    /// Back up the local commits, reset the branch to the remote, and ask.
     Recover,
-    /// Leave everything as it is and ask.
+    /// Leave everything unchanged, and ask.
     Pause,
 }
 
 impl Profile {
-    /// The profile of a plan that names none.
+    /// The profile of a plan that does not name one.
     pub const DEFAULT: &'static str = "supervised";
 
     /// Returns the built-in profiles, least automatic first.
@@ -52,7 +53,7 @@ impl Profile {
         ]
     }
 
-    /// Returns the profile that lets no more pass than either of the two, under the name of this one.
+    /// Returns a profile that is at least as strict as both, with the name of this one.
     #[must_use]
     pub fn strictest(self, other: Profile) -> Profile {
         let asks_before =
@@ -72,12 +73,12 @@ impl Profile {
         Profile { name: self.name, asks_before, on_divergence, budget, also }
     }
 
-    /// Returns its name, and those of the profiles that it was joined with.
+    /// Returns the name of the profile and of the profiles merged into it.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         std::iter::once(&self.name).chain(&self.also).map(String::as_str)
     }
 
-    /// Says whether a person must approve before this phase.
+    /// Returns true if a person must approve this phase.
     pub fn asks_before(&self, phase: Phase) -> bool {
         self.asks_before.contains(&phase)
     }
@@ -87,7 +88,7 @@ impl Profile {
 mod tests {
     use super::*;
 
-    /// Breaks when a join of two profiles lets something pass that one of them does not.
+    /// Fails if the merge of two profiles allows something that one of them does not.
     #[test]
     fn the_strictest_of_two_profiles_lets_no_more_pass_than_either() {
         let auto = Profile::built_in().into_iter().find(|profile| profile.name == "auto").unwrap();

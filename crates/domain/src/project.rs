@@ -1,4 +1,4 @@
-//! Projects: a git repository with a target branch and the rules that hold there.
+//! Projects: a git repository with a target branch, a remote and validations.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,19 +7,19 @@ use crate::{Name, OnDivergence, Timestamp, Validation};
 /// A git repository that plans work on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Project {
-    /// Its name.
+    /// Unique name.
     pub name: Name,
     /// The absolute path of the repository.
     pub repo: String,
     /// The branch that plans land on.
     pub target: String,
-    /// The remote that landed work is pushed to, and that the branches of plans are kept together with.
+    /// The remote that landed work is pushed to, and that plan branches are synced with.
     pub remote: Option<String>,
-    /// What a divergence here does, whatever the profile says.
+    /// The reaction to a divergence; overrides the profile.
     #[serde(default)]
     pub on_divergence: Option<OnDivergence>,
-    /// What every plan here must pass.
+    /// The validations that every plan of this project must pass.
     pub validations: Vec<Validation>,
-    /// When it was added.
+    /// When the project was added.
     pub created_at: Timestamp,
 }

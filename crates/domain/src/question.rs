@@ -1,4 +1,4 @@
-//! The questions that Drydock asks: their words, and the options that each can be answered with.
+//! The questions that drydock asks, with their text and their options.
 
 use serde_json::Value;
 
@@ -9,13 +9,13 @@ use crate::{
 };
 
 impl Question {
-    /// The option of a gate that lets the phase start.
+    /// The option of a gate that approves the phase.
     pub const APPROVE: &'static str = "approve";
 
-    /// The option of an agent's question that the note answers.
+    /// The option of an agent's question that is answered by the note.
     pub const ANSWERED: &'static str = "answered";
 
-    /// Returns the question that a profile asks before a phase.
+    /// Returns the gate question that a profile asks before a phase.
     pub fn gate(before: Phase, spec: &Spec) -> Question {
         let profile = &spec.profile.name;
         Question {
@@ -29,7 +29,7 @@ impl Question {
         }
     }
 
-    /// Returns the question to ask when a phase could not begin automatically.
+    /// Returns the question to ask when a phase could not start automatically.
     pub fn held_back(before: Phase, reason: &str) -> Question {
         Question {
             kind: DecisionKind::Gate,
@@ -42,7 +42,7 @@ impl Question {
         }
     }
 
-    /// Returns the question that holds a plan after a person stopped the command that drove it.
+    /// Returns the question that blocks a plan after a person stopped the command that ran it.
     pub fn stopped(next: Phase, interruption: Option<&Interruption>) -> Question {
         let restart = interruption.and_then(|one| one.restart.as_ref());
         let from =
@@ -62,7 +62,7 @@ impl Question {
         }
     }
 
-    /// Returns the question to ask when runs were interrupted `times` in a row and none left a new checkpoint.
+    /// Returns the question to ask after `times` consecutive interruptions without a new checkpoint.
     pub fn interrupted_often(times: u32, plan: &Plan) -> Question {
         let phase = plan.stage.phase();
         let restart = plan.interruption.as_ref().and_then(|one| one.restart.as_ref());
@@ -90,9 +90,9 @@ impl Question {
         }
     }
 
-    /// Returns the question that an agent asks. `abort` always cancels, even if the agent gives it another meaning. An
-    /// option without an id, or with the id of an earlier option, is left out. If no option remains, `answered`
-    /// continues with the person's note.
+    /// Returns the question that an agent asks. `abort` always cancels, even if the agent gives it another
+    /// meaning. An option without an id, or with the id of an earlier option, is left out. If no option
+    /// remains, `answered` continues with the person's note.
     pub fn from_agent(text: String, offered: Vec<(String, String)>) -> Question {
         let mut options: Vec<DecisionOption> = Vec::new();
         for (id, label) in offered {
@@ -109,13 +109,13 @@ impl Question {
         Question { kind: DecisionKind::Agent, text, options, details: Value::Object(Default::default()) }
     }
 
-    /// Says whether an option needs a note from the person.
+    /// Returns true if an option needs a note from the person.
     pub fn needs_note(&self, option: &str) -> bool {
-        // Offered where the agent offers nothing; `abort` is always there.
+        // `answered` is added only if the agent offers no option; `abort` is always present.
         self.kind == DecisionKind::Agent && option == Question::ANSWERED && self.options.len() <= 2
     }
 
-    /// Returns the work so far that the question is about: the commit from which its answers continue.
+    /// Returns the commit with the work so far, from which the answers continue.
     pub fn work(&self) -> Option<&str> {
         match self.kind {
             // The answers to these start from different commits.
@@ -146,7 +146,8 @@ impl Question {
         })
     }
 
-    /// Returns the question with the facts learnt since it was asked; the latest fact replaces an earlier one.
+    /// Returns the question with a fact that became known after it was asked. The latest fact replaces the
+    /// previous one.
     #[must_use]
     pub(crate) fn learning(mut self, fact: &str) -> Question {
         let behind = |fact: &str| format!(" Since then: {fact}");
@@ -160,7 +161,8 @@ impl Question {
         self
     }
 
-    /// Returns the question with answers that let the next run continue from the work so far instead of starting over.
+    /// Returns the question with answers that make the next run continue from the work so far instead of
+    /// starting over.
     #[must_use]
     pub fn going_on_with(mut self, work: &str, plan: &Plan) -> Question {
         for option in &mut self.options {
@@ -185,8 +187,8 @@ impl Question {
         self
     }
 
-    /// Returns the question to ask when a result was sent back to its agent as often as it may be. `head` is the work
-    /// so far, from which another round continues.
+    /// Returns the question to ask when a result was sent back to its agent the maximum number of times.
+    /// `head` is the work so far, from which another round continues.
     pub fn rounds_used_up(
         kind: SentBack,
         rounds: usize,
@@ -216,7 +218,8 @@ impl Question {
         }
     }
 
-    /// Returns the question to ask when a reviewer gave no valid verdict after all attempts. `head` is the proposal.
+    /// Returns the question to ask when a reviewer gave no valid verdict after all attempts. `head` is the
+    /// proposal.
     pub fn no_verdict(reviewer: &str, asked: usize, reason: &str, head: &str, plan: &Plan) -> Question {
         let (commit, replaces) = (head.to_owned(), plan.replaces.clone());
         let again = OptionEffect::Review { commit: commit.clone(), replaces: replaces.clone() };
@@ -239,8 +242,8 @@ impl Question {
         }
     }
 
-    /// Returns the question to ask when a plan has used up its budget, or has too little left for its pieces. `work` is
-    /// the work so far.
+    /// Returns the question to ask when a plan has used up its budget, or has too little left for its
+    /// subplans. `work` is the work so far.
     pub fn budget(plan: &Plan, work: Option<String>) -> Question {
         let (spent, used_up) = (plan.used(), plan.budget.used_up(plan.used()));
         let raised = plan.budget.raised(plan.spec.budget, spent, plan.parts());
@@ -265,7 +268,7 @@ impl Question {
         }
     }
 
-    /// Returns the question to ask when Execute is over and nothing was changed.
+    /// Returns the question to ask when Execute is complete and changed nothing.
     pub fn nothing_changed() -> Question {
         Question {
             kind: DecisionKind::Gate,
@@ -278,7 +281,8 @@ impl Question {
         }
     }
 
-    /// Returns the question to ask when a rate limit is met too often, or lasts longer than is waited for unasked.
+    /// Returns the question to ask when a rate limit is met too often, or lasts longer than a plan waits
+    /// without asking.
     pub fn rate_limit(postponed: &Postponed) -> Question {
         let Postponed { until, agent, times, .. } = postponed;
         let what = if *times > POSTPONED_MAX {
@@ -320,7 +324,7 @@ impl Question {
     }
 }
 
-/// The label of every answer that ends the plan.
+/// Returns the label of every option that cancels the plan.
 pub(crate) fn cancels() -> String {
     Act::Cancel.label().to_owned()
 }

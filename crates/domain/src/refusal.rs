@@ -1,11 +1,11 @@
-//! The ways a command is refused. A refusal is an answer, not an error: the plan is as it was.
+//! The reasons for refusing a command. A refusal is an answer, not an error: the plan is unchanged.
 
 use crate::{Authority, DecisionId, Enforcement, Event, Phase, PlanId, RunId, State, ValidationRun};
 
-/// Why a command changes nothing.
+/// Why a command was refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// The plan is not where the command could be taken.
+    /// The plan's stage does not accept the command.
     #[error("cannot {command} a plan that is {phase}/{state}")]
     WrongStage {
         /// The command.
@@ -15,12 +15,12 @@ pub enum Refusal {
         /// The plan's state.
         state: State,
     },
-    /// It is not theirs to ask for.
+    /// The caller's authority is not sufficient.
     #[error("the authority of {} is not enough to {command} a plan", authority.name())]
     NotAllowed {
         /// The command.
         command: &'static str,
-        /// In what capacity it was asked for.
+        /// The caller's authority.
         authority: Authority,
     },
     /// Invariants do not hold, or could not be checked.
@@ -34,12 +34,12 @@ pub enum Refusal {
         /// The open decision.
         decision: DecisionId,
     },
-    /// The report is of a run that is not the plan's current one.
+    /// The report comes from a run that is not the plan's current one.
     #[error("run {given} is not the current run of the plan")]
     StaleRun {
         /// The run that reported.
         given: RunId,
-        /// The plan's run.
+        /// The plan's current run.
         current: Option<RunId>,
     },
     /// The decision is not the one that the plan waits for.
@@ -50,23 +50,23 @@ pub enum Refusal {
     UnknownOption {
         /// The decision.
         decision: DecisionId,
-        /// What was answered.
+        /// The given option.
         option: String,
-        /// What could be.
+        /// The valid options.
         offered: Vec<String>,
     },
-    /// The answer is words, and there are none.
+    /// The answer must be a text, and it is empty.
     #[error("the answer to decision {0} is empty")]
     EmptyAnswer(DecisionId),
     /// There is nothing to apply.
     #[error("the plan changed nothing, so there is nothing to apply")]
     NothingChanged,
-    /// The plan has used what it may use.
+    /// The plan has used up its budget.
     #[error("the plan has used up its budget: {}", used_up.join(", "))]
     BudgetSpent {
-        /// What is used up, in words.
+        /// The exhausted resources, as text.
         used_up: Vec<String>,
-        /// The decision that asks how to go on, once it is open.
+        /// The decision that asks how to continue, once it is open.
         decision: Option<DecisionId>,
     },
     /// Required validations have not passed.
@@ -75,28 +75,28 @@ pub enum Refusal {
     /// Critical reviewers have not acknowledged the result.
     #[error("not acknowledged by {}", .0.join(", "))]
     Unreviewed(Vec<String>),
-    /// It went back too often already.
+    /// The plan went back to Strategize too often.
     #[error("the plan was reverted {max} times already, which is the limit")]
     TooManyReversions {
         /// The limit.
         max: u32,
     },
-    /// A subplan may not begin before its parent calls it.
+    /// A subplan may not start before its parent gives it its turn.
     #[error("it is a subplan whose turn has not come; its parent {parent} calls it")]
     NotCalled {
-        /// Its parent.
+        /// The parent.
         parent: PlanId,
     },
-    /// Its subplans are not settled.
+    /// The plan's subplans have not all ended.
     #[error("its subplans are not settled yet")]
     SubplansOpen,
-    /// A landing was begun and it is not known yet how it ended.
+    /// A landing has started and its end is not recorded yet.
     #[error("a landing of the plan was begun and its end is not recorded yet")]
     IntentOpen,
 }
 
 impl Refusal {
-    /// Returns what the feed keeps of this refusal.
+    /// Returns the events to store for this refusal.
     pub fn events(&self) -> Vec<Event> {
         match self {
             Refusal::Blocked(enforcement) => vec![Event::InvariantBlocked(enforcement.clone())],

@@ -1,8 +1,8 @@
-//! Quotes the words of a command that a person is shown, so that the pasted command does the same.
+//! Shell quoting for command lines shown to people, so that a pasted command has the same meaning.
 
 use std::borrow::Cow;
 
-/// Returns a word as a shell reads it back: unchanged where it has no meaning to a shell, else in quotes.
+/// Quotes a word for a shell, if it contains characters with a special meaning.
 pub fn shell_word(word: &str) -> Cow<'_, str> {
     let plain = |c: char| c.is_alphanumeric() || "_@%+=:,./-".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
@@ -15,7 +15,7 @@ pub fn shell_word(word: &str) -> Cow<'_, str> {
 mod tests {
     use super::shell_word;
 
-    /// Breaks when a command that is offered does something else once it is pasted (N12).
+    /// Fails if a command that is offered has another meaning when it is pasted (N12).
     #[test]
     fn what_means_something_to_a_shell_is_quoted() {
         for (word, shown) in [

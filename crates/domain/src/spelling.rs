@@ -1,6 +1,6 @@
-//! How near two words are, to name the one that was probably meant.
+//! Edit distance between two words, to suggest the intended name after a typo.
 
-/// Returns how many letters must be added, removed or replaced to make one word of the other.
+/// Returns the number of letters to add, remove or replace to turn one word into the other.
 pub fn edits(one: &str, other: &str) -> usize {
     let other: Vec<char> = other.chars().collect();
     let mut row: Vec<usize> = (0..=other.len()).collect();

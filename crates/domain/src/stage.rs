@@ -1,4 +1,4 @@
-//! Where a plan stands. Phase and state are one value, so that an illegal pair (`strategize/applied`,
+//! The stage of a plan. Phase and state are one value, so that an illegal pair (`strategize/applied`,
 //! `apply/complete`) cannot be built. Keeps INV-STAGE.
 
 use std::fmt;
@@ -8,11 +8,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::DecisionId;
 
-/// Where a plan stands: its phase and how far it got in it.
+/// The phase of a plan and its progress in that phase.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stage {
-    /// An agent thinks the task through, read-only.
+    /// An agent writes the strategy; the worktree is read-only.
     Strategize(Progress<Complete>),
     /// Agents do the task in a worktree.
     Execute(Progress<Complete>),
@@ -20,26 +20,26 @@ pub enum Stage {
     Apply(Progress<Settled>),
 }
 
-/// How far a phase got; `D` is what that phase can reach.
+/// The progress of a phase; `D` is the type of the phase's end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Progress<D> {
     /// Waits for a worker.
     Queued,
-    /// A worker that holds the plan's lock is at it.
+    /// Run by a worker that holds the plan's lock.
     Processing,
     /// A person must answer this decision first.
     Waiting(DecisionId),
-    /// It failed; with a decision when only a person can say how to go on.
+    /// The phase failed; with a decision if only a person can decide how to continue.
     Errored {
-        /// What failed.
+        /// The failure.
         failure: Failure,
-        /// The question this failure asks, if it does.
+        /// The open decision about the failure, if there is one.
         decision: Option<DecisionId>,
     },
-    /// A person ended the plan.
+    /// The plan was cancelled.
     Cancelled {
-        /// Why.
+        /// Reason for cancelling.
         reason: String,
     },
     /// The phase reached its end.
@@ -59,9 +59,9 @@ pub enum Settled {
         /// The landed commit.
         commit: String,
     },
-    /// The merged result is not acceptable; nothing was moved.
+    /// The merged result is not acceptable; no branch was moved.
     Constrained {
-        /// Each reason, for a person to read.
+        /// The reasons, as text for people.
         reasons: Vec<String>,
     },
 }
@@ -69,23 +69,23 @@ pub enum Settled {
 /// Why a phase failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
-    /// What kind of failure.
+    /// The kind of failure.
     pub class: ErrorClass,
-    /// What happened, for a person to read.
+    /// A description of the failure, as text for people.
     pub text: String,
-    /// The commit that keeps the half-done work, from which a retry continues.
+    /// The commit with the unfinished work, from which a retry continues.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub work: Option<String>,
 }
 
 impl Failure {
-    /// Describes a failure that left no work to continue from.
+    /// Returns a failure without work to continue from.
     pub fn new(class: ErrorClass, text: impl Into<String>) -> Self {
         Self { class, text: text.into(), work: None }
     }
 }
 
-/// What kind of failure ended a run.
+/// The kind of failure that ended a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ErrorClass {
@@ -93,39 +93,39 @@ pub enum ErrorClass {
     AgentMissing,
     /// The agent ended with an error.
     AgentFailed,
-    /// The agent's model failed: its service answered with an error, or not at all.
+    /// The agent's model failed: its service returned an error or did not respond.
     FailedModel,
-    /// The service of the agent's model did not accept the key or the login.
+    /// The service of the agent's model rejected the key or the login.
     FailedAuth,
     /// The agent's model refused the task.
     Refused,
-    /// The agent showed no sign of life and was stopped.
+    /// The agent showed no activity and was stopped.
     Stalled,
-    /// The agent took longer than its time limit.
+    /// The agent exceeded its time limit.
     AgentTimedOut,
-    /// The agent changed what it may not change.
+    /// The agent changed files that it must not change.
     ForbiddenChange,
-    /// The agent left what no commit can hold, such as a repository of its own.
+    /// The agent left files that git cannot commit, such as a nested repository.
     Uncapturable,
-    /// The strategy draft could not be read.
+    /// The strategy draft could not be parsed.
     StrategyInvalid,
     /// A required validation failed.
     ValidationFailed,
-    /// Uncommitted files of the user are in the way of landing.
+    /// Uncommitted files of the user block the landing.
     TargetDirty,
-    /// Git could not do what was asked.
+    /// A git operation failed.
     Git,
-    /// A file or directory of the run could not be handled.
+    /// A filesystem operation of the run failed.
     Filesystem,
     /// The plan's branch and its remote have diverged.
     Diverged,
-    /// They have, and setting the branch to the remote's failed too.
+    /// The branch and its remote have diverged, and resetting the branch to the remote also failed.
     ResetFailed,
     /// Subplans failed.
     SubplanFailed,
-    /// The result of a subplan conflicts with what has joined.
+    /// The result of a subplan conflicts with the results joined so far.
     SubplanConflict,
-    /// The run's own records do not agree with the repository.
+    /// The run's records do not match the repository.
     Inconsistent,
 }
 
@@ -155,7 +155,7 @@ impl ErrorClass {
         }
     }
 
-    /// Says whether an agent was cut short, so that a retry continues from its work.
+    /// Returns true if the agent was stopped early, so that a retry continues from its work.
     pub fn keeps_work(self) -> bool {
         match self {
             ErrorClass::AgentFailed
@@ -180,7 +180,7 @@ impl ErrorClass {
         }
     }
 
-    /// Says whether the next agent can do better when it knows what happened.
+    /// Returns true if the failure text helps the next agent to avoid the same failure.
     pub(crate) fn is_a_lesson(self) -> bool {
         match self {
             ErrorClass::ForbiddenChange | ErrorClass::Uncapturable | ErrorClass::StrategyInvalid => true,
@@ -208,15 +208,15 @@ impl ErrorClass {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
-    /// Think it through.
+    /// Write the strategy.
     Strategize,
-    /// Do it.
+    /// Do the task.
     Execute,
-    /// Land it.
+    /// Land the result.
     Apply,
 }
 
-/// The name of a stage within its phase.
+/// The name of the progress within a phase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
@@ -242,7 +242,7 @@ impl Phase {
     /// All phases, in order.
     pub const ALL: [Phase; 3] = [Phase::Strategize, Phase::Execute, Phase::Apply];
 
-    /// Returns the name used in JSON and at the prompt.
+    /// Returns the name used in JSON and on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Phase::Strategize => "strategize",
@@ -274,7 +274,7 @@ impl State {
         State::Constrained,
     ];
 
-    /// Returns the name used in JSON and at the prompt.
+    /// Returns the name used in JSON and on the command line.
     pub fn name(self) -> &'static str {
         match self {
             State::Queued => "queued",
@@ -289,7 +289,7 @@ impl State {
     }
 }
 
-/// A name that no phase or state has.
+/// Returned when a text is not the name of a phase or state.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{given:?} is not one of {known}")]
 pub struct UnknownName {
@@ -354,7 +354,7 @@ impl<D> Progress<D> {
         }
     }
 
-    /// Says whether nothing goes on by itself; `reached` says it of the phase's end.
+    /// Returns true if no automatic step follows; `reached` answers for the end of the phase.
     pub(crate) fn rests(&self, reached: impl FnOnce(&D) -> bool) -> bool {
         match self {
             Progress::Queued | Progress::Processing => false,
@@ -398,7 +398,7 @@ impl Stage {
         }
     }
 
-    /// Says whether nothing can follow.
+    /// Returns true if the plan cannot change any more.
     pub fn is_terminal(&self) -> bool {
         matches!(self.state(), State::Applied | State::Cancelled)
     }
@@ -411,7 +411,7 @@ impl Stage {
         }
     }
 
-    /// Returns what failed, when it did.
+    /// Returns the failure of an errored stage.
     pub fn failure(&self) -> Option<&Failure> {
         match self {
             Stage::Strategize(progress) | Stage::Execute(progress) => progress.failure(),
@@ -419,7 +419,7 @@ impl Stage {
         }
     }
 
-    /// Returns a stage of the same phase that every phase has.
+    /// Returns a stage of the same phase with this progress.
     pub(crate) fn same_phase(&self, common: Common) -> Stage {
         match self {
             Stage::Strategize(_) => Stage::Strategize(common.progress()),
@@ -429,7 +429,7 @@ impl Stage {
     }
 }
 
-/// The stages that every phase has.
+/// The kinds of progress that exist in every phase.
 #[derive(Debug, Clone)]
 pub(crate) enum Common {
     Queued,

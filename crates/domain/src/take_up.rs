@@ -1,40 +1,41 @@
-//! Why a plan's branch is put elsewhere before the next run. The pin that keeps what was there says it.
+//! The reason for moving a plan's branch before the next run. It is stored with the backup of the branch's
+//! previous commits.
 
 use serde::{Deserialize, Serialize};
 
-/// What had the branch put where the next run begins.
+/// Why the branch moves to the commit at which the next run starts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TakeUp {
-    /// A person's answer about a branch and its remote that went apart.
+    /// A person's answer about a divergence.
     #[default]
     Answer,
-    /// A person's answer to another question, after which the kept work is continued.
+    /// A person's answer to another question; the next run continues from the kept work.
     Work,
-    /// A person's rollback.
+    /// A rollback by a person.
     RollBack,
-    /// A rate limit cut a run short, and its work is gone on with.
+    /// A rate limit interrupted a run; the next run continues from its work.
     RateLimit,
-    /// The run was interrupted, and the next one continues its work.
+    /// A run was interrupted; the next run continues from its work.
     Interrupted,
-    /// The budget was used up, and the work so far is gone on with.
+    /// The budget was exhausted; the next run continues from the work so far.
     Budget,
-    /// A retry continues from the work that the failed run left.
+    /// A retry continues from the work of the failed run.
     Retry,
-    /// A retry starts over from where the plan's work began.
+    /// A retry starts over from the commit at which the plan's work began.
     StartOver,
-    /// A person accepted the work that a failed run left.
+    /// A person accepted the work of a failed run.
     Accepted,
-    /// A person has a proposal reviewed again.
+    /// A person requested another review of a proposal.
     Review,
-    /// The results of subplans joined.
+    /// The results of the subplans were joined.
     Subplans,
-    /// The conflict of a sibling is to be resolved.
+    /// The subplan resolves the conflict of a sibling.
     Conflict,
 }
 
 impl TakeUp {
-    /// Returns the reason, for a person to read.
+    /// Returns the reason, as text for people.
     pub fn reason(self) -> &'static str {
         match self {
             TakeUp::Answer => "a person chose other commits",

@@ -1,4 +1,4 @@
-//! Points in time as the store keeps them, and as people read them in a sentence.
+//! Points in time as the store keeps them, and their format in text for people.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 pub struct Timestamp(i64);
 
 impl Timestamp {
-    /// Returns the time that many microseconds after 1970-01-01 UTC.
+    /// Returns the time `micros` microseconds after 1970-01-01 UTC.
     pub const fn from_micros(micros: i64) -> Self {
         Self(micros)
     }
@@ -19,18 +19,18 @@ impl Timestamp {
         self.0
     }
 
-    /// Returns the time that much later, or the last representable one.
+    /// Returns the time `span` later, or the last representable time.
     pub fn plus(self, span: std::time::Duration) -> Self {
         Self(self.0.saturating_add(i64::try_from(span.as_micros()).unwrap_or(i64::MAX)))
     }
 
-    /// Returns the time `ms` milliseconds later, or the last representable one.
+    /// Returns the time `ms` milliseconds later, or the last representable time.
     pub const fn plus_ms(self, ms: i64) -> Self {
         Self(self.0.saturating_add(ms.saturating_mul(1000)))
     }
 }
 
-/// Writes RFC 3339 UTC to the second, for sentences; the wire has its own, finer text.
+/// Formats as RFC 3339 UTC with seconds, for text. JSON uses another format with more digits.
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let seconds = self.0.div_euclid(1_000_000);
@@ -41,8 +41,8 @@ impl fmt::Display for Timestamp {
     }
 }
 
-/// Returns the date that is this many days after 1970-01-01, in the Gregorian calendar. Years are counted from a
-/// first of March, so that a leap day is the last of its year.
+/// Returns the Gregorian date this many days after 1970-01-01. Years are counted from March 1st, so that a
+/// leap day is the last day of its year.
 fn date(days: i64) -> (i64, i64, i64) {
     const OF_400_YEARS: i64 = 146_097;
     let days = days + 719_468;

@@ -1,19 +1,20 @@
-//! Tokens: who may ask over the network, and as what. The secret itself is nowhere here; a token is known by its id.
+//! Tokens: authenticate callers of the HTTP API, with a role. The secret is not stored here; a token is
+//! identified by its id.
 
 use crate::{Name, PlanId, RunId, Timestamp, TokenId};
 
-/// What the bearer of a token is. An agent's token belongs to one run; no other has one.
+/// The role of a token's bearer. A token with the agent role belongs to one run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Role {
-    /// A person: may do everything, and alone answers decisions and makes tokens.
+    /// A person: has all rights. Only this role answers decisions and creates tokens.
     Human,
-    /// A program or a person that keeps things running: everything but that.
+    /// A program or a person in charge of operation: all rights except those two.
     Operator,
     /// An agent in a run: may read its own plan.
     Agent {
-        /// The plan it works on.
+        /// The agent's plan.
         plan: PlanId,
-        /// Its run.
+        /// The agent's run.
         run: RunId,
     },
     /// May read.
@@ -21,7 +22,7 @@ pub enum Role {
 }
 
 impl Role {
-    /// Returns the word for it.
+    /// Returns the name used in JSON and on the command line.
     pub fn name(&self) -> &'static str {
         match self {
             Role::Human => "human",
@@ -32,46 +33,48 @@ impl Role {
     }
 }
 
-/// What is known of a token.
+/// A token, without its secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Token {
-    /// Its id, which is no secret.
+    /// Unique id; not secret.
     pub id: TokenId,
-    /// What people call it; what is done with it is recorded under this name.
+    /// The name that actions with this token are recorded under.
     pub name: Name,
-    /// What its bearer is.
+    /// The role of its bearer.
     pub role: Role,
-    /// How its secret is shown.
+    /// How the secret is presented.
     pub kind: TokenKind,
-    /// When it was made.
+    /// When the token was created.
     pub created_at: Timestamp,
-    /// When it ends by itself.
+    /// When the token expires.
     pub expires_at: Option<Timestamp>,
-    /// When it was last used, to the minute.
+    /// When the token was last used, with a resolution of one minute.
     pub last_used_at: Option<Timestamp>,
-    /// When it was revoked.
+    /// When the token was revoked.
     pub revoked_at: Option<Timestamp>,
-    /// The token that made the link which this is or began as; it ends with it.
+    /// The token that created this one, or the sign-in link that it was exchanged for. Revoking that token
+    /// revokes this one too.
     pub made_by: Option<TokenId>,
-    /// Whether it still counts, by the store's clock.
+    /// Whether the token is valid, by the clock of the store.
     pub state: TokenState,
 }
 
-/// How the secret of a token is shown.
+/// How a caller presents the secret of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TokenKind {
-    /// By a program, with each request.
+    /// In a header of each request, by a program.
     Bearer,
-    /// By the command line of whoever serves on this machine, who finds it there; made by the server for itself.
+    /// In a header of each request, by the command line on the server's machine. The server creates this
+    /// token for local use and stores it in a file that the command line reads.
     Machine,
-    /// By a browser: half of it as a cookie, and half by its pages.
+    /// By a browser: one half as a cookie, the other half in its requests' headers.
     Session,
-    /// In an address that is opened once, to sign a browser in.
+    /// In a URL that is opened once, to sign a browser in.
     Link,
 }
 
 impl TokenKind {
-    /// Returns the word for it.
+    /// Returns the name used in JSON and on the command line.
     pub fn name(self) -> &'static str {
         match self {
             TokenKind::Bearer => "bearer",
@@ -81,7 +84,7 @@ impl TokenKind {
         }
     }
 
-    /// Returns how a request shows it: what a machine has for itself is shown as any program does.
+    /// Returns how a request presents the token: a machine token is presented like a bearer token.
     pub fn shown(self) -> TokenKind {
         match self {
             TokenKind::Bearer | TokenKind::Machine => TokenKind::Bearer,
@@ -90,7 +93,7 @@ impl TokenKind {
     }
 }
 
-/// Whether a token still counts.
+/// Whether a token is valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TokenState {
     /// It does.

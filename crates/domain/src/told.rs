@@ -1,11 +1,11 @@
-//! What an error says to a person or a log, with its causes. Our errors keep the cause in `source()` alone, so whoever
-//! writes one down without this loses it.
+//! The text of an error with its causes, for people and logs. Our errors keep the cause in `source()` only,
+//! so printing an error without this function loses the cause.
 
 use std::error::Error;
 
-/// Returns what an error says, with its causes, each once.
+/// Returns the text of an error and its causes, each once.
 ///
-/// Errors of others put their cause into their own text too, or repeat that text in it; neither is said again.
+/// Errors of other crates may include their cause's text, or be included in it; such duplicates are removed.
 pub fn told(error: &dyn Error) -> String {
     let mut text = said(error);
     let mut last_at = 0;
@@ -46,7 +46,7 @@ mod tests {
         layers.fold(deepest, |cause, text| Layer { text, source: Some(Box::new(cause)) })
     }
 
-    /// Breaks when a cause is left out, or said twice.
+    /// Fails if a cause is missing or repeated.
     #[test]
     fn every_cause_is_told_once() {
         for (texts, expected) in [
