@@ -1,4 +1,4 @@
-//! How a subplan begins: from its parent's piece, with what it takes from its parent at birth.
+//! Creates child plans: from the parent's subplan entry and from the properties that a child inherits.
 
 use std::num::NonZeroU32;
 
@@ -10,7 +10,7 @@ use crate::{
     Spent, Turn,
 };
 
-/// What a child takes from its parent: nothing can be born without it.
+/// Everything that a child inherits from its parent. A child cannot be created without it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Inherited {
     rules: Inheritance,
@@ -19,39 +19,40 @@ pub struct Inherited {
 }
 
 impl Inherited {
-    /// Returns what each of so many children of this plan takes: an equal share of what is left of its budget; the rules that hold for the parent, as they are reconciled now, and a
-    /// profile that lets no more pass than the parent's. The parent's approval of Execute is one for its pieces, and its
-    /// own Apply lands them.
+    /// Returns what each of `children` child plans inherits: an equal share of the parent's remaining budget,
+    /// the invariants in `reconciled` that currently apply to the parent, and a profile at least as strict as
+    /// the parent's. The profile has no gates: the parent's approval of Execute covers its subplans, and the
+    /// parent's Apply lands them.
     pub fn of(parent: &Plan, reconciled: Vec<Invariant>, children: usize) -> Inherited {
         let profile = Profile { asks_before: Vec::new(), ..parent.spec.profile.clone() };
-        // One part is the parent's own, to judge and mend the whole.
+        // One share is the parent's own, to check and fix the joined result.
         let parts = u32::try_from(children).unwrap_or(u32::MAX - 1).saturating_add(1);
         let parts = NonZeroU32::new(parts).unwrap_or(NonZeroU32::MIN);
         Inherited { rules: Inheritance::of(parent, reconciled), profile, share: parent.left().share(parts) }
     }
 }
 
-/// What is needed to make a child; `spec` is what its task or action says by itself.
+/// Everything needed to create a child; `spec` is the request before inheritance is applied.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewChild {
-    /// Its id.
+    /// The id of the child plan.
     pub id: PlanId,
-    /// What is asked for.
+    /// The request.
     pub spec: Spec,
-    /// What it takes from its parent.
+    /// Everything inherited from the parent.
     pub inherited: Inherited,
 }
 
-/// A child for a piece.
+/// A child plan to create for a subplan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Birth {
-    /// Which piece.
+    /// Index of the subplan.
     pub piece: usize,
     /// The child.
     pub child: NewChild,
 }
 
-/// Returns what a parent hands on with a child: it counts as used until the child is over.
+/// Returns the budget share given to a child. It counts as used by the parent until the child ends.
 pub(crate) fn handed_on(parent: Budget, child: &Plan) -> Spent {
     let part = |limited: Option<u64>, handed: Option<u64>| limited.and(handed).unwrap_or(0);
     Spent {
@@ -62,12 +63,12 @@ pub(crate) fn handed_on(parent: Budget, child: &Plan) -> Spent {
     }
 }
 
-/// Returns a child as it is born: `strategize/queued`, in line.
+/// Returns a new child plan: `strategize/queued`, waiting for its turn.
 pub(crate) fn born(parent: &Plan, piece: &Piece, new: NewChild, context: &Context) -> (Plan, Vec<Event>) {
     let NewChild { id, mut spec, inherited } = new;
     let Inherited { rules, profile, share } = inherited;
     spec.budget = spec.budget.smallest(share);
-    // What its own action asks before is asked, and what its own profile is strict about stays so.
+    // The gates and restrictions of the child's own action and profile stay in force.
     spec.profile = profile.strictest(spec.profile);
     let depth = parent.place.as_ref().map_or(0, |place| place.depth) + 1;
     let lands = if piece.project.is_some() { Lands::ByItself } else { Lands::WithParent };

@@ -1,45 +1,46 @@
-//! The order of pieces: who waits for whom, and that it can come to an end. Refused before anything starts.
+//! The order of subplans. Checks that the dependencies exist and have no cycle, before anything starts.
 
 use std::collections::BTreeSet;
 
 use crate::{Name, Piece};
 
-/// Why pieces cannot be carried out.
+/// Why subplans cannot be scheduled.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FanoutError {
-    /// A name stands twice.
+    /// Two subplans have the same name.
     #[error("two subplans are called {0}")]
     Twice(Name),
-    /// A piece waits for one that is not there.
+    /// A subplan waits for one that does not exist.
     #[error("subplan {piece} comes after {after}, and there is no such subplan")]
     Unknown {
-        /// Which one.
+        /// The subplan.
         piece: Name,
-        /// What it waits for.
+        /// The missing dependency.
         after: Name,
     },
-    /// Pieces wait for each other.
+    /// Subplans wait for each other.
     #[error("subplans wait for each other: {}", .0.iter().map(Name::as_str).collect::<Vec<_>>().join(", "))]
     Cycle(Vec<Name>),
-    /// There are too many.
+    /// There are too many subplans.
     #[error("{given} subplans are more than the limit of {max}")]
     TooWide {
-        /// How many there are.
+        /// Number of subplans.
         given: usize,
-        /// How many there may be.
+        /// The limit.
         max: usize,
     },
-    /// They would be too deep.
+    /// The subplans would be nested too deeply.
     #[error("these subplans would be {depth} levels deep, and the limit is {max}")]
     TooDeep {
-        /// How deep they would be.
+        /// Their depth in the plan tree.
         depth: u32,
-        /// How deep they may be.
+        /// The limit.
         max: u32,
     },
 }
 
-/// Returns the pieces in the order in which they join: none before those it waits for, and otherwise as they were given.
+/// Returns the subplans in join order: a stable topological sort, so that each comes after the ones it waits
+/// for.
 pub fn arrange(pieces: Vec<Piece>, width_max: usize) -> Result<Vec<Piece>, FanoutError> {
     if pieces.len() > width_max {
         return Err(FanoutError::TooWide { given: pieces.len(), max: width_max });

@@ -1,5 +1,6 @@
-//! Subplans: the pieces a strategy is cut into, in which order they run and join, and what their ends mean for the
-//! plan that asked for them. All of it is a function of stored values; looking and doing is the engine's.
+//! Subplans: the parts that a strategy splits a task into, the order in which they run and join, and the
+//! effect of their results on the parent. Everything here is a function of stored values; the engine reads
+//! and acts.
 
 mod birth;
 mod fanout;

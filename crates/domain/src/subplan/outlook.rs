@@ -1,17 +1,17 @@
-//! Which failures can pass by themselves.
+//! Classifies failures as temporary or permanent.
 
 use crate::ErrorClass;
 
-/// What to expect of the same thing tried again.
+/// Whether a retry can succeed without other changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outlook {
-    /// It may pass.
+    /// A retry may succeed.
     MayPass,
-    /// The same would happen again.
+    /// A retry would fail in the same way.
     Lasting,
 }
 
-/// Returns what to expect after a failure of this class.
+/// Classifies a failure.
 pub fn outlook(class: ErrorClass) -> Outlook {
     match class {
         ErrorClass::AgentFailed

@@ -1,4 +1,4 @@
-//! What a person is asked about subplans. The words are made from the record, so they cannot disagree with it.
+//! The questions about subplans. Their text is built from the stored record, so that the two cannot disagree.
 
 use serde_json::{Value, json};
 
@@ -9,36 +9,36 @@ use crate::{
     Plan, Question, Side,
 };
 
-/// What a conflict between a piece's result and what has joined looks like.
+/// A conflict between a subplan's result and the results joined so far.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Clashing {
-    /// The files, each with its kind and hunks.
+    /// The files as JSON, each with its kind and hunks.
     pub files: Value,
-    /// The same, for the sentence and for who resolves it.
+    /// The same conflicts, for the text of the question and for the agent that resolves them.
     pub clashes: Vec<Clashed>,
-    /// What had joined.
+    /// The commit with the results joined so far.
     pub onto: String,
-    /// A commit with the conflict's marks in its files.
+    /// A commit with conflict markers in its files.
     pub marked: String,
 }
 
-/// One file in conflict.
+/// One conflict.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Clashed {
-    /// Its path, and other paths of the same conflict behind it.
+    /// The path, followed by the other paths of the same conflict.
     pub paths: Vec<String>,
-    /// What kind of conflict it is, and what git says about it.
+    /// The kind of conflict and git's message.
     pub about: String,
-    /// Whether the places are marked in the file.
+    /// Whether the file has conflict markers.
     pub marks: Marks,
 }
 
-/// Whether the places of a conflict are marked.
+/// Whether a conflict has markers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Marks {
-    /// In the file.
+    /// The file has markers.
     InFile,
-    /// Nowhere: the file is binary, or the conflict is not about its lines.
+    /// There are none: the file is binary, or the conflict is not about lines.
     None,
 }
 
@@ -48,13 +48,13 @@ impl Clashed {
     }
 }
 
-/// How many paths a sentence names.
+/// Maximum number of paths in the question's text.
 const PATHS_NAMED_MAX: usize = 5;
-/// How many subplans a label names.
+/// Maximum number of subplan names in a label.
 const NAMES_MAX: usize = 3;
 
 impl Fanout {
-    /// Returns which pieces were lost, and why.
+    /// Returns the failed subplans and the reasons as text.
     pub(crate) fn lost_text(&self) -> String {
         let sentences: Vec<_> = self.lost().map(sentence).collect();
         let (count, all) = (sentences.len(), self.pieces.len());
@@ -63,7 +63,7 @@ impl Fanout {
 }
 
 impl Question {
-    /// Returns the question to ask when all pieces are settled and some came to nothing.
+    /// Returns the question to ask when all subplans have ended and some failed.
     pub(crate) fn subplans_lost(fanout: &Fanout, plan: &Plan) -> Question {
         let lost: Vec<_> = fanout.lost().collect();
         let kept = fanout
@@ -72,7 +72,7 @@ impl Question {
             .filter(|piece| matches!(piece.fate, Fate::Joined { .. } | Fate::Ready))
             .count();
         let mut options = Vec::new();
-        // While landing, only what failed to land can be tried again; what was ended is not run anew.
+        // During landing, only subplans that failed to land can be retried; a cancelled one is not run again.
         let failed = lost.iter().any(|piece| piece.fate == Fate::Failed);
         if plan.stage.phase() == Phase::Execute || failed {
             let asks = if lost.iter().any(|piece| conflicts(piece)) {
@@ -101,8 +101,8 @@ impl Question {
         }
     }
 
-    /// Returns the question to ask when the result of a piece conflicts with what has joined. `agent` resolves it, if a
-    /// person says so.
+    /// Returns the question to ask when the result of a subplan conflicts with the results joined so far.
+    /// `agent` resolves it if a person chooses so.
     pub fn conflict(fanout: &Fanout, piece: &Piece, clash: Clashing, agent: Option<String>) -> Question {
         let Clashing { files, clashes, onto, marked } = clash;
         let paths: Vec<_> = clashes.iter().map(Clashed::path).collect();
@@ -112,7 +112,7 @@ impl Question {
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         let take = |side| OptionEffect::Join(JoinHow::Take { piece: name.clone(), side });
         let mut options = Vec::new();
-        // What resolves a conflict is not handed on once more.
+        // The conflict of a resolving subplan is not given to yet another one.
         if piece.mends.is_none() {
             let unmarked = clashes.iter().filter(|one| one.marks == Marks::None);
             let unmarked = unmarked.map(|one| one.paths.clone()).collect();
@@ -137,7 +137,7 @@ impl Question {
     }
 }
 
-/// Returns the piece that resolves the conflict of another.
+/// Returns the subplan that resolves the conflict of `piece`.
 fn resolver(
     fanout: &Fanout,
     piece: &Piece,
@@ -164,7 +164,7 @@ fn resolver(
     }
 }
 
-/// Says what is to be done about a conflict.
+/// Returns the task text for resolving a conflict.
 fn resolving(name: &Name, clashes: &[Clashed]) -> String {
     let told = |marks: Marks, said: &dyn Fn(&Clashed) -> String| {
         clashes.iter().filter(|one| one.marks == marks).map(said).collect::<Vec<_>>()
@@ -200,13 +200,13 @@ fn resolver_name(fanout: &Fanout, name: &Name) -> Name {
     (1..).filter_map(|number| numbered(number).parse().ok()).find(free).unwrap_or_else(|| name.clone())
 }
 
-/// Says whether a piece failed because its result conflicts.
+/// Returns true if the subplan failed because of a conflict.
 fn conflicts(piece: &Piece) -> bool {
     let last = piece.failures.last().filter(|_| piece.fate == Fate::Failed);
     last.is_some_and(|record| record.failure.class == ErrorClass::SubplanConflict)
 }
 
-/// Returns the names of pieces for a label, or how many there are.
+/// Returns the names of the subplans for a label, or their number if there are many.
 fn names_of(pieces: &[&Piece]) -> String {
     match pieces.len() {
         0..=NAMES_MAX => pieces.iter().map(|piece| piece.name.as_str()).collect::<Vec<_>>().join(", "),

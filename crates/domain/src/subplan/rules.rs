@@ -1,30 +1,31 @@
-//! The rules of a subplan: those that it took from its parent, and those of its own project, action and plan. Both hold;
-//! where they share a name and differ, neither takes the other's place.
+//! The invariants of a subplan: those inherited from its parent, and those of its own project, action and
+//! plan. Both apply. If two have the same name but differ, neither replaces the other.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{Invariant, InvariantScope, Plan, PlanId, Spec, effective};
 
-/// The rules that a subplan took from its parent; none for a plan at the top.
+/// The invariants that a subplan inherited from its parent; empty for a plan without parent.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Inheritance {
-    /// What held for the parent when the subplan was born.
+    /// The invariants that applied to the parent when the subplan was spawned.
     pub rules: Vec<Invariant>,
-    /// The scopes that the parent's rules were found at. What these say by the name of a rule was reconciled then.
+    /// The scopes at which the parent's invariants were defined. Invariants of the same name at these scopes
+    /// were resolved for the parent at that time.
     pub scopes: Vec<InvariantScope>,
 }
 
-/// What holds for a plan.
+/// The invariants that apply to a plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Holding {
-    /// Taken from its parent.
+    /// Inherited from the parent.
     pub taken: Vec<Invariant>,
-    /// Of its own scopes: one for each name.
+    /// Defined at the plan's own scopes; one per name.
     pub own: Vec<Invariant>,
 }
 
 impl Inheritance {
-    /// Returns what the children of this plan take, given the rules that hold for it now.
+    /// Returns the invariants that children of this plan inherit, given those that currently apply to it.
     pub(crate) fn of(parent: &Plan, reconciled: Vec<Invariant>) -> Inheritance {
         let Spec { project, action, .. } = &parent.spec;
         let mut scopes = vec![
@@ -37,7 +38,7 @@ impl Inheritance {
         Inheritance { rules: reconciled, scopes }
     }
 
-    /// Returns it as rules of the child.
+    /// Changes the scope of the invariants to the child plan.
     pub(crate) fn handed_to(mut self, child: &PlanId) -> Inheritance {
         for rule in &mut self.rules {
             rule.scope = InvariantScope::Plan(child.clone());
@@ -45,7 +46,8 @@ impl Inheritance {
         self
     }
 
-    /// Returns what holds where these and the candidates of a plan's own scopes apply.
+    /// Returns the invariants that apply, given the inherited ones and the candidates of the plan's own
+    /// scopes.
     pub fn with(&self, candidates: Vec<Invariant>) -> Holding {
         let locked = |rule: &Invariant| rule.locked && rule.scope == InvariantScope::Global;
         let settled = |rule: &Invariant| {
@@ -53,7 +55,8 @@ impl Inheritance {
         };
         let candidates: Vec<_> =
             candidates.into_iter().filter(|rule| locked(rule) || !settled(rule)).collect();
-        // A locked one is as it is now, whatever it was at birth.
+        // A locked invariant applies in its current version, even if it changed after the subplan was
+        // spawned.
         let replaced = |rule: &Invariant| candidates.iter().any(|one| locked(one) && one.name == rule.name);
         let taken: Vec<_> = self.rules.iter().filter(|rule| !replaced(rule)).cloned().collect();
         let mut own = effective(candidates);
@@ -61,7 +64,8 @@ impl Inheritance {
         Holding { taken, own }
     }
 
-    /// Returns the rules that the parent's landing does not judge: those of scopes that it knows nothing of.
+    /// Returns the invariants that the parent's landing does not check, because the parent does not have
+    /// their scopes.
     pub fn unknown_to_parent(&self, holding: Holding) -> Vec<Invariant> {
         holding.own.into_iter().filter(|rule| !self.scopes.contains(&rule.scope)).collect()
     }
@@ -111,7 +115,7 @@ mod tests {
 
     const CHILD: &str = "plan:pln-0000000000000000";
 
-    /// Breaks when a rule of the parent takes the place of one that its project or action has by the same name.
+    /// Fails if an inherited invariant replaces one of the same name from the project or action.
     #[test]
     fn rules_of_one_name_that_differ_all_hold() {
         let size = taken(vec![rule("size", CHILD, "of the parent")]);
@@ -123,7 +127,8 @@ mod tests {
         assert_eq!(holds(&size, vec![rule("size", "project:lib", "of the parent")]), ["of the parent"]);
     }
 
-    /// Breaks when what the parent has overridden comes back for its pieces, or a locked rule is held as it was.
+    /// Fails if an invariant that the parent overrides applies to its subplans, or if a locked one applies in
+    /// an old version.
     #[test]
     fn what_was_reconciled_for_the_parent_stays_so() {
         let size = taken(vec![rule("size", CHILD, "of the parent")]);
@@ -133,7 +138,8 @@ mod tests {
         assert_eq!(holds(&size, vec![locked]), ["locked"]);
     }
 
-    /// Breaks when a piece answers for the whole, or for nothing of its own.
+    /// Fails if a subplan is checked against the parent's invariants when it lands, or is not checked against
+    /// its own.
     #[test]
     fn a_piece_answers_for_the_rules_that_its_parent_knows_nothing_of() {
         let size = taken(vec![rule("size", CHILD, "of the parent")]);

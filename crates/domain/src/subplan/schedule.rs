@@ -1,4 +1,5 @@
-//! What a tender sees of the pieces, what that is news of, and what is to be done next.
+//! Scheduling of subplans: the observed state of each child plan, the updates that the parent has not
+//! recorded, and the steps that are due.
 
 use std::time::Duration;
 
@@ -8,54 +9,54 @@ use crate::{
     Timestamp, Turn,
 };
 
-/// How long a piece that failed waits before it is tried again; doubled each time.
+/// First wait before a failed subplan is retried; doubled after each failure.
 const PAUSE_FIRST: Duration = Duration::from_secs(1);
 const PAUSE_LAST: Duration = Duration::from_secs(60);
 
-/// What can be seen of a piece's plan.
+/// The observed state of a subplan's child plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Seen {
-    /// There is none yet.
+    /// The child plan does not exist yet.
     Unborn,
-    /// It is queued and not called.
+    /// Queued, and waiting for its turn.
     InLine,
-    /// It is queued, not called, and not due before a time: an agent met its rate limit.
+    /// Queued, waiting for its turn, and postponed: an agent met its rate limit.
     Postponed {
         /// When it is due.
         until: Timestamp,
-        /// Whose limit it is.
+        /// The agent with the rate limit.
         agent: String,
     },
-    /// It was called, and is queued or at work.
+    /// It has its turn, and is queued or running.
     Busy,
-    /// It waits for a person.
+    /// Waits for a person.
     Asking,
     /// Its latest run failed.
     Failed {
-        /// Which run.
+        /// The failed run.
         run: Option<RunId>,
-        /// What failed.
+        /// The failure.
         failure: Failure,
     },
-    /// Its work is complete and judged.
+    /// Its work is complete, validated and reviewed.
     Finished {
-        /// The commit that holds it.
+        /// The commit that contains the work.
         head: String,
     },
-    /// Its result is where it belongs.
+    /// Its result joined its parent's branch, or landed in its own project.
     Landed {
-        /// The commit that holds it.
+        /// The commit that contains the result.
         commit: String,
     },
     /// It was ended.
     Cancelled {
-        /// Why.
+        /// Reason for cancelling.
         reason: String,
     },
 }
 
 impl Seen {
-    /// Returns what a tender sees of this plan.
+    /// Returns the observed state of this plan.
     pub fn of(plan: &Plan) -> Seen {
         if plan.pending_decision().is_some() {
             return Seen::Asking;
@@ -90,7 +91,7 @@ impl Seen {
 }
 
 impl Seen {
-    /// Says whether it waits for nothing but its turn.
+    /// Returns true if it only waits for its turn.
     pub fn stands_in_line(&self, now: Timestamp) -> bool {
         match self {
             Seen::InLine => true,
@@ -106,75 +107,75 @@ impl Seen {
     }
 }
 
-/// Something about a piece that its parent has not recorded.
+/// A change of a subplan that its parent has not recorded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum News {
-    /// It failed.
+    /// The subplan failed.
     Failed {
-        /// Which piece.
+        /// Index of the subplan.
         piece: usize,
-        /// In which run.
+        /// The failed run.
         run: Option<RunId>,
-        /// What failed.
+        /// The failure.
         failure: Failure,
     },
-    /// It was ended by somebody.
+    /// The child plan was cancelled by another process or a person.
     Cancelled {
-        /// Which piece.
+        /// Index of the subplan.
         piece: usize,
-        /// Why.
+        /// Reason for cancelling.
         reason: String,
     },
-    /// It is complete, and lands in its own project later.
+    /// The subplan is complete, and lands in its own project later.
     Ready {
-        /// Which piece.
+        /// Index of the subplan.
         piece: usize,
     },
     /// Its result is part of the parent's branch, or landed in its own project.
     Joined {
-        /// Which piece.
+        /// Index of the subplan.
         piece: usize,
-        /// The commit that holds it.
+        /// The commit that contains the result.
         commit: String,
     },
-    /// A subplan is over, so that what it did not use is its parent's again.
+    /// A child plan has ended; the unused part of its budget share returns to the parent.
     Over {
-        /// Which one.
+        /// The child plan.
         child: PlanId,
-        /// What it used.
+        /// Its usage.
         used: Spent,
     },
-    /// Its result conflicts with what has joined; only a person can say.
+    /// The result conflicts with the results joined so far; only a person can decide.
     Conflict {
-        /// Which piece.
+        /// Index of the subplan.
         piece: usize,
-        /// What is asked.
+        /// The question to ask.
         question: Box<crate::Question>,
     },
 }
 
-/// What is to be done for the pieces now.
+/// The steps that are due for the subplans.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Acts {
-    /// These are to be tried again.
+    /// Subplans to retry.
     pub retry: Vec<usize>,
-    /// These are called to work.
+    /// Subplans that get their turn.
     pub call: Vec<usize>,
-    /// This one joins next.
+    /// The subplan to join next.
     pub join: Option<usize>,
-    /// Nothing else is due before then.
+    /// The time of the next due step, if no other change happens before.
     pub wake_at: Option<Timestamp>,
 }
 
 impl Acts {
-    /// Lets somebody look again at this time at the latest.
+    /// Makes sure that the schedule is checked at this time or earlier.
     fn wake(&mut self, at: Timestamp) {
         self.wake_at = Some(self.wake_at.map_or(at, |other| other.min(at)));
     }
 }
 
 impl News {
-    /// Returns that a subplan is over, where it is: it will use no more of what it was handed.
+    /// Returns the update for a child plan that has ended and uses no more of its budget share.
     pub fn of_end(child: &Plan) -> Option<News> {
         let complete = child.stage == Stage::Execute(Progress::Reached(Complete));
         let over = child.stage.is_terminal() || complete && child.pending_decision().is_none();
@@ -183,7 +184,7 @@ impl News {
 }
 
 impl Fanout {
-    /// Returns what is seen and not recorded yet. `seen` has one entry for each piece.
+    /// Returns the observed changes that are not recorded yet. `seen` has one entry per subplan.
     pub fn news(&self, seen: &[Seen]) -> Vec<News> {
         let told = self.pieces.iter().zip(seen).enumerate();
         told.filter_map(|(piece, (one, seen))| match (&one.fate, seen) {
@@ -205,8 +206,8 @@ impl Fanout {
         .collect()
     }
 
-    /// Returns what is to be done now; call it when there is no news. Never lets more than `max_parallel` pieces work,
-    /// nor two whose paths overlap, nor one before those it waits for.
+    /// Returns the steps that are due; call it only when `news` is empty. At most `max_parallel` subplans
+    /// run, never two with overlapping paths, and none before the ones it waits for.
     pub fn acts(&self, seen: &[Seen], now: Timestamp) -> Acts {
         let mut acts = Acts::default();
         let mut busy: Vec<usize> = Vec::new();
@@ -221,7 +222,7 @@ impl Fanout {
                         acts.wake(at);
                     }
                 }
-                // It has given its place to others meanwhile, and stands in line when its time has come.
+                // It gave up its turn, and waits for another one once its time has come.
                 Seen::Postponed { until, .. } if *until > now => acts.wake(*until),
                 Seen::Unborn
                 | Seen::InLine
@@ -241,7 +242,7 @@ impl Fanout {
                 busy.push(index);
             }
         }
-        // In their order: the next one joins when it is finished, and until then nobody behind it does.
+        // Subplans join in order: until the next one is finished, no later one joins.
         let next = self.open().find(|(_, piece)| piece.project.is_none());
         acts.join =
             next.map(|(index, _)| index).filter(|index| matches!(seen[*index], Seen::Finished { .. }));
@@ -252,7 +253,7 @@ impl Fanout {
         self.pieces.iter().enumerate().filter(|(_, piece)| piece.fate == Fate::Open)
     }
 
-    /// Says whether everything that a piece waits for is done.
+    /// Returns true if everything that the subplan waits for is done.
     fn may_follow(&self, piece: &Piece, seen: &[Seen]) -> bool {
         piece.after.iter().filter_map(|name| self.position(name)).all(|at| match &self.pieces[at].fate {
             Fate::Joined { .. } | Fate::Ready => true,
@@ -267,7 +268,7 @@ impl Piece {
         self.failures.iter().any(|record| record.run == *run)
     }
 
-    /// Says whether one more failure leaves it another attempt.
+    /// Returns true if the subplan may be retried after this failure.
     pub(crate) fn may_be_tried(&self, failure: &Failure) -> bool {
         outlook(failure.class) == Outlook::MayPass && self.attempts() < self.max_attempts as usize
     }
@@ -279,18 +280,18 @@ impl Piece {
                 let doublings = u32::try_from(attempts - 1).unwrap_or(u32::MAX).min(16);
                 record.at.plus(PAUSE_FIRST.saturating_mul(2_u32.saturating_pow(doublings)).min(PAUSE_LAST))
             }
-            // A person let it be tried: at once.
+            // A person allowed the retry: it is due immediately.
             Some(_) | None => Timestamp::from_micros(0),
         }
     }
 }
 
-/// Says whether two lists of declared paths have a place in common. What declares nothing overlaps with nothing.
+/// Returns true if two lists of declared paths overlap. An empty list overlaps with nothing.
 fn overlap(one: &[String], other: &[String]) -> bool {
     one.iter().any(|left| other.iter().any(|right| nested(&fixed(left), &fixed(right))))
 }
 
-/// Returns the parts of a path up to the first that is a pattern.
+/// Returns the components of a path up to the first pattern.
 fn fixed(path: &str) -> Vec<&str> {
     path.split('/')
         .filter(|part| !part.is_empty() && *part != ".")
