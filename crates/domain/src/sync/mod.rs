@@ -1,5 +1,6 @@
-//! Keeping a plan's branch and its remote together: what was seen, the least destructive step, and what it came to.
-//! Looking and stepping are `worktree`'s; the words that a person reads are made here, from the outcome (S4.11).
+//! Syncing a plan's branch with its remote: the observed state, the least destructive step, and the outcome.
+//! The `worktree` crate observes and performs steps. The text that people read is built here from the outcome
+//! (S4.11).
 
 mod outcome;
 mod sight;

@@ -1,231 +1,235 @@
-//! What a sync came to. Callers match every case; nothing here is a flag, and "could not find out" is never success.
+//! The outcome of a sync. Callers match every case. An outcome has no flags, and an unknown state is never
+//! reported as success.
 
 use serde::{Deserialize, Serialize};
 
-/// What a sync of a plan's branch with its remote came to.
+/// The outcome of syncing a plan's branch with its remote.
 #[must_use = "an outcome that nobody looks at is a divergence that nobody is told about"]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum SyncOutcome {
     /// The project has no remote.
     NoRemote,
-    /// The remote has no such branch, and there was nothing to send there.
+    /// The remote does not have the branch, and there was nothing to push.
     NoRemoteBranch,
     /// Both are at the same commit.
     InSync {
         /// That commit.
         head: String,
     },
-    /// The branch was behind, and is now where the remote is.
+    /// The branch was behind and was moved forward to the remote's commit.
     FastForwarded {
-        /// Where it was.
+        /// The commit of the branch before.
         from: String,
-        /// Where it is.
+        /// The commit of the branch now.
         to: String,
         /// The commits that arrived, oldest first.
         arrived: Vec<CommitLine>,
     },
-    /// The branch was ahead, and the remote is now where it is.
+    /// The branch was ahead and was pushed.
     Pushed {
-        /// Where the remote was; none when it had no such branch.
+        /// The commit of the remote branch before; `None` if it did not exist.
         from: Option<String>,
-        /// Where both are.
+        /// The commit of both branches now.
         to: String,
-        /// The commits that were sent, oldest first.
+        /// The pushed commits, oldest first.
         sent: Vec<CommitLine>,
     },
-    /// The branch is ahead, and sending it failed. Nothing was changed on either side.
+    /// The branch is ahead, and the push failed. Neither side changed.
     PushFailed {
         /// The branch: the plan's, or the target that a landing moved.
         #[serde(default)]
         branch: String,
-        /// The remote that did not take it.
+        /// The remote that rejected the push or did not respond.
         #[serde(default)]
         remote: String,
-        /// Where the branch is.
+        /// The commit of the branch.
         head: String,
-        /// What git or the remote said.
+        /// The error of git or the remote.
         reason: String,
     },
-    /// The branch is ahead, and its commits are not to be sent: they are of a run that did not succeed.
+    /// The branch is ahead, and its commits must not be pushed: their run did not succeed.
     KeptLocal {
-        /// Where the branch is.
+        /// The commit of the branch.
         head: String,
         /// The commits that only the branch has, oldest first.
         local: Vec<CommitLine>,
     },
-    /// Both had commits of their own; those of the branch now stand on those of the remote.
+    /// Both had commits of their own; those of the branch were replayed on the remote's.
     Rebased {
-        /// Where the branch was.
+        /// The commit of the branch before.
         from: String,
-        /// Where it is.
+        /// The commit of the branch now.
         to: String,
-        /// Where the remote was.
+        /// The commit of the remote branch before.
         onto: String,
-        /// The branch as it was before.
+        /// The backup of the branch.
         pin: PinLine,
-        /// The commits that left the branch, as they were, oldest first (S4.4).
+        /// The commits removed from the branch, as they were, oldest first (S4.4).
         #[serde(default)]
         discarded: Vec<CommitLine>,
-        /// Those of them that nothing stands for: the remote had their changes already.
+        /// The removed commits that were not replayed, because the remote already has their changes.
         #[serde(default)]
         absorbed: Vec<CommitLine>,
-        /// The commits that were replayed, as they are now, oldest first.
+        /// The replayed commits, as they are now, oldest first.
         replayed: Vec<CommitLine>,
         /// The commits that arrived, oldest first.
         arrived: Vec<CommitLine>,
-        /// Whether the remote has the result.
+        /// Whether the result was pushed.
         publishing: Publishing,
     },
-    /// Both had commits of their own that could not be joined; the branch was set to the remote's, its own are pinned.
+    /// Both had commits of their own that could not be merged. The branch was reset to the remote's commit;
+    /// its own commits are backed up.
     RecoveredByReset {
-        /// The branch and its edits as they were before.
+        /// The backup of the branch and its edits.
         pin: PinLine,
-        /// The commits that left the branch, oldest first.
+        /// The commits removed from the branch, oldest first.
         discarded: Vec<CommitLine>,
-        /// Where the branch and the remote are.
+        /// The commit of both branches now.
         to: String,
         /// The commits that arrived, oldest first.
         arrived: Vec<CommitLine>,
-        /// Why they could not be joined.
+        /// Why they could not be merged.
         clash: Clash,
     },
-    /// As above, but setting the branch to the remote's failed too; it is as it was, or partly so, and pinned.
+    /// Like `RecoveredByReset`, but the reset failed. The branch is unchanged or partly changed, and backed
+    /// up.
     ResetFailed {
-        /// The branch and its edits as they were before.
+        /// The backup of the branch and its edits.
         pin: PinLine,
         /// The commits that only the branch has, oldest first.
         discarded: Vec<CommitLine>,
-        /// Where the remote is.
+        /// The commit of the remote branch.
         remote: String,
         /// The commits that only the remote has, oldest first.
         arrived: Vec<CommitLine>,
-        /// Why they could not be joined.
+        /// Why they could not be merged.
         clash: Clash,
         /// Why the reset failed.
         reason: String,
     },
-    /// Both have commits of their own that could not be joined; the branch was left as it is, and pinned.
+    /// Both have commits of their own that could not be merged. The branch is unchanged, and backed up.
     Unreconciled {
-        /// The branch and its edits as they are.
+        /// The backup of the branch and its edits.
         pin: PinLine,
         /// The commits that only the branch has, oldest first.
         discarded: Vec<CommitLine>,
-        /// Where the branch is.
+        /// The commit of the branch.
         local: String,
-        /// Where the remote is.
+        /// The commit of the remote branch.
         remote: String,
         /// The commits that only the remote has, oldest first.
         arrived: Vec<CommitLine>,
-        /// Why they could not be joined.
+        /// Why they could not be merged.
         clash: Clash,
     },
-    /// It could not be found out where the remote is.
+    /// The state of the remote could not be fetched.
     FetchFailed {
-        /// What git or the remote said.
+        /// The error of git or the remote.
         reason: String,
     },
     /// The worktree is not on the plan's branch.
     Detached {
-        /// What it is on: a branch, or a commit.
+        /// The branch or commit that it is on.
         on: String,
     },
-    /// Something else is under way in the worktree.
+    /// Another git operation is in progress in the worktree.
     MidOperation {
-        /// What: `rebase`, `merge`, `cherry-pick`, `revert`, `bisect`, `am`, or a lock that is held.
+        /// The operation: `rebase`, `merge`, `cherry-pick`, `revert`, `bisect`, `am`, or a held lock file.
         operation: String,
     },
-    /// It could not be found out or done; the branch is as it was.
+    /// The state could not be read, or the step failed; the branch is unchanged.
     Unknown {
-        /// What was tried.
+        /// The attempted step.
         attempt: String,
-        /// What git said.
+        /// The error of git.
         reason: String,
     },
 }
 
-/// A commit, as a person recognises it.
+/// A commit, with the data by which a person recognises it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommitLine {
-    /// Its id.
+    /// The commit id.
     pub id: String,
     /// The first line of its message.
     pub subject: String,
-    /// Who wrote it.
+    /// The author's name.
     pub author: String,
 }
 
 /// A backup ref that was written and read back.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PinLine {
-    /// The ref's full name.
+    /// The full name of the ref.
     pub name: String,
-    /// The commit it keeps.
+    /// The commit that it keeps.
     pub commit: String,
-    /// The commit that the branch was at.
+    /// The commit of the branch when the backup was made.
     pub head: String,
-    /// Whether it keeps edits that were not committed.
+    /// Whether it keeps uncommitted edits.
     pub uncommitted: Uncommitted,
 }
 
-/// Whether there were edits that were not committed.
+/// Whether a backup has uncommitted edits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Uncommitted {
     /// There were none.
     Nothing,
-    /// There were, and the pin's commit has them.
+    /// The backup commit contains them.
     Kept,
 }
 
-/// Whether a rebased branch reached the remote.
+/// Whether a rebased branch was pushed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Publishing {
-    /// It did.
+    /// It was pushed.
     Done,
-    /// It was not to be sent.
+    /// It was not to be pushed.
     NotAsked,
-    /// It did not; the next sync tries again.
+    /// The push failed; the next sync retries it.
     Failed {
-        /// What git or the remote said.
+        /// The error of git or the remote.
         reason: String,
     },
 }
 
-/// Why two lines of commits could not be joined.
+/// Why the commits of both sides could not be merged.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Clash {
-    /// What kind of reason it is.
+    /// The kind of reason.
     #[serde(default)]
     pub cause: ClashCause,
-    /// The commit that could not be replayed; none when it was the uncommitted edits.
+    /// The commit that could not be replayed; `None` if it was the uncommitted edits.
     pub commit: Option<CommitLine>,
     /// The files that both sides changed.
     pub paths: Vec<String>,
-    /// What git said.
+    /// The message of git.
     pub text: String,
 }
 
-/// What kind of reason two lines of commits could not be joined for.
+/// The kind of reason why the commits of both sides could not be merged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ClashCause {
-    /// Both changed the same places.
+    /// Both sides changed the same places.
     #[default]
     Content,
-    /// The histories have no commit in common, so none of them is a change to the other.
+    /// The histories have no common commit, and therefore no merge base.
     NoCommonCommit,
 }
 
-/// What an outcome means for the plan.
+/// The effect of an outcome on the plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Standing {
-    /// Branch and remote are together, as far as they can be: the plan goes on.
+    /// Branch and remote are in sync, as far as possible: the plan continues.
     Settled,
-    /// It could not be found out, or not be sent: the plan stays where it is, and the next sync tries again.
+    /// The remote's state is unknown, or the push failed: the plan stays unchanged, and the next sync
+    /// retries.
     Unsettled,
-    /// A person must say how to go on.
+    /// A person must decide how to continue.
     Diverged,
 }
 
@@ -262,7 +266,7 @@ impl SyncOutcome {
         }
     }
 
-    /// Returns what it means for the plan.
+    /// Returns the effect of the outcome on the plan.
     pub fn standing(&self) -> Standing {
         match self {
             SyncOutcome::NoRemote

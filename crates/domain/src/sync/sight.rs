@@ -1,62 +1,62 @@
-//! What a sync saw of a branch, its remote and its worktree, and the least destructive step from there.
-//! Looking and stepping are `worktree`'s; which step follows from which sight is decided here, without I/O.
+//! The observed state of a branch, its remote and its worktree, and the least destructive step that follows.
+//! The `worktree` crate observes and performs steps; the decision is made here, without I/O.
 
 use serde::{Deserialize, Serialize};
 
-/// What was seen before anything was changed.
+/// The state observed before any change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sight {
-    /// How the branch stands in its worktree.
+    /// The state of the worktree.
     pub footing: Footing,
-    /// Where the remote is, compared with the branch.
+    /// The state of the remote, compared with the branch.
     pub remote: RemoteSight,
-    /// Whether the branch's own commits are to be sent.
+    /// Whether the branch's own commits are to be pushed.
     pub publish: Publish,
 }
 
-/// How a branch stands in the worktree that is meant to have it.
+/// The state of the branch's worktree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Footing {
-    /// There is no worktree: the branch is a ref and nothing else.
+    /// The branch has no worktree; it is only a ref.
     Unattached,
     /// The worktree is on the branch.
     OnBranch,
     /// The worktree is on the branch, but its index is locked.
     Locked {
-        /// The lock that is held.
+        /// The held lock file.
         lock: String,
     },
-    /// The worktree is on something else.
+    /// The worktree is on another branch or commit.
     Elsewhere {
-        /// A branch, or a commit.
+        /// That branch or commit.
         on: String,
     },
-    /// Something else is under way in the worktree.
+    /// Another git operation is in progress in the worktree.
     MidOperation {
-        /// What.
+        /// The operation.
         operation: String,
     },
 }
 
-/// Where the remote is, compared with the branch.
+/// The state of the remote, compared with the branch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RemoteSight {
     /// The project has no remote.
     NotConfigured,
-    /// It could not be found out.
+    /// The remote could not be reached.
     Unreachable {
-        /// What git or the remote said.
+        /// The error of git or the remote.
         reason: String,
     },
-    /// The remote never had such a branch, as far as we saw.
+    /// The remote never had the branch, as far as earlier syncs observed.
     NoBranch(Unsent),
-    /// The remote had such a branch, and somebody deleted it.
+    /// The remote had the branch, and it was deleted there.
     BranchDeleted,
-    /// The remote has such a branch.
+    /// The remote has the branch.
     Tip(Relation),
 }
 
-/// Whether a branch that the remote does not have holds anything to send.
+/// Whether a branch that the remote does not have contains commits to push.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unsent {
     /// Nothing beyond its base.
@@ -65,7 +65,7 @@ pub enum Unsent {
     Commits,
 }
 
-/// How a branch relates to that of the remote.
+/// The relation of a branch to the remote branch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Relation {
     /// Both are at the same commit.
@@ -74,70 +74,70 @@ pub enum Relation {
     Ahead,
     /// Only the remote has commits of its own.
     Behind,
-    /// Both have.
+    /// Both have commits of their own.
     Diverged,
-    /// Both have, and the histories have no commit in common.
+    /// Both have commits of their own, and no common commit.
     Unrelated,
-    /// The remote is at a tip of which it was decided that the branch replaces it.
+    /// The remote is at the commit for which it was decided that the branch replaces it.
     Replaced,
 }
 
-/// Whether a branch's own commits are to be sent.
+/// Whether a branch's own commits are to be pushed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Publish {
-    /// They are.
+    /// Push them.
     Yes,
-    /// They are, unless commits of others arrive: the result of that is not judged yet.
+    /// Push them, unless commits from outside arrive: the combined result is not validated and reviewed yet.
     IfAlone,
-    /// They are not: the run that made them did not succeed.
+    /// Do not push them: the run that made them did not succeed.
     No,
 }
 
-/// The least destructive step that brings branch and remote together.
+/// The least destructive step that syncs the branch and its remote.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
-    /// None: there is no remote.
+    /// Nothing: the project has no remote.
     NoRemote,
-    /// None: the remote could not be asked.
+    /// Nothing: the remote could not be reached.
     FetchFailed {
-        /// What git or the remote said.
+        /// The error of git or the remote.
         reason: String,
     },
-    /// None: the worktree is on something else.
+    /// Nothing: the worktree is on another branch or commit.
     Detached {
-        /// A branch, or a commit.
+        /// That branch or commit.
         on: String,
     },
-    /// None: something else is under way in the worktree.
+    /// Nothing: another git operation is in progress in the worktree.
     MidOperation {
-        /// What.
+        /// The operation.
         operation: String,
     },
-    /// None: the remote has no such branch, and is not to get one.
+    /// Nothing: the remote does not have the branch and should not get it.
     LeaveRemoteAbsent,
-    /// None: both are at the same commit.
+    /// Nothing: both are at the same commit.
     InSync,
-    /// None: the branch is ahead and is not to be sent.
+    /// Nothing: the branch is ahead and must not be pushed.
     KeepLocal,
-    /// Send the branch, which the remote accepts only as a fast-forward.
+    /// Push the branch. The remote accepts it only as a fast-forward.
     Push,
-    /// Move the branch forward to the remote's commit, under whatever edits there are.
+    /// Move the branch forward to the remote's commit, keeping uncommitted edits.
     FastForward,
-    /// Replay the branch's own commits, then the edits, on those of the remote.
+    /// Replay the branch's own commits, and then the edits, on the remote's commit.
     Replay,
-    /// Pin the branch and leave both as they are: branches without a common history cannot be joined.
+    /// Back up the branch and change neither side: branches without a common commit cannot be merged.
     LeaveUnrelated,
-    /// Send a commit that has the branch's content and both as its parents.
+    /// Push a commit with the branch's content and both tips as its parents.
     Supersede,
 }
 
-/// What to do about commits or edits that cannot be replayed.
+/// The reaction to commits or edits that cannot be replayed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClashStep {
-    /// Pin them, then set the branch to the remote's commit.
+    /// Back them up, then reset the branch to the remote's commit.
     PinAndReset,
-    /// Pin them, and leave all as it is.
+    /// Back them up, and change nothing else.
     PinOnly,
 }
 
@@ -151,7 +151,8 @@ impl Sight {
             RemoteSight::BranchDeleted => Ok(Remote::Deleted),
             RemoteSight::Tip(relation) => Ok(Remote::Tip(*relation)),
         };
-        // What the worktree is in the middle of comes first: it holds whatever the remote says.
+        // An operation in progress in the worktree is checked first: it blocks every step, regardless of the
+        // remote.
         let lock = match &self.footing {
             Footing::MidOperation { operation } => {
                 return Step::MidOperation { operation: operation.clone() };
@@ -165,7 +166,7 @@ impl Sight {
             Err(reason) => return Step::FetchFailed { reason: reason.clone() },
         };
         match (remote, self.publish, lock) {
-            // Somebody who deletes a branch does not want it back from us.
+            // A branch that was deleted on the remote must not be pushed again.
             (
                 Remote::Deleted | Remote::NoBranch(Unsent::Nothing),
                 Publish::Yes | Publish::IfAlone | Publish::No,
@@ -182,7 +183,7 @@ impl Sight {
                 Publish::No,
                 _,
             ) => Step::KeepLocal,
-            // Neither files nor index change by it.
+            // This step changes neither the files nor the index.
             (Remote::Tip(Relation::Replaced), Publish::Yes | Publish::IfAlone, _) => Step::Supersede,
             (
                 Remote::Tip(Relation::Behind | Relation::Diverged | Relation::Unrelated),
@@ -202,7 +203,7 @@ impl Sight {
     }
 }
 
-/// A remote that answered.
+/// A remote that was reached.
 #[derive(Clone, Copy)]
 enum Remote {
     NoBranch(Unsent),
@@ -211,7 +212,7 @@ enum Remote {
 }
 
 impl crate::OnDivergence {
-    /// Returns what to do about commits or edits that cannot be replayed.
+    /// Returns the reaction to commits or edits that cannot be replayed.
     pub fn on_clash(self) -> ClashStep {
         match self {
             crate::OnDivergence::Recover => ClashStep::PinAndReset,
@@ -263,7 +264,7 @@ mod tests {
         all
     }
 
-    /// Says whether a step writes the index, or has to read all files at one moment.
+    /// Returns true if a step writes the index, or needs a consistent read of all files.
     fn holds_files(step: &Step) -> bool {
         matches!(step, Step::FastForward | Step::Replay | Step::LeaveUnrelated)
     }
@@ -272,7 +273,7 @@ mod tests {
         matches!(step, Step::Push | Step::Supersede)
     }
 
-    /// S4.1: would break if a sight that does not know where the remote is came to a step that changes something.
+    /// S4.1: fails if an unknown state of the remote leads to a step that changes something.
     #[test]
     fn what_could_not_be_found_out_changes_nothing() {
         for sight in all() {
@@ -287,7 +288,7 @@ mod tests {
         }
     }
 
-    /// Would break if commits of a failed run were sent, or a branch that somebody deleted came back.
+    /// Fails if commits of a failed run are pushed, or if a deleted remote branch is pushed again.
     #[test]
     fn nothing_is_sent_unasked() {
         for sight in all() {
@@ -299,7 +300,7 @@ mod tests {
         }
     }
 
-    /// Would break if a locked index were written, or a lock kept a branch from being found in sync.
+    /// Fails if a locked index is written, or if a lock prevents a branch from being found in sync.
     #[test]
     fn a_locked_index_matters_only_to_what_would_write_it() {
         for sight in all().into_iter().filter(|sight| matches!(sight.footing, Footing::Locked { .. })) {
@@ -313,7 +314,7 @@ mod tests {
         }
     }
 
-    /// S4.1: would break if two sights that a person must tell apart came to the same step by accident.
+    /// S4.1: fails if two states that a person must distinguish lead to the same step by accident.
     #[test]
     fn each_relation_has_its_own_step() {
         let step = |remote, publish| Sight { footing: Footing::OnBranch, remote, publish }.step();

@@ -1,6 +1,6 @@
-//! What a person reads about a sync: the sentence, the failure, the question and its options, all made from the
-//! outcome, so that none of them can disagree with what happened (S4.11). The command line, the HTTP answers and the
-//! page use these words and have none of their own.
+//! The texts about a sync: the sentence, the failure, the question and its options. All are built from the
+//! outcome, so that they cannot disagree with it (S4.11). The command line, the HTTP responses and the page
+//! use these texts and have none of their own.
 
 use serde_json::{Value, json};
 
@@ -9,19 +9,20 @@ use crate::{
     DecisionKind, DecisionOption, ErrorClass, Failure, OnDivergence, OptionEffect, Phase, Plan, Question,
 };
 
-/// How many commits or files a sentence names.
+/// Maximum number of commits or files in a sentence.
 const NAMED_MAX: usize = 5;
-/// How many commits the details of a decision carry.
+/// Maximum number of commits in the details of a decision.
 const COMMITS_MAX: usize = 200;
 
-/// An outcome that only a person can settle. Made from one, and the only thing a plan can diverge by.
+/// An outcome that only a person can settle. It is built from a [`SyncOutcome`], and it is the only reason
+/// for which a plan can diverge.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Divergence {
     outcome: SyncOutcome,
     parts: Parts,
 }
 
-/// What the three outcomes have in common, and what the branch was left at.
+/// The data that the three diverged outcomes share, and the state in which the branch was left.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Parts {
     pin: PinLine,
@@ -40,7 +41,7 @@ enum Left {
 }
 
 impl SyncOutcome {
-    /// Returns the divergence that a person must settle, when it is one.
+    /// Returns the divergence, if the outcome is one that a person must settle.
     pub fn divergence(&self) -> Option<Divergence> {
         let (pin, own, arrived, remote, clash, left) = match self.clone() {
             SyncOutcome::RecoveredByReset { pin, discarded, to, arrived, clash } => {
@@ -68,7 +69,8 @@ impl SyncOutcome {
         Some(Divergence { outcome: self.clone(), parts: Parts { pin, own, arrived, remote, clash, left } })
     }
 
-    /// Returns what events and JSON tell of it: its name, its sentence, and all it carries, with long lists cut.
+    /// Returns the JSON for events and responses: the name, the sentence and all data, with long lists
+    /// truncated.
     pub fn told(&self) -> Value {
         let mut told = json!(self);
         told["text"] = json!(self.summary());
@@ -76,7 +78,8 @@ impl SyncOutcome {
         for list in ["arrived", "sent", "local", "replayed", "discarded", "absorbed"] {
             if let Some(Value::Array(commits)) = told.get_mut(list) {
                 let total = commits.len();
-                // The newest of those that arrived say who moved the branch.
+                // The newest arrived commits are kept, because they show the author of the last change to the
+                // branch.
                 match list {
                     "arrived" => drop(commits.drain(..total.saturating_sub(COMMITS_MAX))),
                     _ => commits.truncate(COMMITS_MAX),
@@ -87,7 +90,7 @@ impl SyncOutcome {
         told
     }
 
-    /// Says what happened, in one sentence.
+    /// Describes the outcome in one sentence.
     pub fn summary(&self) -> String {
         match self {
             SyncOutcome::NoRemote => "the project has no remote, so there is nothing to sync with".to_owned(),
@@ -151,7 +154,7 @@ impl SyncOutcome {
         }
     }
 
-    /// Says what a person can do about an outcome that leaves the plan where it is.
+    /// Returns advice for an outcome that keeps the plan where it is.
     pub fn hint(&self) -> &'static str {
         match self {
             SyncOutcome::FetchFailed { .. }
@@ -179,17 +182,17 @@ impl SyncOutcome {
 }
 
 impl Divergence {
-    /// Returns the outcome it was made from.
+    /// Returns the outcome.
     pub fn outcome(&self) -> &SyncOutcome {
         &self.outcome
     }
 
-    /// Returns the backup ref.
+    /// Returns the name of the backup ref.
     pub fn pin(&self) -> &str {
         &self.parts.pin.name
     }
 
-    /// Returns which policy leads here: `recover` fails the plan, `pause` lets it wait.
+    /// Returns the policy that leads to this outcome: `recover` fails the plan, `pause` makes it wait.
     pub fn policy(&self) -> OnDivergence {
         match self.parts.left {
             Left::AtRemote | Left::ResetFailed { .. } => OnDivergence::Recover,
@@ -197,7 +200,6 @@ impl Divergence {
         }
     }
 
-    /// Returns how the phase failed.
     pub(crate) fn failure(&self) -> Failure {
         let class = match self.parts.left {
             Left::AtRemote | Left::Alone => ErrorClass::Diverged,
@@ -206,7 +208,6 @@ impl Divergence {
         Failure::new(class, self.sentence())
     }
 
-    /// Returns what a person is asked.
     pub(crate) fn question(&self, plan: &Plan) -> Question {
         Question {
             kind: DecisionKind::Divergence,
@@ -255,7 +256,8 @@ impl Divergence {
             }
             Phase::Apply => format!("go back to execute on the remote's {}; {}", short(remote), stay(own)),
         };
-        // The same question as `start_from` asks: only what was judged can land without Execute.
+        // The same condition as in `start_from`: only a validated and reviewed commit can land without
+        // Execute.
         let begins = match phase {
             Phase::Apply if plan.head_commit.as_ref() != Some(&pin.commit) => "go back to execute".to_owned(),
             Phase::Strategize | Phase::Execute | Phase::Apply => format!("start {phase} anew"),
@@ -268,7 +270,7 @@ impl Divergence {
         let take_theirs = || OptionEffect::StartFrom { commit: remote.clone(), replaces: None };
         let take_ours =
             || OptionEffect::StartFrom { commit: pin.commit.clone(), replaces: Some(remote.clone()) };
-        // On the branch as it is: what could not be joined then may join now.
+        // Starts from the branch in its current state: a merge that failed before may succeed now.
         let as_it_is = || OptionEffect::StartFrom { commit: pin.head.clone(), replaces: None };
         let label = format!("sync once more, and start {phase} on what comes of it");
         let again = || option(SYNC_AGAIN, label.clone(), as_it_is());
@@ -277,7 +279,7 @@ impl Divergence {
                 vec![option("continue", theirs, take_theirs()), option("restore_local", ours, take_ours())]
             }
             Left::ResetFailed { .. } => vec![again(), option("restore_local", ours, take_ours())],
-            // A run needs a history that has the base in it.
+            // A run needs a history that contains the base commit.
             Left::Alone if clash.cause == ClashCause::NoCommonCommit => {
                 vec![option("restore_local", ours, take_ours()), again()]
             }
@@ -292,7 +294,7 @@ impl Divergence {
         options
     }
 
-    /// Returns what decisions, events and HTTP answers carry.
+    /// Returns the data for decisions, events and HTTP responses.
     pub fn details(&self) -> Value {
         let Parts { pin, own, arrived, remote, clash, left } = &self.parts;
         let reason = match left {
@@ -316,11 +318,12 @@ impl Divergence {
     }
 }
 
-/// The answer to a divergence that lets a sync have another look.
+/// The option that retries the sync of a divergence.
 const SYNC_AGAIN: &str = "sync_again";
 
 impl Question {
-    /// Returns the question about a divergence with the fact that it is gone, and an answer that continues from there.
+    /// Returns the question with the fact that the divergence no longer exists, and with an option that
+    /// continues from there.
     pub(crate) fn together(self, fact: &str) -> Question {
         let mut question = self.learning(fact);
         let label = "go on: branch and remote are together again".to_owned();
@@ -346,7 +349,7 @@ impl Clash {
     }
 }
 
-/// Names a few of the commits, and counts them.
+/// Lists some of the commits, with their number.
 fn named(commits: &[CommitLine]) -> String {
     match commits {
         [] => "no commits".to_owned(),
@@ -365,7 +368,7 @@ fn counted(commits: &[CommitLine]) -> String {
     }
 }
 
-/// Says that the commits stay somewhere.
+/// Returns a sentence part: the commits stay in the backup.
 fn stay(commits: &[CommitLine]) -> String {
     let verb = if commits.len() == 1 { "stays" } else { "stay" };
     format!("{} of the branch {verb} in the backup", counted(commits))
