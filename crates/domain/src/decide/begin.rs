@@ -1,4 +1,4 @@
-//! How a plan and its phases begin: use, start, and going on to the next phase.
+//! Creates plans, starts runs, and advances plans to the next phase.
 
 use std::collections::BTreeMap;
 
@@ -14,12 +14,12 @@ use crate::{
     Start, State, TakeUp, Turn,
 };
 
-/// Returns the transition that makes a plan: `strategize/queued`, with a gate when the profile asks before it.
+/// Returns the transition that creates a plan: `strategize/queued`, with a gate if the profile requires one.
 pub fn create(new: NewPlan, context: &Context) -> Transition {
     create_alerting(new, None, context)
 }
 
-/// The same, with something that people are alerted to in the same commit.
+/// Like [`create`], with an alert in the same commit.
 pub fn create_alerting(new: NewPlan, alert: Option<String>, context: &Context) -> Transition {
     let asks = new.spec.profile.asks_before(Phase::Strategize);
     let mut plan = fresh(new, context);
@@ -35,7 +35,7 @@ pub fn create_alerting(new: NewPlan, alert: Option<String>, context: &Context) -
     draft.into_transition()
 }
 
-/// Returns a plan at its very beginning, that nobody has been asked about and nothing was done for.
+/// Returns a new plan without decisions and without runs.
 pub(crate) fn fresh(new: NewPlan, context: &Context) -> Plan {
     Plan {
         root: new.id.clone(),
@@ -86,7 +86,7 @@ pub(crate) fn fresh(new: NewPlan, context: &Context) -> Plan {
 pub(super) fn start(snapshot: &Snapshot, start: Start, context: &Context) -> Result<Decided, Refusal> {
     let plan = &snapshot.plan;
     match plan.stage.state() {
-        // A run id is used once: otherwise reports of the run that ended would count for the one that begins.
+        // A run id is used once. Otherwise reports of the ended run would be accepted for the new one.
         State::Queued if plan.run.as_ref() == Some(&start.run) => {
             return Err(Refusal::StaleRun { given: start.run, current: None });
         }
@@ -109,10 +109,11 @@ pub(super) fn start(snapshot: &Snapshot, start: Start, context: &Context) -> Res
     let mut draft = pass_gate(snapshot, "start", Pass::Ungated, Draft::after(snapshot, context))?;
     draft.plan.spent = draft.plan.used();
     draft.plan.run_spent = Spent::default();
-    // All that is left is the run's until it ends; nobody else can be given any of it meanwhile.
+    // The run reserves the rest of the budget until it ends, so that no share of it can be given to a subplan
+    // meanwhile.
     let limited = phase != Phase::Apply && !draft.plan.budget.is_unlimited();
     draft.plan.reserved = limited.then(|| draft.plan.budget.left(draft.plan.spent));
-    // What an earlier run of this phase came to is not the result of the new one.
+    // Clears the result of an earlier run of this phase, which must not count as the result of the new one.
     match phase {
         Phase::Strategize => {
             draft.plan.base_commit = start.base;
@@ -129,7 +130,7 @@ pub(super) fn start(snapshot: &Snapshot, start: Start, context: &Context) -> Res
     draft.plan.work_from = start.from;
     draft.plan.take_up = None;
     draft.plan.replaces = start.replaces;
-    // A grant for one use is for the first run that begins after the answer.
+    // A one-time grant belongs to the first run that starts after the answer.
     draft.plan.grants.retain(|grant| grant.terms.scope == GrantScope::Plan || grant.run.is_none());
     for grant in draft.plan.grants.iter_mut().filter(|grant| grant.terms.scope == GrantScope::Once) {
         grant.run = Some(start.run.clone());
@@ -140,7 +141,7 @@ pub(super) fn start(snapshot: &Snapshot, start: Start, context: &Context) -> Res
     Ok(draft.stage(Common::Processing).event(Event::Started(phase)).done())
 }
 
-/// Refuses a subplan whose turn has not come, and a plan whose subplans are not settled.
+/// Refuses a subplan that does not have its turn, and a plan whose subplans have not all ended.
 fn may_begin(plan: &Plan) -> Result<(), Refusal> {
     let phase = plan.stage.phase();
     if let (Some(place), Some(parent)) = (&plan.place, &plan.parent)
@@ -157,8 +158,8 @@ fn may_begin(plan: &Plan) -> Result<(), Refusal> {
     if unsettled || !plan.winding.is_empty() { Err(Refusal::SubplansOpen) } else { Ok(()) }
 }
 
-/// Strategize that is queued, failed or complete → `strategize/complete`, with the choices of a draft that somebody
-/// wrote in its worktree.
+/// A queued, failed or complete Strategize → `strategize/complete`, with the choices of a draft from its
+/// worktree.
 pub(super) fn adopt(
     snapshot: &Snapshot,
     choices: Vec<Choice>,
@@ -167,7 +168,7 @@ pub(super) fn adopt(
 ) -> Result<Decided, Refusal> {
     let plan = &snapshot.plan;
     let complete = match (&plan.stage, plan.stage.state()) {
-        // Before its first run the phase has no worktree to take a draft from.
+        // Before its first run the phase has no worktree that could contain a draft.
         (Stage::Strategize(_), State::Queued) if plan.phase_started_at.is_none() && plan.gate.is_none() => {
             return Err(wrong_stage(snapshot, "adopt a strategy for"));
         }
@@ -201,7 +202,7 @@ pub(super) fn adopt(
     Ok(completed(snapshot, draft, Phase::Strategize, Phase::Execute, context).done())
 }
 
-/// Opens a gate before what the plan would do next by itself; it stays where it is.
+/// Opens a gate before the next automatic step; the stage stays the same.
 pub(super) fn hold_back(snapshot: &Snapshot, met: Met, context: &Context) -> Result<Decided, Refusal> {
     let plan = &snapshot.plan;
     if plan.gate.is_some() {
@@ -235,7 +236,7 @@ pub(super) fn hold_back(snapshot: &Snapshot, met: Met, context: &Context) -> Res
     Ok(draft.done())
 }
 
-/// A subplan that was called and does not run → waits for its turn again: the plan above it was stopped.
+/// A subplan with a turn that is not running → waits for its turn again, because its parent was stopped.
 fn step_back(snapshot: &Snapshot, context: &Context) -> Result<Decided, Refusal> {
     let plan = &snapshot.plan;
     let Some(place) = plan.place.as_ref().filter(|_| plan.awaits_turn()) else {
@@ -251,8 +252,8 @@ fn step_back(snapshot: &Snapshot, context: &Context) -> Result<Decided, Refusal>
     Ok(draft.event(Event::Subplan { what: "stepped_back", details: json!({}) }).done())
 }
 
-/// Answers the gate of a queued phase; the phase stays queued, and a worker may start it now. One that the invariants
-/// would not let start stays as it is, its gate included (S0.1).
+/// Answers the gate of a queued phase. The phase stays queued, and a worker may start it now. If the
+/// invariants block the phase, the plan and its gate stay unchanged (S0.1).
 pub(super) fn approve(
     snapshot: &Snapshot,
     note: Option<String>,
@@ -294,7 +295,7 @@ pub(super) fn advance(snapshot: &Snapshot, advance: Advance, context: &Context) 
     if !advance.enforcement.blocking().is_empty() {
         return Err(Refusal::Blocked(advance.enforcement));
     }
-    // What was done in other projects is a change as well.
+    // Changes in other projects also count as changes.
     let elsewhere = snapshot.plan.fanout.as_ref().is_some_and(Fanout::is_done_elsewhere);
     let nothing = advance.to == Next::Apply && advance.changes == Changes::Nothing && !elsewhere;
     if nothing && !snapshot.plan.spec.allow_empty {
@@ -305,7 +306,8 @@ pub(super) fn advance(snapshot: &Snapshot, advance: Advance, context: &Context) 
     Ok(draft.enter(to.queued()).event(Event::Advanced(to)).done())
 }
 
-/// A subplan's result goes where its parent puts it; one of another project lands when its parent does.
+/// Refuses to apply a subplan, because its parent joins its result. A subplan of another project lands when
+/// its parent does, and only the engine may request that.
 fn may_land(plan: &Plan, to: Next, context: &Context) -> Result<(), Refusal> {
     let (Some(place), Some(parent), Next::Apply) = (&plan.place, &plan.parent, to) else {
         return Ok(());
@@ -319,14 +321,14 @@ fn may_land(plan: &Plan, to: Next, context: &Context) -> Result<(), Refusal> {
     }
 }
 
-/// How an open gate is met.
+/// How a command treats an open gate.
 enum Pass {
-    /// A person asks for the command that the gate holds up, which answers the gate.
+    /// A person sends the command that the gate blocks, which answers the gate.
     Answering {
-        /// The person's note.
+        /// Recorded with the answer, and as feedback for the agents.
         note: Option<String>,
     },
-    /// Only a plan without a gate continues.
+    /// An open gate refuses the command.
     Ungated,
 }
 
@@ -339,7 +341,7 @@ impl Pass {
     }
 }
 
-/// Says whether going on to a phase that is now in this state was done before.
+/// Returns true if a plan in this state of the requested phase has already been advanced to it.
 fn took_effect(state: State) -> bool {
     match state {
         State::Queued | State::Processing | State::Complete | State::Applied => true,
@@ -347,8 +349,8 @@ fn took_effect(state: State) -> bool {
     }
 }
 
-/// Answers the open gate when a person asks, and refuses when nobody does. A gate whose decision was not read
-/// with the plan stays shut.
+/// Answers the open gate if a person sends the command, otherwise refuses it. A gate whose decision was not
+/// read with the plan stays closed.
 fn pass_gate<'a>(
     snapshot: &Snapshot,
     command: &'static str,
@@ -370,7 +372,8 @@ fn pass_gate<'a>(
     }
 }
 
-/// The refusal of a command that a plan cannot take before a person's answer, which a failed one may wait for as well.
+/// Returns the refusal for a command that must wait for a person's answer. A failed plan may have an open
+/// decision too.
 pub(super) fn undecided(snapshot: &Snapshot, command: &'static str) -> Refusal {
     let plan = &snapshot.plan;
     let spent = snapshot.pending.as_ref().filter(|open| open.question.kind == DecisionKind::Budget);

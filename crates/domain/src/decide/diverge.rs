@@ -1,5 +1,5 @@
-//! A branch and its remote that went apart: the failure, its question and the state that asks are one transition, and
-//! so is the answer with its effect (S4.5, S4.9).
+//! Divergence of a branch and its remote. The failure, its question and the new state are one transition, and
+//! so are the answer and its effect (S4.5, S4.9).
 
 use super::begin::undecided;
 use super::fan::wind_up;
@@ -12,9 +12,10 @@ use crate::{
     Snapshot, State, SyncOutcome, TakeUp,
 };
 
-/// Any stage that is not terminal → `*/errored` or `*/waiting`, as the policy says. While another question is open that
-/// one stays, and the divergence is asked about after it (N5). A gate asks about a phase that the divergence fails, so a
-/// person whose sync finds the divergence withdraws the gate with it (S4.5).
+/// Any stage that is not terminal → `*/errored` or `*/waiting`, depending on the policy. If another decision
+/// is open, it stays open, and the divergence is asked about afterwards (N5). A gate is about a phase that
+/// the divergence fails. So if a person's sync finds the divergence, the gate is withdrawn in the same
+/// transition (S4.5).
 pub(super) fn diverge(
     snapshot: &Snapshot,
     divergence: &Divergence,
@@ -23,11 +24,11 @@ pub(super) fn diverge(
     if snapshot.plan.stage.is_terminal() {
         return Err(wrong_stage(snapshot, "diverge"));
     }
-    // What a landing came to is found out first; only then is the branch of any interest.
+    // The end of the landing must be known first; until then the branch does not matter.
     if snapshot.plan.intent.is_some() {
         return Err(Refusal::IntentOpen);
     }
-    // Every recovery has its own pin, so the same pin is the same divergence reported again.
+    // Every recovery has its own backup, so the same backup means that the same divergence is reported again.
     if asked_about(snapshot, divergence) {
         return Ok(Decided::Already);
     }
@@ -43,7 +44,7 @@ pub(super) fn diverge(
     }
     let text = format!("the branch diverged; that is asked about once decision {open} is answered");
     let mut draft = draft.event(Event::Alert { priority: "high", text });
-    // Of those that moved nothing the latest is enough.
+    // Of the queued divergences that moved nothing, only the latest is kept.
     if divergence.policy() == OnDivergence::Pause {
         draft = draft.forget_unreconciled();
     }
@@ -58,7 +59,7 @@ pub(super) fn diverge(
     })
 }
 
-/// Says whether this very divergence is asked about, or will be.
+/// Returns true if this divergence is already asked about or queued.
 fn asked_about(snapshot: &Snapshot, divergence: &Divergence) -> bool {
     let details = divergence.details();
     let same = |open: &Decision| {
@@ -70,7 +71,7 @@ fn asked_about(snapshot: &Snapshot, divergence: &Divergence) -> bool {
         || snapshot.plan.queued_divergences.contains(divergence.outcome())
 }
 
-/// Asks about a divergence, and stops the plan for it as the policy says.
+/// Asks about a divergence, and stops the plan as its policy requires.
 pub(crate) fn ask_about<'a>(mut draft: Draft<'a>, divergence: &Divergence, context: &Context) -> Draft<'a> {
     let question = divergence.question(&draft.plan);
     draft.plan.phase_completed_at = None;
@@ -81,7 +82,8 @@ pub(crate) fn ask_about<'a>(mut draft: Draft<'a>, divergence: &Divergence, conte
     }
 }
 
-/// `*/waiting` for a divergence that is gone: its question stays open with that fact, and a person closes it (N5).
+/// `*/waiting` for a divergence that no longer exists: its decision stays open, gets that fact added, and a
+/// person closes it (N5).
 pub(super) fn reconcile(
     snapshot: &Snapshot,
     outcome: &SyncOutcome,
@@ -104,7 +106,7 @@ pub(super) fn reconcile(
     Ok(Draft::after(snapshot, context).amend(open, question).done())
 }
 
-/// Says whether the branch may be brought together with its remote now; nothing is recorded by that.
+/// Checks whether the branch may be synced now. Records nothing.
 pub(super) fn sync(snapshot: &Snapshot) -> Result<Decided, Refusal> {
     match snapshot.plan.stage.state() {
         State::Queued | State::Waiting | State::Complete | State::Errored | State::Constrained => {
@@ -114,8 +116,9 @@ pub(super) fn sync(snapshot: &Snapshot) -> Result<Decided, Refusal> {
     }
 }
 
-/// `execute/complete` and `apply/queued` → `execute/queued`: a sync took in commits that were not judged. The next run has
-/// no writer. The approval was of another head, so the gate is asked again after that run.
+/// `execute/complete` and `apply/queued` → `execute/queued`: a sync added commits that were not validated and
+/// reviewed. The next run has no writer. The approval was for another head, so the gate is asked again after
+/// that run.
 pub(super) fn reexamine(
     snapshot: &Snapshot,
     tip: String,
@@ -127,7 +130,7 @@ pub(super) fn reexamine(
         (Phase::Execute, State::Queued) if plan.reexamines && plan.work_from.as_ref() == Some(&tip) => {
             return Ok(Decided::Already);
         }
-        // The result of a subplan is its parent's.
+        // The result of a subplan belongs to its parent.
         (Phase::Execute, State::Complete) | (Phase::Apply, State::Queued) if plan.place.is_none() => {}
         (Phase::Strategize | Phase::Execute | Phase::Apply, _) => {
             return Err(wrong_stage(snapshot, "reexamine"));
@@ -136,7 +139,7 @@ pub(super) fn reexamine(
     if plan.intent.is_some() {
         return Err(Refusal::IntentOpen);
     }
-    // Only a person closes a question that a person was asked.
+    // Only a person's authority closes an open decision.
     if plan.pending_decision().is_some() && context.authority != Authority::Person {
         return Err(undecided(snapshot, "reexamine"));
     }
@@ -153,8 +156,8 @@ pub(super) fn reexamine(
     Ok(draft.enter(Phase::Execute.queued()).event(event).done())
 }
 
-/// Execute, and an Apply that did not land → `execute/queued`, to go on from an earlier state of the work. A question
-/// is answered by that, except one about commits that left the branch.
+/// Execute, and an Apply that did not land → `execute/queued`, to continue from an earlier state of the work.
+/// This withdraws an open decision, except one about a divergence.
 pub(super) fn roll_back(snapshot: &Snapshot, commit: String, context: &Context) -> Result<Decided, Refusal> {
     let plan = &snapshot.plan;
     match (plan.stage.phase(), plan.stage.state()) {
@@ -181,19 +184,20 @@ pub(super) fn roll_back(snapshot: &Snapshot, commit: String, context: &Context) 
     }
     let mut draft =
         Draft::after(snapshot, context).withdraw(snapshot.pending.as_ref(), "the plan was rolled back");
-    // What Execute completed was sent to the remote; it is replaced, and not joined again.
+    // The result of Execute was pushed to the remote. The branch replaces it there instead of being merged
+    // with it again.
     draft.plan.replaces = plan.head_commit.clone().or_else(|| plan.replaces.clone());
     draft.plan.head_commit = None;
     draft.plan.head_run = None;
     draft.plan.reexamines = false;
     draft.plan.take_up(commit.clone(), TakeUp::RollBack);
     let mut draft = wind_up(draft, "the plan above it was rolled back");
-    // What the pieces came to is no longer what the work begins with.
+    // The work no longer starts from the results of the subplans.
     draft.plan.fanout = None;
     Ok(draft.enter(Phase::Execute.queued()).event(Event::RolledBack { commit }).done())
 }
 
-/// Starts the phase again on a commit without a writer: validations and reviewers judge it as it is.
+/// Starts the phase again on a commit without a writer: validations and reviewers check it unchanged.
 pub(super) fn start_judging(
     snapshot: &Snapshot,
     mut draft: Draft<'_>,
@@ -210,9 +214,9 @@ pub(super) fn start_judging(
     draft.stage(Common::Queued).event(event).done()
 }
 
-/// Starts the phase anew on a commit, as a person answered. A run without a writer is followed by another such run, unless
-/// the caller says otherwise. In Apply only what Execute judged can land: another
-/// commit goes through Execute first.
+/// Starts the phase again from a commit that a person chose. A run without a writer is followed by another
+/// such run, unless the caller changes that. In Apply, only a commit that Execute validated and reviewed can
+/// land; another commit goes through Execute first.
 pub(super) fn start_from(
     snapshot: &Snapshot,
     mut draft: Draft<'_>,
@@ -224,7 +228,7 @@ pub(super) fn start_from(
         Some(_) => Event::Retried,
         None => Event::Resumed,
     };
-    // The answer says where the next run starts.
+    // The answer determines where the next run starts.
     draft.plan.interruption = None;
     draft.plan.take_up(commit, why);
     draft.plan.replaces = replaces;

@@ -1,5 +1,5 @@
-//! Subplans: what their parent records of them, and what its own stage makes of that. The parent's end is a function
-//! of its pieces' ends; a piece's plan changes by its own transitions alone.
+//! Subplans: how a parent records their progress, and the effect on the parent's own stage. The parent's end
+//! is a function of its subplans' ends. A child plan changes only by its own transitions.
 
 use serde_json::json;
 
@@ -13,7 +13,7 @@ use crate::{
     Stage, State, TakeUp, Turn,
 };
 
-/// Makes the plans of pieces that have none; all of them with one commit.
+/// Creates the child plans of subplans that have none, all in one commit.
 pub(super) fn spawn(snapshot: &Snapshot, births: Vec<Birth>, context: &Context) -> Result<Decided, Refusal> {
     tended(snapshot, "spawn subplans of")?;
     let mut draft = Draft::after(snapshot, context);
@@ -36,7 +36,8 @@ pub(super) fn spawn(snapshot: &Snapshot, births: Vec<Birth>, context: &Context) 
     Ok(draft.done())
 }
 
-/// Records what became of pieces, and what that means: a question, a failure, or that the work can be judged.
+/// Records updates of subplans and their effect: a question, a failure, or that the joined work can be
+/// checked.
 pub(super) fn tend(snapshot: &Snapshot, news: Vec<News>, context: &Context) -> Result<Decided, Refusal> {
     tended(snapshot, "tend")?;
     let mut draft = Draft::after(snapshot, context);
@@ -63,7 +64,7 @@ pub(super) fn tend(snapshot: &Snapshot, news: Vec<News>, context: &Context) -> R
     Ok(verdict(draft, context).done())
 }
 
-/// Forgets subplans that were to be ended and have ended.
+/// Removes child plans from the list of plans to cancel, once they have ended.
 pub(super) fn wound_up(
     snapshot: &Snapshot,
     ended: &[(PlanId, Spent)],
@@ -82,8 +83,8 @@ pub(super) fn wound_up(
     Ok(verdict(draft, context).done())
 }
 
-/// What a subplan that is over was handed is its parent's again, and what it used counts instead, be it less or more;
-/// once, and where the parent has a limit.
+/// Returns the budget share of an ended subplan to its parent and counts its actual usage instead, which may
+/// be less or more. Does so once per child, and only for resources that the parent limits.
 fn give_back<'a>(mut draft: Draft<'a>, child: &PlanId, used: Spent) -> Draft<'a> {
     if let Some(handed) = draft.plan.handed.remove(child) {
         let counted = draft.plan.budget.counts(handed, used);
@@ -92,7 +93,7 @@ fn give_back<'a>(mut draft: Draft<'a>, child: &PlanId, used: Spent) -> Draft<'a>
     draft
 }
 
-/// A subplan in line → called. Before its first run it is told where it begins.
+/// A waiting subplan → has its turn. Before its first run, the commit at which it starts is set.
 pub(super) fn call(snapshot: &Snapshot, call: Call, context: &Context) -> Result<Decided, Refusal> {
     let plan = &snapshot.plan;
     let Some(place) = plan.place.as_ref().filter(|_| plan.awaits_turn() && plan.gate.is_none()) else {
@@ -118,7 +119,8 @@ pub(super) fn call(snapshot: &Snapshot, call: Call, context: &Context) -> Result
     Ok(draft.event(Event::Subplan { what: "called", details }).done())
 }
 
-/// A subplan's `execute/complete` → `apply/applied`: its target is its parent's branch, and that contains it now.
+/// A subplan's `execute/complete` → `apply/applied`: its target is its parent's branch, which now contains
+/// the result.
 pub(super) fn join(snapshot: &Snapshot, commit: String, context: &Context) -> Result<Decided, Refusal> {
     match &snapshot.plan.stage {
         Stage::Execute(Progress::Reached(Complete)) if snapshot.plan.place.is_some() => {}
@@ -136,10 +138,11 @@ pub(super) fn join(snapshot: &Snapshot, commit: String, context: &Context) -> Re
     Ok(draft.event(Event::Applied { commit }).done())
 }
 
-/// Ends what is left of the pieces, because the plan is ended, begun anew, or goes on from elsewhere.
+/// Cancels the remaining subplans, because the plan is cancelled, starts over, or continues from another
+/// commit.
 pub(super) fn wind_up<'a>(draft: Draft<'a>, reason: &str) -> Draft<'a> {
     let mut draft = wind_up_subplans(draft, reason);
-    // Subplans that were already to be ended, and wait for an answer, end with the plan.
+    // Subplans that were already marked for cancellation, and wait for an answer, end with the plan.
     if draft.is_ended_by_person() {
         draft.plan.ended_by_person.clone_from(&draft.plan.winding);
     }
@@ -162,14 +165,14 @@ fn wind_up_subplans<'a>(mut draft: Draft<'a>, reason: &str) -> Draft<'a> {
             piece.fate = Fate::Cancelled { reason: reason.to_owned() };
         }
     }
-    // Whoever goes on must know what cannot be taken back.
+    // The next agent must know about landings that cannot be undone.
     landed.retain(|line| !draft.plan.feedback.contains(line));
     draft.plan.feedback.extend(landed);
     draft.wind(ended);
     draft
 }
 
-/// Carries out what a person answered about a conflict.
+/// Applies a person's answer about a conflict.
 pub(super) fn settle_conflict<'a>(mut draft: Draft<'a>, how: &JoinHow) -> Draft<'a> {
     let Some(fanout) = &mut draft.plan.fanout else { return draft };
     let Some(index) = fanout.position(how.piece()) else { return draft };
@@ -190,18 +193,18 @@ pub(super) fn settle_conflict<'a>(mut draft: Draft<'a>, how: &JoinHow) -> Draft<
     }
 }
 
-/// Lets pieces that came to nothing be tried anew; those that were cancelled get a plan of their own again.
+/// Retries the failed and cancelled subplans; a cancelled one gets a new child plan.
 pub(super) fn retry_lost<'a>(mut draft: Draft<'a>) -> Draft<'a> {
     let landing = draft.plan.stage.phase() == Phase::Apply;
     let mut ended = Vec::new();
     for piece in draft.plan.fanout.iter_mut().flat_map(|fanout| &mut fanout.pieces) {
         let lost = matches!(piece.fate, Fate::Failed | Fate::Cancelled { .. });
         piece.fate = match &piece.fate {
-            // The conflict is asked about anew, and may be handed to another one.
+            // The conflict is asked about again, and may be given to another resolving subplan.
             Fate::Failed | Fate::Cancelled { .. } if piece.mends.is_some() => Fate::Dropped,
             Fate::Failed if landing => Fate::Ready,
             Fate::Failed => Fate::Open,
-            // What was ended gets a plan of its own again, as long as Execute goes on.
+            // A cancelled subplan gets a new child plan, as long as the plan is in Execute.
             Fate::Cancelled { .. } if !landing => {
                 piece.child = None;
                 Fate::Open
@@ -217,7 +220,7 @@ pub(super) fn retry_lost<'a>(mut draft: Draft<'a>) -> Draft<'a> {
     draft
 }
 
-/// Lets the plan go on without the pieces that came to nothing.
+/// Continues the plan without the failed and cancelled subplans.
 pub(super) fn drop_lost<'a>(mut draft: Draft<'a>, context: &Context) -> Draft<'a> {
     let mut ended = Vec::new();
     for piece in draft.plan.fanout.iter_mut().flat_map(|fanout| &mut fanout.pieces) {
@@ -230,7 +233,7 @@ pub(super) fn drop_lost<'a>(mut draft: Draft<'a>, context: &Context) -> Draft<'a
     verdict(draft, context)
 }
 
-/// The pieces of a plan whose stage lets them be tended.
+/// Refuses a command on subplans that the plan's stage does not allow.
 fn tended(snapshot: &Snapshot, command: &'static str) -> Result<(), Refusal> {
     let plan = &snapshot.plan;
     let due = match (&plan.stage, &plan.fanout) {
@@ -241,12 +244,13 @@ fn tended(snapshot: &Snapshot, command: &'static str) -> Result<(), Refusal> {
     if due { Ok(()) } else { Err(wrong_stage(snapshot, command)) }
 }
 
-/// Refuses a subplan command on a plan without subplans: an empty fan-out would count as work that subplans did.
+/// Refuses a subplan command on a plan without subplans: an empty fan-out would count as work done by
+/// subplans.
 pub(super) fn fanned_out(snapshot: &Snapshot, command: &'static str) -> Result<(), Refusal> {
     snapshot.plan.fanout.as_ref().map(drop).ok_or_else(|| wrong_stage(snapshot, command))
 }
 
-/// Refuses an answer about subplans where there are none.
+/// Refuses an answer about subplans for a plan without any.
 pub(super) fn about_subplans(snapshot: &Snapshot, effect: &OptionEffect) -> Result<(), Refusal> {
     match effect {
         OptionEffect::Join(_) | OptionEffect::RetryLost | OptionEffect::DropLost => {
@@ -291,7 +295,7 @@ fn settle_piece<'a>(
 fn joined<'a>(mut draft: Draft<'a>, index: usize, commit: String) -> Draft<'a> {
     let Some(fanout) = &mut draft.plan.fanout else { return draft };
     let Some(piece) = fanout.pieces.get(index) else { return draft };
-    // What landed in another project is no part of this plan's branch.
+    // A landing in another project is not part of this plan's branch.
     if piece.project.is_none() {
         fanout.head = Some(commit.clone());
     }
@@ -321,7 +325,7 @@ fn failed<'a>(mut draft: Draft<'a>, index: usize, record: FailureRecord) -> Draf
     losing(draft, index, &text)
 }
 
-/// Tells that a piece failed and is tried again.
+/// Emits the event that a subplan failed and will be retried.
 fn retried<'a>(draft: Draft<'a>, index: usize, mut details: serde_json::Value) -> Draft<'a> {
     let piece = draft.plan.fanout.as_ref().and_then(|fanout| fanout.pieces.get(index));
     details["name"] = json!(piece.map(|piece| &piece.name));
@@ -329,7 +333,7 @@ fn retried<'a>(draft: Draft<'a>, index: usize, mut details: serde_json::Value) -
     draft.event(Event::Subplan { what: "failed", details })
 }
 
-/// Records that a piece came to nothing, and what that means for the others.
+/// Records that a subplan ended without a result, and the effect on the others.
 fn lose<'a>(draft: Draft<'a>, index: usize, fate: Fate, text: &str) -> Draft<'a> {
     let mut draft = settle_piece(draft, index, fate, json!({ "reason": text }));
     let child = piece_mut(&mut draft, index).and_then(|piece| piece.child.clone());
@@ -337,7 +341,7 @@ fn lose<'a>(draft: Draft<'a>, index: usize, fate: Fate, text: &str) -> Draft<'a>
     losing(draft, index, text)
 }
 
-/// Ends what waits for a lost piece; and under `fail_fast` everything that is not settled.
+/// Cancels the subplans that wait for a failed one, or all open subplans under `fail_fast`.
 fn losing<'a>(mut draft: Draft<'a>, index: usize, text: &str) -> Draft<'a> {
     let Some(fanout) = &draft.plan.fanout else { return draft };
     let mut ended = fanout.dependents(index);
@@ -345,7 +349,7 @@ fn losing<'a>(mut draft: Draft<'a>, index: usize, text: &str) -> Draft<'a> {
     if fanout.on_failure == OnFailure::FailFast && !dropped {
         ended = (0..fanout.pieces.len()).collect();
     }
-    // What waits for the one whose conflict it was to resolve waits for it.
+    // Also cancels those that wait for the subplan whose conflict it was to resolve.
     let mended = fanout.pieces[index].mends.as_ref().and_then(|mends| fanout.position(&mends.piece));
     ended.extend(mended.into_iter().flat_map(|mended| fanout.dependents(mended)));
     ended.sort_unstable();
@@ -367,7 +371,7 @@ fn losing<'a>(mut draft: Draft<'a>, index: usize, text: &str) -> Draft<'a> {
     draft
 }
 
-/// A piece whose conflict was to be resolved by one that came to nothing has come to nothing itself.
+/// Fails a subplan whose conflict was given to a resolving subplan that failed.
 fn unhand(fanout: &mut Fanout) {
     for index in 0..fanout.pieces.len() {
         let Fate::Handed { to } = &fanout.pieces[index].fate else { continue };
@@ -380,7 +384,7 @@ fn unhand(fanout: &mut Fanout) {
     }
 }
 
-/// What the ends of all pieces come to, once there is nothing left to wait for.
+/// Determines the effect of all subplans' ends on the plan, once none is open.
 fn verdict<'a>(mut draft: Draft<'a>, context: &Context) -> Draft<'a> {
     let waits = draft.plan.stage.state() == State::Queued && draft.plan.winding.is_empty();
     let Some(fanout) = draft.plan.fanout.as_ref().filter(|fanout| waits && !fanout.is_open()) else {

@@ -1,4 +1,4 @@
-//! How a run ends: it completes, fails, asks, or is taken from an owner that is gone.
+//! Ends of a run: it completes, fails, asks a question, or is taken over from a holder that is gone.
 
 use super::begin::undecided;
 use super::route::{same_run, wrong_stage};
@@ -10,7 +10,7 @@ use crate::{
     State, TakeOverCause, TakeUp, Turn, Validation, ValidationRun,
 };
 
-/// `strategize/processing` and `execute/processing` → `*/complete`, with a gate when the profile asks next.
+/// `strategize/processing` and `execute/processing` → `*/complete`, with a gate if the profile requires one.
 pub(super) fn complete(
     snapshot: &Snapshot,
     run: &RunId,
@@ -53,7 +53,7 @@ pub(super) fn complete(
     Ok(completed(snapshot, draft, phase, next, context).done())
 }
 
-/// Records the end of a phase, with a gate when the profile asks before the next.
+/// Records the end of a phase, with a gate if the profile requires one before the next phase.
 pub(super) fn completed<'a>(
     snapshot: &Snapshot,
     mut draft: Draft<'a>,
@@ -74,7 +74,7 @@ pub(super) fn completed<'a>(
     draft
 }
 
-/// Returns the required validations that did not pass, those that were never run included.
+/// Returns the required validations that did not pass, including those that were never run.
 fn unvalidated(asked: &[Validation], seen: Vec<ValidationRun>) -> Vec<ValidationRun> {
     let missing: Vec<_> = asked
         .iter()
@@ -91,7 +91,7 @@ fn unvalidated(asked: &[Validation], seen: Vec<ValidationRun>) -> Vec<Validation
     seen.into_iter().filter(|run| !run.passed && required(run)).chain(missing).collect()
 }
 
-/// Returns the critical reviewers that have not acknowledged this very commit.
+/// Returns the critical reviewers that have not acknowledged exactly this commit.
 fn unreviewed(asked: &[Reviewer], head: &str, said: &[ReviewRun]) -> Vec<String> {
     let acknowledged = |one: &&Reviewer| {
         said.iter().any(|run| {
@@ -101,7 +101,7 @@ fn unreviewed(asked: &[Reviewer], head: &str, said: &[ReviewRun]) -> Vec<String>
     asked.iter().filter(|one| one.critical && !acknowledged(one)).map(|one| one.agent.clone()).collect()
 }
 
-/// `*/processing` → `*/errored`, with a decision when only a person can say how to go on.
+/// `*/processing` → `*/errored`, with a decision if only a person can decide how to continue.
 pub(super) fn fail(
     snapshot: &Snapshot,
     run: &RunId,
@@ -168,7 +168,7 @@ pub(super) fn ask(
     Ok(waiting(Draft::after(snapshot, context), question, context).done())
 }
 
-/// Says whether this very question is open; another one would be lost if it counted as asked.
+/// Returns true if exactly this question is open. Accepting another one as already asked would lose this one.
 pub(super) fn asks(snapshot: &Snapshot, question: &Question) -> bool {
     snapshot.pending.as_ref().is_some_and(|pending| pending.question == *question)
 }
@@ -179,14 +179,15 @@ pub(super) fn waiting<'a>(draft: Draft<'a>, question: Question, context: &Contex
     draft.stage(Common::Waiting(decision.clone())).event(Event::Waiting(decision)).open(question)
 }
 
-/// Refused work needs a writer: the run after the answer has one.
+/// Refused work needs a writer, so the run after the answer has one.
 fn needing_work<'a>(mut draft: Draft<'a>, question: &Question) -> Draft<'a> {
     draft.plan.reexamines &= !matches!(question.kind, DecisionKind::Validation | DecisionKind::Review);
     draft
 }
 
-/// `*/processing` without a live owner → `*/queued`, with a gate when a person stopped it, or when it was interrupted too often.
-/// Whoever holds the lock may say so: the lock proves it. The next run starts from the checkpoint of the interrupted one.
+/// `*/processing` without a live holder → `*/queued`, with a gate if a person stopped it or if it was
+/// interrupted too often. Any process that has acquired the plan's lock may send this: the lock proves that
+/// the previous holder lost it. The next run starts from the checkpoint of the interrupted one.
 pub(super) fn take_over(
     snapshot: &Snapshot,
     cause: TakeOverCause,
@@ -195,7 +196,7 @@ pub(super) fn take_over(
 ) -> Result<Decided, Refusal> {
     match snapshot.plan.stage.state() {
         State::Processing => {}
-        // Whoever handed it back may not have heard that this was committed.
+        // The process that gave the run back may retry after it lost the response to its commit.
         State::Queued if cause != TakeOverCause::OwnerGone => return Ok(Decided::Already),
         State::Waiting => return Err(undecided(snapshot, "takeover")),
         State::Queued
@@ -210,7 +211,7 @@ pub(super) fn take_over(
     let event = Event::TakenOver(cause, restart.clone());
     let mut draft = Draft::after(snapshot, context).stage(Common::Queued).event(event);
     let phase = draft.plan.stage.phase();
-    // A landing starts from its intent and its target, not from a checkpoint.
+    // A landing restarts from its intent and its target, not from a checkpoint.
     if let (Phase::Strategize | Phase::Execute, Some(run)) = (phase, draft.plan.run.clone()) {
         if let Some(restart) = &restart {
             draft.plan.take_up(restart.commit.clone(), TakeUp::Interrupted);
@@ -223,7 +224,7 @@ pub(super) fn take_over(
     let question = match (cause, often) {
         (TakeOverCause::Stopped, _) => Question::stopped(phase, draft.plan.interruption.as_ref()),
         (TakeOverCause::OwnerGone | TakeOverCause::Interrupted, Some(often)) => {
-            // A person's answer starts the count again.
+            // A person's answer resets the counter.
             let times = std::mem::take(&mut often.without_checkpoint);
             Question::interrupted_often(times, &draft.plan)
         }

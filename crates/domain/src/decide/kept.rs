@@ -1,4 +1,5 @@
-//! Work that a failed run of Execute left: it is kept, it never lands automatically, and a retry continues from it (N1).
+//! Work of a failed run of Execute: it is kept, never lands automatically, and a retry continues from it
+//! (N1).
 
 use super::begin::undecided;
 use super::route::wrong_stage;
@@ -6,12 +7,13 @@ use crate::outcome::{Decided, Draft};
 use crate::stage::Common;
 use crate::{Context, Event, Phase, Plan, Refusal, Snapshot, State, TakeUp};
 
-/// Returns the commit that keeps the work of the run that failed.
+/// Returns the commit with the work of the failed run.
 pub(super) fn work(plan: &Plan) -> Option<&str> {
     plan.stage.failure().filter(|_| plan.stage.phase() == Phase::Execute)?.work.as_deref()
 }
 
-/// `execute/errored` → `execute/queued`, from where the plan's work began. The failed run's work stays a checkpoint.
+/// `execute/errored` → `execute/queued`, from the commit at which the plan's work began. The failed run's
+/// work is kept as a checkpoint.
 pub(super) fn start_over(snapshot: &Snapshot, context: &Context) -> Result<Decided, Refusal> {
     failed(snapshot, "start over")?;
     let mut draft = Draft::after(snapshot, context);
@@ -20,8 +22,8 @@ pub(super) fn start_over(snapshot: &Snapshot, context: &Context) -> Result<Decid
     Ok(draft.stage(Common::Queued).event(Event::StartedOver).done())
 }
 
-/// `execute/errored` → `execute/queued` on the work that the failed run left. The next run has no writer: it validates and
-/// reviews that work, and rules and gates hold as for any other.
+/// `execute/errored` → `execute/queued` on the work of the failed run. The next run has no writer: it
+/// validates and reviews that work. Invariants and gates apply as usual.
 pub(super) fn accept(snapshot: &Snapshot, context: &Context) -> Result<Decided, Refusal> {
     failed(snapshot, "accept")?;
     let Some(commit) = work(&snapshot.plan).map(str::to_owned) else {
@@ -33,7 +35,7 @@ pub(super) fn accept(snapshot: &Snapshot, context: &Context) -> Result<Decided, 
     Ok(draft.stage(Common::Queued).event(Event::Accepted { commit }).done())
 }
 
-/// Passes only an Execute that failed and asks nothing.
+/// Refuses every stage except a failed Execute without an open decision.
 fn failed(snapshot: &Snapshot, command: &'static str) -> Result<(), Refusal> {
     let plan = &snapshot.plan;
     match (plan.stage.phase(), plan.stage.state()) {

@@ -1,5 +1,5 @@
-//! How an Apply ends. An intent is recorded before the target moves, so that after a crash the repository,
-//! not a guess, says how it ended. Every step here needs the project's lock too.
+//! Ends of Apply. An intent is recorded before the target moves, so that after a crash the repository shows
+//! how the landing ended. The steps that record or end a landing also need the project's lock.
 
 use super::route::{same_run, wrong_stage};
 use crate::outcome::{Decided, Draft};
@@ -26,7 +26,7 @@ pub(super) fn intend(
     Ok(draft.event(Event::ApplyIntended(intent)).done())
 }
 
-/// Drops an intent whose landing was seen not to have happened.
+/// Drops an intent whose landing did not happen.
 pub(super) fn forgo(snapshot: &Snapshot, context: &Context) -> Result<Decided, Refusal> {
     if snapshot.plan.intent.is_none() {
         return Ok(Decided::Already);
@@ -67,7 +67,7 @@ pub(super) fn land(
     Ok(draft.event(Event::Applied { commit }).done())
 }
 
-/// `apply/processing` → `apply/constrained`; nothing was moved.
+/// `apply/processing` → `apply/constrained`; no branch was moved.
 pub(super) fn constrain(
     snapshot: &Snapshot,
     run: &RunId,

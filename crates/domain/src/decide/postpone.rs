@@ -1,5 +1,5 @@
-//! A run that was cut short by no fault of its work: by an agent's rate limit or a remote that is away, whose end is waited
-//! for, or by the plan's budget, about which a person is asked.
+//! Runs that were interrupted for reasons outside their work: an agent's rate limit or an unavailable remote,
+//! after which the plan waits, or an exhausted budget, about which a person is asked.
 
 use super::begin::undecided;
 use super::finish::waiting;
@@ -11,7 +11,7 @@ use crate::{
     RateLimit, Refusal, RemoteAway, RunId, Snapshot, State, TakeUp, Turn,
 };
 
-/// `*/processing` → `*/queued`, due when what cut the run short is over.
+/// `*/processing` → `*/queued`, due when the temporary condition has passed.
 pub(super) fn postpone(
     snapshot: &Snapshot,
     run: &RunId,
@@ -25,8 +25,8 @@ pub(super) fn postpone(
     }
 }
 
-/// `apply/processing`, and `apply/queued` that could not begin, → `apply/queued`, due a little later each time. An intent
-/// stays: how that landing ended is found out when the remote answers.
+/// `apply/processing`, and `apply/queued` that could not start → `apply/queued`, due after a wait that grows
+/// each time. An intent stays open: the end of that landing is determined when the remote is reachable again.
 fn unreachable_remote(
     snapshot: &Snapshot,
     run: &RunId,
@@ -38,7 +38,7 @@ fn unreachable_remote(
     let times = plan.postponed.as_ref().map_or(0, Postponed::remote_times);
     match (plan.stage.phase(), plan.stage.state()) {
         (Phase::Apply, State::Processing) => {}
-        // The first commit of this command took effect, and its answer was lost.
+        // The first commit of this command took effect, but its response was lost.
         (Phase::Apply, State::Queued) if times == waited + 1 => return Ok(Decided::Already),
         (Phase::Apply, State::Queued) if plan.gate.is_none() => {}
         (Phase::Strategize | Phase::Execute | Phase::Apply, _) => {
@@ -53,8 +53,8 @@ fn unreachable_remote(
     Ok(draft.stage(Common::Queued).done())
 }
 
-/// `strategize/processing` and `execute/processing` → `*/queued`, due when the limit is over; `*/waiting` when that is
-/// too long or was too often.
+/// `strategize/processing` and `execute/processing` → `*/queued`, due when the limit ends; `*/waiting` if
+/// that takes too long or happened too often.
 fn limited(
     snapshot: &Snapshot,
     run: &RunId,
@@ -81,7 +81,7 @@ fn limited(
     let postponed = Postponed { until, run: run.clone(), agent: limit.agent, times, remote: None };
     let mut draft = Draft::after(snapshot, context).event(Event::RateLimited(postponed.clone()));
     draft.plan.interruption = None;
-    // The next run goes on with the work so far: the limit is no fault of it.
+    // The next run continues from the work so far, because the rate limit is unrelated to the work.
     if let Some(work) = limit.work {
         draft.plan.take_up(work, TakeUp::RateLimit);
     }
@@ -89,7 +89,7 @@ fn limited(
         return Ok(waiting(draft, Question::rate_limit(&postponed), context).done());
     }
     draft.plan.postponed = Some(postponed);
-    // A subplan gives its place to others while it waits, and is called again when the limit is over.
+    // A subplan gives up its turn while it waits, and gets another one when the limit has ended.
     if let Some(place) = &mut draft.plan.place {
         place.turn = Turn::InLine;
     }
@@ -107,7 +107,7 @@ pub(super) fn hurry(snapshot: &Snapshot, context: &Context) -> Option<Decided> {
     Some(draft.event(Event::Retried).done())
 }
 
-/// `strategize` and `execute`, queued or processing → `*/waiting`, because the budget is used up.
+/// `strategize` and `execute`, queued or processing → `*/waiting`, because the budget is exhausted.
 pub(super) fn exhaust(
     snapshot: &Snapshot,
     run: Option<&RunId>,
@@ -139,8 +139,8 @@ pub(super) fn exhaust(
     Ok(waiting(draft, question, context).done())
 }
 
-/// Reports whether the current run ended in a question of this kind. The whole question is not compared: times and
-/// measured use are read again by a retry, so a retry of a commit whose answer was lost words it differently.
+/// Returns true if the current run ended in a question of this kind. The whole question is not compared: a
+/// retry after a lost response reads times and usage again, and so builds a different text.
 fn asked(snapshot: &Snapshot, kind: DecisionKind) -> bool {
     snapshot.pending.as_ref().is_some_and(|open| open.question.kind == kind && open.run == snapshot.plan.run)
 }

@@ -1,10 +1,10 @@
-//! The entry of the state machine: hands each command to the file that judges it.
+//! The entry point of the state machine: dispatches each command to the file that implements it.
 
 use super::{begin, diverge, fan, finish, kept, land, postpone, steer};
 use crate::outcome::Decided;
 use crate::{Authority, Command, Context, DecisionChange, Plan, Refusal, RunId, Snapshot};
 
-/// Judges a command against the stored plan. Pure: the same arguments give the same answer.
+/// Checks a command against the stored plan. Pure: the same arguments give the same result.
 pub fn decide(snapshot: &Snapshot, command: Command, context: &Context) -> Result<Decided, Refusal> {
     admit(&snapshot.plan, &command, context.authority)?;
     let (name, authority) = (command.name(), authority_of(&command, context));
@@ -49,8 +49,8 @@ fn judge(snapshot: &Snapshot, command: Command, context: &Context) -> Result<Dec
     }
 }
 
-/// Checks whether an authority may ask this of a plan: the part of `decide` that needs no facts from outside, for
-/// callers that have to look there first.
+/// Checks whether an authority may send this command to a plan. It is the part of `decide` that needs no
+/// facts from outside, for callers that must check it before they read those facts.
 pub fn admit(plan: &Plan, command: &Command, authority: Authority) -> Result<(), Refusal> {
     let name = command.name();
     let not_allowed = || Err(Refusal::NotAllowed { command: name, authority });
@@ -66,7 +66,7 @@ pub fn admit(plan: &Plan, command: &Command, authority: Authority) -> Result<(),
     }
 }
 
-/// Says whether a command could take a plan past a question of any kind.
+/// Returns true if the command could move a plan past an open decision of any kind.
 fn moves(command: &Command) -> bool {
     match command {
         Command::Retry
@@ -80,7 +80,7 @@ fn moves(command: &Command) -> bool {
         | Command::Reexamine { .. }
         | Command::Adopt { .. }
         | Command::TakeOver(..) => true,
-        // These wait for the answer themselves, add to the record, or are reports of a run.
+        // These wait for the answer themselves, only add to the record, or are reports of a run.
         Command::Start(_)
         | Command::Complete(..)
         | Command::Fail(..)
@@ -106,7 +106,7 @@ fn moves(command: &Command) -> bool {
     }
 }
 
-/// Returns by whose authority a question may end with the command.
+/// Returns the authority that counts when the command closes a decision.
 fn authority_of(command: &Command, context: &Context) -> Authority {
     match (command, context.authority) {
         (Command::CancelBelow { ended_by, .. }, Authority::Engine) => *ended_by,
@@ -114,7 +114,7 @@ fn authority_of(command: &Command, context: &Context) -> Authority {
     }
 }
 
-/// N5 for every command at once: without a person's authority, no command closes a question.
+/// N5 for every command at once: without a person's authority, no command closes a decision.
 fn closed_by_a_person(
     decided: Decided,
     command: &'static str,
@@ -135,13 +135,13 @@ fn closed_by_a_person(
     }
 }
 
-/// The refusal of a command that the plan's stage does not take.
+/// Returns the refusal of a command that the plan's stage does not accept.
 pub(super) fn wrong_stage(snapshot: &Snapshot, command: &'static str) -> Refusal {
     let stage = &snapshot.plan.stage;
     Refusal::WrongStage { command, phase: stage.phase(), state: stage.state() }
 }
 
-/// Passes only reports of the plan's current run.
+/// Refuses reports of any run but the plan's current one.
 pub(super) fn same_run(snapshot: &Snapshot, run: &RunId) -> Result<(), Refusal> {
     if snapshot.plan.run.as_ref() == Some(run) {
         Ok(())

@@ -1,4 +1,4 @@
-//! What a person asks of a plan: answer, retry, revert, cancel, prompt.
+//! Commands that people send to a plan: answer, retry, revert, cancel, prompt.
 
 use super::begin::undecided;
 use super::diverge::{start_from, start_judging};
@@ -13,11 +13,11 @@ use crate::{
     Snapshot, State, TakeUp,
 };
 
-/// How often a plan may go back to Strategize.
+/// Maximum number of times that a plan may go back to Strategize.
 pub const REVERSIONS_MAX: u32 = 3;
 
-/// Answers the decision that the plan waits for. The approval of a gate is a command of its own, which carries the facts
-/// needed to continue.
+/// Answers the open decision. Approving a gate is a separate command, which carries the facts needed to
+/// continue.
 pub(super) fn resolve(snapshot: &Snapshot, answer: Answer, context: &Context) -> Result<Decided, Refusal> {
     let Some(decision) = snapshot.pending.as_ref().filter(|pending| pending.id == answer.decision) else {
         return Err(Refusal::DecisionClosed(answer.decision));
@@ -85,12 +85,13 @@ pub(super) fn resolve(snapshot: &Snapshot, answer: Answer, context: &Context) ->
     }
 }
 
-/// Ends the subject of the question, for kinds where every answer does.
+/// Closes the subject of the question, for kinds where every answer does so.
 fn settled(draft: Draft<'_>, kind: DecisionKind) -> Draft<'_> {
     match kind {
-        // Where the repository does not show how the landing ended, the person's word ends it.
+        // The repository does not show how the landing ended, so the person's answer ends it.
         DecisionKind::ApplyOutcome => draft.forgo(),
-        // A later divergence that moved nothing is settled with it, or the sync before the next run finds it again.
+        // A later divergence that moved nothing is settled too; if it still exists, the sync before the next
+        // run finds it again.
         DecisionKind::Divergence => draft.forget_unreconciled(),
         DecisionKind::Gate
         | DecisionKind::Agent
@@ -104,7 +105,7 @@ fn settled(draft: Draft<'_>, kind: DecisionKind) -> Draft<'_> {
     }
 }
 
-/// Queues the phase with the answer, on a commit.
+/// Queues the phase from a commit, with the answer as feedback.
 fn resumed(
     snapshot: &Snapshot,
     mut draft: Draft<'_>,
@@ -140,8 +141,8 @@ fn requeue(snapshot: &Snapshot, mut draft: Draft<'_>, decision: &Decision, answe
     draft.stage(Common::Queued).event(event).done()
 }
 
-/// Returns the answer as an agent reads it: to a question of its own, the label that the person pressed. Words for
-/// agents alone; nothing is decided by them.
+/// Returns the answer as text for the agent: for the agent's own question, the label that the person chose.
+/// No decision depends on this text.
 fn answer_text(decision: &Decision, answer: &Answer) -> String {
     let Question { kind, text, options, .. } = &decision.question;
     let label = options.iter().find(|option| option.id == answer.option).map(|option| option.label.as_str());
@@ -157,7 +158,7 @@ fn answer_text(decision: &Decision, answer: &Answer) -> String {
     }
 }
 
-/// Why an answer cancelled the plan. The question itself stays with its decision.
+/// Returns the reason for cancelling by an answer. The question itself is stored with its decision.
 fn cancel_reason(decision: &Decision, answer: &Answer) -> String {
     let answered =
         format!("{} was the answer to its {} question", answer.option, decision.question.kind.name());
@@ -167,14 +168,15 @@ fn cancel_reason(decision: &Decision, answer: &Answer) -> String {
     }
 }
 
-/// `*/errored` and `apply/constrained` → the same phase, queued; one that waits for a rate limit no longer does.
+/// `*/errored` and `apply/constrained` → the same phase, queued. Ends the postponement of a postponed phase.
 pub(super) fn retry(snapshot: &Snapshot, context: &Context) -> Result<Decided, Refusal> {
     if let Some(hurried) = hurry(snapshot, context) {
         return Ok(hurried);
     }
     match snapshot.plan.stage.state() {
         State::Errored | State::Constrained => {}
-        // Queued after a start: the retry, or what else frees a phase, was done before.
+        // Queued after a start: the retry, or another command that queues a failed phase, has already taken
+        // effect.
         State::Queued if snapshot.plan.phase_started_at.is_some() => return Ok(Decided::Already),
         State::Waiting => return Err(undecided(snapshot, "retry")),
         State::Queued | State::Processing | State::Complete | State::Cancelled | State::Applied => {
@@ -187,7 +189,7 @@ pub(super) fn retry(snapshot: &Snapshot, context: &Context) -> Result<Decided, R
     }
     let draft = match (snapshot.plan.pending_decision(), &snapshot.pending) {
         (None, _) => draft,
-        // Trying it anew is an answer of its own to a result that was sent back too often.
+        // A retry also answers the question about a result that was sent back too often.
         (Some(_), Some(open)) if open.question.kind == DecisionKind::Validation => {
             draft.withdraw(Some(open), "the phase is tried anew")
         }
@@ -216,7 +218,7 @@ fn reverted(snapshot: &Snapshot, mut draft: Draft<'_>, reason: String) -> Result
     let plan = &snapshot.plan;
     match (plan.stage.phase(), plan.stage.state()) {
         (Phase::Execute, State::Cancelled) => return Err(wrong_stage(snapshot, "revert")),
-        // Its result is its parent's: others may have begun with it, or it is about to land.
+        // The result belongs to the parent: siblings may have started from it, or it is about to land.
         (Phase::Execute, State::Complete) | (Phase::Apply, _) if plan.place.is_some() => {
             return Err(wrong_stage(snapshot, "revert"));
         }
@@ -244,13 +246,13 @@ fn reverted(snapshot: &Snapshot, mut draft: Draft<'_>, reason: String) -> Result
     Ok(draft.enter(Phase::Strategize.queued()).event(Event::Reverted { reason, count }).done())
 }
 
-/// Anything that is not terminal → cancelled.
+/// Any stage that is not terminal → cancelled.
 pub(super) fn cancel(snapshot: &Snapshot, reason: String, context: &Context) -> Result<Decided, Refusal> {
     let draft = Draft::after(snapshot, context).withdraw(snapshot.pending.as_ref(), "the plan was cancelled");
     cancelled(snapshot, draft, reason)
 }
 
-/// The same for a subplan that nothing needs any more, by the authority that ended the plan above.
+/// Like [`cancel`], for a subplan that is no longer needed, with the authority that ended its parent.
 pub(super) fn cancel_below(
     snapshot: &Snapshot,
     reason: String,
@@ -282,7 +284,7 @@ fn cancelled(snapshot: &Snapshot, mut draft: Draft<'_>, reason: String) -> Resul
     Ok(draft.stage(Common::Cancelled { reason: reason.clone() }).event(Event::Cancelled(reason)).done())
 }
 
-/// Adds guidance for the runs to come; the stage stays.
+/// Adds guidance for later runs; the stage stays the same.
 pub(super) fn prompt(snapshot: &Snapshot, text: String, context: &Context) -> Result<Decided, Refusal> {
     if snapshot.plan.stage.is_terminal() {
         return Err(wrong_stage(snapshot, "prompt"));
