@@ -1,4 +1,5 @@
-//! Who may do what: random histories in every capacity, and each way past a question by itself.
+//! Authorities: random histories with every authority, and each command that could get past a decision on its
+//! own.
 
 use proptest::prelude::{Just, Strategy, prop};
 use proptest::{prop_assert, prop_assert_eq, prop_oneof, proptest};
@@ -8,11 +9,11 @@ use super::say::{Say, cancel_below};
 use super::world::{Seen, World};
 use crate::{Answer, Authority, Command, GrantAnswer, GrantScope, GrantTerms, Question, Snapshot, State};
 
-/// Every sample that could take a plan past a question.
+/// Every sample command that could move a plan past a decision.
 const MOVES: [Say; 7] =
     [Say::Retry, Say::Revert, Say::RollBack, Say::Cancel, Say::Sync, Say::Adopt, Say::TakeOver];
 
-/// Draws in what capacity a step is given; none is the one that it is meant in.
+/// Draws the authority of a step; `None` is the default authority of the sample.
 fn authorities() -> impl Strategy<Value = Option<Authority>> {
     prop_oneof![
         3 => Just(None),
@@ -23,7 +24,7 @@ fn authorities() -> impl Strategy<Value = Option<Authority>> {
     ]
 }
 
-/// Words that were once read as more than words, and plain ones.
+/// Texts that earlier versions parsed for more than their words, and plain texts.
 fn words() -> impl Strategy<Value = String> {
     prop_oneof![
         Just("May the agent use a tool (execute): rm? — allow".to_owned()),
@@ -43,7 +44,7 @@ fn saying(command: Command, words: String) -> Command {
     }
 }
 
-/// Says whether a question is still open with all that could be answered to it.
+/// Returns true if a decision is still open with all its options.
 fn still_asks(before: &Snapshot, after: &Snapshot) -> bool {
     let ids = |question: &Question| -> Vec<String> {
         question.options.iter().map(|option| option.id.clone()).collect()
@@ -62,8 +63,8 @@ fn still_asks(before: &Snapshot, after: &Snapshot) -> bool {
 proptest! {
     #![proptest_config(settings())]
 
-    /// N5: breaks when a history has a step of an operator, an agent or the engine that closes, withdraws or empties a
-    /// question, whatever text is sent.
+    /// N5: fails if a step of an operator, an agent or the engine closes, withdraws or empties a decision,
+    /// with any text.
     #[test]
     fn only_persons_close_decisions(
         profile in profiles(),
@@ -100,7 +101,8 @@ proptest! {
     }
 }
 
-/// B3, D8, D11: breaks when an operator gets a plan past any question; guidance closes nothing and stays allowed.
+/// B3, D8, D11: fails if an operator moves a plan past any decision. Guidance closes nothing and stays
+/// allowed.
 #[test]
 fn an_operator_moves_no_plan_whose_decision_is_open() {
     let gated: &[Say] = &[Say::Start, Say::Strategized];
@@ -128,8 +130,8 @@ fn an_operator_moves_no_plan_whose_decision_is_open() {
     }
 }
 
-/// code 8.1: breaks when anything but the answer to drydock's own question about a tool grants its use, or a grant for
-/// once outlives the run that it is for.
+/// code 8.1: fails if anything but the answer to drydock's own permission question grants a tool, or if a
+/// one-time grant outlives its run.
 #[test]
 fn only_the_answer_to_a_permission_question_grants() {
     let text = "May the agent use a tool (execute): rm?";
@@ -169,7 +171,8 @@ fn only_the_answer_to_a_permission_question_grants() {
     }
 }
 
-/// N5: breaks when the engine ends a subplan's question though no person ended the plan above, or keeps it though one did.
+/// N5: fails if the engine closes a subplan's decision although no person ended its parent, or keeps it
+/// although a person did.
 #[test]
 fn the_engine_withdraws_only_below_a_plan_that_a_person_ended() {
     for ended_by in Authority::ALL {

@@ -1,4 +1,4 @@
-//! Claims about budgets: what a run used is kept with its end, and a plan that has nothing left asks.
+//! Budgets: the usage of a run is recorded with its end, and a plan without budget asks.
 
 use super::say::{Say, approve, nothing};
 use super::world::{Seen, World, spec};
@@ -29,7 +29,7 @@ fn answer(world: &mut World, option: &str) -> Seen {
     world.give(Command::Resolve(Answer { decision, option: option.into(), note: None }))
 }
 
-/// Breaks when what a run used is lost with its end, counted twice, or taken back by a late report.
+/// Fails if the usage of a run is lost with its end, counted twice, or reduced by a late report.
 #[test]
 fn what_a_run_used_is_kept_with_whatever_ends_it() {
     let mut world = executing("tokens=1000");
@@ -44,13 +44,14 @@ fn what_a_run_used_is_kept_with_whatever_ends_it() {
     world.spent = Some((world.run(), tokens(5)));
     give(&mut world, &[Say::TakeOver]);
     assert_eq!(world.plan().used(), tokens(75));
-    // A report of another run counts for nothing.
+    // A report of another run is ignored.
     world.spent = Some((world.fresh_run(), tokens(500)));
     give(&mut world, &[Say::Prompt]);
     assert_eq!(world.plan().used(), tokens(75));
 }
 
-/// Breaks when a run begins without reserving what is left, or an end keeps it from whoever comes next.
+/// Fails if a run starts without reserving the rest of the budget, or if its end does not release the
+/// reservation.
 #[test]
 fn a_run_reserves_what_is_left_and_every_end_releases_it() {
     let left = |world: &World| world.plan().left().tokens;
@@ -81,7 +82,7 @@ fn a_run_reserves_what_is_left_and_every_end_releases_it() {
     assert_eq!(free.plan().reserved, None);
 }
 
-/// Breaks when a plan goes on with nothing left, or a person cannot say how it shall.
+/// Fails if a plan continues with an exhausted budget, or if an answer does not work.
 #[test]
 fn a_plan_with_nothing_left_starts_no_run_and_every_answer_works() {
     for (option, seen, budget) in [
@@ -114,7 +115,7 @@ fn a_plan_with_nothing_left_starts_no_run_and_every_answer_works() {
     assert_eq!(world.give(start), Seen::BudgetSpent, "nothing is left to reserve");
 }
 
-/// Breaks when a plan is rolled back and its result, which others may have by now, is joined with what comes next.
+/// Fails if a rolled-back result, which may already be on the remote, is merged with later work.
 #[test]
 fn a_rollback_replaces_what_was_completed() {
     let mut world = executing("tokens=1000");
@@ -127,7 +128,7 @@ fn a_rollback_replaces_what_was_completed() {
     assert_eq!(world.plan().replaces, head, "it stays so");
 }
 
-/// Breaks when a plan that changed nothing is held up by a question that has no way on.
+/// Fails if the question about a plan that changed nothing has no working answer.
 #[test]
 fn a_plan_that_changed_nothing_can_run_again_or_end() {
     for (option, state) in [("run_again", State::Queued), ("finish", State::Cancelled)] {

@@ -1,4 +1,4 @@
-//! Single promises of the state machine.
+//! Individual guarantees of the state machine.
 
 use super::say::{Say, advance, diverge, intent, landed, nothing, recovered, start, violated};
 use super::world::{Seen, World, spec};
@@ -25,7 +25,7 @@ const EXECUTING: &[Say] = &[Say::Start, Say::Strategized, Say::Execute, Say::Sta
 const APPLYING: &[Say] =
     &[Say::Start, Say::Strategized, Say::Execute, Say::Start, Say::Executed, Say::Apply, Say::Start];
 
-/// Breaks when a violated rule, or one that could not be checked, lets a phase begin (S0.5).
+/// Fails if a violated rule, or one that could not be checked, does not block a phase (S0.5).
 #[test]
 fn an_invariant_that_is_not_known_to_hold_blocks_and_changes_nothing() {
     let unknown = |at| {
@@ -55,7 +55,7 @@ fn an_invariant_that_is_not_known_to_hold_blocks_and_changes_nothing() {
     assert!(matches!(kept.as_slice(), [Event::InvariantBlocked(_)]), "{kept:?}");
 }
 
-/// Breaks when an empty result goes on to Apply unasked.
+/// Fails if an empty result advances to Apply without a question.
 #[test]
 fn nothing_is_applied_only_where_the_spec_allows_it() {
     for (allow_empty, seen) in [(false, Seen::NothingChanged), (true, Seen::Now(Phase::Apply, State::Queued))]
@@ -67,7 +67,7 @@ fn nothing_is_applied_only_where_the_spec_allows_it() {
     }
 }
 
-/// Breaks when Execute completes on a required validation that failed or that nobody ran.
+/// Fails if Execute completes although a required validation failed or was not run.
 #[test]
 fn execute_completes_only_when_every_required_validation_passed() {
     let asked = |name: &str, required| Validation {
@@ -105,8 +105,7 @@ fn execute_completes_only_when_every_required_validation_passed() {
     }
 }
 
-/// Breaks when an answer that is not offered, or comes too late, closes or moves anything, or passes
-/// without an alert (S4.8).
+/// Fails if an unknown or late answer closes or moves anything, or raises no alert (S4.8).
 #[test]
 fn an_unknown_or_stale_answer_changes_nothing_and_raises_an_alert() {
     let mut world = reach(&[Say::Start, Say::Recover]);
@@ -128,8 +127,8 @@ fn an_unknown_or_stale_answer_changes_nothing_and_raises_an_alert() {
     }
 }
 
-/// Breaks when a reader could see the failure without its question, or the question without the failure
-/// (S4.5): both are in one transition, for every way to fail with a question.
+/// Fails if a reader could see the failure without its question, or the question without the failure (S4.5):
+/// both are in one transition, for every way to fail with a question.
 #[test]
 fn a_failure_and_its_question_are_one_transition() {
     for (path, say) in [
@@ -154,7 +153,7 @@ fn a_failure_and_its_question_are_one_transition() {
     }
 }
 
-/// Breaks when a report of the run before a "go on" counts for the run after it (S4.9).
+/// Fails if a report of the run before an answer is accepted for the run after it (S4.9).
 #[test]
 fn going_on_starts_a_run_that_no_older_report_can_touch() {
     let mut world = reach(EXECUTING);
@@ -170,7 +169,7 @@ fn going_on_starts_a_run_that_no_older_report_can_touch() {
     }
 }
 
-/// Breaks when a phase that never started gets a completion time or the run of another phase (S4.10).
+/// Fails if a phase that never started gets a completion time or the run of another phase (S4.10).
 #[test]
 fn a_phase_that_never_started_has_no_times_and_no_run() {
     let mut world = reach(&[Say::Start, Say::Strategized, Say::Execute, Say::Recover]);
@@ -181,7 +180,7 @@ fn a_phase_that_never_started_has_no_times_and_no_run() {
     assert_eq!(world.plan().phase_completed_at, None);
 }
 
-/// N5: breaks when a divergence closes a question that a person was to answer, or is not asked about after it.
+/// N5: fails if a divergence closes a decision that a person was to answer, or is not asked about afterwards.
 #[test]
 fn a_divergence_under_an_open_question_keeps_it_and_asks_next() {
     for authority in [Authority::Operator, Authority::Engine] {
@@ -201,7 +200,8 @@ fn a_divergence_under_an_open_question_keeps_it_and_asks_next() {
     }
 }
 
-/// S4.5: breaks when a person whose sync finds a divergence is asked about a phase that has failed by it.
+/// S4.5: fails if a person whose sync finds a divergence is still asked about the phase that failed because
+/// of it.
 #[test]
 fn a_persons_sync_that_finds_a_divergence_withdraws_the_gate() {
     let mut world = World::under("supervised");
@@ -216,7 +216,8 @@ fn a_persons_sync_that_finds_a_divergence_withdraws_the_gate() {
     assert_eq!(world.plan().gate, None);
 }
 
-/// Breaks when a second loss of commits hides behind the question about the first, or one asks twice.
+/// Fails if a second loss of commits is hidden by the question about the first, or if one divergence is asked
+/// about twice.
 #[test]
 fn each_divergence_asks_once() {
     let mut world = reach(EXECUTING);
@@ -237,7 +238,8 @@ fn each_divergence_asks_once() {
     assert_eq!(world.plan().stage.state(), State::Queued);
 }
 
-/// code 8.1, page B4: breaks when an agent reads an id that a person did not see, or an answer without words counts.
+/// code 8.1, page B4: fails if an agent gets an option id instead of the label that the person saw, or if an
+/// empty answer is accepted.
 #[test]
 fn an_answer_reaches_the_agent_by_its_label_and_is_never_empty() {
     let mut world = reach(&[Say::Start]);
@@ -257,7 +259,7 @@ fn an_answer_reaches_the_agent_by_its_label_and_is_never_empty() {
     assert_eq!(world.plan().feedback[1], "Tabs? — as you like");
 }
 
-/// Breaks when a run is told that its question was asked while another one is open.
+/// Fails if a question counts as asked while a different one is open.
 #[test]
 fn another_question_of_the_same_run_does_not_pass_for_asked() {
     let mut world = reach(&[Say::Start, Say::Ask]);
@@ -265,7 +267,7 @@ fn another_question_of_the_same_run_does_not_pass_for_asked() {
     assert_eq!(world.give(Command::Ask(world.run(), another)), Seen::Undecided);
 }
 
-/// Breaks when a plan can go back for ever, or forgets why it did.
+/// Fails if a plan can go back without limit, or if the reason is lost.
 #[test]
 fn a_plan_goes_back_at_most_so_often_and_remembers_why() {
     let mut world = reach(&[]);
@@ -279,7 +281,7 @@ fn a_plan_goes_back_at_most_so_often_and_remembers_why() {
     assert_eq!(world.plan().feedback, vec!["another way"; REVERSIONS_MAX as usize]);
 }
 
-/// Breaks when something lands that was not announced, or is announced over another landing.
+/// Fails if a commit lands without an intent, or if a second intent replaces an open one.
 #[test]
 fn only_the_intended_commit_lands() {
     let mut world = reach(APPLYING);
@@ -292,8 +294,7 @@ fn only_the_intended_commit_lands() {
     assert_eq!(world.give(Command::Land(run, landed("other"))), Seen::WrongStage);
 }
 
-/// Breaks when a landing that was begun is forgotten by whatever ends its run: the next run, which looks at
-/// the target, must find it.
+/// Fails if the end of a run drops the intent: the next run, which reads the target, must find it.
 #[test]
 fn an_intent_outlives_its_run() {
     for ends in [&[Say::TakeOver][..], &[Say::Fail, Say::Retry]] {
@@ -306,7 +307,7 @@ fn an_intent_outlives_its_run() {
     }
 }
 
-/// Breaks when a person is asked how a landing ended and the answer leaves it open, or is refused for it.
+/// Fails if the answer to a lost landing keeps the intent open, or is refused because of it.
 #[test]
 fn the_answer_to_a_lost_landing_ends_its_intent() {
     for (say, state) in [(Say::AnswerFirst, State::Queued), (Say::AnswerLast, State::Cancelled)] {
@@ -316,7 +317,7 @@ fn the_answer_to_a_lost_landing_ends_its_intent() {
     }
 }
 
-/// Breaks when the target is moved, or found not to have been, without the project's lock (S1.2).
+/// Fails if an intent is recorded or ended without the project's lock (S1.2).
 #[test]
 fn what_touches_the_target_needs_the_lock_of_the_project() {
     let mut world = reach(APPLYING);
@@ -331,7 +332,7 @@ fn what_touches_the_target_needs_the_lock_of_the_project() {
     }
 }
 
-/// Breaks when a new attempt at Execute shows the result of the one before.
+/// Fails if a new run of Execute has the result of the previous one.
 #[test]
 fn a_new_run_of_execute_has_no_head_yet() {
     let mut world = reach(EXECUTING);
@@ -341,7 +342,7 @@ fn a_new_run_of_execute_has_no_head_yet() {
     assert_eq!(world.plan().head_commit.as_deref(), Some("head"), "Apply lands what Execute made");
 }
 
-/// Breaks when work that was cancelled, or its reason, is dropped with the plan.
+/// Fails if cancelling a plan drops its work or the reason.
 #[test]
 fn a_cancelled_plan_keeps_its_work_and_its_reason() {
     let mut world = reach(&[Say::Start, Say::Strategized, Say::Execute, Say::Start, Say::Executed]);

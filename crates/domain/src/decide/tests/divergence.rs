@@ -1,4 +1,4 @@
-//! Claims about branches that went apart: what is asked, what each answer does, and what a draft by hand does.
+//! Divergences: the questions, the effect of each answer, and the adoption of a draft written by hand.
 
 use super::say::{Say, diverge, rebased, reconcile, recovered, reset_failed, unreconciled, unrelated};
 use super::world::{Seen, World};
@@ -29,7 +29,7 @@ fn offered(world: &World) -> Vec<&str> {
     world.pending().question.options.iter().map(|option| option.id.as_str()).collect()
 }
 
-/// Breaks when a divergence is told in two writes, or its event is forgotten (S4.5).
+/// Fails if a divergence needs two writes, or if its event is missing (S4.5).
 #[test]
 fn a_divergence_fails_the_plan_asks_and_tells_in_one_transition() {
     let mut world = reach(EXECUTING);
@@ -42,14 +42,14 @@ fn a_divergence_fails_the_plan_asks_and_tells_in_one_transition() {
     assert!(transition.plan().stage.decision().is_some());
 }
 
-/// Breaks when an answer is offered that cannot work, or one that can is missing (S4.7).
+/// Fails if an option is offered that cannot work, or if a working one is missing (S4.7).
 #[test]
 fn only_what_can_work_is_offered() {
     for (outcome, options) in [
         (recovered("p/1"), &["continue", "restore_local", "abort"][..]),
         (reset_failed("p/1"), &["sync_again", "restore_local", "abort"]),
         (unreconciled("p/1"), &["continue", "restore_local", "sync_again", "abort"]),
-        // B6: no run can begin on a history that the base is not in.
+        // B6: a run cannot start on a history without the base commit.
         (unrelated("p/1"), &["restore_local", "sync_again", "abort"]),
     ] {
         let mut world = reach(EXECUTING);
@@ -59,7 +59,8 @@ fn only_what_can_work_is_offered() {
     }
 }
 
-/// Breaks when the words of the question, the failure or the details name another outcome than the one there was (S4.11).
+/// Fails if the text of the question, the failure or the details describe another outcome than the actual one
+/// (S4.11).
 #[test]
 fn the_words_are_made_from_the_outcome() {
     for (outcome, says) in [
@@ -80,8 +81,8 @@ fn the_words_are_made_from_the_outcome() {
     }
 }
 
-/// B7, B6: breaks when an outcome that needs nothing carries the hint of a failure, or one that does carries none, or the
-/// reason names edits where histories are unrelated.
+/// B7, B6: fails if a successful outcome has the hint of a failure, if a failure has none, or if the reason
+/// mentions edits for unrelated histories.
 #[test]
 fn hint_and_reason_are_those_of_the_outcome() {
     let idle = "nothing needs to be done";
@@ -99,7 +100,7 @@ fn hint_and_reason_are_those_of_the_outcome() {
     assert!(!outcome.summary().contains("not committed clash"), "{}", outcome.summary());
 }
 
-/// D7: breaks when what a remote did not take is told in two shapes, one for the plan's branch and one for the target.
+/// D7: fails if a rejected push has different JSON shapes for the plan's branch and for the target.
 #[test]
 fn a_push_that_failed_is_told_in_one_shape() {
     let told = |branch: &str| {
@@ -115,7 +116,7 @@ fn a_push_that_failed_is_told_in_one_shape() {
     }
 }
 
-/// Breaks when "go on" or "restore" begins the new run elsewhere than its label says (S4.9).
+/// Fails if "continue" or "restore" starts the new run from another commit than its label says (S4.9).
 #[test]
 fn an_answer_says_where_the_new_run_begins() {
     let mut world = reach(EXECUTING);
@@ -130,7 +131,7 @@ fn an_answer_says_where_the_new_run_begins() {
     assert_eq!((plan.work_from.as_deref(), plan.replaces.as_deref()), (Some("p1"), Some("c2")));
 }
 
-/// Breaks when commits that no validation, review or person has judged can land (S4.9).
+/// Fails if commits can land that were not validated, reviewed or approved (S4.9).
 #[test]
 fn what_execute_did_not_judge_goes_through_execute_before_it_lands() {
     for option in ["continue", "restore_local"] {
@@ -151,7 +152,7 @@ fn what_execute_did_not_judge_goes_through_execute_before_it_lands() {
     assert_eq!(world.plan().head_commit.as_deref(), Some("head"));
 }
 
-/// Breaks when an unknown, stale or second answer changes anything (S4.8).
+/// Fails if an unknown, late or second answer changes anything (S4.8).
 #[test]
 fn an_answer_that_was_not_offered_changes_nothing_and_is_told() {
     let mut world = reach(EXECUTING);
@@ -165,7 +166,8 @@ fn an_answer_that_was_not_offered_changes_nothing_and_is_told() {
     assert_eq!(world.give(late), Seen::DecisionClosed);
 }
 
-/// N5: breaks when a sync closes the question about a divergence that is gone, or does not say that it is.
+/// N5: fails if a sync closes the decision about a divergence that no longer exists, or does not add that
+/// fact.
 #[test]
 fn a_divergence_that_is_gone_stays_asked_with_that_fact() {
     let mut world = reach(EXECUTING);
@@ -189,7 +191,7 @@ fn a_divergence_that_is_gone_stays_asked_with_that_fact() {
     assert_eq!(world.give(reconcile("c9")), Seen::Undecided);
 }
 
-/// Breaks when divergences that moved nothing pile up behind a question, or one that moved something is forgotten.
+/// Fails if queued divergences that moved nothing accumulate, or if one that moved something is dropped.
 #[test]
 fn of_queued_divergences_those_that_moved_something_are_all_asked_about() {
     let mut world = reach(EXECUTING);
@@ -205,7 +207,7 @@ fn of_queued_divergences_those_that_moved_something_are_all_asked_about() {
     assert_eq!(world.plan().stage.state(), State::Cancelled);
 }
 
-/// Breaks when a draft by hand does not complete Strategize, or leaves out the gate of the profile.
+/// Fails if a draft written by hand does not complete Strategize, or skips the profile's gate.
 #[test]
 fn a_draft_by_hand_completes_strategize_as_an_agents_does() {
     let mut world = World::under("supervised");
@@ -226,7 +228,7 @@ fn a_draft_by_hand_completes_strategize_as_an_agents_does() {
     assert_eq!(world.pending().question.kind, DecisionKind::Gate, "the gate stays");
 }
 
-/// Breaks when an option of any divergence has no effect that the state machine carries out.
+/// Fails if an option of any divergence has no effect in the state machine.
 #[test]
 fn every_option_of_a_divergence_does_something() {
     for outcome in [recovered("p/1"), reset_failed("p/1"), unreconciled("p/1")] {
@@ -246,8 +248,8 @@ fn every_option_of_a_divergence_does_something() {
     }
 }
 
-/// B4: breaks when commits that nobody judged land, when an approval of another head counts for them, or when what is not a
-/// person closes the gate.
+/// B4: fails if unchecked commits land, if the approval of another head counts for them, or if a caller that
+/// is not a person closes the gate.
 #[test]
 fn what_others_added_is_judged_without_a_writer_and_asked_about_again() {
     let mut world = World::under("manual");
@@ -263,7 +265,7 @@ fn what_others_added_is_judged_without_a_writer_and_asked_about_again() {
     for authority in [Authority::Engine, Authority::Operator] {
         assert_eq!(world.give_as(authority, command.clone()), Seen::Undecided);
     }
-    // Approved, and only then seen to be another head.
+    // Approved first; the different head is found afterwards.
     give(&mut world, Say::Apply);
     assert_eq!(world.give_as(Authority::Engine, command), Seen::Now(Phase::Execute, State::Queued));
     assert!(world.plan().reexamines && world.plan().head_commit.is_none());

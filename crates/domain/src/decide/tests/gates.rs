@@ -1,11 +1,11 @@
-//! Gates: before which phases each profile asks, and what the answers do.
+//! Gates: the phases before which each profile asks, and the effect of the answers.
 
 use super::say::{Say, advance, approve, violated};
 use super::world::{Seen, World};
 use crate::{Authority, DecisionKind, Effect, Event, Next, Phase, Profile, State, due};
 
-/// Goes as far as the profile lets it without a person and returns the phase it asks before, then lets it
-/// pass; over and over until the plan waits in Apply.
+/// Advances a plan until a gate opens, records the phase and approves it; repeats until the plan is queued
+/// for Apply.
 fn asked_before(profile: &str) -> Vec<Phase> {
     let mut world = World::under(profile);
     let mut asked = Vec::new();
@@ -31,7 +31,7 @@ fn asked_before(profile: &str) -> Vec<Phase> {
     asked
 }
 
-/// Breaks when a profile passes a person by, or asks where it must not.
+/// Fails if a profile skips a gate, or asks where it must not.
 #[test]
 fn each_profile_asks_before_its_own_phases_and_no_other() {
     assert_eq!(asked_before("manual"), Phase::ALL);
@@ -50,7 +50,7 @@ fn strategized(profile: &str) -> World {
     world
 }
 
-/// Breaks when a gate is answered without a record of who did.
+/// Fails if a gate is answered without a record of the person.
 #[test]
 fn a_person_who_goes_on_is_the_one_who_answered_the_gate() {
     let mut world = strategized("supervised");
@@ -66,7 +66,7 @@ fn a_person_who_goes_on_is_the_one_who_answered_the_gate() {
     assert_eq!(transition.plan().feedback, ["mind the tests"], "the words reach the agents");
 }
 
-/// Breaks when words that a person adds are dropped because no gate asked for them.
+/// Fails if a person's note is dropped because no gate was open.
 #[test]
 fn the_words_of_an_approval_are_kept_where_no_gate_asked() {
     let mut world = strategized("auto");
@@ -74,7 +74,7 @@ fn the_words_of_an_approval_are_kept_where_no_gate_asked() {
     assert_eq!(world.plan().feedback, ["mind the tests"]);
 }
 
-/// Breaks when a decision that was not read with its plan counts as no decision.
+/// Fails if a gate whose decision was not read with the plan counts as no gate.
 #[test]
 fn a_gate_whose_decision_is_missing_stays_shut() {
     for authority in [Authority::Engine, Authority::Operator, Authority::Person] {
@@ -88,7 +88,8 @@ fn a_gate_whose_decision_is_missing_stays_shut() {
     assert_eq!(world.give(approve), Seen::Undecided);
 }
 
-/// S0.1, S0.2, B5: breaks when a Strategize that an invariant blocks loses its gate, or anything else changes.
+/// S0.1, S0.2, B5: fails if a Strategize that an invariant blocks loses its gate, or if anything else
+/// changes.
 #[test]
 fn a_blocked_strategize_changes_nothing() {
     for profile in ["manual", "auto"] {
@@ -107,7 +108,7 @@ fn a_blocked_strategize_changes_nothing() {
     assert_eq!((&world.plan().gate, due(world.plan())), (&None, Some(Effect::DrivePhase(Phase::Strategize))));
 }
 
-/// Breaks when a rejected plan can still be moved on by the gate's other answer.
+/// Fails if a rejected plan can still be moved by the gate's other answer.
 #[test]
 fn a_rejected_gate_ends_the_plan() {
     let mut world = strategized("supervised");
@@ -117,7 +118,7 @@ fn a_rejected_gate_ends_the_plan() {
     assert_eq!(world.plan().gate, None);
 }
 
-/// N5: breaks when an answer counts that no person gave, or an agent moves a plan.
+/// N5: fails if an answer without a person's authority is accepted, or if an agent moves a plan.
 #[test]
 fn only_a_person_answers_and_an_agent_changes_nothing() {
     for authority in [Authority::Operator, Authority::Agent, Authority::Engine] {

@@ -1,4 +1,4 @@
-//! Claims about interrupted runs (N11): where the next run starts, what is remembered, and when a person is asked.
+//! Interrupted runs (N11): where the next run starts, what is stored, and when a person is asked.
 
 use super::say::{Say, advance, approve, limit, nothing};
 use super::world::{Seen, World};
@@ -22,7 +22,7 @@ fn executing() -> World {
     world
 }
 
-/// Starts the next run where the plan says, as the engine does.
+/// Starts the next run at the commit stored in the plan, as the engine does.
 fn start(world: &mut World) {
     let Command::Start(start) = Say::Start.to(world) else { panic!("it starts") };
     let from = world.plan().work_from.clone();
@@ -47,8 +47,8 @@ fn text(world: &World, begun: bool) -> String {
     world.plan().interruption.as_ref().map(|one| one.describe(begun)).unwrap_or_default()
 }
 
-/// N11. Breaks when the checkpoint of an interrupted run is not where the next run starts, when one without changes forgets it,
-/// or when any worker may not continue.
+/// N11. Fails if the next run does not start from the interrupted run's checkpoint, if an interruption
+/// without changes drops it, or if not every worker may continue.
 #[test]
 fn the_next_run_starts_from_the_checkpoint_of_the_interrupted_one() {
     let mut world = executing();
@@ -70,7 +70,8 @@ fn the_next_run_starts_from_the_checkpoint_of_the_interrupted_one() {
     assert_eq!(world.plan().interruption, None, "the phase ended in another way");
 }
 
-/// N11. Breaks when a checkpoint outlives what a person said about the work after it: rollback, revert, an answer or a retry.
+/// N11. Fails if a checkpoint is still used after a later command of a person about the work: rollback,
+/// revert, an answer or a retry.
 #[test]
 fn no_run_starts_from_a_checkpoint_that_is_older_than_a_persons_word() {
     let interrupted = || {
@@ -86,17 +87,17 @@ fn no_run_starts_from_a_checkpoint_that_is_older_than_a_persons_word() {
     give(&mut world, &[Say::Revert]);
     assert_eq!((&world.plan().take_up, &world.plan().work_from), (&None, &None));
     assert_eq!(world.plan().interruption, None);
-    // A divergence is found before the next run; its answer says where that one starts.
+    // A divergence is found before the next run; its answer determines where that run starts.
     let mut world = interrupted();
     give(&mut world, &[Say::Recover, Say::AnswerFirst]);
     assert_ne!(world.plan().take_up.as_deref(), Some("work1"));
     assert_eq!(world.plan().interruption, None);
-    // A run that failed after it continued is retried; the interruption is over.
+    // A run that continued and then failed is retried; the interruption no longer counts.
     let mut world = interrupted();
     start(&mut world);
     give(&mut world, &[Say::Fail, Say::Retry]);
     assert_eq!(world.plan().interruption, None);
-    // A rate limit later has its own work to continue with.
+    // A later rate limit has its own work to continue from.
     let mut world = interrupted();
     start(&mut world);
     let met = RateLimit { work: Some("later".into()), ..limit(None) };
@@ -105,8 +106,8 @@ fn no_run_starts_from_a_checkpoint_that_is_older_than_a_persons_word() {
     assert_eq!(world.plan().interruption, None);
 }
 
-/// page B10. Breaks when a worker may take what a person stopped, when the person's command does not continue it, or when the
-/// answers do not work.
+/// page B10. Fails if a worker may continue a plan that a person stopped, if the person's command does not
+/// continue it, or if an answer does not work.
 #[test]
 fn what_a_person_stopped_waits_for_a_person() {
     let stopped = || {
@@ -130,7 +131,7 @@ fn what_a_person_stopped_waits_for_a_person() {
     );
     let mut world = stopped();
     assert_eq!(answer(&mut world, "reject"), Seen::Now(Phase::Execute, State::Cancelled));
-    // Between two phases there is no run to stop; the plan waits all the same.
+    // Between two phases there is no run to stop; the plan waits anyway.
     let mut world = executing();
     give(&mut world, &[Say::Executed]);
     assert_eq!(
@@ -141,8 +142,8 @@ fn what_a_person_stopped_waits_for_a_person() {
     assert_eq!(world.give(advance(Next::Apply, None)), Seen::Now(Phase::Apply, State::Queued));
 }
 
-/// N11. Breaks when interruptions in a row without progress go on unasked, when progress does not start the count again, or when
-/// an answer does not work.
+/// N11. Fails if consecutive interruptions without progress are not asked about, if progress does not reset
+/// the counter, or if an answer does not work.
 #[test]
 fn three_interruptions_in_a_row_without_a_checkpoint_ask_a_person() {
     for option in ["approve", "start_over", "reject"] {
@@ -185,7 +186,7 @@ fn three_interruptions_in_a_row_without_a_checkpoint_ask_a_person() {
     }
 }
 
-/// Breaks when a landing that was interrupted starts from a checkpoint, or is counted.
+/// Fails if an interrupted landing starts from a checkpoint, or is counted.
 #[test]
 fn an_interrupted_landing_has_no_checkpoint() {
     let mut world = executing();

@@ -1,4 +1,4 @@
-//! Work that a failed run left: where a retry begins, and who may accept it (N1).
+//! Work of a failed run: where a retry starts, and which authority may accept the work (N1).
 
 use super::say::Say;
 use super::world::{Seen, World};
@@ -6,7 +6,7 @@ use crate::{Act, Answer, Authority, Command, ErrorClass, Failure, Phase, Questio
 
 const QUEUED: Seen = Seen::Now(Phase::Execute, State::Queued);
 
-/// Returns a plan whose Execute failed and left this work.
+/// Returns a plan whose Execute failed with this work.
 fn failed(work: Option<&str>) -> World {
     let mut world = World::under("auto");
     for say in [Say::Start, Say::Strategized, Say::Execute, Say::Start] {
@@ -17,7 +17,7 @@ fn failed(work: Option<&str>) -> World {
     world
 }
 
-/// N1: breaks when a retry drops the kept work, or starting over keeps it.
+/// N1: fails if a retry drops the kept work, or if starting over keeps it.
 #[test]
 fn a_retry_continues_from_the_kept_work_and_starting_over_does_not() {
     let mut world = failed(Some("kept"));
@@ -35,7 +35,8 @@ fn a_retry_continues_from_the_kept_work_and_starting_over_does_not() {
     assert_eq!(world.plan().work_from, None);
 }
 
-/// N1: breaks when half-done work is accepted by anything but a person, without being judged, or where there is none.
+/// N1: fails if unfinished work is accepted without a person's authority, without being checked, or where
+/// there is none.
 #[test]
 fn only_a_person_accepts_kept_work_and_it_is_judged_without_a_writer() {
     for authority in [Authority::Operator, Authority::Agent, Authority::Engine] {
@@ -51,7 +52,7 @@ fn only_a_person_accepts_kept_work_and_it_is_judged_without_a_writer() {
     assert_eq!(failed(None).give(Command::Accept), Seen::WrongStage);
 }
 
-/// Finding 8 of agents: breaks when asking a silent reviewer again has the writer work again.
+/// Finding 8 of agents: fails if asking a silent reviewer again also runs the writer again.
 #[test]
 fn asking_a_reviewer_again_has_no_writer() {
     for (option, writer) in [("ask_again", false), ("another_round", true)] {
@@ -69,7 +70,8 @@ fn asking_a_reviewer_again_has_no_writer() {
     }
 }
 
-/// N1. Breaks when a question in a run without a writer brings the writer back, or one about refused work does not.
+/// N1. Fails if a question in a run without a writer makes the next run have one, or if one about refused
+/// work does not.
 #[test]
 fn an_answer_leaves_a_run_without_a_writer_as_it_is() {
     for (asks_for_work, writer) in [(false, false), (true, true)] {

@@ -1,4 +1,4 @@
-//! Claims about landings at a remote: an intent outlives a remote that is away, and what landed is recorded once.
+//! Landings on a remote: an intent outlives an unavailable remote, and a landing is recorded once.
 
 use super::say::{Say, remote_away};
 use super::world::{Seen, World};
@@ -25,8 +25,8 @@ fn found(commit: &str) -> Landed {
     Landed { commit: commit.into(), proof: LandingProof::Found, warning: None }
 }
 
-/// N2, BUG-2. Breaks when a landing that a remote did not answer is given up, recorded, or asked about instead of tried
-/// again, a little later each time.
+/// N2, BUG-2. Fails if a landing whose remote did not respond is given up, recorded, or asked about instead
+/// of retried with growing delays.
 #[test]
 fn a_remote_that_is_away_is_waited_for_and_the_intent_stays() {
     let mut world = applying(&[Say::Intend]);
@@ -50,7 +50,8 @@ fn a_remote_that_is_away_is_waited_for_and_the_intent_stays() {
     assert_eq!(world.plan().postponed, None);
 }
 
-/// N2. Breaks when a plan whose landing may have happened is cancelled or sent back before anybody looked.
+/// N2. Fails if a plan whose landing may have happened is cancelled or sent back before the target was
+/// checked.
 #[test]
 fn a_landing_of_unknown_end_is_not_cancelled_away() {
     let mut world = applying(&[Say::Intend]);
@@ -59,7 +60,7 @@ fn a_landing_of_unknown_end_is_not_cancelled_away() {
     assert_eq!(world.give(cancel), Seen::IntentOpen);
 }
 
-/// Breaks when a landing that cannot even begin is not waited for, or another phase waits for a remote.
+/// Fails if a landing that cannot start is not postponed, or if another phase waits for a remote.
 #[test]
 fn apply_alone_waits_for_a_remote() {
     let mut world = applying(&[Say::TakeOver]);
@@ -70,7 +71,7 @@ fn apply_alone_waits_for_a_remote() {
     assert_eq!(away(&mut world), Seen::WrongStage);
 }
 
-/// S2.3, B8, BUG-7. Breaks when a landing that the store forgot cannot be recorded.
+/// S2.3, B8, BUG-7. Fails if a landing that is missing in the store cannot be recorded.
 #[test]
 fn a_landing_that_was_found_needs_no_intent() {
     for then in [&[][..], &[Say::Intend]] {

@@ -1,4 +1,4 @@
-//! Claims about rate limits: how long a plan waits by itself, and when a person is asked.
+//! Rate limits: how long a plan waits automatically, and when a person is asked.
 
 use super::say::{Say, limit};
 use super::world::{Seen, World};
@@ -22,7 +22,7 @@ fn executing() -> World {
     world
 }
 
-/// Gives the limit of the current run, due at `resets`.
+/// Reports a rate limit of the current run that ends at `resets`.
 fn meet(world: &mut World, resets: Option<Timestamp>) -> Seen {
     world.give(Command::Postpone(world.run(), Delay::RateLimit(limit(resets))))
 }
@@ -32,7 +32,7 @@ fn answer(world: &mut World, option: &str) -> Seen {
     world.give(Command::Resolve(Answer { decision, option: option.into(), note: None }))
 }
 
-/// Breaks when the time of a reset is lost, or the work so far.
+/// Fails if the reset time or the work so far is lost.
 #[test]
 fn a_limited_run_is_due_when_its_limit_is_over_and_goes_on_with_its_work() {
     let mut world = executing();
@@ -47,7 +47,7 @@ fn a_limited_run_is_due_when_its_limit_is_over_and_goes_on_with_its_work() {
     assert_eq!(world.plan().waits(), None, "a phase that runs waits for nothing");
 }
 
-/// Breaks when a plan waits for ever, or a person cannot say how to go on.
+/// Fails if a plan waits without limit, or if an answer does not work.
 #[test]
 fn limits_in_a_row_are_counted_and_then_a_person_is_asked() {
     for (option, seen) in
@@ -65,7 +65,7 @@ fn limits_in_a_row_are_counted_and_then_a_person_is_asked() {
     }
 }
 
-/// Breaks when another end of a run does not end the count.
+/// Fails if another end of a run does not reset the counter.
 #[test]
 fn a_run_that_ends_otherwise_ends_the_count() {
     let mut world = executing();
@@ -75,7 +75,7 @@ fn a_run_that_ends_otherwise_ends_the_count() {
     assert_eq!(world.plan().waits().map(|waits| waits.times), Some(1));
 }
 
-/// Breaks when a plan waits by itself for days.
+/// Fails if a plan waits for days without asking.
 #[test]
 fn a_limit_that_lasts_too_long_is_asked_about() {
     let mut world = executing();
@@ -86,7 +86,7 @@ fn a_limit_that_lasts_too_long_is_asked_about() {
     assert_eq!(world.plan().waits().map(|waits| waits.until), Some(far));
 }
 
-/// Breaks when a person who wants to go on now must wait, or the wait outlives its time.
+/// Fails if a person cannot end the wait, or if the postponement outlives its time.
 #[test]
 fn a_person_can_go_on_at_once() {
     let mut world = executing();

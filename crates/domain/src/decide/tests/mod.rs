@@ -1,5 +1,5 @@
 //! Tests of the state machine: every stage against every command, random histories against a model, and
-//! single promises.
+//! individual guarantees.
 
 mod authority;
 mod budgets;

@@ -1,4 +1,4 @@
-//! What is offered is what works: over random histories, and where rules block.
+//! Offers match accepted commands: over random histories, and where invariants block.
 
 use proptest::{prop_assert, proptest};
 
@@ -10,7 +10,7 @@ use crate::{
     Phase, Plan, RuleKind, State, TakeOverCause, offers, offers_unheld,
 };
 
-/// Returns the command that the engine issues for an offer.
+/// Returns the command that the engine sends for an offer.
 fn issued(world: &World, act: &Act) -> Command {
     let plan = world.plan();
     let text = "because".to_owned();
@@ -66,8 +66,8 @@ fn all(world: &World, authority: Authority) -> Vec<Offer> {
 proptest! {
     #![proptest_config(settings())]
 
-    /// Page B6: breaks when something is offered that the state machine refuses to the one it is offered to, or when an
-    /// agent or a plan that is over is offered anything.
+    /// Page B6: fails if an offered action is refused for the same authority, or if an agent or an ended plan
+    /// gets an offer.
     #[test]
     fn every_offer_of_any_history_is_accepted(profile in profiles(), steps in steps()) {
         let mut world = World::under(&profile.name);
@@ -108,7 +108,7 @@ fn acts(world: &World, enforcement: Option<&Enforcement>, authority: Authority) 
     offers(&world.snapshot, enforcement, authority).into_iter().map(named).collect()
 }
 
-/// Page B6: breaks when a plan that a rule blocks is offered what the rule blocks, or not what helps.
+/// Page B6: fails if a blocked plan is offered the blocked action, or is not offered a helpful one.
 #[test]
 fn a_blocked_plan_is_not_offered_what_is_blocked() {
     let world = gated();
@@ -124,7 +124,7 @@ fn a_blocked_plan_is_not_offered_what_is_blocked() {
     assert_eq!(line, format!("drydock plan revert {} --reason 'small: too long'", world.plan().id));
 }
 
-/// Breaks when a rule that may hold when it is checked again cannot be checked again.
+/// Fails if an invariant that may hold at the next check cannot be checked again.
 #[test]
 fn what_could_not_be_checked_is_checked_again() {
     let world = gated();
@@ -141,7 +141,7 @@ fn what_could_not_be_checked_is_checked_again() {
     }
 }
 
-/// INV-PERSON: breaks when an operator is offered what closes a person's question.
+/// INV-PERSON: fails if an operator is offered an action that closes a person's decision.
 #[test]
 fn an_operator_is_offered_no_answer() {
     let world = gated();
@@ -149,7 +149,7 @@ fn an_operator_is_offered_no_answer() {
     assert!(!offered.iter().any(|act| ["apply", "approve", "reject"].contains(&act.as_str())), "{offered:?}");
 }
 
-/// Code 8.8: breaks when a line that is printed to be pasted has a placeholder in it.
+/// Code 8.8: fails if a command line that is printed for pasting contains a placeholder.
 #[test]
 fn what_only_a_person_knows_has_no_line() {
     let world = gated();

@@ -1,4 +1,4 @@
-//! Random histories against a small model of the lifecycle, and what holds after every step of them.
+//! Random histories against a small model of the lifecycle, with invariants checked after every step.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ use crate::{
     REVERSIONS_MAX, RunId, State, Timestamp, due,
 };
 
-/// How a step deviates from what is due.
+/// How a step deviates from the regular command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Twist {
     Plain,
@@ -22,7 +22,7 @@ pub(super) enum Twist {
     Blocked,
 }
 
-/// What the model knows of a plan.
+/// The model of a plan.
 #[derive(Debug, Clone, Copy)]
 struct Model {
     phase: Phase,
@@ -35,17 +35,17 @@ struct Model {
     rolled_back: bool,
     reversions: u32,
     revision: i64,
-    /// How often in a row a rate limit was met.
+    /// Number of consecutive rate limits.
     postponed: u32,
-    /// How often in a row a run was interrupted without a checkpoint.
+    /// Number of consecutive interruptions without a checkpoint.
     interruptions: u32,
-    /// Divergences that wait for another question to be answered.
+    /// Divergences that wait for another decision to be answered.
     queued: [Option<Open>; 2],
-    /// Whether the open question has learnt that its divergence is gone.
+    /// Whether the open question has the fact that its divergence no longer exists.
     together: bool,
 }
 
-/// Which question is open.
+/// The open question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Open {
     Gate,
@@ -75,7 +75,7 @@ impl Model {
         }
     }
 
-    /// Returns what the step changes the plan to, or nothing when it must change nothing.
+    /// Returns the model after the step, or `None` if the step must change nothing.
     fn after(self, say: Say, twist: Twist, profile: &Profile) -> Option<Model> {
         let terminal = matches!(self.state, State::Applied | State::Cancelled);
         let allowed =
@@ -116,7 +116,7 @@ impl Model {
                 to.together = true;
                 self.asks == Some(Open::Paused) && !self.together
             }
-            // It records nothing.
+            // A sync records nothing.
             Say::Sync => false,
             Say::RollBack => self.rolls_back(&mut to),
             Say::Reexamine => {
@@ -124,7 +124,7 @@ impl Model {
                 let from = [(Phase::Execute, State::Complete), (Phase::Apply, State::Queued)];
                 to.becomes(State::Queued, None) && from.contains(&(self.phase, self.state)) && !self.intent
             }
-            // A plan without pieces has nothing to tend, and one without a parent is called by nobody.
+            // The plan has no subplans to schedule and no parent that gives it a turn.
             Say::Spawn | Say::Tend | Say::WoundUp | Say::Call | Say::Join => false,
             Say::Adopt => self.adopts(&mut to, gate(Phase::Execute)),
             Say::TakeOver => {
@@ -167,11 +167,11 @@ impl Model {
                 if matches!(self.asks, Some(Open::Recovered | Open::Paused)) {
                     to.rolled_back = false;
                 }
-                // What the remote has was not judged, so it does not land without Execute.
+                // The remote's commits were not checked, so they do not land without Execute.
                 if matches!(self.asks, Some(Open::Recovered | Open::Paused)) && self.phase == Phase::Apply {
                     to.phase = Phase::Execute;
                 }
-                // The approval of a gate comes with what the invariants said.
+                // Approving a gate is another command, which carries the enforcement.
                 to.becomes(State::Queued, None) && self.asks.is_some() && self.asks != Some(Open::Gate)
             }
             Say::AnswerLast => {
@@ -188,7 +188,7 @@ impl Model {
                 let failed = (self.phase, self.state) == (Phase::Execute, State::Errored);
                 to.becomes(State::Queued, None) && failed && self.asks.is_none()
             }
-            // The sample of a failure left no work.
+            // The sample failure has no work.
             Say::Accept => false,
             Say::Revert => self.reverts(&mut to),
             Say::Cancel | Say::CancelBelow => to.becomes(State::Cancelled, None) && !self.intent,
@@ -198,7 +198,7 @@ impl Model {
                 matches!(self.state, State::Queued | State::Complete) && self.asks.is_none()
             }
         };
-        // What ends a run in another way ends the count.
+        // Another end of a run resets the counters.
         let goes_on = matches!(to.state, State::Queued | State::Processing) && to.phase == self.phase;
         if !goes_on || say == Say::RollBack || say == Say::Revert {
             to.postponed = 0;
@@ -216,19 +216,19 @@ impl Model {
             (Some(_), _) => {
                 let free = to.queued.iter_mut().find(|one| one.is_none());
                 *free.expect("each is queued once") = Some(open);
-                // The fact that it is gone gives way to the new one.
+                // The fact that it no longer exists is replaced by the new one.
                 to.together = false;
             }
         }
         !known && !self.intent
     }
 
-    /// Asks about what is queued once nothing else is asked.
+    /// Asks about a queued divergence if no other question is open.
     fn asks_next(&mut self, before: Model, answers: bool) {
         if self.asks != before.asks {
             self.together = false;
         }
-        // The answer to a divergence settles those that moved nothing.
+        // The answer to a divergence also settles queued ones that moved nothing.
         let answered = matches!(before.asks, Some(Open::Recovered | Open::Paused)) && self.asks.is_none();
         if answered && answers {
             self.queued = self.queued.map(|one| one.filter(|open| *open != Open::Paused));
@@ -308,7 +308,7 @@ impl Model {
     }
 }
 
-/// Says whether it is a report of a run.
+/// Returns true for reports of a run.
 fn reports(say: Say) -> bool {
     use Say::{Ask, Constrain, Executed, Fail, FailAsking, Intend, Land, Postpone, Strategized};
     matches!(say, Strategized | Executed | Fail | FailAsking | Ask | Intend | Land | Constrain | Postpone)
@@ -328,7 +328,7 @@ pub(super) fn command(say: Say, twist: Twist, world: &World) -> Command {
     }
 }
 
-/// Draws steps; one without a word is whatever brings the plan nearer to its end.
+/// Draws steps; `None` stands for the regular next command.
 pub(super) fn steps() -> impl Strategy<Value = Vec<(Option<Say>, Twist)>> {
     let ends = [Say::Cancel, Say::AnswerLast];
     let other: Vec<_> = Say::ALL.into_iter().filter(|say| !ends.contains(say)).collect();
@@ -362,7 +362,7 @@ pub(super) fn profiles() -> impl Strategy<Value = Profile> {
     prop::sample::select(Profile::built_in())
 }
 
-/// Breaks when times contradict the stage or each other (S4.10).
+/// Fails if times contradict the stage or each other (S4.10).
 fn check_times(plan: &Plan, now: Timestamp) {
     assert_eq!(plan.updated_at, now, "a change says when");
     if let Some(completed) = plan.phase_completed_at {
@@ -379,7 +379,8 @@ fn check_times(plan: &Plan, now: Timestamp) {
     }
 }
 
-/// Breaks when a decision is not where the stage says, belongs elsewhere, or work is due in spite of it.
+/// Fails if the stored decision does not match the stage, belongs to another plan or run, or if an effect is
+/// due despite it.
 fn check_decision(world: &World) {
     let plan = world.plan();
     assert_eq!(plan.pending_decision(), world.snapshot.pending.as_ref().map(|open| &open.id));
@@ -403,8 +404,8 @@ pub(super) fn settings() -> ProptestConfig {
 proptest! {
     #![proptest_config(settings())]
 
-    /// Breaks when any history leads elsewhere than the model, changes a plan without a revision or the
-    /// other way round, or leaves a step with times, decisions or due work that contradict each other.
+    /// Fails if a history deviates from the model, changes a plan without a new revision or the reverse, or
+    /// leaves contradictory times, decisions or effects.
     #[test]
     fn any_history_goes_where_the_model_goes(profile in profiles(), steps in steps()) {
         let mut world = World::under(&profile.name);
@@ -438,7 +439,7 @@ proptest! {
         }
     }
 
-    /// Breaks when a number of an agent is not the same after it was stored.
+    /// Fails if a number from an agent changes when it is stored and read.
     #[test]
     fn any_confidence_reads_back_as_it_was_written(confidence in any::<f64>().prop_filter("finite", |one| one.is_finite())) {
         let mut plan = World::of(spec("auto")).plan().clone();
@@ -447,7 +448,7 @@ proptest! {
     }
 }
 
-/// Breaks when the histories above become too shallow to mean anything.
+/// Fails if the random histories become too shallow to be useful.
 #[test]
 fn the_random_histories_reach_every_stage_and_the_limit_of_reversions() {
     let mut runner = TestRunner::deterministic();

@@ -1,5 +1,5 @@
-//! Claims about commands that are given again: a commit whose answer was lost is retried as it was, and a command that
-//! has nothing to work on is refused.
+//! Repeated commands: a commit whose response was lost is retried unchanged, and a command without a subject
+//! is refused.
 
 use super::say::{Say, failure, limit, remote_away};
 use super::world::{Seen, World, spec};
@@ -28,7 +28,7 @@ fn applying() -> World {
     world
 }
 
-/// Gives a command twice, the second time later and with more used, as a retry under the same lock does.
+/// Sends a command twice, the second time later and with more usage, like a retry under the same lock.
 fn twice(world: &mut World, command: Command) -> (Seen, Seen) {
     let used = |tokens, wall_ms| Spent { tokens, wall_ms, ..Spent::default() };
     let run = world.run();
@@ -41,7 +41,8 @@ fn twice(world: &mut World, command: Command) -> (Seen, Seen) {
     (first, second)
 }
 
-/// code 8.5: breaks when the end of a run is refused because its first commit took effect and the answer was lost.
+/// code 8.5: fails if the end of a run is refused because its first commit took effect and the response was
+/// lost.
 #[test]
 fn every_end_of_a_run_can_be_retried_after_a_commit_whose_answer_was_lost() {
     let ends = [Say::Executed, Say::Fail, Say::FailAsking, Say::Ask, Say::Recover, Say::Pause, Say::Postpone];
@@ -65,7 +66,7 @@ fn every_end_of_a_run_can_be_retried_after_a_commit_whose_answer_was_lost() {
     }
 }
 
-/// code 8.5: breaks when a rate limit that asks a person is refused on retry.
+/// code 8.5: fails if a rate limit that asks a person is refused on retry.
 #[test]
 fn a_rate_limit_that_asks_can_be_retried() {
     let asked = Seen::Now(Phase::Execute, State::Waiting);
@@ -81,7 +82,7 @@ fn a_rate_limit_that_asks_can_be_retried() {
     }
     let command = Say::Postpone.to(&world);
     assert_eq!(twice(&mut world, command), (asked, Seen::Already));
-    // Another question of the same run was not asked by a rate limit.
+    // A different open question of the same run does not come from a rate limit.
     let mut world = executing();
     give(&mut world, &[Say::Ask]);
     let command = Say::Postpone.to(&world);
@@ -90,14 +91,14 @@ fn a_rate_limit_that_asks_can_be_retried() {
     assert_eq!(world.give(command), Seen::Undecided);
 }
 
-/// code 8.5: breaks when a landing whose remote is away is refused, waits longer or is counted twice on retry; and when
-/// the next failure of the same run is taken for a retry.
+/// code 8.5: fails if a landing with an unavailable remote is refused, postponed longer or counted twice on
+/// retry; or if the next failure of the same run is mistaken for a retry.
 #[test]
 fn a_landing_that_waits_for_its_remote_can_be_retried() {
     let queued = Seen::Now(Phase::Apply, State::Queued);
     let mut world = applying();
     give(&mut world, &[Say::Intend]);
-    // Once from the run, then each time that the next run could not begin.
+    // The first time from the run, then each time the next run could not start.
     for times in 1..=3 {
         let command = remote_away(&world);
         assert_eq!(twice(&mut world, command), (queued, Seen::Already), "{times}");
@@ -109,7 +110,7 @@ fn a_landing_that_waits_for_its_remote_can_be_retried() {
     assert_eq!(world.plan().waits().map(|waits| waits.times), Some(4));
 }
 
-/// code 8.10: breaks when an answer about subplans gives a plan without any an empty fan-out.
+/// code 8.10: fails if an answer about subplans gives a plan without subplans an empty fan-out.
 #[test]
 fn an_answer_about_subplans_is_refused_where_there_are_none() {
     let drop_one = OptionEffect::Join(JoinHow::Drop { piece: "one".parse().unwrap() });

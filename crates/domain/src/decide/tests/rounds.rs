@@ -1,4 +1,5 @@
-//! Claims about results that go back to their agent: who must agree, and what a person can say when nobody does.
+//! Results that are sent back to their agent: the required acknowledgements, and the answers of a person when
+//! they are missing.
 
 use super::say::Say;
 use super::world::{Seen, World, spec};
@@ -30,7 +31,7 @@ fn review(agent: &str, commit: &str, opinion: ReviewOpinion) -> ReviewRun {
     ReviewRun { agent: agent.into(), critical: true, commit: commit.into(), opinion }
 }
 
-/// Breaks when a phase completes without every critical reviewer's yes to that very commit.
+/// Fails if a phase completes without every critical reviewer's acknowledgement of exactly that commit.
 #[test]
 fn execute_completes_only_with_every_critical_yes_to_that_very_commit() {
     use ReviewOpinion::{Acknowledged, Refused, Silent};
@@ -51,7 +52,7 @@ fn execute_completes_only_with_every_critical_yes_to_that_very_commit() {
     }
 }
 
-/// Breaks when a result that nobody accepts is lost, or a person cannot say how to go on (S4.12).
+/// Fails if a refused result is lost, or if an answer of the person does not work (S4.12).
 #[test]
 fn used_up_rounds_are_asked_about_and_every_answer_works() {
     for (kind, option, expected) in [
@@ -75,7 +76,7 @@ fn used_up_rounds_are_asked_about_and_every_answer_works() {
             assert_eq!(world.plan().work_from.as_deref(), Some("work"), "it goes on with the work so far");
         }
         if option == "abort" {
-            // B15: the question stays with its decision.
+            // B15: the question is stored with its decision only.
             let Stage::Execute(Progress::Cancelled { reason }) = &world.plan().stage else {
                 panic!("not cancelled")
             };
@@ -86,7 +87,7 @@ fn used_up_rounds_are_asked_about_and_every_answer_works() {
     }
 }
 
-/// Breaks when a person who asks for a new try is told to answer first, or the question stays open.
+/// Fails if a retry by a person is refused because of the open question, or if the question stays open.
 #[test]
 fn trying_anew_answers_a_result_that_was_sent_back_too_often() {
     let mut world = executing(&[]);

@@ -1,4 +1,4 @@
-//! Sample commands, one for each way a command can be meant, made to fit the plan they are given to.
+//! Sample commands, one for each use of a command, built to fit the plan they are sent to.
 
 use super::world::World;
 use crate::{
@@ -8,7 +8,7 @@ use crate::{
     RateLimit, RemoteAway, RuleKind, RunId, Start, SyncOutcome, TakeOverCause, Timestamp, Uncommitted,
 };
 
-/// A way to mean a command. The order is the order of the columns in `table.rs`.
+/// A sample command. The order is the order of the columns in `table.rs`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Say {
     Start,
@@ -144,7 +144,7 @@ impl Say {
         }
     }
 
-    /// Returns in what capacity it is meant.
+    /// Returns the authority that the sample is sent with.
     pub(super) fn authority(self) -> Authority {
         match self {
             Say::ExecuteAlone | Say::ApplyAlone | Say::CancelBelow => Authority::Engine,
@@ -152,12 +152,12 @@ impl Say {
         }
     }
 
-    /// Returns the command, as the plan's current run or a person who looks at the plan would give it.
+    /// Returns the command, as the plan's current run or a person would send it.
     pub(super) fn to(self, world: &World) -> Command {
         self.of_run(world, world.run())
     }
 
-    /// Returns the command with reports made in the name of `run`.
+    /// Returns the command, with reports sent in the name of `run`.
     pub(super) fn of_run(self, world: &World, run: RunId) -> Command {
         match self {
             Say::Start => start(world.fresh_run(), nothing(world)),
@@ -223,7 +223,7 @@ pub(super) fn advance(to: Next, note: Option<&str>) -> Command {
     Command::Advance(Advance { to, enforcement, note, changes: Changes::Something })
 }
 
-/// Returns an enforcement with one rule that does not hold.
+/// Returns an enforcement with one violated rule.
 pub(super) fn violated(at: Phase) -> Enforcement {
     let check = Check::Violated("too long".into());
     let (rule, measure) = (RuleKind::Cel, None);
@@ -248,13 +248,12 @@ pub(super) fn failure(class: ErrorClass) -> Failure {
     Failure::new(class, "it broke")
 }
 
-/// Returns the question whether a landing happened.
+/// Returns the question about a landing whose end is unknown.
 pub(super) fn lost_track() -> Question {
     Question::apply_outcome("main", "base", "merged")
 }
 
-/// Returns a rate limit of the writer.
-/// The report of a landing whose remote does not answer.
+/// Returns the report of a landing whose remote does not respond.
 pub(super) fn remote_away(world: &World) -> Command {
     let away = RemoteAway { remote: "origin".into(), text: "connection refused".into(), contended: false };
     Command::Postpone(world.run(), Delay::remote(world.plan(), away))
@@ -268,17 +267,17 @@ pub(super) fn diverge(outcome: &SyncOutcome) -> Command {
     Command::Diverge(Box::new(outcome.divergence().expect("it is one")))
 }
 
-/// Returns that branch and remote are both at a commit.
+/// Returns the report that branch and remote are both at this commit.
 pub(super) fn reconcile(head: &str) -> Command {
     Command::Reconcile(Box::new(SyncOutcome::InSync { head: head.into() }))
 }
 
-/// Returns the end of a subplan whose parent was ended by this authority.
+/// Returns the cancellation of a subplan whose parent was ended by this authority.
 pub(super) fn cancel_below(ended_by: Authority) -> Command {
     Command::CancelBelow { reason: "not needed".into(), ended_by }
 }
 
-/// Returns a divergence that was recovered from, whose commits are kept under `pin`.
+/// Returns a divergence resolved by a reset, whose commits are kept as backup `pin`.
 pub(super) fn recovered(pin: &str) -> SyncOutcome {
     SyncOutcome::RecoveredByReset {
         pin: pinned(pin),
@@ -289,7 +288,7 @@ pub(super) fn recovered(pin: &str) -> SyncOutcome {
     }
 }
 
-/// Returns a divergence that was recovered from up to the reset.
+/// Returns a divergence whose reset failed.
 pub(super) fn reset_failed(pin: &str) -> SyncOutcome {
     SyncOutcome::ResetFailed {
         pin: pinned(pin),
@@ -301,7 +300,7 @@ pub(super) fn reset_failed(pin: &str) -> SyncOutcome {
     }
 }
 
-/// Returns a divergence that was left as it is.
+/// Returns a divergence that left both sides unchanged.
 pub(super) fn unreconciled(pin: &str) -> SyncOutcome {
     SyncOutcome::Unreconciled {
         pin: pinned(pin),
@@ -313,7 +312,7 @@ pub(super) fn unreconciled(pin: &str) -> SyncOutcome {
     }
 }
 
-/// Returns a remote whose history has nothing in common with the branch's.
+/// Returns a divergence without a common commit.
 pub(super) fn unrelated(pin: &str) -> SyncOutcome {
     let SyncOutcome::Unreconciled { pin, discarded, local, remote, arrived, .. } = unreconciled(pin) else {
         unreachable!("it is one")
@@ -323,7 +322,7 @@ pub(super) fn unrelated(pin: &str) -> SyncOutcome {
     SyncOutcome::Unreconciled { pin, discarded, local, remote, arrived, clash }
 }
 
-/// Returns a divergence that was joined.
+/// Returns a divergence that was rebased.
 pub(super) fn rebased(publishing: Publishing) -> SyncOutcome {
     SyncOutcome::Rebased {
         from: "b1".into(),

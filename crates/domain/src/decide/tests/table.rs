@@ -1,5 +1,6 @@
 //! Every kind of stage against every kind of command. The table is written from the contract's list of
-//! transitions, not from the code; a stage or command that it forgets does not compile or does not pass.
+//! transitions, not from the code. A stage or command that is missing in it does not compile or does not
+//! pass.
 
 use std::collections::BTreeSet;
 
@@ -8,10 +9,11 @@ use super::world::{Seen, World};
 use crate::{Complete, Phase, Progress, Settled, Stage, State};
 
 /// A cell is the stage that follows (phase and state: queued, processing, Waiting, complete, errored,
-/// cancelled (x), applied, constrained (k)), or `=` already so, `!` wrong stage, `?` a person must decide
-/// first, `~` not the current run, `c` that decision is closed, `i` a landing is under way.
+/// cancelled (x), applied, constrained (k)), or `=` already in effect, `!` wrong stage, `?` a person must
+/// decide first, `~` not the current run, `c` the decision is closed, `i` a landing is in progress.
 ///
-/// The answer that approves a gate after a phase is `!`: an advance carries the facts that going on needs.
+/// The answer that approves a gate after a phase is `!`, because an advance carries the facts needed to
+/// continue.
 #[rustfmt::skip]
 const TABLE: &[(&str, &[Say], &str)] = &[
     //                         start    complete  fail     diverge  takeover execute  apply    intend         answer   retry
@@ -77,7 +79,7 @@ const M_EXECUTED: &[Say] =
 const E_CANCELLED: &[Say] = &[Say::Start, Say::Strategized, Say::Execute, Say::Start, Say::Cancel];
 const A_QUEUED: &[Say] = &[Say::Start, Say::Strategized, Say::Execute, Say::Start, Say::Executed, Say::Apply];
 
-/// The way to `apply/processing`, and on from there.
+/// The path to `apply/processing`, and on from there.
 macro_rules! applying {
     ($($then:ident),*) => {
         &[
@@ -99,7 +101,8 @@ const CONSTRAINED: &[Say] = applying!(Constrain);
 const APPLIED: &[Say] = applying!(Intend, Land);
 const A_CANCELLED: &[Say] = applying!(Cancel);
 
-/// D6 (a plan that nobody runs is not taken over) and all else: breaks when any stage takes a command it must not, refuses one it must take, or calls either "already".
+/// D6 (a plan that no process runs is not taken over) and all else: fails if any stage accepts a command it
+/// must refuse, refuses one it must accept, or reports either as already in effect.
 #[test]
 fn every_stage_answers_every_command_as_the_contract_says() {
     let mut wrong = Vec::new();
@@ -127,7 +130,7 @@ fn every_stage_answers_every_command_as_the_contract_says() {
     assert!(wrong.is_empty(), "{} cells differ:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// Breaks when a stage is added that the table has no row for.
+/// Fails if a stage is added that has no row in the table.
 #[test]
 fn the_table_has_a_row_for_every_stage_there_is() {
     let rows: BTreeSet<_> =

@@ -1,4 +1,4 @@
-//! Which branch a plan lands on.
+//! The branch that a plan lands on.
 
 use super::world::World;
 use crate::{Name, Plan, Project, Target, Timestamp};
@@ -15,8 +15,8 @@ fn project(name: &Name) -> Project {
     }
 }
 
-/// Breaks when a plan that an earlier version stored has no place to land, or when a plan lands on its project's
-/// branch instead of its own (B10).
+/// Fails if a plan of an earlier version has no target, or if a plan lands on its project's branch instead of
+/// its own (B10).
 #[test]
 fn a_plan_lands_on_its_own_branch_and_an_earlier_one_on_its_projects() {
     let mut plan = World::under("auto").plan().clone();

@@ -1,5 +1,5 @@
-//! One plan with its decisions, moved by real commands and committed as a store would: it objects to a
-//! decision that is opened twice, closed while closed, or left open with nobody waiting for it.
+//! One plan with its decisions, changed by real commands and committed as a store would. Panics on a decision
+//! that is opened twice, closed while closed, or open without a plan that waits for it.
 
 use std::collections::BTreeMap;
 
@@ -15,13 +15,13 @@ pub(super) struct World {
     open: BTreeMap<DecisionId, Decision>,
     closed: Vec<DecisionId>,
     ticks: i64,
-    /// In what capacity commands are given.
+    /// The authority that commands are sent with.
     pub(super) authority: Authority,
-    /// What the run says that it used.
+    /// The usage that the run reports.
     pub(super) spent: Option<(RunId, Spent)>,
 }
 
-/// What a command came to, without its data.
+/// The result of a command, without its data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Seen {
     Now(Phase, State),
@@ -43,12 +43,12 @@ pub(super) enum Seen {
 }
 
 impl World {
-    /// Makes a plan under a built-in profile.
+    /// Creates a plan with a built-in profile.
     pub(super) fn under(profile: &str) -> World {
         World::of(spec(profile))
     }
 
-    /// Makes a plan of this spec.
+    /// Creates a plan with this spec.
     pub(super) fn of(spec: Spec) -> World {
         let new = NewPlan { id: PlanId::from_random(1), spec, base_commit: "base".to_owned() };
         let made = create(new, &context(1));
@@ -73,17 +73,17 @@ impl World {
         Timestamp::from_micros(self.ticks)
     }
 
-    /// Returns a run id that no run had.
+    /// Returns an unused run id.
     pub(super) fn fresh_run(&self) -> RunId {
         RunId::from_random(1000 + self.ticks as u128)
     }
 
-    /// Returns the plan's run, or one that nobody started.
+    /// Returns the plan's run, or an id that was never started.
     pub(super) fn run(&self) -> RunId {
         self.plan().run.clone().unwrap_or_else(|| RunId::from_random(7))
     }
 
-    /// Gives a command and commits what it decides.
+    /// Sends a command and commits the result.
     pub(super) fn give(&mut self, command: Command) -> Seen {
         match self.judge(command) {
             Ok(Decided::Change(transition)) => {
@@ -95,7 +95,7 @@ impl World {
         }
     }
 
-    /// Gives a command in this capacity, and commits what it decides.
+    /// Sends a command with this authority, and commits the result.
     pub(super) fn give_as(&mut self, authority: Authority, command: Command) -> Seen {
         let before = std::mem::replace(&mut self.authority, authority);
         let seen = self.give(command);
@@ -103,7 +103,7 @@ impl World {
         seen
     }
 
-    /// Gives a command and commits nothing.
+    /// Sends a command without committing the result.
     pub(super) fn judge(&mut self, command: Command) -> Result<Decided, Refusal> {
         self.ticks += 1;
         let (authority, spent) = (self.authority, self.spent.clone());
@@ -162,7 +162,7 @@ impl From<&Refusal> for Seen {
     }
 }
 
-/// Returns a plain spec under a built-in profile.
+/// Returns a simple spec with a built-in profile.
 pub(super) fn spec(profile: &str) -> Spec {
     Spec {
         action: "fix".parse().unwrap(),

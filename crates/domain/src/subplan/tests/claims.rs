@@ -1,4 +1,4 @@
-//! What a plan makes of the ends of its pieces.
+//! The effect of subplans' ends on their parent.
 
 use super::world::{End, World, fanout, piece, start};
 use crate::{
@@ -40,7 +40,8 @@ fn a_plan_with_unsettled_pieces_cannot_be_started_and_a_piece_in_line_cannot_eit
     assert_eq!(world.parent(start(crate::RunId::from_random(6))), Err(crate::Refusal::SubplansOpen));
 }
 
-/// Breaks when a piece keeps its place while it waits for a rate limit, or is not called again when that is over.
+/// Fails if a subplan keeps its turn while it waits for a rate limit, or gets no turn when the limit has
+/// ended.
 #[test]
 fn a_piece_that_waits_for_a_rate_limit_gives_its_place_to_the_next() {
     let mut world = World::of(fanout(vec![piece("a", &[]), piece("b", &[])], OnFailure::Continue, 1));
@@ -70,7 +71,7 @@ fn what_waits_for_a_failed_piece_is_cancelled_with_its_name_and_the_rest_goes_on
     assert!(asked.question.text.contains("a failed (agent_missing: it broke)"), "{}", asked.question.text);
     assert_eq!(asked.question.details["lost"][0]["failures"][0]["failure"]["class"], "agent_missing");
     assert_eq!(world.parent.plan.stage.state(), State::Errored);
-    // B15: the error is a statement, and the question is with its decision.
+    // B15: the error is a statement, and the question is stored with its decision only.
     let failure = world.parent.plan.stage.failure().expect("it failed");
     assert_eq!(format!("{}. How shall it go on?", failure.text), asked.question.text);
 }
@@ -103,7 +104,7 @@ fn all_failures_are_kept_and_the_attempts_are_counted() {
         world.piece("a").failures.iter().map(|record| record.run.clone()).collect();
     assert_eq!(runs.len(), 3);
     assert_eq!(world.starts[&world.child("a").id], 3);
-    // Three more, because a person says so.
+    // Three more attempts, because a person chose to retry.
     world.answer("retry");
     world.settle(|_| End::Fails);
     assert_eq!(world.piece("a").failures.len(), 6);
@@ -234,7 +235,8 @@ fn a_rollback_goes_on_from_its_checkpoint_and_not_from_what_has_joined() {
     assert_eq!(due(&world.parent.plan), Some(Effect::DrivePhase(Phase::Execute)));
 }
 
-/// Breaks when what pieces did not use is lost to their parent, or what they used, beyond their share too, is not counted.
+/// Fails if the unused budget of subplans does not return to their parent, or if their usage, even beyond
+/// their share, is not counted.
 #[test]
 fn what_pieces_did_not_use_is_their_parents_again() {
     let mut world = three(OnFailure::Continue);
@@ -260,7 +262,8 @@ fn what_pieces_did_not_use_is_their_parents_again() {
     assert_eq!(whole.parent.plan.used().tokens, 0);
 }
 
-/// Breaks when what a piece used is not counted because it was handed nothing, or a part without a limit is counted.
+/// Fails if the usage of a subplan with an empty share is not counted, or if an unlimited resource is
+/// counted.
 #[test]
 fn what_a_piece_used_beyond_a_share_of_nothing_counts() {
     let mut world = three(OnFailure::Continue);
@@ -296,7 +299,7 @@ fn a_result_that_was_handed_over_is_not_taken_back() {
     assert!(world.give(&child, Command::RollBack { commit: "snapshot".into() }).is_err());
 }
 
-/// Interrupts the runs of a queued Execute until a person is asked; the first leaves a checkpoint.
+/// Interrupts runs of a queued Execute until a person is asked; the first one leaves a checkpoint.
 fn interrupt_often(mut give: impl FnMut(Command) -> Result<(), Refusal>) {
     for number in 0..=u128::from(INTERRUPTIONS_MAX) {
         give(start(RunId::from_random(900 + number))).unwrap();
@@ -306,7 +309,7 @@ fn interrupt_often(mut give: impl FnMut(Command) -> Result<(), Refusal>) {
     }
 }
 
-/// Fails a run of a queued Execute that left work, has the work retried, and fails that run too.
+/// Fails a run of a queued Execute that left work, retries from the work, and fails that run too.
 fn fail_twice(mut give: impl FnMut(Command) -> Result<(), Refusal>) {
     for number in [800, 801] {
         let run = RunId::from_random(number);
@@ -325,7 +328,8 @@ fn answer(plan: &Plan, option: &str) -> Command {
     Command::Resolve(Answer { decision, option: option.into(), note: None })
 }
 
-/// N1, N11. Breaks when starting over drops the joined results of the subplans, or continues the work of an earlier run.
+/// N1, N11. Fails if starting over drops the joined results of the subplans, or continues the work of an
+/// earlier run.
 #[test]
 fn starting_over_keeps_the_joined_results() {
     let mut world = three(OnFailure::Continue);
@@ -339,7 +343,8 @@ fn starting_over_keeps_the_joined_results() {
     assert_eq!(world.parent.plan.take_up.as_deref(), Some("base+a+b+c"));
 }
 
-/// N1, N11. Breaks when a subplan that resolves a conflict starts over without the marks, or a retry of it moves where it begins.
+/// N1, N11. Fails if a conflict-resolving subplan starts over without the conflict markers, or if a retry
+/// changes the commit at which it starts.
 #[test]
 fn a_subplan_starts_over_from_the_commit_of_its_call() {
     for (from, began) in [(Some("marked"), "marked"), (None, "called")] {

@@ -1,4 +1,4 @@
-//! Claims about subplans, and random trees of them against what must always hold.
+//! Tests of subplans, and random trees of them against general guarantees.
 
 mod claims;
 mod order;

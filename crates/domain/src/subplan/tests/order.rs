@@ -1,4 +1,4 @@
-//! The order of pieces.
+//! The order of subplans.
 
 use proptest::prelude::*;
 
@@ -35,7 +35,7 @@ fn pieces_keep_their_order_except_where_one_waits_for_another() {
 }
 
 proptest! {
-    /// Whatever waits for whatever: either a cycle is named, or nothing stands before what it waits for.
+    /// Fails if a cycle is not reported, or if a subplan is arranged before one that it waits for.
     #[test]
     fn what_is_arranged_never_stands_before_what_it_waits_for(edges in prop::collection::vec((0_usize..8, 0_usize..8), 0..20)) {
         let names: Vec<String> = (0..8).map(|n| format!("p{n}")).collect();

@@ -1,4 +1,5 @@
-//! Random graphs of pieces, random ends, and a tender that stops after any commit, against what must always hold.
+//! Random graphs of subplans with random ends, and a scheduler that stops after any commit, against general
+//! guarantees.
 
 use proptest::prelude::*;
 
@@ -23,7 +24,7 @@ fn drawn() -> impl Strategy<Value = Drawn> {
     (pieces, on_failure, 1_u32..4, prop::collection::vec((any::<u8>(), any::<u8>()), 0..120)).prop_map(
         |(drawn, on_failure, max_parallel, steps)| {
             let pieces = drawn.into_iter().enumerate().map(|(at, (after, path, attempts))| {
-                // Only earlier ones, so that there is no cycle.
+                // Only earlier ones, so that the graph has no cycle.
                 let after: Vec<_> =
                     after.into_iter().filter(|other| *other < at).map(|other| NAMES[other]).collect();
                 let mut piece = piece(NAMES[at], &after);
@@ -45,7 +46,7 @@ fn end(chance: u8) -> End {
     }
 }
 
-/// What holds after every commit, whoever made it.
+/// Checks the guarantees that hold after every commit.
 fn check(world: &World) {
     let (fanout, seen) = (world.fanout(), world.seen());
     let busy: Vec<_> = (0..seen.len())
@@ -68,14 +69,14 @@ fn check(world: &World) {
         assert!(starts <= piece.max_attempts as usize, "{} was started {starts} times", piece.name);
         assert!(piece.failures.len() <= starts.max(1), "{} has failed more often than it ran", piece.name);
     }
-    // What a child was handed counts as used until it is over; from then on what it used does.
+    // The share of a child counts as used until the child ends; afterwards its actual usage counts.
     let counted = world.children.iter().map(|(id, child)| {
         let share = child.plan.spec.budget.tokens.expect("its parent's budget is limited");
         let open = world.parent.plan.handed.contains_key(id);
         if open { share } else { child.plan.used().tokens }
     });
     assert_eq!(world.parent.plan.used().tokens, counted.sum::<u64>());
-    // What has joined is a row in the order of the pieces.
+    // The joined results are in the order of the subplans.
     let joined: Vec<_> =
         fanout.pieces.iter().filter(|piece| matches!(piece.fate, Fate::Joined { .. })).collect();
     let expected = joined.iter().fold("base".to_owned(), |head, piece| format!("{head}+{}", piece.name));
@@ -83,8 +84,8 @@ fn check(world: &World) {
 }
 
 proptest! {
-    /// S1.4 and the promises of subplans: each child runs at most once per attempt, in order, within the limits, and the
-    /// parent's end is a function of its children's.
+    /// S1.4 and the guarantees of subplans: each child runs at most once per attempt, in order, within the
+    /// limits, and the parent's end is a function of its children's ends.
     #[test]
     fn whatever_fails_and_wherever_it_stops_the_tree_comes_to_its_end(drawn in drawn()) {
         let mut world = World::of(fanout(drawn.pieces, drawn.on_failure, drawn.max_parallel));

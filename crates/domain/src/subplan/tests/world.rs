@@ -1,5 +1,5 @@
-//! A plan with its pieces' plans, moved by real commands one commit at a time, as a tender and workers would. Stopping
-//! after any commit is a crash there: whoever looks next has nothing but what was committed.
+//! A plan with its child plans, changed by real commands one commit at a time, as the scheduler and workers
+//! would. Stopping after any commit simulates a crash: the next step reads only committed state.
 
 use std::collections::BTreeMap;
 
@@ -10,12 +10,12 @@ use crate::{
     Refusal, RunId, Seen, Snapshot, Spec, Start, Target, Timestamp, create, decide, due,
 };
 
-/// A parent, its children, and a clock that ticks with every commit.
+/// A parent, its children, and a clock that advances with every commit.
 pub(super) struct World {
     pub(super) parent: Snapshot,
     pub(super) children: BTreeMap<PlanId, Snapshot>,
     pub(super) ticks: i64,
-    /// How often each child's Execute was started.
+    /// Number of starts of each child's Execute.
     pub(super) starts: BTreeMap<PlanId, usize>,
 }
 
@@ -43,7 +43,7 @@ pub(super) fn fanout(pieces: Vec<Piece>, on_failure: OnFailure, max_parallel: u3
 }
 
 impl World {
-    /// Makes a plan that has come to `execute/queued` with these pieces.
+    /// Creates a plan at `execute/queued` with these subplans.
     pub(super) fn of(fanout: Fanout) -> World {
         let new = NewPlan { id: PlanId::from_random(1), spec: spec(), base_commit: "base".to_owned() };
         let made = create(new, &context(1));
@@ -74,7 +74,7 @@ impl World {
         self.fanout().pieces.iter().map(of).collect()
     }
 
-    /// Gives the parent a command.
+    /// Sends a command to the parent.
     pub(super) fn parent(&mut self, command: Command) -> Result<(), Refusal> {
         self.ticks += 1;
         let decided = decide(&self.parent, command, &context(self.ticks))?;
@@ -89,7 +89,7 @@ impl World {
         Ok(())
     }
 
-    /// Gives a child a command.
+    /// Sends a command to a child.
     pub(super) fn give(&mut self, child: &PlanId, command: Command) -> Result<(), Refusal> {
         self.give_as(Authority::Person, child, command)
     }
@@ -99,7 +99,7 @@ impl World {
         let snapshot = self.children.get_mut(child).expect("there is such a child");
         let executes = snapshot.plan.stage.phase() == Phase::Execute;
         let begins = matches!(command, Command::Start(_)) && executes;
-        // A run that a limit cut short is no attempt.
+        // A run interrupted by a rate limit does not count as an attempt.
         let cut_short = matches!(command, Command::Postpone(..)) && executes;
         let context = Context { authority, ..context(self.ticks) };
         if let Decided::Change(transition) = decide(snapshot, command, &context)? {
@@ -114,7 +114,7 @@ impl World {
         Ok(())
     }
 
-    /// Does the next thing that a tender would do, and says whether there was any.
+    /// Does the next step of the scheduler, and returns true if there was one.
     pub(super) fn tend(&mut self) -> bool {
         if due(&self.parent.plan) != Some(Effect::Tend) {
             return false;
@@ -162,7 +162,7 @@ impl World {
             let child = id(self, *index);
             self.give(&child, Command::Call(Call { base: "base".into(), from: None })).unwrap();
         } else if let Some(index) = acts.join {
-            // First the child, then the parent: a crash in between is what `Seen::Landed` is about.
+            // First the child, then the parent: a crash in between leads to `Seen::Landed`.
             let child = id(self, index);
             let commit = format!(
                 "{}+{}",
@@ -190,7 +190,7 @@ impl World {
             .collect()
     }
 
-    /// Lets a child that is due take its next step; the last one ends as told.
+    /// Performs the next step of a child that is due; its last step ends as given by `end`.
     pub(super) fn work(&mut self, child: &PlanId, end: End) {
         let plan = self.children[child].plan.clone();
         let run = plan.run.clone().unwrap_or_else(|| RunId::from_random(9));
@@ -207,7 +207,7 @@ impl World {
         self.give(child, command).unwrap();
     }
 
-    /// Counts what a child used, as long as it can use anything.
+    /// Adds usage to a child that has not ended.
     pub(super) fn spend(&mut self, child: &PlanId, tokens: u64) {
         let plan = &mut self.children.get_mut(child).expect("there is such a child").plan;
         if News::of_end(plan).is_none() {
@@ -215,7 +215,7 @@ impl World {
         }
     }
 
-    /// Tends and works until nothing goes on by itself.
+    /// Schedules and works until no automatic step is left.
     pub(super) fn settle(&mut self, end: impl Fn(&str) -> End) {
         loop {
             let moved = self.tend();
@@ -238,7 +238,7 @@ impl World {
         self.parent(Command::Resolve(answer)).unwrap();
     }
 
-    /// Reports a conflict of a piece, as a tender that tried to join it would.
+    /// Reports a conflict of a subplan, as the scheduler does when a join fails.
     pub(super) fn conflict(&mut self, name: &str) {
         let piece = self.fanout().position(&name.parse().unwrap()).unwrap();
         let clash = crate::Clashing {
