@@ -1,5 +1,6 @@
-//! Answers that are kept under a key which the asker chose, so that asking again carries nothing out twice. A key is
-//! claimed before its request is carried out; a claim whose holder died says that nobody knows whether it was.
+//! Idempotency keys: responses stored under a key that the client chose, so that a repeated request is not
+//! performed twice. A key is claimed before its request is performed. If the holder of a claim dies, it is
+//! unknown whether the request was performed.
 
 use std::time::Duration;
 
@@ -8,60 +9,61 @@ use crate::tx::{BoxFuture, Tx, Verdict};
 use crate::value::{Row, Statement};
 use crate::{Store, StoreError};
 
-/// How often a claim looks again when the key it met was gone by the time it was read.
+/// Maximum number of attempts to claim a key that was deleted concurrently.
 const LOOKS_MAX: u32 = 8;
 
-/// A request under a key.
+/// A request with an idempotency key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyedRequest {
-    /// What the asker calls it.
+    /// The key that the client chose.
     pub key: String,
-    /// What tells it from every other request.
+    /// A fingerprint that distinguishes the request from every other request.
     pub fingerprint: String,
-    /// Chance of its own, for ids that must be the same when it is carried out again.
+    /// A random seed for ids that must be the same if the request is performed again.
     pub seed: u128,
-    /// Who carries it out.
+    /// The invocation that performs the request.
     pub owner: String,
 }
 
-/// The right to carry a request out and to keep its answer.
+/// The right to perform a request and to store its response.
 #[must_use = "a key that is claimed and not settled stays claimed"]
 #[derive(Debug, PartialEq, Eq)]
 pub struct AnswerClaim {
     key: String,
     owner: String,
-    /// The chance that the key was first claimed with.
+    /// The seed of the first claim of the key.
     pub seed: u128,
 }
 
-/// An answer.
+/// A stored response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeptAnswer {
-    /// Its status.
+    /// The HTTP status.
     pub status: u16,
-    /// What its body is written in.
+    /// The media type of the body.
     pub media: String,
-    /// Its body.
+    /// The body.
     pub body: String,
 }
 
-/// What is known of a key.
+/// The state of a key.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Keyed {
-    /// Nothing was; it is claimed now.
+    /// The key was unknown, and is claimed now.
     New(AnswerClaim),
-    /// The request was carried out.
+    /// The request was performed.
     Answered(KeptAnswer),
-    /// Somebody carries it out now.
+    /// Another invocation is performing the request.
     UnderWay,
-    /// Whoever carried it out died or failed on the way; it is claimed now.
+    /// The previous holder of the claim died or failed before it stored a response; the key is claimed now.
     CutShort(AnswerClaim),
-    /// The key is that of another request.
+    /// The key belongs to a different request.
     Taken,
 }
 
 impl Store {
-    /// Claims a key for `ttl`, unless it is known. What is known of keys older than `kept` is forgotten.
+    /// Claims a key for `ttl`, unless it is known. Also deletes the keys that have expired; a new key expires
+    /// after `kept`.
     pub fn answer_claim(
         &self,
         request: KeyedRequest,
@@ -72,7 +74,7 @@ impl Store {
         Box::pin(self.write(move |tx| Box::pin(claim(tx, request, ttl, kept))))
     }
 
-    /// Keeps a claim for longer, unless it is lost.
+    /// Extends a claim, unless it is lost.
     pub fn answer_renew(&self, claim: &AnswerClaim, ttl: Duration) -> BoxFuture<'_, Result<(), StoreError>> {
         let sql = "UPDATE answers SET claimed_until = drydock_now() + $3
             WHERE key = $1 AND claimed_by = $2 AND status IS NULL AND claimed_until > drydock_now()";
@@ -80,7 +82,7 @@ impl Store {
         self.settle(Statement::new(sql, params))
     }
 
-    /// Keeps the answer of a request that was carried out.
+    /// Stores the response of a performed request.
     pub fn answer_keep(
         &self,
         claim: AnswerClaim,
@@ -94,20 +96,20 @@ impl Store {
         self.settle(Statement::new(sql, params))
     }
 
-    /// Forgets the key of a request that changed nothing, so that it can be asked again.
+    /// Deletes the key of a request that changed nothing, so that it can be sent again.
     pub fn answer_forget(&self, claim: AnswerClaim) -> BoxFuture<'_, Result<(), StoreError>> {
         let sql = "DELETE FROM answers WHERE key = $1 AND claimed_by = $2 AND status IS NULL";
         self.settle(Statement::new(sql, [claim.key.into(), claim.owner.into()]))
     }
 
-    /// Lets go of a claim without an answer: nobody knows whether the request was carried out.
+    /// Releases a claim without a response: it is unknown whether the request was performed.
     pub fn answer_abandon(&self, claim: AnswerClaim) -> BoxFuture<'_, Result<(), StoreError>> {
         let sql =
             "UPDATE answers SET claimed_until = 0 WHERE key = $1 AND claimed_by = $2 AND status IS NULL";
         self.settle(Statement::new(sql, [claim.key.into(), claim.owner.into()]))
     }
 
-    /// Forgets the keys whose time is over, and returns how many there were.
+    /// Deletes expired keys, and returns their number.
     pub fn answers_expire(&self) -> BoxFuture<'_, Result<usize, StoreError>> {
         Box::pin(self.write(|tx| {
             Box::pin(async move {
@@ -154,7 +156,8 @@ async fn claim(
         if !tx.query(Statement::new(CLAIM, params)).await?.is_empty() {
             return Ok(Verdict::Keep(Keyed::New(AnswerClaim { key, owner, seed })));
         }
-        // On PostgreSQL another may have forgotten the key in between; then it is ours after all.
+        // On PostgreSQL another transaction may have deleted the key in between; then the next attempt can
+        // claim it.
         if let Some(known) = look(tx, &key).await? {
             return known.judge(tx, key, &fingerprint, owner, ttl).await;
         }
@@ -162,11 +165,11 @@ async fn claim(
     Err(StoreError::Busy { place: format!("the key {key}"), attempt: "claim it", holder: None })
 }
 
-/// What is stored under a key.
+/// The stored row of a key.
 struct Known {
     fingerprint: String,
     seed: u128,
-    /// Whether somebody may still be at it.
+    /// Whether the claim has not expired.
     is_claimed: bool,
     answer: Option<KeptAnswer>,
 }

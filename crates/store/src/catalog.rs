@@ -1,4 +1,5 @@
-//! What people set up before there are plans: projects, actions, invariants. Each is a name and a body.
+//! Projects, actions and invariants: configuration that users create before plans. Each is stored as a name
+//! and a JSON body.
 
 use drydock_domain::{Action, Invariant, InvariantScope, Name, PlanId, Project};
 use serde::de::DeserializeOwned;
@@ -9,26 +10,26 @@ use crate::tx::{BoxFuture, Tx, Verdict};
 use crate::value::{Row, Statement, Value};
 use crate::{Store, StoreError};
 
-/// How many plans are named when a project cannot be removed.
+/// Maximum number of plans to name when a project cannot be removed.
 const NAMED_MAX: i64 = 5;
 
-/// What adding came to.
+/// The outcome of adding an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Added {
-    /// It is there now.
+    /// The entry was added.
     Added,
-    /// There was one of that name; it is unchanged.
+    /// An entry with that name exists; it is unchanged.
     Exists,
 }
 
-/// What removing came to.
+/// The outcome of removing an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Removed {
-    /// It is gone.
+    /// The entry was removed.
     Removed,
-    /// There was none.
+    /// The entry does not exist.
     Missing,
-    /// These plans, and perhaps more, still need it.
+    /// These plans, and possibly more, still need it.
     InUse(Vec<PlanId>),
 }
 
@@ -54,7 +55,7 @@ impl Store {
         Box::pin(self.all("projects", Statement::new("SELECT name, body FROM projects ORDER BY name", [])))
     }
 
-    /// Removes a project, unless a plan that is not at its end uses it.
+    /// Removes a project, unless a plan that has not ended uses it.
     pub fn project_remove(&self, name: &Name) -> BoxFuture<'_, Result<Removed, StoreError>> {
         let name = name.clone();
         Box::pin(self.write(move |tx| Box::pin(remove_project(tx, name))))
@@ -132,7 +133,7 @@ impl Store {
         })
     }
 
-    /// Changes a rule, and forgets its blocks; says whether it changed.
+    /// Changes an invariant and deletes the stored enforcements that it blocked. Returns true if it changed.
     async fn rule_change(&self, name: Name, statement: Statement) -> Result<bool, StoreError> {
         self.write(move |tx| {
             Box::pin(async move {
@@ -146,7 +147,7 @@ impl Store {
         .await
     }
 
-    /// Returns the invariants that could hold for a plan of this project and action, of every scope.
+    /// Returns the invariants of every scope that could apply to a plan of this project and action.
     pub fn invariant_candidates(
         &self,
         project: &Name,
@@ -219,8 +220,8 @@ fn named<T: DeserializeOwned>(table: &'static str, row: &Row) -> Result<T, Store
     parse(table, row.text(0)?, row.text(1)?)
 }
 
-/// A plan that is made while its project is removed finds it missing later, which is said then; holding a lock on all
-/// projects for every new plan would cost more than it saves.
+/// A plan that is created concurrently with the removal reports the missing project later. Preventing that
+/// would need a lock on the project for every new plan, which costs more than it saves.
 async fn remove_project(tx: &mut Tx<'_>, name: Name) -> Result<Verdict<Removed>, StoreError> {
     let sql = "SELECT id FROM plans WHERE project = $1 AND state NOT IN ('applied', 'cancelled') LIMIT $2";
     let rows = tx.query(Statement::new(sql, [name.as_str().into(), NAMED_MAX.into()])).await?;

@@ -1,5 +1,5 @@
-//! Changesets. A change is recorded through the handle that its writer got when it opened the changeset; there is no
-//! "current" one, so no interleaving can put a change into another writer's (S3.1).
+//! Changesets. A change is recorded through the handle that its writer got when it opened the changeset. A
+//! "current" changeset does not exist, so no interleaving can add a change to another writer's (S3.1).
 
 use std::collections::HashMap;
 
@@ -16,7 +16,7 @@ use crate::tx::{BoxFuture, Tx, Verdict};
 use crate::value::{Row, Statement, Value};
 use crate::{CommitError, PlanLease, RecordError, Store, StoreError};
 
-/// The right to record into one changeset, under the lease it was opened with. Only a store makes one.
+/// The right to record into one changeset, under the lease it was opened with. Only a store creates one.
 #[derive(Debug)]
 pub struct ChangesetHandle {
     id: ChangesetId,
@@ -32,7 +32,7 @@ impl ChangesetHandle {
 }
 
 impl Store {
-    /// Opens a changeset of one writer in the plan's current run.
+    /// Opens a changeset for one writer in the plan's current run.
     pub fn changeset_open(
         &self,
         lease: &PlanLease,
@@ -45,7 +45,7 @@ impl Store {
         Box::pin(async move { self.write(move |tx| Box::pin(open(tx, handle, run, writer))).await? })
     }
 
-    /// Records changes, all or none, and returns how many the changeset holds now.
+    /// Records all of the changes or none, and returns the number of entries in the changeset.
     pub fn changeset_record(
         &self,
         handle: &ChangesetHandle,
@@ -56,7 +56,7 @@ impl Store {
         Box::pin(async move { self.write(move |tx| Box::pin(record(tx, handle, changes))).await? })
     }
 
-    /// Makes a changeset final and returns how many changes it holds.
+    /// Makes a changeset final, and returns the number of its entries.
     pub fn changeset_seal(&self, handle: ChangesetHandle) -> BoxFuture<'_, Result<i64, RecordError>> {
         Box::pin(async move { self.write(move |tx| Box::pin(seal(tx, handle))).await? })
     }
@@ -79,7 +79,7 @@ impl Store {
         Box::pin(self.read(move |tx| Box::pin(list(tx, wanted))))
     }
 
-    /// Returns the changeset whose id begins like this.
+    /// Returns the changeset whose id starts with this prefix.
     pub fn changeset_find(&self, prefix: &IdPrefix) -> BoxFuture<'_, Result<Found<Changeset>, StoreError>> {
         let prefix = prefix.clone();
         Box::pin(self.read(move |tx| Box::pin(async move { find(tx, prefix).await })))
@@ -130,7 +130,8 @@ async fn record(
 ) -> Result<Verdict<Result<i64, RecordError>>, StoreError> {
     tx.quiet();
     let (id, grip) = (handle.id, handle.grip);
-    // The row's own counter numbers the entries, and holds the changeset against its seal until the commit.
+    // The counter in the row numbers the entries. Updating it also locks the row, so that the changeset
+    // cannot be sealed before the commit.
     let sql =
         "UPDATE changesets SET entries = entries + $2 WHERE id = $1 AND state = 'open' RETURNING entries";
     let count = i64::try_from(changes.len()).unwrap_or(i64::MAX);
@@ -193,7 +194,7 @@ const FIND: &str = "SELECT id, plan, run, writer, state, opened_at, entries FROM
 const ENTRIES: &str = "SELECT changeset, seq, path, op, from_path, before, after, at FROM entries
     WHERE changeset = $1 ORDER BY seq";
 
-/// Reads changesets and their entries, which are wanted in this order.
+/// Reads changesets and their entries; `wanted` has the statements in this order.
 async fn list(tx: &mut Tx<'_>, wanted: Vec<Statement>) -> Result<Vec<Changeset>, StoreError> {
     let answers = tx.finish(wanted).await?;
     let [changesets, entries] = answers.as_slice() else { return Ok(Vec::new()) };

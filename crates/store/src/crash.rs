@@ -1,5 +1,6 @@
-//! Places inside a commit where a test can let the process die or the transaction fail. They are hit only by what
-//! writes a plan (`plan_create`, `plan_transact`), so a fault never hides behind the lease that comes before it.
+//! Points inside a commit where a test can crash the process or fail the transaction. Only plan writes
+//! (`plan_create`, `plan_transact`) reach them, so that a fault cannot hit the acquisition of the lease
+//! before the commit.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,10 +9,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::{Options, StoreError};
 
-/// A place inside the commit of a transition.
+/// A point inside the commit of a transition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CrashPoint {
-    /// The transaction has begun.
+    /// The transaction has started.
     AfterBegin,
     /// The lock rows were compared.
     AfterLockCheck,
@@ -25,14 +26,14 @@ pub enum CrashPoint {
     AfterChangesets,
     /// The outbox was written.
     AfterOutbox,
-    /// All is written, nothing is committed.
+    /// Everything is written, nothing is committed.
     BeforeCommit,
-    /// All is committed, nobody was told.
+    /// Everything is committed, no watcher is woken yet.
     AfterCommit,
 }
 
 impl CrashPoint {
-    /// Returns every point, in the order a commit passes them.
+    /// Returns every point, in the order in which a commit reaches them.
     pub fn all() -> [CrashPoint; 9] {
         [
             CrashPoint::AfterBegin,
@@ -47,7 +48,7 @@ impl CrashPoint {
         ]
     }
 
-    /// Returns the name it is parsed from.
+    /// Returns the name that [`FromStr`] parses.
     pub fn name(self) -> &'static str {
         match self {
             CrashPoint::AfterBegin => "after_begin",
@@ -69,7 +70,7 @@ impl fmt::Display for CrashPoint {
     }
 }
 
-/// A name that no crash point has.
+/// Returned when a text is not the name of a crash point.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is not a crash point")]
 pub struct UnknownPoint(String);
@@ -83,7 +84,7 @@ impl FromStr for CrashPoint {
     }
 }
 
-/// The faults that a test asked for. Clones share the count of transitions that pass unharmed.
+/// The faults that a test requested. Clones share the count of transitions to spare.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Faults {
     crash_at: Option<CrashPoint>,
@@ -97,14 +98,15 @@ impl Faults {
         Self { crash_at: options.crash_at, fail_at: options.fail_at, spared }
     }
 
-    /// Says whether the steps of the transition that begins now must be taken one at a time.
+    /// Counts a transition. Returns true if a fault was requested for it, so that its steps must run one at a
+    /// time.
     pub(crate) fn arm(&self) -> bool {
         let asked = self.crash_at.is_some() || self.fail_at.is_some();
         let less = |left: u32| left.checked_sub(1);
         asked && self.spared.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_err()
     }
 
-    /// Dies or fails when a test asked for it here.
+    /// Crashes or fails if a test requested it at this point.
     pub(crate) fn hit(&self, point: CrashPoint) -> Result<(), StoreError> {
         if self.crash_at == Some(point) {
             std::process::abort();

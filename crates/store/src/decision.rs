@@ -1,4 +1,5 @@
-//! Reading decisions. They are written only as part of a transition, so that no plan waits without its question.
+//! Reads decisions. They are written only as part of a transition, so that no plan can wait without a stored
+//! question.
 
 use drydock_domain::{Decision, IdPrefix, PlanId};
 
@@ -8,34 +9,35 @@ use crate::tx::BoxFuture;
 use crate::value::{Statement, Value};
 use crate::{Store, StoreError};
 
-/// In which order decisions are listed.
+/// The order of listed decisions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum DecisionOrder {
-    /// The newest first.
+    /// Newest first.
     #[default]
     Newest,
-    /// Those of agents first, gates last, the oldest of each first.
+    /// Questions from agents first and gates last; within each group, oldest first.
     Need,
 }
 
-/// How much a decision needs a person, and its number: one number by which both order and page. All that an agent waits
-/// with comes before what went wrong, and that before gates, of which a profile may ask thousands.
+/// The sort key for [`DecisionOrder::Need`]: urgency and row number in one integer, used for ordering and for
+/// paging. Decisions that an agent waits for come first, then failures, then gates, of which a profile may
+/// open thousands.
 const NEED: &str = "(CASE kind WHEN 'agent' THEN 0 WHEN 'permission' THEN 0 WHEN 'gate' THEN 2 ELSE 1 END * 1152921504606846976 + n)";
 
 /// Which decisions to list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DecisionFilter {
-    /// Only those that still wait.
+    /// Only open decisions.
     pub open_only: bool,
-    /// Only those of this plan.
+    /// Only decisions of this plan.
     pub plan: Option<PlanId>,
-    /// Only those with these ids.
+    /// Only decisions with these ids.
     pub ids: Option<Vec<String>>,
-    /// In which order.
+    /// The order.
     pub order: DecisionOrder,
-    /// At most so many; 50 by default, 1000 at most.
+    /// Maximum number of decisions; default 50, at most 1000.
     pub limit: i64,
-    /// Only those behind this cursor, which a page gave.
+    /// Only decisions after this cursor, taken from a previous page.
     pub after: Option<i64>,
 }
 
@@ -67,7 +69,7 @@ impl DecisionFilter {
         Statement::composed(format!("SELECT count(*) FROM decisions WHERE {matching}"), params)
     }
 
-    /// Returns the condition that all pages have, and its parameters.
+    /// Returns the condition that all pages share, and its parameters.
     fn matching(&self) -> (String, Vec<Value>) {
         let (mut sql, mut params) = ("true".to_owned(), Vec::<Value>::new());
         if self.open_only {
@@ -91,7 +93,7 @@ const FIND: &str =
     "SELECT id, plan, status, body FROM decisions WHERE id >= $1 AND id < $2 ORDER BY id LIMIT 6";
 
 impl Store {
-    /// Returns the decision whose id begins like this.
+    /// Returns the decision whose id starts with this prefix.
     pub fn decision_find(&self, prefix: &IdPrefix) -> BoxFuture<'_, Result<Found<Decision>, StoreError>> {
         let prefix = prefix.clone();
         Box::pin(self.read(move |tx| {
@@ -99,7 +101,7 @@ impl Store {
         }))
     }
 
-    /// Returns how many decisions a list has in all its pages.
+    /// Returns the number of decisions on all pages of a list.
     pub fn decision_count(&self, filter: &DecisionFilter) -> BoxFuture<'_, Result<u64, StoreError>> {
         let statement = filter.count();
         Box::pin(self.read(move |tx| {
@@ -111,7 +113,7 @@ impl Store {
         }))
     }
 
-    /// Returns decisions, a page of them.
+    /// Returns one page of decisions.
     pub fn decision_list(
         &self,
         filter: &DecisionFilter,

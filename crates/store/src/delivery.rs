@@ -1,6 +1,7 @@
-//! How far each hook has been told of the feed. The feed itself is the outbox: an event is committed with what it
-//! tells, so all that is kept here is a place in it, and how the telling goes. One process at a time holds the claim
-//! on a hook; whoever lost it can settle nothing. None of these writes wakes anybody: they tell no news.
+//! Delivery state of each hook. The feed is the outbox: an event is committed together with its cause. So
+//! this table stores only a position in the feed and the state of the current attempt. One process at a time
+//! holds the claim on a hook; a process that lost the claim cannot record a result. These writes contain
+//! nothing new for watchers, so they wake none.
 
 use std::time::Duration;
 
@@ -11,65 +12,65 @@ use crate::tx::{BoxFuture, Tx, Verdict};
 use crate::value::{Row, Statement, Value};
 use crate::{Store, StoreError};
 
-/// How far a hook has been told.
+/// The delivery state of a hook.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Delivery {
     /// The hook.
     pub hook: Name,
-    /// Every event up to this one was told, given up, or does not concern the hook.
+    /// Every event up to this one was delivered, given up, or is not relevant to the hook.
     pub position: i64,
-    /// How often the event that comes next was tried in vain.
+    /// Number of failed attempts to deliver the next event.
     pub attempts: i64,
-    /// How long until it may be tried: another process is at it, or the last try was just now.
+    /// Time until the next attempt: another process has the claim, or the last attempt was too recent.
     pub due_in: Duration,
-    /// How many events were told.
+    /// Number of delivered events.
     pub delivered: i64,
-    /// How many were given up.
+    /// Number of events that were given up.
     pub failed: i64,
-    /// What the last try met, unless it succeeded.
+    /// The error of the last attempt, if it failed.
     pub last_error: Option<String>,
 }
 
-/// The right to tell a hook its next event, for a while.
+/// The right to deliver the next event to a hook, for a limited time.
 #[must_use = "a hook that is claimed and not told waits for the claim to expire"]
 #[derive(Debug, PartialEq, Eq)]
 pub struct DeliveryClaim {
     hook: Name,
     owner: String,
-    /// How often the event was tried in vain before.
+    /// Number of failed attempts to deliver the event before this one.
     pub attempts: i64,
 }
 
-/// What a try came to.
+/// The outcome of an attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Told {
-    /// The hook has this event.
+    /// The hook received this event.
     Delivered(i64),
-    /// It has not, and is tried again after a while.
+    /// The attempt failed, and is repeated after a delay.
     Later {
-        /// What the try met.
+        /// The error of the attempt.
         error: String,
-        /// How long to wait.
+        /// The delay.
         delay: Duration,
     },
-    /// It has not, and will not.
+    /// The attempt failed, and is not repeated.
     GivenUp {
         /// The event.
         seq: i64,
-        /// What the last try met.
+        /// The error of the last attempt.
         error: String,
     },
-    /// The try was cut short by us and counts for nothing.
+    /// This process interrupted the attempt; it is not counted.
     CutShort,
 }
 
-/// Whether a claim still was the claimant's.
+/// Whether a claim was still valid.
 #[must_use = "who lost a claim must not go on with it"]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tenure {
-    /// It was.
+    /// The claim was valid.
     Kept,
-    /// Its time was over, and another may have it.
+    /// The claim had expired, and another process may have it.
     Lost,
 }
 
@@ -78,7 +79,7 @@ const COLUMNS: &str = "hook, position, attempts,
     delivered, failed, last_error";
 
 impl Store {
-    /// Remembers hooks: each that is new is told what is committed from now on, not what was before.
+    /// Registers hooks. A new hook receives the events committed from now on, not earlier ones.
     pub fn delivery_begin(&self, hooks: &[Name]) -> BoxFuture<'_, Result<(), StoreError>> {
         let hooks = hooks.to_vec();
         Box::pin(async move {
@@ -93,7 +94,7 @@ impl Store {
         })
     }
 
-    /// Returns how far every hook has been told that was ever remembered.
+    /// Returns the delivery state of every hook that was ever registered.
     pub fn delivery_list(&self) -> BoxFuture<'_, Result<Vec<Delivery>, StoreError>> {
         Box::pin(self.read(|tx| {
             Box::pin(async move {
@@ -103,7 +104,7 @@ impl Store {
         }))
     }
 
-    /// Returns how far a hook has been told.
+    /// Returns the delivery state of a hook.
     pub fn delivery_fetch(&self, hook: &Name) -> BoxFuture<'_, Result<Option<Delivery>, StoreError>> {
         let hook = hook.clone();
         Box::pin(self.read(move |tx| {
@@ -115,7 +116,8 @@ impl Store {
         }))
     }
 
-    /// Claims a hook as it was seen; nothing when it is not due, or was told or claimed since.
+    /// Claims a hook in the given state. Returns `None` if it is not due, or if its state changed since it
+    /// was read.
     pub fn delivery_claim(
         &self,
         seen: &Delivery,
@@ -141,7 +143,7 @@ impl Store {
         })
     }
 
-    /// Keeps a claim for longer.
+    /// Extends a claim.
     pub fn delivery_renew(
         &self,
         claim: &DeliveryClaim,
@@ -151,7 +153,7 @@ impl Store {
         self.under_claim(claim, set, vec![micros(ttl).into()])
     }
 
-    /// Ends a claim with what the try came to, all in one step.
+    /// Records the outcome of an attempt and ends the claim, in one step.
     pub fn delivery_settle(
         &self,
         claim: &DeliveryClaim,
@@ -178,7 +180,8 @@ impl Store {
         self.under_claim(claim, set, params)
     }
 
-    /// Notes that nothing up to an event concerns the hook, unless it was told or claimed since it was seen.
+    /// Advances the position past events that are not relevant to the hook, unless its state changed since it
+    /// was read.
     pub fn delivery_pass(&self, seen: &Delivery, to: i64) -> BoxFuture<'_, Result<(), StoreError>> {
         let sql = "UPDATE deliveries SET position = $4
             WHERE hook = $1 AND position = $2 AND attempts = $3 AND claimed_until <= drydock_now() AND $4 > position";
@@ -206,7 +209,7 @@ impl Store {
         })
     }
 
-    /// Runs one statement that tells nobody anything new.
+    /// Runs one statement without waking watchers.
     async fn quietly(&self, statement: Statement) -> Result<Vec<Row>, StoreError> {
         self.write(move |tx| {
             Box::pin(async move {
@@ -220,7 +223,7 @@ impl Store {
 
 async fn begin(tx: &mut Tx<'_>, hooks: Vec<Name>) -> Result<Verdict<()>, StoreError> {
     tx.quiet();
-    // Two processes may meet a new hook at once; the one that comes second leaves what the first has written.
+    // Two processes may register the same new hook concurrently; the second one keeps the row of the first.
     let sql = "INSERT INTO deliveries
             (hook, position, attempts, next_at, claimed_by, claimed_until, delivered, failed, last_error)
         SELECT CAST($1 AS TEXT), coalesce(max(seq), 0), 0, 0, NULL, 0, 0, 0, NULL FROM events WHERE true

@@ -1,5 +1,5 @@
-//! The latest enforcement of the rules for each plan, in a row of its own: it is written with the event that reports it,
-//! also where the rules block and the plan's row stays as it is.
+//! The latest enforcement of the invariants for each plan, in a separate row. It is written with the event
+//! that reports it, even if the invariants block and the plan's row stays unchanged.
 
 use std::collections::BTreeMap;
 
@@ -10,13 +10,12 @@ use crate::tx::{BoxFuture, Tx};
 use crate::value::{Row, Statement, Value};
 use crate::{Store, StoreError};
 
-/// Reads the enforcement of one plan.
 pub(crate) const FETCH: &str = "SELECT plan, body FROM enforcements WHERE plan = $1";
 
 const RECORD: &str = "INSERT INTO enforcements (plan, revision, blocks, body) VALUES ($1, $2, $3, $4)
     ON CONFLICT (plan) DO UPDATE SET revision = excluded.revision, blocks = excluded.blocks, body = excluded.body";
 
-/// Returns the statement that records the latest enforcement among these events of a plan.
+/// Returns the statement that stores the latest enforcement among these events of a plan.
 pub(crate) fn record(plan: &Plan, events: &[Event]) -> Result<Option<Statement>, StoreError> {
     let Some(enforcement) = events.iter().rev().find_map(enforcement) else { return Ok(None) };
     let blocks = i64::from(!enforcement.blocking().is_empty());
@@ -39,7 +38,8 @@ pub(crate) fn enforced_from(row: &Row) -> Result<Enforced, StoreError> {
     parse("enforcements", row.text(0)?, row.text(1)?)
 }
 
-/// Forgets the blocks that name a rule which has changed: its result for the plan is no longer known.
+/// Deletes the blocking enforcements that contain a changed invariant: its result for the plan is no longer
+/// known.
 pub(crate) async fn forget(tx: &mut Tx<'_>, rule: &Name) -> Result<(), StoreError> {
     let blocking =
         tx.query(Statement::new("SELECT plan, body FROM enforcements WHERE blocks = 1", [])).await?;
@@ -54,7 +54,7 @@ pub(crate) async fn forget(tx: &mut Tx<'_>, rule: &Name) -> Result<(), StoreErro
 }
 
 impl Store {
-    /// Returns the latest enforcement of the rules for a plan.
+    /// Returns the latest enforcement of the invariants for a plan.
     pub fn enforcement_fetch(&self, plan: &PlanId) -> BoxFuture<'_, Result<Option<Enforced>, StoreError>> {
         let plan = plan.clone();
         Box::pin(self.read(move |tx| {
@@ -65,7 +65,7 @@ impl Store {
         }))
     }
 
-    /// Returns the latest enforcements of these plans that block, by plan.
+    /// Returns the latest enforcements of these plans that block, by plan id.
     pub fn enforcement_blocking(
         &self,
         plans: &[PlanId],

@@ -1,82 +1,82 @@
-//! The ways a store can fail, for three readers: a program (`code`), a person (text and `hint`), and a caller that
-//! wonders whether to try again (`is_transient`). What the world refuses is not here; see `CommitError`.
+//! Errors of a store, for three readers: a program (`code`), a person (text and `hint`), and a caller that
+//! needs to know whether a retry can help (`is_transient`). Refusals are not errors; see `CommitError`.
 
 use std::error::Error;
 use std::sync::Arc;
 
 use drydock_domain::{ChangesetId, Fence, PlanId, Refusal};
 
-/// The cause of an error, kept so that several jobs of one batch can be told the same one.
+/// The cause of an error. Shared, because all jobs of a failed batch get the same cause.
 pub type Cause = Arc<dyn Error + Send + Sync>;
 
-/// Why the store could not do what it was asked.
+/// Why a store operation failed.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum StoreError {
-    /// There is no such place.
+    /// The store does not exist and cannot be created.
     #[error("the store {place} cannot be made: {reason}")]
     Missing {
-        /// Where it should be.
+        /// The expected location.
         place: String,
-        /// What is missing.
+        /// The missing part.
         reason: String,
-        /// What a person can do about it.
+        /// Advice for the user.
         remedy: &'static str,
     },
-    /// It cannot be written.
+    /// The store cannot be written.
     #[error("the store {place} cannot be written")]
     ReadOnly {
-        /// Where it is.
+        /// The location.
         place: String,
-        /// What a person can do about it.
+        /// Advice for the user.
         remedy: &'static str,
-        /// What the database said.
+        /// The error of the database.
         #[source]
         source: Cause,
     },
-    /// Another program holds it.
+    /// Another process held the store for too long.
     #[error("the store {place} was busy for too long while trying to {attempt}{}", after(holder.as_deref()))]
     Busy {
-        /// Where it is.
+        /// The location.
         place: String,
-        /// What was attempted.
+        /// The attempted operation.
         attempt: &'static str,
-        /// Which process holds it and what to do about it, where that can be seen.
+        /// The process that holds it and advice, if it can be determined.
         holder: Option<String>,
     },
-    /// There is no room left.
+    /// The disk is full.
     #[error("the disk of the store {place} is full")]
     Full {
-        /// Where it is.
+        /// The location.
         place: String,
-        /// What the database said.
+        /// The error of the database.
         #[source]
         source: Cause,
     },
-    /// The file is damaged.
+    /// The database file is corrupt.
     #[error("the store {place} is damaged")]
     Corrupt {
-        /// Where it is.
+        /// The location.
         place: String,
-        /// What the database said.
+        /// The error of the database.
         #[source]
         source: Cause,
     },
-    /// A newer program wrote it.
+    /// A newer program version wrote the store.
     #[error("the store {place} has schema {found}, and this program knows schemas up to {known}")]
     Newer {
-        /// Where it is.
+        /// The location.
         place: String,
-        /// What it has.
+        /// The schema version of the store.
         found: i64,
-        /// What this program knows.
+        /// The newest schema version that this program supports.
         known: i64,
     },
-    /// It belongs to another program.
+    /// The database belongs to another program.
     #[error("{place} is not a Drydock store: {reason}")]
     NotDrydock {
-        /// Where it is.
+        /// The location.
         place: String,
-        /// How that was seen.
+        /// How this was detected.
         reason: String,
     },
     /// The database server cannot be reached.
@@ -84,10 +84,10 @@ pub enum StoreError {
     Unavailable {
         /// Host and port, never a password.
         place: String,
-        /// What happened.
+        /// The cause.
         reason: String,
     },
-    /// The database server has no connection left.
+    /// The database server has no free connection.
     #[error("the database at {place} has no connection left: {reason}")]
     Crowded {
         /// Host and port.
@@ -95,41 +95,41 @@ pub enum StoreError {
         /// The server's message.
         reason: String,
     },
-    /// Something between us and the server alters the connection.
+    /// A connection pooler changes the session in an unsupported way.
     #[error("the database at {place} is behind a pooler that cannot be used like this: {reason}")]
     Pooled {
         /// Host and port.
         place: String,
-        /// How that was seen.
+        /// How this was detected.
         reason: String,
     },
-    /// A row cannot be what it says.
+    /// A row has invalid content.
     #[error("the row {key} of {table} is damaged: {reason}")]
     Damaged {
         /// The table.
         table: &'static str,
-        /// The row.
+        /// The key of the row.
         key: String,
-        /// What is wrong with it.
+        /// The problem.
         reason: String,
     },
-    /// The database cannot do this.
+    /// This database does not support the operation.
     #[error("cannot {attempt} on this database: {reason}")]
     Unsupported {
-        /// What was attempted.
+        /// The attempted operation.
         attempt: &'static str,
-        /// Why not, and what to do instead.
+        /// Why it is not supported, and an alternative.
         reason: &'static str,
     },
-    /// A test asked for this failure.
+    /// A test requested this failure.
     #[error("the commit was made to fail here by a test")]
     Injected,
-    /// Anything else that the database said.
+    /// Any other error of the database.
     #[error("could not {attempt}")]
     Database {
-        /// What was attempted.
+        /// The attempted operation.
         attempt: &'static str,
-        /// What the database said.
+        /// The error of the database.
         #[source]
         source: Cause,
     },
@@ -140,7 +140,7 @@ fn after(holder: Option<&str>) -> String {
 }
 
 impl StoreError {
-    /// Returns a name that never changes its meaning.
+    /// Returns a stable error code.
     pub fn code(&self) -> &'static str {
         match self {
             StoreError::Missing { .. } => "store_missing",
@@ -159,7 +159,7 @@ impl StoreError {
         }
     }
 
-    /// Returns what a person can do next.
+    /// Returns advice for the user.
     pub fn hint(&self) -> &'static str {
         match self {
             StoreError::Missing { remedy, .. } | StoreError::ReadOnly { remedy, .. } => remedy,
@@ -183,7 +183,7 @@ impl StoreError {
         }
     }
 
-    /// Says whether the same call may succeed when it is simply made again.
+    /// Returns true if the same call may succeed when it is repeated.
     pub fn is_transient(&self) -> bool {
         match self {
             StoreError::Busy { .. } | StoreError::Unavailable { .. } | StoreError::Crowded { .. } => true,
@@ -210,13 +210,13 @@ impl StoreError {
     }
 }
 
-/// Why a transition was not committed; the plan is as it was.
+/// Why a transition was not committed; the plan is unchanged.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum CommitError {
-    /// The plan does not take the command.
+    /// The plan does not accept the command.
     #[error(transparent)]
     Refused(Refusal),
-    /// The lease expired, was overtaken or broken.
+    /// The lease expired, was broken, or was acquired by another holder.
     #[error("the lease on {plan} was lost (fence {} is no longer current)", fence.0)]
     LeaseLost {
         /// The plan.
@@ -224,13 +224,13 @@ pub enum CommitError {
         /// The fence of the lost lease.
         fence: Fence,
     },
-    /// The transition changes the project, and its lock is not held.
+    /// The transition changes the project, and the project's lock is not held.
     #[error("the transition needs the lock of the plan's project")]
     ProjectLockMissing,
-    /// There is no such plan.
+    /// The plan does not exist.
     #[error("there is no plan {0}")]
     PlanMissing(PlanId),
-    /// There is such a plan already.
+    /// A plan with this id already exists.
     #[error("there is a plan {0} already")]
     PlanExists(PlanId),
     /// The store failed.
@@ -247,7 +247,7 @@ pub enum RecordError {
         /// The changeset.
         id: ChangesetId,
     },
-    /// The lease under which it was opened is lost.
+    /// The lease under which the changeset was opened is lost.
     #[error("the lease under which changeset {id} was opened was lost")]
     LeaseLost {
         /// The changeset.

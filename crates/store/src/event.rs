@@ -1,5 +1,5 @@
-//! The feed. Events are written in the transaction of what they tell, never apart from it, and are numbered without
-//! a gap in the order of commits; how differs between the databases, see `postgres::sequencer`.
+//! The feed. Events are written in the transaction of their cause, never separately. They are numbered
+//! without gaps in commit order. The numbering differs between the databases; see `postgres::sequencer`.
 
 use std::collections::BTreeSet;
 
@@ -14,15 +14,15 @@ use crate::{EventBatch, Store, StoreError};
 /// Which events to read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EventFilter {
-    /// Only those behind this number.
+    /// Only events with a larger number.
     pub after: i64,
-    /// Only those of this plan.
+    /// Only events of this plan.
     pub plan: Option<PlanId>,
-    /// At most so many.
+    /// Maximum number of events.
     pub limit: i64,
 }
 
-/// What an event is about.
+/// The subject of an event.
 pub(crate) struct About {
     plan: Option<String>,
     run: Option<RunId>,
@@ -38,8 +38,8 @@ impl About {
         Self { plan: Some(plan.id.as_str().to_owned()), run: plan.run.clone(), revision: Some(plan.revision) }
     }
 
-    /// Makes one of the plan as it is stored, and keeps others from writing it meanwhile. A lock may be of a plan
-    /// that was never made.
+    /// Returns the stored plan as the subject, and locks its row until the transaction ends. A lock may
+    /// belong to a plan that was never created, so the plan may be missing.
     pub(crate) async fn of_stored(tx: &mut Tx<'_>, id: &str) -> Result<Self, StoreError> {
         match crate::plan::row::hold(tx, id).await? {
             Some(plan) => Ok(Self::plan(&plan)),
@@ -50,7 +50,7 @@ impl About {
 
 const APPEND: &str = "INSERT INTO events (at, kind, plan, run, revision, details)
     VALUES (drydock_now(), $1, $2, $3, $4, $5)";
-/// An event that is there already under this key is left as it is.
+/// Skips an event that is already stored under this key.
 const APPEND_ONCE: &str = "INSERT INTO events (at, kind, plan, run, revision, details, batch)
     VALUES (drydock_now(), $1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING";
 
@@ -69,7 +69,7 @@ pub(crate) fn append_once(about: &About, batch: &EventBatch) -> Vec<Statement> {
     batch.events.iter().enumerate().map(one).collect()
 }
 
-/// Returns the statement that appends an event with more details than its type has.
+/// Returns the statement that appends an event with additional details.
 pub(crate) fn append_with<const N: usize>(
     about: &About,
     event: &Event,
@@ -93,8 +93,8 @@ fn params(about: &About, event: &Event, details: Json) -> [Value; 5] {
 }
 
 impl Store {
-    /// Returns events in order. None that was committed before the call is missing, and none ever appears before
-    /// one that was already returned.
+    /// Returns events in order. All events committed before the call are included, and no event appears later
+    /// with a smaller number than one already returned.
     pub fn event_list(&self, filter: &EventFilter) -> BoxFuture<'_, Result<Vec<Recorded>, StoreError>> {
         let filter = filter.clone();
         Box::pin(async move {
@@ -103,7 +103,7 @@ impl Store {
         })
     }
 
-    /// Returns the number of the newest event; 0 when there is none.
+    /// Returns the number of the newest event, or 0 if the feed is empty.
     pub fn event_newest(&self) -> BoxFuture<'_, Result<i64, StoreError>> {
         Box::pin(async move {
             self.number_events().await?;
@@ -148,7 +148,7 @@ impl Store {
         })
     }
 
-    /// Sees to it that whatever was committed before has its number.
+    /// Makes sure that all events committed before the call have a number.
     pub(crate) async fn number_events(&self) -> Result<(), StoreError> {
         match self.engine() {
             Engine::Sqlite(_) => Ok(()),

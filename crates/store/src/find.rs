@@ -1,4 +1,4 @@
-//! Finding things by the beginning of their id, and lists in pages.
+//! Lookup by id prefix, and paged lists.
 
 use drydock_domain::IdPrefix;
 
@@ -6,34 +6,35 @@ use crate::StoreError;
 use crate::tx::Tx;
 use crate::value::{Row, Statement};
 
-/// How many ids an ambiguous prefix names at most.
+/// Maximum number of ids returned for an ambiguous prefix.
 const NAMED_MAX: usize = 5;
 
-/// Longest page that a list gives.
+/// Maximum page size of a list.
 pub(crate) const PAGE_MAX: i64 = 1000;
 
-/// What the beginning of an id stands for.
+/// The result of a lookup by id prefix.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Found<T> {
-    /// Exactly this.
+    /// Exactly one match.
     One(T),
-    /// Nothing.
+    /// No match.
     None,
-    /// Several; the first few ids.
+    /// Several matches; the first few ids.
     Many(Vec<String>),
 }
 
-/// A part of a list, newest first.
+/// One page of a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Page<T> {
     /// The items.
     pub items: Vec<T>,
-    /// What to pass as `after` for the next page, when there is one.
+    /// The cursor to pass as `after` for the next page, if there is one.
     pub next: Option<i64>,
 }
 
 impl<T> Page<T> {
-    /// Makes a page of rows whose first column is their place, of which one more than `limit` was asked for.
+    /// Builds a page from rows whose first column is the cursor. The query must request one row more than
+    /// `limit`.
     pub(crate) fn of(
         rows: &[Row],
         limit: i64,
@@ -49,7 +50,8 @@ impl<T> Page<T> {
     }
 }
 
-/// Runs a statement that takes the bounds of a prefix and gives ids (first column), at most six.
+/// Runs a statement that takes the bounds of a prefix and returns at most six rows with the id in the first
+/// column.
 pub(crate) async fn by_prefix<T>(
     tx: &mut Tx<'_>,
     prefix: &IdPrefix,
@@ -67,7 +69,7 @@ pub(crate) async fn by_prefix<T>(
     }
 }
 
-/// Keeps a page within its bound.
+/// Limits a page size to the allowed range.
 pub(crate) fn page_size(limit: i64) -> i64 {
     limit.clamp(1, PAGE_MAX)
 }

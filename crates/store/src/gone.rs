@@ -1,5 +1,5 @@
-//! Freeing what processes hold that are gone. Who is gone is proven elsewhere; here everything that such a process took is
-//! freed in one commit: plans, projects and claims.
+//! Frees the locks and claims of processes that are gone. The caller proves that a process is gone. One
+//! transaction frees everything it held: locks of plans and projects, and claims.
 
 use drydock_domain::{LockId, ProcessIdentity};
 
@@ -12,9 +12,9 @@ use crate::{Store, StoreError};
 /// A process that holds locks or claims.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HoldingProcess {
-    /// Which one.
+    /// The process.
     pub process: ProcessIdentity,
-    /// The locks that it holds, of which there may be none.
+    /// The locks that it holds; may be empty.
     pub locks: Vec<LockId>,
 }
 
@@ -29,9 +29,9 @@ impl Store {
         )
     }
 
-    /// Frees these locks of a process that is gone, and all that it claimed, in one transaction. A lock that was taken by
-    /// another since has another id and stays. Returns how many locks were freed by this call: of several that try, one
-    /// frees each.
+    /// Frees these locks of a process that is gone, and all its claims, in one transaction. A lock that
+    /// another process acquired meanwhile has another id and stays. Returns the number of locks freed by this
+    /// call: of several concurrent calls, exactly one frees each lock.
     pub fn process_free(&self, gone: &HoldingProcess) -> BoxFuture<'_, Result<usize, StoreError>> {
         let gone = gone.clone();
         Box::pin(self.write(move |tx| Box::pin(free(tx, gone))))

@@ -1,4 +1,4 @@
-//! How the store is: counts for the health check, a thorough check for problems, a copy.
+//! Health of the store: counts for the health check, a thorough consistency check, and a backup copy.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -9,30 +9,30 @@ use crate::tx::{BoxFuture, Tx};
 use crate::value::{Statement, Value};
 use crate::{Store, StoreError};
 
-/// How many rows a check reads at a time.
+/// Number of rows that a check reads at a time.
 const CHECK_PAGE: i64 = 500;
-/// After so many problems a check stops.
+/// Number of problems after which a check stops reading plans.
 const PROBLEMS_MAX: usize = 100;
 
-/// What there is in a store.
+/// Numbers of objects in a store.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Counts {
     /// Plans, by the name of their state.
     pub plans: BTreeMap<String, i64>,
     /// Held locks.
     pub locks: i64,
-    /// Locks whose time is over and that nobody took over (S1.7).
+    /// Locks that have expired and were not acquired again (S1.7).
     pub stale_locks: i64,
-    /// Effects that wait in the outbox, claimed or not.
+    /// Effects in the outbox, claimed or not.
     pub effects: i64,
-    /// For how many microseconds the oldest effect that is due has been.
+    /// Age in microseconds of the oldest effect that is due.
     pub overdue_us: i64,
-    /// Decisions that wait for a person.
+    /// Open decisions.
     pub open_decisions: i64,
 }
 
 impl Store {
-    /// Counts what there is.
+    /// Counts the objects in the store.
     pub fn counts(&self) -> BoxFuture<'_, Result<Counts, StoreError>> {
         let store = self.clone();
         Box::pin(async move {
@@ -72,7 +72,7 @@ impl Store {
         })
     }
 
-    /// Looks at everything and returns the problems it found, at most about a hundred.
+    /// Checks the whole store, and returns the problems found, at most about a hundred.
     pub fn check(&self) -> BoxFuture<'_, Result<Vec<String>, StoreError>> {
         let store = self.clone();
         Box::pin(async move {
@@ -92,13 +92,14 @@ impl Store {
         })
     }
 
-    /// Copies the store, as it is at one point in time, into a new file.
+    /// Copies a consistent state of the store into a new file.
     pub fn backup(&self, to: &Path) -> BoxFuture<'_, Result<(), StoreError>> {
         let (store, to): (Store, PathBuf) = (self.clone(), to.to_owned());
         Box::pin(on_own_thread(move || store.on_sqlite(|sqlite| sqlite.backup(&to))))
     }
 
-    /// Does what takes a file; of a server only a backup is ever asked here.
+    /// Runs an operation on the SQLite engine. On PostgreSQL only `backup` gets here, and it is not
+    /// supported.
     fn on_sqlite<T>(
         &self,
         work: impl FnOnce(&crate::sqlite::Sqlite) -> Result<T, StoreError>,
@@ -113,7 +114,7 @@ impl Store {
     }
 }
 
-/// Runs what takes long where it holds up nobody.
+/// Runs a slow operation on a blocking thread, so that it does not block the async runtime.
 async fn on_own_thread<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
 ) -> Result<T, StoreError> {
@@ -147,7 +148,7 @@ async fn counts(tx: &mut Tx<'_>) -> Result<Counts, StoreError> {
     })
 }
 
-/// What must never be found, each with the sentence that says so; the rows name the offenders.
+/// Queries for impossible states, each with the problem text. The returned rows name the affected objects.
 const IMPOSSIBLE: &[(&str, &str)] = &[
     (
         "events of the plan go back in revision",
@@ -197,7 +198,7 @@ async fn check(tx: &mut Tx<'_>) -> Result<Vec<String>, StoreError> {
     Ok(problems)
 }
 
-/// A page of plans, each with its open decision and its effect.
+/// Returns the statement for one page of plans, each with its open decision and its effect.
 fn check_page(after: i64) -> Statement {
     let columns: Vec<_> = PLAN_COLUMNS.split(", ").map(|column| format!("p.{column}")).collect();
     let sql = format!(
@@ -210,7 +211,7 @@ fn check_page(after: i64) -> Statement {
     Statement::composed(sql, params)
 }
 
-/// Says what is wrong with one plan: its row, its question, or what the outbox says of it.
+/// Returns the problem of one plan, if there is one: in its row, its decision, or its effect.
 fn plan_problem(row: &crate::value::Row) -> Result<Option<String>, StoreError> {
     let plan = match plan_from(row, 1) {
         Ok(plan) => plan,

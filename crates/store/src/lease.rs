@@ -1,5 +1,5 @@
-//! Leases: the right to write a plan, or to change a project. They are minted here and nowhere else, are not
-//! `Clone`, and every commit compares them with the lock row inside its transaction (S1.3, S1.8).
+//! Leases: the right to write a plan or to change a project. They are created only here and are not `Clone`.
+//! Every commit compares its lease with the lock row inside the transaction (S1.3, S1.8).
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,55 +14,56 @@ use crate::tx::{BoxFuture, Ending, Tx, Verdict};
 use crate::value::Statement;
 use crate::{Store, StoreError};
 
-/// How often an acquisition looks again when the holder it met was gone by the time it was named.
+/// Maximum number of attempts to acquire a lock whose holder was gone when its row was read.
 const LOOKS_MAX: u32 = 8;
 
-/// What an acquisition came to.
+/// The result of an acquisition.
 #[must_use = "a lease that is dropped stays held until it expires"]
 #[derive(Debug)]
 pub enum Acquired<L> {
-    /// It is held now.
+    /// The lease was acquired.
     Held(L),
-    /// Somebody else holds it.
+    /// Another holder has the lock.
     Busy(Box<Lock>),
 }
 
-/// What a renewal came to.
+/// The result of a renewal.
 #[must_use = "a lost lease must be noticed"]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Renewed {
-    /// It is held until then.
+    /// The lease is valid until this time.
     Until(Timestamp),
-    /// It expired, was overtaken or broken, and cannot come back.
+    /// The lease expired, was broken, or was acquired by another holder. It cannot be recovered.
     Lost,
 }
 
-/// Proof that a plan's lock was acquired. Only a store makes one.
+/// Proof that a plan's lock was acquired. Only a store creates one.
 #[derive(Debug)]
 pub struct PlanLease {
     plan: PlanId,
     grip: Grip,
-    /// How many batches of events were made under it.
+    /// Number of event batches created under this lease.
     batches: AtomicU64,
 }
 
-/// Events about a plan that does not change. Made by its lease, because fence and number name it: a batch that was
-/// committed before its answer was lost is recognised when it is committed again.
+/// Events about a plan that does not change. A batch is created by the plan's lease, because the fence and a
+/// number identify it. If a batch was committed but the response was lost, the key identifies the repeated
+/// commit.
 #[derive(Debug, Clone)]
 pub struct EventBatch {
-    /// Unique among the batches of the plan: no two leases have the same fence.
+    /// Unique among the batches of the plan, because no two leases have the same fence.
     pub(crate) key: String,
     pub(crate) events: Vec<Event>,
 }
 
-/// Proof that a project's lock was acquired. Only a store makes one.
+/// Proof that a project's lock was acquired. Only a store creates one.
 #[derive(Debug)]
 pub struct ProjectLease {
     project: Name,
     grip: Grip,
 }
 
-/// What makes a lease the current one: owner and fence; and where its lock row is.
+/// The data that identifies a lease in its lock row: scope, key, owner and fence.
 #[derive(Debug, Clone)]
 pub(crate) struct Grip {
     pub(crate) scope: LockScope,
@@ -71,16 +72,16 @@ pub(crate) struct Grip {
     pub(crate) fence: Fence,
 }
 
-/// The locks under which a transition is committed.
+/// The leases under which a transition is committed.
 #[derive(Debug, Clone, Copy)]
 pub enum Warrant<'a> {
-    /// The plan's.
+    /// The plan's lease.
     Plan(&'a PlanLease),
-    /// The plan's and its project's, as landing needs.
+    /// The leases of the plan and its project, as needed for landing.
     Landing {
-        /// The plan's.
+        /// The plan's lease.
         plan: &'a PlanLease,
-        /// The project's.
+        /// The project's lease.
         project: &'a ProjectLease,
     },
 }
@@ -96,7 +97,8 @@ impl PlanLease {
         self.grip.fence
     }
 
-    /// Returns events about the plan as a batch, which is appended once even if it is committed several times.
+    /// Returns events about the plan as a batch, which is appended once even if it is committed several
+    /// times.
     pub fn batch(&self, events: Vec<Event>) -> EventBatch {
         let number = self.batches.fetch_add(1, Ordering::Relaxed);
         EventBatch { key: format!("{}.{number}", self.grip.fence.0), events }
@@ -124,7 +126,7 @@ impl ProjectLease {
 }
 
 impl Store {
-    /// Acquires a plan's lock when it is free, expired, or held by the same owner; the fence grows.
+    /// Acquires a plan's lock if it is free, expired, or held by the same owner. Increments the fence.
     pub fn plan_lease_acquire(
         &self,
         plan: &PlanId,
@@ -177,17 +179,17 @@ impl Store {
         self.renew(lease.grip.clone(), ttl)
     }
 
-    /// Lets go of a plan's lock; nothing happens when the lease was lost before.
+    /// Releases a plan's lock. Does nothing if the lease was lost.
     pub fn plan_lease_release(&self, lease: PlanLease) -> BoxFuture<'_, Result<(), StoreError>> {
         self.release(lease.grip)
     }
 
-    /// Lets go of a project's lock; nothing happens when the lease was lost before.
+    /// Releases a project's lock. Does nothing if the lease was lost.
     pub fn project_lease_release(&self, lease: ProjectLease) -> BoxFuture<'_, Result<(), StoreError>> {
         self.release(lease.grip)
     }
 
-    /// Lets go of every lock whose owner begins like this, and returns how many there were (S1.5).
+    /// Releases every lock whose owner starts with this prefix, and returns their number (S1.5).
     pub fn leases_release_all(&self, owner_prefix: &str) -> BoxFuture<'_, Result<usize, StoreError>> {
         let prefix = owner_prefix.to_owned();
         Box::pin(self.write_for_lock(move |tx| Box::pin(release_all(tx, prefix))))
@@ -208,17 +210,18 @@ impl Store {
     }
 }
 
-/// Returns a process as the store keeps it: two texts are equal when the processes are.
+/// Returns the stored form of a process identity: equal identities have equal texts.
 pub(crate) fn identity_text(process: &ProcessIdentity) -> String {
     serde_json::to_string(process).expect("an identity is text and numbers")
 }
 
-/// Returns a span as the store keeps it.
+/// Returns a duration in microseconds, as stored.
 pub(crate) fn micros(span: Duration) -> i64 {
     i64::try_from(span.as_micros()).unwrap_or(i64::MAX / 4)
 }
 
-/// Names one acquisition. No chance is needed: owners are unique, and one owner acquires at different times.
+/// Returns the id of one acquisition. It needs no random source: owners are unique, and one owner acquires at
+/// different times.
 fn lock_id(scope: LockScope, key: &str, owner: &str, at: Timestamp) -> LockId {
     let half = |salt: u8| {
         let mut hasher = DefaultHasher::new();
@@ -228,7 +231,7 @@ fn lock_id(scope: LockScope, key: &str, owner: &str, at: Timestamp) -> LockId {
     LockId::from_random(half(0) << 64 | half(1))
 }
 
-/// A lock that is asked for.
+/// A lock to acquire.
 pub(crate) struct Wanted {
     scope: LockScope,
     key: String,
@@ -254,7 +257,7 @@ async fn acquire(tx: &mut Tx<'_>, wanted: Wanted) -> Result<Verdict<Acquired<Gri
     })
 }
 
-/// Takes a lock, as the last thing of a transaction or as the first.
+/// Acquires a lock in a transaction. `ending` states whether more statements follow.
 pub(crate) async fn seize(
     tx: &mut Tx<'_>,
     wanted: &Wanted,
@@ -285,7 +288,7 @@ pub(crate) async fn seize(
         if let [row] = found.as_slice() {
             return Ok(Acquired::Busy(Box::new(lock_from(row)?)));
         }
-        // On PostgreSQL it was let go of in between; then it may be ours after all.
+        // On PostgreSQL the lock was released in between; the next attempt may acquire it.
     }
     Err(StoreError::Busy {
         place: format!("{} {}", wanted.scope.name(), wanted.key),
@@ -312,7 +315,7 @@ async fn release(tx: &mut Tx<'_>, grip: Grip) -> Result<Verdict<()>, StoreError>
     Ok(Verdict::Keep(()))
 }
 
-/// Returns the statement that lets go of a lock, if it is held by this grip.
+/// Returns the statement that releases a lock, if this lease still holds it.
 pub(crate) fn releasing(grip: &Grip) -> Statement {
     let sql = "UPDATE locks SET owner = NULL, expires_at = 0
         WHERE scope = $1 AND key = $2 AND owner = $3 AND fence = $4";

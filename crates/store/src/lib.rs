@@ -1,7 +1,7 @@
-//! The only SQL of the product: SQLite and PostgreSQL behind one interface, with one contract suite for both.
+//! All SQL of the product: SQLite and PostgreSQL behind one interface, with one contract test suite for both.
 //!
-//! A plan is written only under a lease that this crate minted and checks again inside the commit; a transition is
-//! all or nothing; nothing here caches anything that can change.
+//! A plan is written only under a lease that this crate created, and the commit checks the lease again. A
+//! transition is written completely or not at all. This crate caches no mutable data.
 
 mod answer;
 mod catalog;

@@ -1,4 +1,4 @@
-//! Locks as those see them who do not hold them: to list, to find, to break with a reason (S1.6, S1.7).
+//! Locks as seen by processes that do not hold them: list, find, and break with a reason (S1.6, S1.7).
 
 use drydock_domain::{Event, Fence, Holder, IdPrefix, Lock, LockId, LockScope, ProcessIdentity};
 use serde_json::Value as Json;
@@ -23,7 +23,7 @@ pub(crate) fn lock_from(row: &Row) -> Result<Lock, StoreError> {
     };
     let process = match row.text_or_null(11)? {
         Some(text) => parse("locks", &key, text)?,
-        // It was taken by a program that did not write it.
+        // An older program version acquired it and did not write this column.
         None => {
             let pid = u32::try_from(row.int(5)?).map_err(|error| damaged(error.to_string()))?;
             ProcessIdentity::unproven(row.text(4)?, pid)
@@ -42,7 +42,7 @@ pub(crate) fn lock_from(row: &Row) -> Result<Lock, StoreError> {
 }
 
 impl Store {
-    /// Returns every held lock, the stale ones too.
+    /// Returns every held lock, including stale ones.
     pub fn lock_list(&self) -> BoxFuture<'_, Result<Vec<Lock>, StoreError>> {
         Box::pin(self.read(|tx| {
             Box::pin(async move {
@@ -52,14 +52,14 @@ impl Store {
         }))
     }
 
-    /// Returns the held lock whose id begins like this.
+    /// Returns the held lock whose id starts with this prefix.
     pub fn lock_find(&self, prefix: &IdPrefix) -> BoxFuture<'_, Result<Found<Lock>, StoreError>> {
         let prefix = prefix.clone();
         Box::pin(self.read(move |tx| Box::pin(async move { by_prefix(tx, &prefix, FIND, lock_from).await })))
     }
 
-    /// Frees a held lock and raises its fence, so that its holder can commit nothing more; the feed tells it.
-    /// Returns the lock as it was, or nothing when it is not held any more.
+    /// Frees a held lock and increments its fence, so that its holder can no longer commit, and appends an
+    /// event to the feed. Returns the lock as it was, or `None` if it is no longer held.
     pub fn lock_break(
         &self,
         id: &LockId,

@@ -1,5 +1,6 @@
-//! The outbox: what must happen next to each plan. It is written by the commit that makes it due and claimed here by
-//! one worker at a time; a claim comes back when its time is over, unless a commit made something else due.
+//! The outbox: the effect that is due next for each plan. The commit that makes an effect due writes it, and
+//! one worker at a time claims it. When a claim expires, the effect can be claimed again, unless a commit has
+//! replaced it.
 
 use std::time::Duration;
 
@@ -11,22 +12,22 @@ use crate::tx::{BoxFuture, Dialect, Tx, Verdict};
 use crate::value::{Row, Statement, Value};
 use crate::{Store, StoreError};
 
-/// The right to carry out an effect, for a while.
+/// The right to perform an effect, for a limited time.
 #[must_use = "an effect that is claimed and not carried out waits for the claim to expire"]
 #[derive(Debug, PartialEq, Eq)]
 pub struct Claim {
     /// The plan.
     pub plan: PlanId,
-    /// What to do.
+    /// The effect to perform.
     pub effect: Effect,
-    /// How often it was claimed, this time included.
+    /// Number of claims so far, including this one.
     pub attempts: i64,
     owner: String,
 }
 
 impl Store {
-    /// Claims an effect of a plan that is not held: the one nearest to landing, and among those the one due longest. No
-    /// two claimants get the same one while a claim lasts.
+    /// Claims an effect of a plan whose lock is free: the one closest to landing, and among those the one due
+    /// longest. Two callers never get the same effect while a claim is valid.
     pub fn effect_claim(
         &self,
         owner: &str,
@@ -36,7 +37,7 @@ impl Store {
         self.effect_claim_within(&ClaimOrder { owner, process: None, ttl, root: None, limits, without: &[] })
     }
 
-    /// Claims an effect like [`Store::effect_claim`], of one tree of plans or within limits.
+    /// Like [`Store::effect_claim`], restricted to one plan tree or by limits.
     pub fn effect_claim_within(
         &self,
         order: &ClaimOrder<'_>,
@@ -52,7 +53,8 @@ impl Store {
         Box::pin(self.write(move |tx| Box::pin(claim(tx, wanted))))
     }
 
-    /// Gives a claimed effect back as if it had never been claimed: for a process that cannot do it, while others can.
+    /// Returns a claimed effect as if it had never been claimed. Used by a process that cannot perform it, so
+    /// that another one can.
     pub fn effect_give_back(&self, claim: &Claim) -> BoxFuture<'_, Result<(), StoreError>> {
         let sql = "UPDATE outbox SET ready_at = drydock_now(), claimed_by = NULL, process = NULL,
             attempts = attempts - 1 WHERE plan = $1 AND claimed_by = $2 AND attempts = $3";
@@ -66,7 +68,7 @@ impl Store {
         }))
     }
 
-    /// Makes a claimed effect due again after a delay; nothing when the claim is no longer ours.
+    /// Makes a claimed effect due again after a delay. Does nothing if the claim is no longer valid.
     pub fn effect_defer(&self, claim: &Claim, delay: Duration) -> BoxFuture<'_, Result<(), StoreError>> {
         let sql = "UPDATE outbox SET ready_at = drydock_now() + $4, claimed_by = NULL, process = NULL
             WHERE plan = $1 AND claimed_by = $2 AND attempts = $3";
@@ -87,29 +89,29 @@ impl Store {
     }
 }
 
-/// What somebody who can work asks for.
+/// A worker's request for an effect.
 #[derive(Debug, Clone, Copy)]
 pub struct ClaimOrder<'a> {
-    /// Who asks.
+    /// The name of the invocation that claims.
     pub owner: &'a str,
-    /// The process that asks; when it is gone, its claims are free.
+    /// The process that claims; when it is gone, its claims are freed.
     pub process: Option<&'a ProcessIdentity>,
-    /// How long the claim lasts.
+    /// The duration of the claim.
     pub ttl: Duration,
-    /// Only for the plans below this root.
+    /// Only effects of plans in the tree with this root.
     pub root: Option<&'a PlanId>,
-    /// How many phases may run at the same time.
+    /// Limits on concurrently running phases.
     pub limits: Limits,
-    /// Projects of which nothing is wanted.
+    /// Projects to exclude.
     pub without: &'a [Name],
 }
 
-/// How many phases may run at the same time, whoever runs them; nothing is no limit.
+/// Limits on concurrently running phases, over all processes; `None` means unlimited.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Limits {
-    /// In the whole store.
+    /// Limit for the whole store.
     pub store: Option<u32>,
-    /// In one project.
+    /// Limit per project.
     pub project: Option<u32>,
 }
 
@@ -122,17 +124,19 @@ struct Wanted {
     limits: Limits,
 }
 
-/// A plan that somebody holds is being worked on, for longer than a claim lasts perhaps; its effect is nobody else's.
+/// The plan's lock is held: its holder is working on it, possibly for longer than a claim lasts, so no other
+/// worker may perform the effect.
 const HELD: &str = "EXISTS (SELECT 1 FROM locks l WHERE l.scope = 'plan' AND l.key = {row}.plan
     AND l.owner IS NOT NULL AND l.expires_at > drydock_now())";
-/// A phase that runs, or is about to: claimed for a time that is not over, or held.
+/// A running phase, or one about to run: its claim has not expired, or its plan's lock is held.
 const RUNNING: &str = "SELECT count(*) FROM outbox r JOIN plans q ON q.id = r.plan
     WHERE r.effect LIKE '{\"drive_phase%' AND ((r.claimed_by IS NOT NULL AND r.ready_at > drydock_now()) OR {held})";
-/// "drydock" in the key space of advisory locks, and that it is about claims.
+/// "drydock" in the key space of advisory locks; the last digit stands for claims.
 const CLAIMS_KEY: i64 = 0x6472_7964_6f63_0003;
 
 impl Wanted {
-    /// Returns the statement that claims; the limits are counted in the same moment.
+    /// Returns the statement that claims. It also counts the running phases, so that limits are checked
+    /// atomically.
     fn statement(&self, dialect: Dialect) -> Statement {
         let mut params: Vec<Value> =
             vec![self.owner.as_str().into(), self.ttl.into(), self.process.as_deref().into()];
@@ -177,7 +181,7 @@ impl Wanted {
 
 async fn claim(tx: &mut Tx<'_>, wanted: Wanted) -> Result<Verdict<Option<Claim>>, StoreError> {
     tx.quiet();
-    // Two that count at the same time would both see the last free place.
+    // Without this lock, two transactions that count concurrently could both see the last free slot.
     if tx.dialect() == Dialect::Postgres && wanted.limits != Limits::default() {
         tx.query(Statement::new("SELECT pg_advisory_xact_lock($1)::text", [CLAIMS_KEY.into()])).await?;
     }

@@ -1,5 +1,6 @@
-//! Requests to the holder of a plan by another process: to cancel it. The holder reads them while it works; the commits
-//! that begin and end a run clear them. The authority of the caller is stored, since the holder commits in its place.
+//! Requests from another process to the holder of a plan: to cancel it. The holder reads them while it works.
+//! The commits that start and end a run delete them. The caller's authority is stored, because the holder
+//! commits on the caller's behalf.
 
 use drydock_domain::{Authority, PlanId};
 
@@ -11,13 +12,13 @@ use crate::{CommitError, Store, StoreError};
 /// A request to the holder of a plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
-    /// The action that the holder is asked to take.
+    /// The requested action.
     pub kind: RequestKind,
-    /// Why.
+    /// The caller's reason.
     pub reason: String,
-    /// The name of the caller.
+    /// The caller's name.
     pub by: String,
-    /// From where the caller asks, e.g. `command line`.
+    /// The channel of the request, e.g. `command line`.
     pub via: String,
     /// The authority that ends the plan.
     pub authority: Authority,
@@ -28,7 +29,7 @@ pub struct Request {
 pub enum RequestKind {
     /// Cancel the plan.
     Cancel,
-    /// Cancel the plan because the plan above it was ended.
+    /// Cancel the plan because its parent was ended.
     CancelBelow,
 }
 
@@ -44,13 +45,13 @@ impl RequestKind {
 }
 
 impl Store {
-    /// Leaves a request for the plan's holder, in place of an earlier one.
+    /// Stores a request for the plan's holder, replacing an earlier one.
     pub fn request_put(&self, plan: &PlanId, request: &Request) -> BoxFuture<'_, Result<(), CommitError>> {
         let (plan, request) = (plan.clone(), request.clone());
         Box::pin(async move { self.write(move |tx| Box::pin(put(tx, plan, request))).await? })
     }
 
-    /// Returns what is asked of the plan's holder.
+    /// Returns the request to the plan's holder, if there is one.
     pub fn request_fetch(&self, plan: &PlanId) -> BoxFuture<'_, Result<Option<Request>, StoreError>> {
         let plan = plan.clone();
         Box::pin(self.read(move |tx| {

@@ -1,4 +1,5 @@
-//! The store itself: opens either database and runs jobs and looks on it. What they do is in the other files.
+//! The store handle: opens either database and runs write jobs and reads on it. Other files define those
+//! operations.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,25 +13,26 @@ use crate::tx::{BoxFuture, Look, Work};
 use crate::wake::{Bell, Watch};
 use crate::{CrashPoint, StoreError, StoreUrl};
 
-/// What comes from outside: time, and the faults of tests.
+/// Inputs from outside: the clock, connection limits, and the faults of tests.
 #[derive(Debug, Clone, Copy)]
 pub struct Options {
-    /// The clock that judges locks on SQLite; on PostgreSQL the server's does.
+    /// The clock that determines lock expiry on SQLite; on PostgreSQL it is the server's clock.
     pub clock: fn() -> Timestamp,
-    /// Where in a transition the process dies.
+    /// The point of a transition at which the process crashes.
     pub crash_at: Option<CrashPoint>,
-    /// Where in a transition its transaction fails.
+    /// The point of a transition at which its transaction fails.
     pub fail_at: Option<CrashPoint>,
-    /// How many transitions pass before the first with a fault.
+    /// Number of transitions without a fault before the first one with a fault.
     pub spared: u32,
-    /// How many connections to a server this process may have; one more listens, where there are enough.
+    /// Maximum number of connections of this process to a server. One additional connection listens, if there
+    /// are enough.
     pub connections: usize,
-    /// How long a server that has no connection left is waited for: no longer than a lock lasts.
+    /// How long to wait for a server without free connections; not longer than a lock lasts.
     pub patience: Duration,
 }
 
 impl Options {
-    /// How many connections a process has unless asked otherwise.
+    /// Default number of connections of a process.
     pub const CONNECTIONS: usize = 16;
     const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -41,7 +43,7 @@ impl Options {
     }
 }
 
-/// A store of plans and all that belongs to them. Cloning it is cheap and gives the same store.
+/// A store of plans and everything that belongs to them. Clones are cheap and share the same store.
 #[derive(Clone)]
 pub struct Store {
     inner: Arc<Inner>,
@@ -53,12 +55,12 @@ impl fmt::Debug for Store {
     }
 }
 
-/// How commits of other processes become known.
+/// How commits of other processes are detected.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Reach {
-    /// The database tells.
+    /// The database sends notifications.
     Told,
-    /// Whoever waits has to look.
+    /// Waiting tasks poll.
     Polled,
 }
 
@@ -88,7 +90,7 @@ impl Inner {
         }
     }
 
-    /// Rings the bell when another process has committed, where nobody tells us.
+    /// Wakes the watchers if another process has committed, on a database without notifications.
     pub(crate) fn notice(&self) -> Result<(), StoreError> {
         match &self.engine {
             Engine::Sqlite(sqlite) => sqlite.notice(),
@@ -101,7 +103,8 @@ impl Inner {
 }
 
 impl Store {
-    /// Opens a store, making the file or the tables when there are none. Needs a runtime with time.
+    /// Opens a store, and creates the file or the tables if they do not exist. Needs a tokio runtime with
+    /// time enabled.
     pub fn open(url: &StoreUrl, options: Options) -> BoxFuture<'static, Result<Store, StoreError>> {
         let url = url.clone();
         Box::pin(async move {
@@ -119,7 +122,7 @@ impl Store {
         })
     }
 
-    /// Returns a watch that sees every commit from now on.
+    /// Returns a watch that is woken by every commit from now on.
     pub fn watch(&self) -> Watch {
         Watch::new(Arc::clone(&self.inner))
     }
@@ -132,7 +135,7 @@ impl Store {
         &self.inner.engine
     }
 
-    /// The same, for what keeps locks: it does not wait behind other work for a connection.
+    /// Like [`Store::write`], for lock renewal and release: does not wait behind other work for a connection.
     pub(crate) async fn write_for_lock<T: Send + 'static>(
         &self,
         work: impl Work<T>,
@@ -143,7 +146,7 @@ impl Store {
         }
     }
 
-    /// Runs a job in one transaction, to its end even when the caller goes away.
+    /// Runs a job in one transaction. The job runs to its end even if the caller is dropped.
     pub(crate) async fn write<T: Send + 'static>(&self, work: impl Work<T>) -> Result<T, StoreError> {
         match &self.inner.engine {
             Engine::Sqlite(sqlite) => sqlite.write(work).await,

@@ -1,10 +1,10 @@
-//! The only place of the store that starts tasks. What runs here must not be cancelled with the request that asked for it.
+//! The only file of the store that starts tasks. These tasks must not be cancelled with the request that
+//! started them.
 
 use std::future::Future;
 
 use tokio::task::JoinHandle;
 
-/// Starts a task on the current runtime.
 #[allow(
     clippy::disallowed_methods,
     reason = "this is the store's one home of tasks; each is joined or ends with its store"

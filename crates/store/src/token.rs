@@ -1,6 +1,6 @@
-//! Tokens as they are kept: everything about them but the secret, of which there is only a digest. Whether one has
-//! expired is judged by the clock that judges locks. No plan changes by these writes, so they wake no one; only a token that
-//! is made with another one is an event.
+//! Stored tokens: all data except the secret, of which only a digest is stored. Expiry uses the same clock as
+//! lock expiry. These writes change no plan, so they wake no watcher. Only a token that was created with
+//! another token is reported as an event.
 
 use std::time::Duration;
 
@@ -14,74 +14,74 @@ use crate::tx::{BoxFuture, Tx, Verdict};
 use crate::value::{Row, Statement, Value};
 use crate::{Store, StoreError};
 
-/// How exact the time of the last use is: a write for each request would cost more than the requests. It is a little less
-/// than the minute that is promised, since whoever asks may remember a token for a moment without asking here.
+/// Resolution of the last-use time: a write for each request would cost more than the request. It is slightly
+/// less than the documented minute, because callers cache a token for a moment.
 const USE_EVERY: Duration = Duration::from_secs(59);
 
-/// A token that is to be kept.
+/// A token to store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewToken {
-    /// Its id.
+    /// Unique id.
     pub id: TokenId,
     /// The digest of its secret, as hexadecimal text.
     pub digest: String,
-    /// What people call it.
+    /// The name shown to people.
     pub name: Name,
-    /// What its bearer is.
+    /// The role of its bearer.
     pub role: Role,
-    /// How its secret is shown.
+    /// How its secret is presented.
     pub kind: TokenKind,
-    /// How long it counts; for ever when nothing is said.
+    /// How long it is valid; `None` means forever.
     pub life: Option<Duration>,
-    /// The token that it ends with.
+    /// The token with which it is revoked.
     pub made_by: Option<TokenId>,
 }
 
-/// What a link becomes when it is opened.
+/// The session that replaces a sign-in link when the link is opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewSession {
-    /// Its id.
+    /// Unique id.
     pub id: TokenId,
     /// The digest of its secrets, as hexadecimal text.
     pub digest: String,
-    /// How long it counts.
+    /// How long it is valid.
     pub life: Duration,
 }
 
-/// What came of keeping a token.
+/// The outcome of storing a token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TokenAdded {
-    /// It is kept.
+    /// The token was stored.
     Kept(Token),
-    /// Another that is not revoked has its name.
+    /// Another token that is not revoked has this name.
     NameTaken,
-    /// The token that it would end with has ended.
+    /// The token that created it is no longer valid.
     MakerEnded,
-    /// It would outlive the token that it is made with, which counts for so long.
+    /// It would outlive the token that created it, which is valid for this long.
     Outlives(Duration),
 }
 
-/// A token that was taken back, and what ended with it.
+/// A revoked token, and the number of tokens revoked with it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RevokedToken {
     /// The token.
     pub token: Token,
-    /// How many sessions that counted ended with it.
+    /// Number of valid sessions revoked with it.
     pub sessions_ended: u64,
-    /// How many bearer tokens that counted ended with it.
+    /// Number of valid bearer tokens revoked with it.
     pub tokens_ended: u64,
 }
 
 /// A token with the digest of its secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeptToken {
-    /// What is known of it.
+    /// The token.
     pub token: Token,
     /// The digest, as hexadecimal text.
     pub digest: String,
-    /// Whether its last use was noted so long ago that the next should be.
+    /// Whether the recorded last use is so old that the next use should be recorded.
     pub use_due: bool,
-    /// How long it still counts by itself; for ever when nothing is said.
+    /// Remaining validity, unless it is revoked; `None` means forever.
     pub left: Option<Duration>,
 }
 
@@ -89,11 +89,11 @@ const COLUMNS: &str = "id, digest, name, role, plan, run, created_at, expires_at
     CAST(CASE WHEN expires_at <= drydock_now() THEN 1 ELSE 0 END AS BIGINT), kind, made_by";
 
 impl Store {
-    /// Stores a new token. A token that ends with its maker is stored only while the maker is valid. The transaction
-    /// holds the maker's row, so a revocation of the maker either happens before and is seen here, or happens after and
-    /// finds the new token.
+    /// Stores a new token. A token that ends with its maker is stored only while the maker is valid. The
+    /// transaction locks the maker's row, so that a revocation of the maker either happens before and is seen
+    /// here, or happens after and finds the new token.
     ///
-    /// A bearer token ends no later than its maker, and an alert names both.
+    /// A bearer token expires no later than its maker, and an alert names both.
     pub fn token_add(&self, new: NewToken) -> BoxFuture<'_, Result<TokenAdded, StoreError>> {
         Box::pin(self.write(move |tx| {
             Box::pin(async move {
@@ -121,7 +121,7 @@ impl Store {
         }))
     }
 
-    /// Returns every token that was ever made, by the time it was.
+    /// Returns every stored token, by creation time.
     pub fn token_list(&self) -> BoxFuture<'_, Result<Vec<Token>, StoreError>> {
         Box::pin(self.read(|tx| {
             Box::pin(async move {
@@ -131,7 +131,7 @@ impl Store {
         }))
     }
 
-    /// Returns the token whose id begins like this.
+    /// Returns the token whose id starts with this prefix.
     pub fn token_find(&self, prefix: &IdPrefix) -> BoxFuture<'_, Result<Found<Token>, StoreError>> {
         let prefix = prefix.clone();
         Box::pin(self.read(move |tx| Box::pin(async move { by_prefix(tx, &prefix, FIND, token_from).await })))
@@ -158,9 +158,9 @@ impl Store {
         }))
     }
 
-    /// Revokes a token permanently, together with the tokens and links that it made, the sessions that those began, and
-    /// theirs in turn. A token that is already revoked keeps its revocation time. Returns `None` when the token does
-    /// not exist.
+    /// Revokes a token permanently, together with the tokens and links that it created, the sessions that
+    /// those started, and theirs in turn. A token that is already revoked keeps its revocation time. Returns
+    /// `None` if the token does not exist.
     pub fn token_revoke(&self, id: &TokenId) -> BoxFuture<'_, Result<Option<RevokedToken>, StoreError>> {
         let (revoke, id) = (revocation(id), id.clone());
         Box::pin(self.write(move |tx| {
@@ -181,13 +181,14 @@ impl Store {
         }))
     }
 
-    /// Takes a token back and nothing else; nothing when there is none.
+    /// Revokes only this token. Returns `None` if it does not exist.
     pub fn token_end(&self, id: &TokenId) -> BoxFuture<'_, Result<Option<Token>, StoreError>> {
         self.token_written(revocation(id))
     }
 
-    /// Makes a link the session that it is good for; nothing when it is not there any more, or its time is over. Of
-    /// several who ask at once one gets it. It stays one row, which whoever takes its maker back finds as either.
+    /// Turns a sign-in link into a session. Returns `None` if the link was used, revoked, or has expired. Of
+    /// several concurrent calls, one gets the session. The token stays one row, so that a revocation of its
+    /// maker finds it as a link or as a session.
     pub fn token_redeem(
         &self,
         link: &TokenId,
@@ -207,15 +208,15 @@ impl Store {
         self.token_written(Statement::composed(sql, params))
     }
 
-    /// Forgets a token of an agent, whose run is over.
+    /// Deletes the token of an agent whose run has ended.
     pub fn token_forget(&self, id: &TokenId) -> BoxFuture<'_, Result<(), StoreError>> {
         let sql = format!("DELETE FROM tokens WHERE id = $1 AND role = 'agent' RETURNING {COLUMNS}");
         let written = self.token_written(Statement::composed(sql, vec![id.as_str().into()]));
         Box::pin(async move { written.await.map(drop) })
     }
 
-    /// Forgets the links that nobody used in time, agents' tokens whose time is over, the tokens that servers made for
-    /// their own machine and ended, and what of those is older than this, and the sessions that ended longer ago.
+    /// Deletes expired links and agent tokens, machine tokens that are revoked or older than `kept`, and
+    /// sessions that ended more than `kept` ago.
     pub fn token_prune(&self, kept: Duration) -> BoxFuture<'_, Result<(), StoreError>> {
         let sql = format!(
             "DELETE FROM tokens WHERE ((kind = 'link' OR role = 'agent') AND expires_at <= drydock_now())
@@ -226,7 +227,7 @@ impl Store {
         Box::pin(async move { written.await.map(drop) })
     }
 
-    /// Notes that a token is used now.
+    /// Records that a token is used now.
     pub fn token_used(&self, id: &TokenId) -> BoxFuture<'_, Result<(), StoreError>> {
         let sql = format!("UPDATE tokens SET last_used_at = drydock_now() WHERE id = $1 RETURNING {COLUMNS}");
         let written = self.token_written(Statement::composed(sql, vec![id.as_str().into()]));
@@ -244,7 +245,7 @@ impl Store {
     }
 }
 
-/// By their maker and not by their own id, which a link that is being opened is about to change.
+/// Matches by maker and not by id, because a link that is being redeemed is about to change its id.
 const REVOKE_BELOW: &str = "WITH RECURSIVE makers (id) AS (
         SELECT id FROM tokens WHERE id = $1 UNION SELECT tokens.id FROM tokens JOIN makers ON tokens.made_by = makers.id
     )
@@ -259,7 +260,7 @@ fn revocation(id: &TokenId) -> Statement {
     Statement::composed(sql, vec![id.as_str().into()])
 }
 
-/// Keeps a bearer token that was asked for with another one, of which `left` microseconds are left.
+/// Stores a bearer token created with `maker`, which is valid for another `left` microseconds.
 async fn add_below(
     tx: &mut Tx<'_>,
     new: NewToken,
@@ -296,7 +297,8 @@ fn added(rows: &[Row]) -> Result<TokenAdded, StoreError> {
     Ok(token.map_or(TokenAdded::NameTaken, TokenAdded::Kept))
 }
 
-/// A token counts for its own life, or until `until` when that is given.
+/// Returns the statement that stores a token. It expires at `until` if given, otherwise after its own
+/// lifetime.
 fn insertion(new: NewToken, until: Option<Timestamp>) -> Statement {
     let sql = format!(
         "INSERT INTO tokens (id, digest, name, role, plan, run, kind, created_at, expires_at, made_by)

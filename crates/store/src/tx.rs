@@ -1,5 +1,6 @@
-//! One text of logic for both databases. What is written here waits for nothing on SQLite, whose futures are ready
-//! at once, so that the writer thread can run a whole job without a runtime; on PostgreSQL it waits for the server.
+//! One implementation of the transaction logic for both databases. On SQLite all futures are ready
+//! immediately, so that the writer thread can run a whole job without an async runtime. On PostgreSQL they
+//! wait for the server.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -8,13 +9,13 @@ use crate::StoreError;
 use crate::crash::{CrashPoint, Faults};
 use crate::value::{Row, Statement};
 
-/// A future that is boxed, so that callers do not compile it again.
+/// A boxed future. Boxing keeps callers from compiling the future again.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// Rows of several statements, in order.
+/// The rows of several statements, in order.
 pub(crate) type Answers = Vec<Vec<Row>>;
 
-/// Which database it is, where one text cannot serve both.
+/// The database, where one SQL text cannot serve both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Dialect {
     Sqlite,
@@ -22,7 +23,8 @@ pub(crate) enum Dialect {
 }
 
 impl Dialect {
-    /// Returns the words that keep others from writing the rows of a `SELECT`; SQLite has one writer anyway.
+    /// Returns the SQL suffix that locks the rows of a `SELECT`. SQLite needs none, because it has a single
+    /// writer.
     pub(crate) fn for_update(self) -> &'static str {
         match self {
             Dialect::Sqlite => "",
@@ -31,18 +33,18 @@ impl Dialect {
     }
 }
 
-/// What a batch of statements does to the transaction it is in.
+/// Whether a batch of statements ends its transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ending {
-    /// More will come.
+    /// More statements follow.
     Open,
-    /// These are the last; on PostgreSQL the commit travels with them.
+    /// These are the last statements; on PostgreSQL the commit is sent with them.
     Commit,
 }
 
-/// A transaction of either database. It begins with its first statement.
+/// A transaction on either database. It begins with its first statement.
 pub(crate) trait Sql: Send {
-    /// Runs statements in order; on PostgreSQL without waiting in between.
+    /// Runs statements in order; on PostgreSQL without waiting for each response.
     fn pipeline(
         &mut self,
         statements: Vec<Statement>,
@@ -52,14 +54,14 @@ pub(crate) trait Sql: Send {
     fn dialect(&self) -> Dialect;
 }
 
-/// What becomes of a job's writes; both carry the job's answer.
+/// Whether a job's writes are committed or rolled back; both carry the job's result.
 #[derive(Debug)]
 pub(crate) enum Verdict<T> {
     Keep(T),
     Undo(T),
 }
 
-/// A job: what to do inside one transaction.
+/// A write job: the function to run inside one transaction.
 pub(crate) trait Work<T>:
     for<'a, 'c> FnOnce(&'a mut Tx<'c>) -> BoxFuture<'a, Result<Verdict<T>, StoreError>> + Send + 'static
 {
@@ -70,7 +72,7 @@ impl<T, F> Work<T> for F where
 {
 }
 
-/// A look: what to read at one point in time.
+/// A read: the function to run at one point in time.
 pub(crate) trait Look<T>:
     for<'a, 'c> FnOnce(&'a mut Tx<'c>) -> BoxFuture<'a, Result<T, StoreError>> + Send + 'static
 {
@@ -81,7 +83,7 @@ impl<T, F> Look<T> for F where
 {
 }
 
-/// A transaction, with the faults that a test asked for.
+/// A transaction, with the faults that a test requested.
 pub(crate) struct Tx<'c> {
     sql: Box<dyn Sql + 'c>,
     faults: Faults,
@@ -89,7 +91,7 @@ pub(crate) struct Tx<'c> {
     noise: Noise,
 }
 
-/// Whether those who watch the store should look after this commit.
+/// Whether the commit wakes the watchers of the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Noise {
     Loud,
@@ -105,7 +107,7 @@ impl<'c> Tx<'c> {
         self.sql.dialect()
     }
 
-    /// Marks a write that nobody waits for.
+    /// Marks the transaction as one that does not wake watchers.
     pub(crate) fn quiet(&mut self) {
         self.noise = Noise::Quiet;
     }
@@ -114,53 +116,51 @@ impl<'c> Tx<'c> {
         self.noise
     }
 
-    /// Says whether this is the commit of a transition in which a test asked for a fault.
+    /// Returns true if this is the commit of a transition for which a test requested a fault.
     pub(crate) fn is_armed(&self) -> bool {
         self.armed
     }
 
-    /// Runs one statement.
     pub(crate) async fn query(&mut self, statement: Statement) -> Result<Vec<Row>, StoreError> {
         self.one(statement, Ending::Open).await
     }
 
-    /// Runs one statement, after which more may come or not.
+    /// Runs one statement; `ending` states whether more statements follow.
     pub(crate) async fn one(&mut self, statement: Statement, ending: Ending) -> Result<Vec<Row>, StoreError> {
         let mut answers = self.sql.pipeline(vec![statement], ending).await?;
         Ok(answers.pop().unwrap_or_default())
     }
 
-    /// Runs statements in order.
     pub(crate) async fn pipeline(&mut self, statements: Vec<Statement>) -> Result<Answers, StoreError> {
         self.sql.pipeline(statements, Ending::Open).await
     }
 
-    /// Runs one statement, the last of the transaction if it does what was wanted.
+    /// Runs one statement, usually the last of the transaction.
     pub(crate) async fn last(&mut self, statement: Statement) -> Result<Vec<Row>, StoreError> {
         self.one(statement, Ending::Commit).await
     }
 
-    /// Runs statements in order, the last of the transaction.
+    /// Runs statements in order, as the last ones of the transaction.
     pub(crate) async fn finish(&mut self, statements: Vec<Statement>) -> Result<Answers, StoreError> {
         self.sql.pipeline(statements, Ending::Commit).await
     }
 
-    /// Marks this transaction as the commit of a transition, which is where faults are asked for.
+    /// Marks this transaction as the commit of a transition, to which requested faults apply.
     pub(crate) async fn begin_transition(&mut self) -> Result<(), StoreError> {
         self.armed = self.faults.arm();
         if self.armed {
-            // Makes the transaction begin, so that the first point lies inside it.
+            // Makes the transaction begin, so that the first crash point is inside it.
             self.sql.pipeline(Vec::new(), Ending::Open).await?;
         }
         self.point(CrashPoint::AfterBegin)
     }
 
-    /// Dies or fails here when a test asked for it.
+    /// Crashes or fails here if a test requested it.
     pub(crate) fn point(&self, point: CrashPoint) -> Result<(), StoreError> {
         if self.armed { self.faults.hit(point) } else { Ok(()) }
     }
 
-    /// Runs the steps of a transition: all at once with the commit, or one by one when a fault lies between.
+    /// Runs the steps of a transition: all at once with the commit, or one by one if a fault was requested.
     pub(crate) async fn finish_steps(&mut self, steps: Vec<Step>) -> Result<(), StoreError> {
         if !self.armed {
             let statements = steps.into_iter().flat_map(|step| step.statements).collect();
@@ -174,7 +174,7 @@ impl<'c> Tx<'c> {
     }
 }
 
-/// Statements of a transition, and the point that lies behind them.
+/// The statements of one step of a transition, and the crash point after them.
 pub(crate) struct Step {
     pub(crate) statements: Vec<Statement>,
     pub(crate) then: CrashPoint,

@@ -1,19 +1,19 @@
-//! Where a store is. A password in an address is never shown, also not when the address is refused.
+//! The location of a store. A password in a URL is never shown, not even when the URL is rejected.
 
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// Where a store is.
+/// The location of a store.
 #[derive(Clone, PartialEq, Eq)]
 pub enum StoreUrl {
-    /// A file.
+    /// An SQLite file.
     Sqlite(PathBuf),
     /// A PostgreSQL database, `postgres://…`.
     Postgres(String),
 }
 
-/// An address of something that is not a store. It names the scheme only: the rest may hold a password.
+/// Returned for a URL that is not a store. It names only the scheme, because the rest may contain a password.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{scheme}:// is not the address of a store")]
 pub struct UnknownScheme {
@@ -21,7 +21,7 @@ pub struct UnknownScheme {
 }
 
 impl UnknownScheme {
-    /// Returns what a person can do next.
+    /// Returns advice for the user.
     pub fn hint(&self) -> &'static str {
         "use a path or postgres://user@host/database"
     }
@@ -42,7 +42,7 @@ impl FromStr for StoreUrl {
             (_, Some(_)) | ("postgres" | "postgresql", None) => {
                 Err(UnknownScheme { scheme: scheme.to_owned() })
             }
-            // A colon is allowed in the name of a file.
+            // A file name may contain a colon.
             (_, None) => Ok(StoreUrl::Sqlite(PathBuf::from(text))),
         }
     }
@@ -74,7 +74,7 @@ fn without_password(address: &str) -> String {
         None => (address, None),
     };
     let (scheme, rest) = front.split_once("://").unwrap_or(("postgres", front));
-    // The last `@`, since an unescaped one may stand in a password.
+    // The last `@`, because a password may contain an unescaped one.
     let shown = match rest.rsplit_once('@') {
         Some((user, host)) => match user.split_once(':') {
             Some((user, _)) => format!("{scheme}://{user}:***@{host}"),

@@ -1,5 +1,5 @@
-//! The few kinds of values that both databases keep, and rows of them. A column of another type than expected is a
-//! damaged row, never a default.
+//! The value types that both databases store, and rows of them. A column with an unexpected type is an error
+//! (a damaged row), never replaced by a default.
 
 use std::borrow::Cow;
 
@@ -46,7 +46,7 @@ impl<T: Into<Value>> From<Option<T>> for Value {
     }
 }
 
-/// One statement with its parameters.
+/// An SQL statement with its parameters.
 #[derive(Debug, Clone)]
 pub(crate) struct Statement {
     pub(crate) sql: Cow<'static, str>,
@@ -58,18 +58,17 @@ impl Statement {
         Self { sql: Cow::Borrowed(sql), params: params.into() }
     }
 
-    /// Makes a statement whose text depends on which filters are given.
+    /// Builds a statement whose text depends on the given filters.
     pub(crate) fn composed(sql: String, params: Vec<Value>) -> Self {
         Self { sql: Cow::Owned(sql), params }
     }
 }
 
-/// One row of an answer.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Row(pub(crate) Vec<Value>);
 
 impl Row {
-    /// Returns how long its values are together, in bytes.
+    /// Returns the total size of its values in bytes.
     pub(crate) fn bytes(&self) -> usize {
         let bytes = |value: &Value| match value {
             Value::Null | Value::Int(_) => size_of::<i64>(),
@@ -79,7 +78,6 @@ impl Row {
         self.0.iter().map(bytes).sum()
     }
 
-    /// Returns the integer in a column.
     pub(crate) fn int(&self, column: usize) -> Result<i64, StoreError> {
         match self.0.get(column) {
             Some(Value::Int(value)) => Ok(*value),
@@ -87,7 +85,6 @@ impl Row {
         }
     }
 
-    /// Returns the text in a column.
     pub(crate) fn text(&self, column: usize) -> Result<&str, StoreError> {
         match self.0.get(column) {
             Some(Value::Text(value)) => Ok(value),
@@ -95,7 +92,6 @@ impl Row {
         }
     }
 
-    /// Returns the text in a column that may be empty.
     pub(crate) fn text_or_null(&self, column: usize) -> Result<Option<&str>, StoreError> {
         match self.0.get(column) {
             Some(Value::Null) => Ok(None),
@@ -103,7 +99,6 @@ impl Row {
         }
     }
 
-    /// Returns the integer in a column that may be empty.
     pub(crate) fn int_or_null(&self, column: usize) -> Result<Option<i64>, StoreError> {
         match self.0.get(column) {
             Some(Value::Null) => Ok(None),
@@ -111,7 +106,6 @@ impl Row {
         }
     }
 
-    /// Returns the time in a column.
     pub(crate) fn time(&self, column: usize) -> Result<Timestamp, StoreError> {
         self.int(column).map(Timestamp::from_micros)
     }

@@ -1,4 +1,4 @@
-//! Waking those who wait for a change. A wake carries nothing: whoever wakes reads the feed.
+//! Wakes tasks that wait for a change of the store. A wake carries no data: the woken task reads the feed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,10 +9,10 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 
 use crate::store::{Inner, Reach};
 
-/// How often a waiter looks for commits of other processes on SQLite; one look costs about a microsecond.
+/// Polling interval for commits of other processes on SQLite; one poll takes about a microsecond.
 const POLL_EVERY: Duration = Duration::from_millis(20);
 
-/// Rung after every commit that was noticed.
+/// Notifies the watchers after every detected commit.
 #[derive(Debug, Clone)]
 pub(crate) struct Bell {
     rung: Arc<watch::Sender<u64>>,
@@ -31,13 +31,13 @@ impl Bell {
         self.rung.subscribe()
     }
 
-    /// Says whether anybody would hear it.
+    /// Returns true if there is a watcher.
     pub(crate) fn is_heard(&self) -> bool {
         self.rung.receiver_count() > 0
     }
 }
 
-/// Waits for commits, of this process or of any other.
+/// Waits for commits of this process or any other.
 #[derive(Debug)]
 pub struct Watch {
     store: Arc<Inner>,
@@ -46,13 +46,13 @@ pub struct Watch {
 
 impl Watch {
     pub(crate) fn new(store: Arc<Inner>) -> Self {
-        // What others committed before this moment is noticed now, so that it does not count as a change later.
+        // Polls now, so that earlier commits of other processes do not count as a change later.
         notice(&store);
         let heard = store.bell().listen();
         Self { store, heard }
     }
 
-    /// Returns when something was committed since the last return, or when `limit` has passed. May return early.
+    /// Returns when something was committed since the last return, or after `limit`. May return early.
     pub async fn changed(&mut self, limit: Duration) {
         let deadline = Instant::now() + limit;
         match self.store.reach() {
@@ -67,7 +67,7 @@ impl Watch {
                     () = sleep_until(next) => notice(&self.store),
                 }
                 if Instant::now() >= deadline {
-                    // The last look may have found something, which then has been told by this return.
+                    // The last poll may have detected a commit, which this return reports.
                     self.heard.mark_unchanged();
                     return;
                 }
