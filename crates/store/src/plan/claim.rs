@@ -1,4 +1,5 @@
-//! The first step of every write under a lease: hold the lock rows, compare owner, fence and expiry, and read what the lease is about. On PostgreSQL all of it is one round trip.
+//! The first step of every write under a lease: lock the lock rows, compare owner, fence and expiry, and read
+//! the plan. On PostgreSQL all of this is one round trip.
 
 use drydock_domain::{ChangesetId, PlanId, Snapshot};
 
@@ -8,7 +9,7 @@ use crate::lease::Grip;
 use crate::tx::{Dialect, Tx};
 use crate::value::{Row, Statement};
 
-/// What a valid lease gives access to.
+/// The data read under a valid lease.
 pub(crate) struct Claimed {
     pub(crate) snapshot: Option<Snapshot>,
     /// The open changesets of the plan, with the number of their entries.
@@ -21,10 +22,11 @@ pub(super) const DECISION: &str =
     "SELECT id, plan, status, body FROM decisions WHERE plan = $1 AND status = 'open'";
 const CHANGESETS: &str = "SELECT id, entries FROM changesets WHERE plan = $1 AND state = 'open' ORDER BY n";
 
-/// Holds the locks of a lease and reads its plan; nothing when one of the locks is not held by that lease.
+/// Locks the lock rows of these leases and reads the plan. Returns `None` if one of the leases is no longer
+/// valid.
 ///
-/// The rows are held by statements of their own: a row that another transaction changed while we waited for it is read
-/// afresh only by the next statement, and so is the clock.
+/// Separate statements lock the rows first: if another transaction changed a row while we waited for it, only
+/// the next statement sees the new row and the current time.
 pub(crate) async fn claim(
     tx: &mut Tx<'_>,
     plan: &PlanId,
@@ -50,8 +52,9 @@ pub(crate) async fn claim(
     Ok(Some(Claimed { snapshot: snapshot_from(&plans, &decisions)?, open }))
 }
 
-/// Returns the statements that check a lease which several writers use at once: each holds the lock row together with
-/// the others, so that nobody can take it over meanwhile. The last of them gives a row when the lease is current.
+/// Returns the statements that check a lease used by several concurrent writers. Each takes a shared lock on
+/// the lock row, so that no other process can acquire the lock meanwhile. The last statement returns a row if
+/// the lease is valid.
 pub(crate) fn shared(tx: &Tx<'_>, grip: &Grip) -> Vec<Statement> {
     let hold = "SELECT 1 FROM locks WHERE scope = $1 AND key = $2 FOR SHARE";
     match tx.dialect() {
@@ -62,7 +65,7 @@ pub(crate) fn shared(tx: &Tx<'_>, grip: &Grip) -> Vec<Statement> {
 
 fn holding(grips: &[Grip]) -> Vec<Statement> {
     let hold = "SELECT 1 FROM locks WHERE scope = $1 AND key = $2 FOR UPDATE";
-    // The plan's row needs no lock of its own: nobody writes it without holding the row of its lock.
+    // The plan's row needs no lock of its own: every writer of it holds the lock row first.
     grips.iter().map(|grip| on_row(hold, grip)).collect()
 }
 
@@ -82,7 +85,8 @@ fn open_changeset(row: &Row) -> Result<(ChangesetId, i64), StoreError> {
     Ok((parsed, row.int(1)?))
 }
 
-/// Makes a snapshot of what was read, and objects to a plan that asks without a question or the reverse (S4.5).
+/// Builds a snapshot from rows. Rejects a plan that waits for a decision which is not open, or the reverse
+/// (S4.5).
 pub(crate) fn snapshot_from(plans: &[Row], decisions: &[Row]) -> Result<Option<Snapshot>, StoreError> {
     let Some(row) = plans.first() else { return Ok(None) };
     let plan = plan_from(row, 0)?;

@@ -1,5 +1,5 @@
-//! The commit of a transition: one transaction that compares the fence, reads the plan, decides, and writes all of
-//! it or nothing (S0.1, S1.3, S2.1).
+//! The commit of a transition: one transaction that compares the fence, reads the plan, decides, and writes
+//! everything or nothing (S0.1, S1.3, S2.1).
 
 use std::time::Duration;
 
@@ -15,31 +15,31 @@ use crate::tx::{BoxFuture, Ending, Tx, Verdict};
 use crate::value::Statement;
 use crate::{CommitError, EventBatch, PlanLease, Store, StoreError, Warrant};
 
-/// Judges a stored plan inside the transaction that will write the answer.
+/// Decides on a stored plan, inside the transaction that writes the result.
 pub type Decide = Box<dyn FnOnce(&Snapshot) -> Result<Decided, Refusal> + Send>;
 
-/// What a transition came to.
+/// The outcome of a commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Committed {
     /// The plan as it is stored now.
     pub plan: Plan,
-    /// Whether this made it so.
+    /// Whether this commit changed it.
     pub change: Change,
 }
 
 /// Whether a command changed the plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
-    /// It did.
+    /// The plan was changed.
     Changed,
-    /// It had taken effect before.
+    /// The command had already taken effect.
     Already,
 }
 
 type Outcome<T> = Result<Verdict<Result<T, CommitError>>, StoreError>;
 
 impl Store {
-    /// Commits the transition that makes a plan, under the lease of its id.
+    /// Commits the transition that creates a plan, under the lease of its id.
     pub fn plan_create(
         &self,
         lease: &PlanLease,
@@ -49,7 +49,7 @@ impl Store {
         Box::pin(async move { self.write(move |tx| Box::pin(create(tx, plan, grip, transition))).await? })
     }
 
-    /// Decides on the stored plan and commits the answer, under the locks of the warrant.
+    /// Decides on the stored plan and commits the result, under these leases.
     pub fn plan_transact(
         &self,
         warrant: Warrant<'_>,
@@ -69,8 +69,9 @@ impl Store {
         Box::pin(async move { self.write(move |tx| Box::pin(transact(tx, order))).await? })
     }
 
-    /// Decides on the stored plan and commits the answer, under a lock that is taken and let go of in the same transaction:
-    /// for whoever does nothing else under it. Nobody sees it held, and no crash leaves it.
+    /// Decides on the stored plan and commits the result, under a lock that is acquired and released in the
+    /// same transaction. For callers that do nothing else under the lock. No other process sees the lock
+    /// held, and a crash cannot leave it held.
     pub fn plan_transact_alone(
         &self,
         plan: &PlanId,
@@ -83,21 +84,21 @@ impl Store {
         Box::pin(async move { self.write(move |tx| Box::pin(alone(tx, wanted, plan, decide))).await? })
     }
 
-    /// Appends events about a plan that does not change, under its lease. The same batch is appended once, so that a
-    /// commit whose answer was lost can be retried.
+    /// Appends events about a plan that does not change, under its lease. The same batch is appended once, so
+    /// that a commit whose response was lost can be retried.
     pub fn plan_note(&self, lease: &PlanLease, batch: &EventBatch) -> BoxFuture<'_, Result<(), CommitError>> {
         let (plan, grip, batch) = (lease.plan().clone(), lease.grip().clone(), batch.clone());
         Box::pin(async move { self.write(move |tx| Box::pin(note(tx, plan, grip, batch))).await? })
     }
 }
 
-/// A transition that is asked for.
+/// A requested transition.
 struct Order {
     plan: PlanId,
     grip: Grip,
     project: Option<Grip>,
     decide: Decide,
-    /// What belongs into the same commit, whether the plan changes or something is told of a refusal.
+    /// Statements for the same commit. They run if the plan changes, or if a refusal is recorded.
     after: Vec<Statement>,
 }
 
@@ -110,7 +111,7 @@ async fn create(tx: &mut Tx<'_>, plan: PlanId, grip: Grip, transition: Transitio
         return Ok(Verdict::Undo(Err(CommitError::PlanExists(plan))));
     }
     if transition.plan().id != plan {
-        // The lease is of another plan, so of this one there is none.
+        // The lease belongs to another plan, so this plan has no valid lease.
         return lost(transition.into_plan().id, &grip);
     }
     tx.finish_steps(steps(&claimed, &transition)?).await?;
@@ -165,7 +166,7 @@ async fn transact(tx: &mut Tx<'_>, order: Order) -> Outcome<Committed> {
     Ok(Verdict::Keep(Ok(Committed { plan: transition.into_plan(), change: Change::Changed })))
 }
 
-/// The feed keeps some refusals; the plan itself is not touched.
+/// Stores the events of a refusal, if it has any; the plan itself is unchanged.
 async fn refused(
     tx: &mut Tx<'_>,
     plan: &Plan,

@@ -1,4 +1,4 @@
-//! What reads cost: with a million plans as with a thousand, because no statement scans or sorts.
+//! Cost of reads: independent of the number of plans, because no statement scans a table or sorts.
 
 use drydock_domain::{Phase, PlanId, State, Timestamp};
 use drydock_testkit::postgres::Database;
@@ -10,7 +10,7 @@ use crate::tx::Dialect;
 use crate::value::{Statement, Value};
 use crate::{DecisionFilter, Options, Store, StoreUrl};
 
-/// Returns how SQLite would carry out a statement, one line a step.
+/// Returns SQLite's query plan of a statement, one line per step.
 fn steps(connection: &Connection, statement: &Statement) -> String {
     let sql = format!("EXPLAIN QUERY PLAN {}", statement.sql.replace('$', "?"));
     let mut asked = connection.prepare(&sql).unwrap();
@@ -19,7 +19,7 @@ fn steps(connection: &Connection, statement: &Statement) -> String {
     lines.collect::<Result<Vec<_>, _>>().unwrap().join("\n")
 }
 
-/// Returns how PostgreSQL would carry out a statement when it may neither scan nor sort unless it must.
+/// Returns PostgreSQL's query plan of a statement, with sequential scans and sorts disabled where possible.
 fn steps_on_server(database: &Database, statement: &Statement) -> String {
     let mut sql = statement.sql.to_string();
     for (place, value) in statement.params.iter().enumerate() {
@@ -35,7 +35,7 @@ fn steps_on_server(database: &Database, statement: &Statement) -> String {
     ))
 }
 
-/// Breaks when an index is missing or does not end with the number that orders the list.
+/// Fails if an index is missing, or does not end with the column that orders the list.
 #[tokio::test]
 async fn no_list_scans_or_sorts() {
     let server = drydock_testkit::postgres::database();
@@ -71,7 +71,7 @@ async fn no_list_scans_or_sorts() {
         let free = ["Seq Scan", "Sort", "Filter"].iter().all(|word| !steps.contains(word));
         assert!(free && steps.contains("Index Cond"), "{}: {steps}", search.sql);
     }
-    // Words are walked from the newest plan that has them, and each plan is fetched by its number.
+    // The word index is walked from the newest matching plan, and each plan is fetched by its number.
     for after in [None, Some(9)] {
         let filter = PlanFilter {
             text: Some("some words".to_owned()),

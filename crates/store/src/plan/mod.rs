@@ -1,4 +1,4 @@
-//! Plans: how they are written, which takes a lease, and how they are read, which takes none.
+//! Plans: writing them, which needs a lease, and reading them, which does not.
 
 mod claim;
 mod commit;

@@ -1,4 +1,4 @@
-//! Reading plans. Nothing is kept: what another process committed is what the next read sees (S2.1).
+//! Reads plans. Nothing is cached: the next read sees every commit of other processes (S2.1).
 
 use std::collections::BTreeMap;
 
@@ -11,36 +11,37 @@ use crate::tx::{BoxFuture, Dialect, Tx};
 use crate::value::{Statement, Value};
 use crate::{Store, StoreError};
 
-/// How many words of a text are searched for.
+/// Maximum number of words in a text search.
 const WORDS_MAX: usize = 8;
 
 /// Which plans to list, newest first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlanFilter {
-    /// Only those in this phase.
+    /// Only plans in this phase.
     pub phase: Option<Phase>,
-    /// Only those in this state.
+    /// Only plans in this state.
     pub state: Option<State>,
-    /// Only those of this project.
+    /// Only plans of this project.
     pub project: Option<Name>,
-    /// Only those of this action.
+    /// Only plans of this action.
     pub action: Option<Name>,
-    /// Only those that are somebody's subplans, or nobody's.
+    /// Only subplans of one plan, or only plans without parent.
     pub parent: Option<Parent>,
-    /// Only those with words that begin like each of these, in task, id, action or project.
+    /// Only plans whose task, id, action or project contains, for each of these words, a word that starts
+    /// with it.
     pub text: Option<String>,
-    /// At most so many; 50 by default, 1000 at most.
+    /// Maximum number of plans; default 50, at most 1000.
     pub limit: i64,
-    /// Only those behind this cursor, which a page gave.
+    /// Only plans after this cursor, taken from a previous page.
     pub after: Option<i64>,
 }
 
-/// Whose subplans are meant.
+/// A filter on the parent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Parent {
-    /// Nobody's: plans at the top of their tree.
+    /// Plans without parent, at the top of their plan tree.
     Nobody,
-    /// This plan's.
+    /// Subplans of this plan.
     Plan(PlanId),
 }
 
@@ -60,11 +61,12 @@ impl Default for PlanFilter {
 }
 
 impl PlanFilter {
-    /// Returns the statement of this list; one row more than the page shows whether there is a next.
+    /// Returns the statement of this list. It reads one row more than the page, to detect whether there is a
+    /// next page.
     pub(crate) fn statement(&self, dialect: Dialect) -> Statement {
         let (from, number) = match (&self.text, dialect) {
             (None, Dialect::Sqlite | Dialect::Postgres) => ("plans", "n"),
-            // The words are walked from the newest, and each plan is fetched by its number.
+            // The word index is walked from the newest match, and each plan is fetched by its number.
             (Some(_), Dialect::Sqlite) => {
                 ("plan_words CROSS JOIN plans ON plans.n = plan_words.rowid", "plan_words.rowid")
             }
@@ -110,8 +112,8 @@ impl PlanFilter {
     }
 }
 
-/// Returns a search for plans that have, for each word of the text, one that begins like it. A text without any word is in
-/// no plan.
+/// Returns a full-text query for plans that have, for each word of the text, a word that starts with it. A
+/// text without words matches no plan.
 fn asked(text: &str, dialect: Dialect) -> String {
     let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
     let words = words.take(WORDS_MAX).map(str::to_lowercase);
@@ -150,7 +152,7 @@ impl Store {
         Box::pin(self.read(move |tx| Box::pin(async move { snapshot(tx, id).await })))
     }
 
-    /// Returns the plan whose id begins like this.
+    /// Returns the plan whose id starts with this prefix.
     pub fn plan_find(&self, prefix: &IdPrefix) -> BoxFuture<'_, Result<Found<Plan>, StoreError>> {
         let prefix = prefix.clone();
         Box::pin(self.read(move |tx| {
@@ -158,7 +160,7 @@ impl Store {
         }))
     }
 
-    /// Returns the subplans of a plan, the oldest first; those of earlier strategies too.
+    /// Returns the subplans of a plan, oldest first, including those of earlier strategies.
     pub fn plan_children(&self, parent: &PlanId) -> BoxFuture<'_, Result<Vec<Plan>, StoreError>> {
         let parent = parent.clone();
         Box::pin(self.read(move |tx| {
@@ -170,7 +172,7 @@ impl Store {
         }))
     }
 
-    /// Returns those subplans of a plan whose revision is not the one that is known of them.
+    /// Returns the subplans of a plan whose revision differs from the known one.
     pub fn plan_children_changed(
         &self,
         parent: &PlanId,
@@ -180,7 +182,7 @@ impl Store {
         Box::pin(self.read(move |tx| Box::pin(async move { changed(tx, parent, known).await })))
     }
 
-    /// Returns plans, newest first. A damaged row fails the list and is named.
+    /// Returns plans, newest first. A damaged row fails the list, and the error names it.
     pub fn plan_list(&self, filter: &PlanFilter) -> BoxFuture<'_, Result<Page<Plan>, StoreError>> {
         let (filter, limit) = (filter.clone(), page_size(filter.limit));
         Box::pin(self.read(move |tx| {

@@ -1,5 +1,5 @@
-//! A plan and its row. The columns exist for lists; the body is the plan. Where they disagree the row is damaged,
-//! and that is said, never mended by a default.
+//! Conversion between plans and rows. The columns are for lists and filters; the body is the plan. If they
+//! disagree, the row is damaged and an error is returned. It is never replaced by a default.
 
 use drydock_domain::{Decision, Plan};
 use serde::Serialize;
@@ -12,7 +12,7 @@ use crate::value::{Row, Statement};
 /// The columns that `plan_from` reads, in order.
 pub(crate) const PLAN_COLUMNS: &str = "id, phase, state, revision, project, action, body";
 
-/// Reads a plan from the columns that begin at `first`.
+/// Reads a plan from the columns that start at `first`.
 pub(crate) fn plan_from(row: &Row, first: usize) -> Result<Plan, StoreError> {
     let id = row.text(first)?;
     let plan: Plan = parse("plans", id, row.text(first + 6)?)?;
@@ -37,7 +37,7 @@ pub(crate) fn plan_from(row: &Row, first: usize) -> Result<Plan, StoreError> {
     Ok(plan)
 }
 
-/// Reads a decision from the columns id, plan, status and body that begin at `first`.
+/// Reads a decision from the columns id, plan, status and body that start at `first`.
 pub(crate) fn decision_from(row: &Row, first: usize) -> Result<Decision, StoreError> {
     let id = row.text(first)?;
     let decision: Decision = parse("decisions", id, row.text(first + 3)?)?;
@@ -55,7 +55,7 @@ pub(crate) fn decision_from(row: &Row, first: usize) -> Result<Decision, StoreEr
     Ok(decision)
 }
 
-/// Reads a body.
+/// Parses a JSON body.
 pub(crate) fn parse<T: DeserializeOwned>(
     table: &'static str,
     key: &str,
@@ -64,12 +64,12 @@ pub(crate) fn parse<T: DeserializeOwned>(
     serde_json::from_str(body).map_err(|error| StoreError::damaged(table, key, error.to_string()))
 }
 
-/// Writes a body.
+/// Serializes a JSON body.
 pub(crate) fn body<T: Serialize>(table: &'static str, key: &str, value: &T) -> Result<String, StoreError> {
     serde_json::to_string(value).map_err(|error| StoreError::damaged(table, key, error.to_string()))
 }
 
-/// Reads a plan and keeps others from writing it until the transaction ends.
+/// Reads a plan and locks its row until the transaction ends.
 pub(crate) async fn hold(tx: &mut Tx<'_>, id: &str) -> Result<Option<Plan>, StoreError> {
     let held = tx.dialect().for_update();
     let sql = format!("SELECT {PLAN_COLUMNS} FROM plans WHERE id = $1{held}");

@@ -1,5 +1,5 @@
-//! A plan with all that says what can be done with it: its open decision, the latest enforcement of its rules, and
-//! whether its lock is held. Read at one point in time.
+//! A plan with everything that determines its possible actions: its open decision, the latest enforcement of
+//! its invariants, and whether its lock is held. Read at one point in time.
 
 use drydock_domain::{Enforced, PlanId, Snapshot};
 
@@ -10,8 +10,8 @@ use crate::tx::BoxFuture;
 use crate::value::{Row, Statement, Value};
 use crate::{Store, StoreError};
 
-/// The rows of a plan. Two that are equal say the same in all respects, so an answer made of one is an answer made of
-/// the other.
+/// The rows of a plan. If two values are equal, responses built from them are equal too, so that a cache can
+/// compare them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlanRows {
     plan: Row,
@@ -20,12 +20,12 @@ pub struct PlanRows {
     held: bool,
 }
 
-/// The content of a plan's rows.
+/// The parsed rows of a plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sighted {
     /// The plan and its open decision.
     pub snapshot: Snapshot,
-    /// The latest enforcement of its rules.
+    /// The latest enforcement of its invariants.
     pub enforced: Option<Enforced>,
     /// Whether a process holds its lock.
     pub held: bool,
@@ -35,18 +35,18 @@ const HELD: &str = "SELECT 1 FROM locks
     WHERE scope = 'plan' AND key = $1 AND owner IS NOT NULL AND expires_at > drydock_now()";
 
 impl PlanRows {
-    /// Returns the plan's id, if one is there.
+    /// Returns the plan's id, if the row has one.
     pub fn id(&self) -> Option<&str> {
         self.plan.text(0).ok()
     }
 
-    /// Returns how long the rows are, in bytes.
+    /// Returns the size of the rows in bytes.
     pub fn bytes(&self) -> usize {
         let rows = [Some(&self.plan), self.decision.as_ref(), self.enforcement.as_ref()];
         rows.into_iter().flatten().map(Row::bytes).sum()
     }
 
-    /// Reads the plan.
+    /// Parses the rows.
     pub fn read(&self) -> Result<Sighted, StoreError> {
         let decisions = self.decision.as_slice();
         let snapshot = snapshot_from(std::slice::from_ref(&self.plan), decisions)?;
@@ -61,7 +61,7 @@ impl PlanRows {
 }
 
 impl Store {
-    /// Returns the rows of a plan, so that a caller can compare them with the rows it saw before.
+    /// Returns the rows of a plan, so that a caller can compare them with rows it read before.
     pub fn plan_rows(&self, id: &PlanId) -> BoxFuture<'_, Result<Option<PlanRows>, StoreError>> {
         let id = id.clone();
         Box::pin(self.read(move |tx| {

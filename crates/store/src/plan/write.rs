@@ -1,4 +1,5 @@
-//! What a transition writes, as steps between which a test can let the process die. All of them are one commit.
+//! The statements that write a transition, grouped into steps between which a test can crash the process. All
+//! steps are one commit.
 
 use drydock_domain::{
     ChangesetId, Decision, DecisionChange, DecisionStatus, Effect, Event, Phase, Plan, Snapshot, State,
@@ -14,7 +15,7 @@ use crate::event::{About, append};
 use crate::tx::Step;
 use crate::value::{Statement, Value};
 
-/// Returns the steps that write a transition; `before` is nothing for a new plan.
+/// Returns the steps that write a transition; `before.snapshot` is `None` for a new plan.
 pub(super) fn steps(before: &Claimed, transition: &Transition) -> Result<Vec<Step>, StoreError> {
     let plan = transition.plan();
     let snapshot = before.snapshot.as_ref();
@@ -52,7 +53,8 @@ pub(super) fn steps(before: &Claimed, transition: &Transition) -> Result<Vec<Ste
     ])
 }
 
-/// Refuses to write what could not be read back: a skipped revision, or a plan that waits for a question nobody asks.
+/// Refuses to write a plan that could not be read back: a skipped revision, or a plan that waits for a
+/// decision which is not open.
 fn check(snapshot: Option<&Snapshot>, transition: &Transition) -> Result<(), StoreError> {
     let plan = transition.plan();
     let wrong = |reason: String| Err(StoreError::damaged("plans", plan.id.as_str(), reason));
@@ -85,7 +87,8 @@ fn check(snapshot: Option<&Snapshot>, transition: &Transition) -> Result<(), Sto
     Ok(())
 }
 
-/// A plan asks one thing at a time, so the old question closes before the new one opens.
+/// Sorts the decision changes: a plan has one open decision at a time, so the old one is closed before the
+/// new one is opened.
 fn closing_first(transition: &Transition) -> Vec<&DecisionChange> {
     let mut changes: Vec<_> = transition.decisions().iter().collect();
     changes.sort_by_key(|change| matches!(change, DecisionChange::Open(_)));
@@ -145,7 +148,7 @@ fn decisions(snapshot: Option<&Snapshot>, transition: &Transition) -> Result<Vec
                 DecisionStatus::Withdrawn { reason: reason.clone(), at: *at }
             }
         };
-        // `check` saw that the open decision is the one that is closed.
+        // `check` has verified that the closed decision is the open one.
         if let Some(pending) = pending {
             statements.push(replace(&Decision { status, ..pending.clone() })?);
         }
@@ -191,7 +194,8 @@ const ENQUEUE: &str = "INSERT INTO outbox (plan, effect, attempts, ready_at, cla
     VALUES ($1, $2, 0, drydock_now() + $3, NULL, $4)
     ON CONFLICT (plan) DO UPDATE SET effect = excluded.effect, attempts = 0, ready_at = drydock_now() + $3,
         claimed_by = NULL, process = NULL, rank = excluded.rank";
-/// Whoever claimed the effect is the one that began the phase, and keeps its claim while it works.
+/// If the effect is unchanged, the worker that claimed it started the phase, and keeps its claim while it
+/// works.
 const ENQUEUE_UNLESS_SAME: &str = "INSERT INTO outbox (plan, effect, attempts, ready_at, claimed_by, rank)
     VALUES ($1, $2, 0, drydock_now() + $3, NULL, $4)
     ON CONFLICT (plan) DO UPDATE SET effect = excluded.effect, attempts = 0, ready_at = drydock_now() + $3,
@@ -217,7 +221,7 @@ fn enqueue(plan: &Plan, effect: Effect, sql: &'static str) -> Result<Statement, 
     Ok(Statement::new(sql, params))
 }
 
-/// Returns the place of a phase in the order in which work is handed out.
+/// Returns the priority of a phase in the outbox; lower is first.
 fn rank(phase: Phase) -> i64 {
     match phase {
         Phase::Apply => 0,
@@ -226,14 +230,14 @@ fn rank(phase: Phase) -> i64 {
     }
 }
 
-/// Returns for how many microseconds the phase is not due. A span, not a time: the database's clock is not the one by
-/// which the wait was decided.
+/// Returns the microseconds until the phase is due. A duration instead of a time, because the wait was
+/// computed with another clock than the database's.
 fn delay(plan: &Plan) -> i64 {
     let until = plan.waits().map_or(plan.updated_at, |postponed| postponed.until);
     until.as_micros().saturating_sub(plan.updated_at.as_micros()).max(0)
 }
 
-/// Whoever tends a parent looks again when one of its subplans comes to rest, or is queued anew.
+/// Makes the parent's schedule effect due when one of its subplans is idle or queued again.
 fn wake_parent(plan: &Plan) -> Option<Statement> {
     let sql = "UPDATE outbox SET ready_at = drydock_now(), claimed_by = NULL, process = NULL, attempts = 0
         WHERE plan = $1 AND effect = '\"tend\"'";
@@ -241,8 +245,8 @@ fn wake_parent(plan: &Plan) -> Option<Statement> {
     Some(Statement::new(sql, [parent.as_str().into()]))
 }
 
-/// What was asked of the holder is about the run it was asked in: it ends with it, and what was asked before a run
-/// must not stop it.
+/// Deletes requests to the holder when a run starts or ends: a request belongs to one run and must not stop a
+/// later one.
 fn requests(snapshot: Option<&Snapshot>, plan: &Plan) -> Option<Statement> {
     let before = &snapshot?.plan;
     let goes_on = [before, plan].iter().all(|plan| plan.stage.state() == State::Processing);
