@@ -1,4 +1,4 @@
-//! Connections as this store wants them, what SQLite's errors mean here, and statements run on one.
+//! Opens SQLite connections with the settings of this store, maps SQLite's errors, and runs statements.
 
 use std::fs::{self, OpenOptions};
 use std::future::ready;
@@ -17,19 +17,19 @@ use crate::StoreError;
 use crate::tx::{Answers, BoxFuture, Dialect, Ending, Sql};
 use crate::value::{Row, Statement, Value};
 
-/// Older engines can corrupt a database when its write-ahead log is reset.
+/// Older versions can corrupt a database when its write-ahead log is reset.
 const ENGINE_MIN: i32 = 3_051_003;
 const _: () = assert!(ffi::SQLITE_VERSION_NUMBER >= ENGINE_MIN, "the bundled SQLite is too old");
 
-/// A net for foreign programs; our own processes queue at the gate.
+/// Only needed for other programs: our own processes queue at the [`Gate`](super::gate::Gate) file.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 const STATEMENTS_CACHED: usize = 128;
-/// The mode of our files: tasks, outputs and digests are not for other users.
+/// The file mode of our files: other users must not read tasks, outputs and token digests.
 pub(super) const PRIVATE: u32 = 0o600;
-/// What to do about a file that is not there and cannot be made.
+/// Advice for a file that does not exist and cannot be created.
 pub(super) const MISSING: &str = "create the directory, or name another store with --store";
 
-/// Where a database is, and which clock its locks are judged by.
+/// The path of a database, and the clock that determines lock expiry.
 #[derive(Debug, Clone)]
 pub(crate) struct Place {
     pub(crate) path: PathBuf,
@@ -41,7 +41,7 @@ impl Place {
         self.path.display().to_string()
     }
 
-    /// Opens one more connection, making the file when there is none.
+    /// Opens a connection, and creates the file if it does not exist.
     pub(crate) fn connect(&self) -> Result<Connection, StoreError> {
         let attempt = "open the store";
         if rusqlite::version_number() < ENGINE_MIN {
@@ -61,9 +61,10 @@ impl Place {
         Ok(connection)
     }
 
-    /// Makes the file for this user alone, when there is none: SQLite would let others read it. Its log and index beside it
-    /// get the same mode. One that is there is not opened, since closing it would drop SQLite's locks; and what fails here,
-    /// fails in SQLite's words.
+    /// Creates the file with access for this user only, if it does not exist: SQLite would make it readable
+    /// for others. SQLite gives its `-wal` and `-shm` files the same mode. An existing file is not opened,
+    /// because closing it would release SQLite's locks. Errors are ignored here, because SQLite reports them
+    /// when it opens the file.
     fn make_private(&self) {
         OpenOptions::new().write(true).create_new(true).mode(PRIVATE).open(&self.path).ok();
     }
@@ -74,7 +75,8 @@ impl Place {
         connection.pragma_update(None, "synchronous", "FULL")?;
         connection.pragma_update(None, "foreign_keys", "ON")?;
         let clock = self.clock;
-        // The name is a stored function on PostgreSQL, where the server's clock judges; so one text serves both.
+        // On PostgreSQL a stored function has the same name and uses the server's clock, so that one SQL text
+        // works on both.
         connection.create_scalar_function("drydock_now", 0, FunctionFlags::SQLITE_UTF8, move |_| {
             Ok(clock().as_micros())
         })
@@ -99,12 +101,12 @@ impl Place {
         StoreError::ReadOnly { place: self.shown(), remedy, source: Arc::from(source) }
     }
 
-    /// Says that another process holds it, and which.
+    /// Returns the error for a store that another process holds, with that process.
     pub(crate) fn busy(&self, attempt: &'static str) -> StoreError {
         StoreError::Busy { place: self.shown(), attempt, holder: holder::of(&self.path) }
     }
 
-    /// Says what an error of SQLite means to a caller.
+    /// Maps an error of SQLite.
     pub(crate) fn classify(&self, attempt: &'static str, error: rusqlite::Error) -> StoreError {
         let place = self.shown();
         match error.sqlite_error_code() {
@@ -127,7 +129,7 @@ impl Place {
     }
 }
 
-/// Statements on one connection, which answers at once. Whoever made it begins and ends the transaction.
+/// Runs statements on one connection, synchronously. The caller begins and ends the transaction.
 pub(crate) struct OnConnection<'c> {
     pub(crate) connection: &'c mut Connection,
     pub(crate) place: &'c Place,
@@ -135,7 +137,7 @@ pub(crate) struct OnConnection<'c> {
 
 impl OnConnection<'_> {
     fn run(&self, statement: &Statement) -> Result<Vec<Row>, rusqlite::Error> {
-        // To SQLite `$3` is a name that gets the next free place, not the third place; `?3` is.
+        // In SQLite `$3` is a named parameter that gets the next free index; `?3` is the third parameter.
         let mut prepared = self.connection.prepare_cached(&statement.sql.replace('$', "?"))?;
         let columns = prepared.column_count();
         let mut rows = prepared.query(rusqlite::params_from_iter(&statement.params))?;
@@ -164,8 +166,8 @@ impl Sql for OnConnection<'_> {
     }
 }
 
-/// Statements of one look, which see one point in time. A look of a single statement does so by itself; a longer one
-/// begins a transaction, which whoever made this ends.
+/// The statements of one read, which see one point in time. A single statement needs no transaction. For
+/// several, this begins a transaction, which the caller ends.
 pub(crate) struct Reading<'c>(pub(crate) OnConnection<'c>);
 
 impl Sql for Reading<'_> {
@@ -194,7 +196,7 @@ fn owned(value: ValueRef<'_>) -> Value {
     match value {
         ValueRef::Null => Value::Null,
         ValueRef::Integer(value) => Value::Int(value),
-        // No column is of this type; whoever reads it as something else reports the row.
+        // No column has this type; code that reads it as another type reports the row as damaged.
         ValueRef::Real(value) => Value::Blob(value.to_be_bytes().to_vec()),
         ValueRef::Text(text) => match str::from_utf8(text) {
             Ok(text) => Value::Text(text.to_owned()),

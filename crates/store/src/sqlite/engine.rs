@@ -1,4 +1,5 @@
-//! A SQLite store as the rest of the crate sees it: write, read, notice what other processes did, back up.
+//! The SQLite store, as used by the rest of the crate: write, read, detect commits of other processes, back
+//! up.
 
 use std::fs::{self, OpenOptions};
 use std::io;
@@ -20,10 +21,11 @@ use crate::tx::{Look, Tx, Work};
 use crate::wake::Bell;
 use crate::{Options, StoreError};
 
-/// Read connections that are kept; more are opened when more threads read at once, and closed after.
+/// Number of read connections to keep. More are opened if more threads read concurrently, and closed
+/// afterwards.
 const READERS_KEPT: usize = 4;
-/// All pages in one step, so that the copy is of one point in time: between two steps a commit could start it over,
-/// for ever when there are many.
+/// Copies all pages in one step, so that the copy is of one point in time. Between two steps a commit could
+/// restart the copy, and frequent commits could do so forever.
 const BACKUP_PAGES_A_STEP: i32 = -1;
 
 #[derive(Debug)]
@@ -50,7 +52,7 @@ impl Sqlite {
         self.writer.submit(work).await
     }
 
-    /// Reads on the caller's thread: a point read is quicker than handing it to another.
+    /// Reads on the caller's thread: a point read is faster than passing it to another thread.
     pub(crate) fn read<T>(&self, look: impl Look<T>) -> Result<T, StoreError> {
         let mut connection = match lock(&self.readers).pop() {
             Some(connection) => connection,
@@ -71,12 +73,12 @@ impl Sqlite {
         seen.unwrap_or_else(|| Err(StoreError::database("read", "the read waited for something outside")))
     }
 
-    /// Rings the bell when another process has committed since this was last asked.
+    /// Wakes the watchers if another process has committed since the last call.
     pub(crate) fn notice(&self) -> Result<(), StoreError> {
         self.lookout.notice()
     }
 
-    /// Returns what SQLite itself finds wrong with the file.
+    /// Returns the problems that SQLite's own checks find in the file.
     pub(crate) fn integrity(&self) -> Result<Vec<String>, StoreError> {
         let failed = |error| self.place.classify("check the store", error);
         let connection = self.place.connect()?;
@@ -94,11 +96,11 @@ impl Sqlite {
         Ok(found)
     }
 
-    /// Copies the store, as it is at one point in time, into a new file.
+    /// Copies a consistent state of the store into a new file.
     pub(crate) fn backup(&self, to: &Path) -> Result<(), StoreError> {
         let target = Place { path: to.to_owned(), clock: self.place.clock };
         let source = self.place.connect()?;
-        // Made here and by nobody else, so that it is ours to remove.
+        // Created exclusively, so that removing it after an error cannot delete another file.
         OpenOptions::new().write(true).create_new(true).mode(PRIVATE).open(to).map_err(
             |error| match error.kind() {
                 io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
@@ -128,7 +130,7 @@ fn copy(source: &Connection, target: &Place) -> Result<(), StoreError> {
     }
 }
 
-/// Removes a copy that is not whole, and what SQLite put beside it.
+/// Removes an incomplete copy, and the files that SQLite created beside it.
 fn remove_half(path: &Path) {
     for suffix in ["", "-journal", "-wal", "-shm"] {
         let mut name = path.as_os_str().to_owned();
@@ -143,7 +145,7 @@ fn remove_half(path: &Path) {
     }
 }
 
-/// A panic while one of these was held left nothing half done: each is a plain value.
+/// Ignores poisoning: each mutex protects a plain value, which a panic cannot leave half changed.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,8 +1,9 @@
-//! A lock on a file beside the database, taken before every write transaction. SQLite's own waiting lets newcomers
-//! overtake sleepers until some processes starve; the kernel queues those who wait here, and frees a dead holder's.
+//! A lock on a file beside the database, acquired before every write transaction. SQLite's busy handler
+//! polls, so that new writers overtake sleeping ones until some processes starve. The kernel instead queues
+//! the processes that wait for this lock, and releases the lock of a dead process.
 //!
-//! It is about taking turns and nothing else: whoever can read the file can hold it, an agent among them, so writers go on
-//! without it after a while. SQLite's own lock still lets one write at a time.
+//! The lock only provides fairness. Any process that can read the file can hold it, including an agent. So
+//! after a timeout writers continue without it; SQLite's own lock still permits only one writer at a time.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
@@ -19,24 +20,24 @@ use drydock_domain::told;
 use super::connection::PRIVATE;
 
 const PAUSE: Duration = Duration::from_millis(2);
-/// Longer than any writer of ours holds it.
+/// Longer than any of our writers holds the lock.
 const TURN_PATIENCE: Duration = Duration::from_secs(2);
 
-/// The file to lock, opened.
+/// The opened lock file.
 #[derive(Debug)]
 pub(crate) struct Gate {
     file: Arc<File>,
-    /// Set while somebody holds it for too long.
+    /// Set while another process holds the lock for too long.
     stuck: Arc<AtomicBool>,
 }
 
-/// The lock, let go of when dropped.
+/// The held lock, released when dropped.
 pub(crate) struct Pass<'g> {
     gate: &'g Gate,
 }
 
 impl Gate {
-    /// Returns where the gate of a database is.
+    /// Returns the path of the lock file of a database.
     pub(crate) fn beside(database: &Path) -> PathBuf {
         let mut name = database.as_os_str().to_owned();
         name.push("-gate");
@@ -55,8 +56,8 @@ impl Gate {
         Ok(Self { file: Arc::new(file), stuck: Arc::default() })
     }
 
-    /// Waits in the kernel's queue, and for nothing when somebody there does not come to an end. Until it does, nobody waits
-    /// again.
+    /// Waits in the kernel's queue. Returns `None` if another process holds the lock for too long; until that
+    /// process releases it, further calls return `None` immediately.
     pub(crate) fn pass(&self) -> io::Result<Option<Pass<'_>>> {
         if self.stuck.load(Ordering::Acquire) {
             return Ok(None);
@@ -66,12 +67,13 @@ impl Gate {
             Err(TryLockError::Error(error)) => return Err(error),
             Err(TryLockError::WouldBlock) => {}
         }
-        // Without room in between, so that it is known whether the lock was handed over.
+        // A rendezvous channel: `send` succeeds only if the receiver has taken the lock.
         let (hand_over, turn) = sync_channel(0);
         let (file, stuck) = (Arc::clone(&self.file), Arc::clone(&self.stuck));
         let queue = move || {
             if hand_over.send(file.lock()).is_err() {
-                // Nobody waits for it any more. The kernel lets go of it with the file at the latest.
+                // The receiver has given up. If unlocking fails, the kernel releases the lock when the file
+                // is closed.
                 file.unlock().ok();
                 stuck.store(false, Ordering::Release);
             }
@@ -81,7 +83,8 @@ impl Gate {
             Ok(locked) => locked.map(|()| Some(Pass { gate: self })),
             Err(RecvTimeoutError::Disconnected) => Err(io::Error::other("the thread that waits ended")),
             Err(RecvTimeoutError::Timeout) => {
-                // Before the other thread can find that nobody waits.
+                // Set before the receiver is dropped, so that the other thread clears the flag only
+                // afterwards.
                 self.stuck.store(true, Ordering::Release);
                 tracing::warn!("somebody holds the gate of the store: writing without taking turns");
                 Ok(None)
@@ -89,7 +92,7 @@ impl Gate {
         }
     }
 
-    /// Waits at most `limit`; nothing when that was not enough.
+    /// Waits at most `limit`; returns `None` after that.
     pub(crate) fn pass_within(&self, limit: Duration) -> io::Result<Option<Pass<'_>>> {
         let started = Instant::now();
         loop {
@@ -106,7 +109,7 @@ impl Gate {
 impl Drop for Pass<'_> {
     fn drop(&mut self) {
         if let Err(error) = self.gate.file.unlock() {
-            // The kernel lets go of it with the file at the latest.
+            // The kernel releases the lock when the file is closed.
             tracing::error!(error = %told(&error), "could not unlock the gate of the store");
         }
     }

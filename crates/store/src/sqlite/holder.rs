@@ -1,5 +1,5 @@
-//! Who holds a store that stays busy. The kernel lists every lock with its process; the files themselves are not opened for
-//! this, because closing one would release SQLite's own locks on it.
+//! Finds the process that holds a busy store. The kernel lists every lock with its process in `/proc/locks`.
+//! The database files are not opened for this, because closing one would release SQLite's own locks on it.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 
 use super::gate::Gate;
 
-/// Where in the shared memory of a write-ahead log SQLite locks the right to write.
+/// The offset of SQLite's write lock in the shared-memory file of a write-ahead log.
 const WRITE_BYTE: u64 = 120;
 
-/// Describes the process that writes to a database, or holds its gate; nothing where that cannot be seen.
+/// Describes the process that writes to a database or holds its gate file; `None` if it cannot be determined.
 pub(super) fn of(database: &Path) -> Option<String> {
     let locks = fs::read_to_string("/proc/locks").ok()?;
     let mut memory = database.as_os_str().to_owned();
@@ -24,7 +24,7 @@ fn inode(path: &Path) -> Option<u64> {
     fs::metadata(path).ok().map(|meta| meta.ino())
 }
 
-/// Finds the process of another that has a lock for writing on a file: `1: POSIX ADVISORY WRITE 77 fe:00:4711 120 120`.
+/// Finds another process with a write lock on a file: `1: POSIX ADVISORY WRITE 77 fe:00:4711 120 120`.
 fn process(locks: &str, kind: &str, inode: u64) -> Option<u32> {
     let own = std::process::id();
     locks.lines().find_map(|line| {

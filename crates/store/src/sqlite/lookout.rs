@@ -1,6 +1,6 @@
-//! Noticing what other processes commit: a connection that only asks whether others have written. To it our own writer
-//! is another too, so the writer holds it during a batch and says afterwards that what changed is known; otherwise
-//! every quiet commit would ring the bell after all.
+//! Detects commits of other processes with `PRAGMA data_version` on a separate connection. Its value also
+//! changes for our own writes. So the writer holds the lookout during a batch and marks its commit as seen
+//! afterwards; otherwise every silent commit would wake the watchers.
 
 use std::sync::{Mutex, MutexGuard, TryLockError};
 
@@ -25,10 +25,10 @@ struct Watcher {
     seen: i64,
 }
 
-/// A lookout that is held while our own writer commits.
+/// The lookout, held while our own writer commits.
 pub(crate) struct Held<'l> {
     lookout: &'l Lookout,
-    /// Nothing when nobody has ever watched.
+    /// `None` if no watcher has been opened.
     watcher: Option<MutexGuard<'l, Option<Watcher>>>,
 }
 
@@ -37,12 +37,12 @@ impl Lookout {
         Self { place, bell, watcher: Mutex::new(None) }
     }
 
-    /// Rings the bell when another process has committed since this was last asked.
+    /// Wakes the watchers if another process has committed since the last call.
     pub(crate) fn notice(&self) -> Result<(), StoreError> {
         let mut watcher = match self.watcher.try_lock() {
             Ok(watcher) => watcher,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            // Our writer commits, or somebody else looks; who waits for a change looks again soon.
+            // Our writer is committing, or another thread is polling. The caller polls again soon.
             Err(TryLockError::WouldBlock) => return Ok(()),
         };
         match watcher.as_mut() {
@@ -56,8 +56,8 @@ impl Lookout {
         }
     }
 
-    /// Keeps others from looking until our batch is committed. The caller is past the gate, so that whatever changes
-    /// meanwhile is its own, or rings the bell afterwards.
+    /// Prevents polling until our batch is committed. While the caller holds the gate, every change in the
+    /// meantime is its own. Without the gate, the caller wakes the watchers after the batch.
     pub(crate) fn hold(&self) -> Held<'_> {
         let mut watcher = Some(lock(&self.watcher)).filter(|watcher| watcher.is_some());
         if let Some(watcher) = watcher.as_mut().and_then(|watcher| watcher.as_mut())
@@ -89,14 +89,15 @@ impl Lookout {
 }
 
 impl Held<'_> {
-    /// Takes what was committed meanwhile as seen.
+    /// Marks the commits made in the meantime as seen.
     pub(crate) fn overlook(self) {
         let Held { lookout, watcher } = self;
         let Some(mut watcher) = watcher else { return };
         let Some(watcher) = watcher.as_mut() else { return };
         match lookout.version(&watcher.connection) {
             Ok(now) => watcher.seen = now,
-            // Then the next look takes our own commit for another's, and wakes somebody for nothing.
+            // The next poll then mistakes our own commit for another process's, which causes one unnecessary
+            // wake-up.
             Err(error) => tracing::warn!(error = %told(&error), "could not look past an own commit"),
         }
     }

@@ -1,4 +1,5 @@
-//! A store in one file: readers that never wait, and one writer thread that commits what is waiting together.
+//! A store in one file: readers that never wait, and one writer thread that commits all waiting jobs
+//! together.
 
 mod connection;
 mod engine;

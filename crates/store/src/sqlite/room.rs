@@ -1,5 +1,6 @@
-//! Whether there is room to write. SQLite reports a full disk as such, but a quota, a limit on the size of files, or shared
-//! memory that cannot grow as an I/O error like any other (B12). Writing a file beside the database shows which it is.
+//! Detects whether the disk is full. SQLite reports a full disk as such, but a quota, a file size limit, or
+//! shared memory that cannot grow as an ordinary I/O error (B12). Writing a probe file beside the database
+//! distinguishes these cases.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, ErrorKind, Seek, SeekFrom, Write};
@@ -11,7 +12,7 @@ use super::connection::PRIVATE;
 /// As much as SQLite writes at once.
 static PROBE: [u8; 64 * 1024] = [0; 64 * 1024];
 
-/// Reports whether a file as long as those of this database cannot grow here.
+/// Returns true if a file of the size of this database's files cannot grow here.
 pub(super) fn is_lacking(database: &Path) -> bool {
     let beside = |suffix: &str| {
         let mut name = database.as_os_str().to_owned();
@@ -22,7 +23,7 @@ pub(super) fn is_lacking(database: &Path) -> bool {
     let longest = files.iter().filter_map(|file| fs::metadata(file).ok()).map(|found| found.len()).max();
     let probe = beside(&format!("-room-{}", std::process::id()));
     let grown = grow(&probe, longest.unwrap_or(0));
-    // One that could not be made is not there.
+    // Removing fails if the probe could not be created, which is fine.
     fs::remove_file(&probe).ok();
     grown.is_err_and(|error| is_for_want_of_room(error.kind()))
 }
@@ -41,7 +42,8 @@ fn is_for_want_of_room(kind: ErrorKind) -> bool {
 mod tests {
     use super::*;
 
-    /// B12: breaks when a disk error that is not about room is called a full disk, or the probe stays.
+    /// B12: fails if a disk error unrelated to space is reported as a full disk, or if the probe file is not
+    /// removed.
     #[test]
     fn where_files_can_grow_nothing_is_lacking() {
         let folder = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
-//! The tables on SQLite, in numbered steps that are never edited once released, and the rules for opening a file
-//! that may be empty, older, newer, or somebody else's.
+//! The schema on SQLite, as numbered migration steps that are never edited once released. Also decides
+//! whether a file can be opened that is empty, older, newer, or from another program.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ use crate::StoreError;
 const APPLICATION_ID: i64 = 0x4452_5944;
 const GATE_WAIT_MAX: Duration = Duration::from_secs(10);
 
-/// Each entry takes the schema one version further.
+/// Each entry migrates the schema by one version.
 pub(crate) const STEPS: &[&str] = &[
     include_str!("schema_1.sql"),
     include_str!("schema_2.sql"),
@@ -28,18 +28,17 @@ pub(crate) const STEPS: &[&str] = &[
     include_str!("schema_10.sql"),
 ];
 
-/// The schema that this program writes.
+/// Returns the schema version that this program writes.
 pub(crate) fn known() -> i64 {
     STEPS.len() as i64
 }
 
-/// What a file turns out to be.
 enum Found {
     Empty,
     Ours(i64),
 }
 
-/// Makes sure that the file is ours and has the schema that this program knows.
+/// Makes sure that the file is a drydock store with the schema version of this program.
 pub(crate) fn settle(place: &Place, connection: &mut Connection) -> Result<(), StoreError> {
     match inspect(place, connection)? {
         Found::Ours(version) if version == known() => return Ok(()),
@@ -82,7 +81,7 @@ fn inspect(place: &Place, connection: &mut Connection) -> Result<Found, StoreErr
     }
 }
 
-/// Reads mark, version and number of tables at one point in time.
+/// Reads the application id, the schema version and the number of schema entries at one point in time.
 fn look(connection: &mut Connection) -> rusqlite::Result<(i64, i64, i64)> {
     let tx = connection.transaction_with_behavior(TransactionBehavior::Deferred)?;
     let number = |sql: &str| tx.query_row(sql, [], |row| row.get::<_, i64>(0));
@@ -105,7 +104,7 @@ fn migrate(place: &Place, connection: &mut Connection, from: i64) -> Result<(), 
     tx.commit().map_err(failed)
 }
 
-/// Switches to the write-ahead log, which a reader that happens to look can delay.
+/// Switches to the write-ahead log. Retries, because a concurrent reader can block the switch.
 fn write_ahead(connection: &Connection) -> rusqlite::Result<()> {
     let started = Instant::now();
     loop {

@@ -1,5 +1,6 @@
-//! The one thread that writes. It takes what is waiting, runs each job in a savepoint, commits once, answers all:
-//! a durable commit costs one wait for the disk however many jobs share it, and a lone job waits for no company.
+//! The single writer thread. It takes all waiting jobs, runs each in a savepoint, commits once, and answers
+//! all callers. A durable commit costs one disk sync for the whole batch, and a single job does not wait for
+//! others.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -23,10 +24,10 @@ use crate::tx::{Noise, Tx, Verdict, Work};
 
 const BATCH_MAX: usize = 256;
 const QUEUE_MAX: usize = 1024;
-/// How long a job waits for its turn before its caller is told that the store is busy.
+/// How long a job waits to be started before its caller gets a busy error.
 const TURN_WAIT_MAX: Duration = Duration::from_secs(10);
 
-/// The way to the writer thread, which starts with the first job.
+/// The queue to the writer thread, which is started by the first job.
 #[derive(Debug)]
 pub(crate) struct Writer {
     place: Place,
@@ -40,8 +41,8 @@ impl Writer {
         Self { place, faults, lookout, queue: Mutex::new(None) }
     }
 
-    /// Runs a job in a transaction and returns its answer after the commit. Once queued, a job runs whether or not
-    /// its caller is still there.
+    /// Runs a job in a transaction and returns its result after the commit. Once queued, a job runs even if
+    /// its caller is dropped.
     pub(crate) async fn submit<T: Send + 'static>(&self, work: impl Work<T>) -> Result<T, StoreError> {
         let queue = self.queue()?;
         let deadline = Instant::now() + TURN_WAIT_MAX;
@@ -57,7 +58,7 @@ impl Writer {
         let answered = match timeout_at(deadline, &mut answer).await {
             Ok(answered) => answered,
             Err(_) if turn.give_up() => return Err(busy()),
-            // It runs already, so what it does is about to be known.
+            // The job is already running, so its result follows soon.
             Err(_) => answer.await,
         };
         answered.unwrap_or_else(|_| Err(stopped()))
@@ -65,7 +66,7 @@ impl Writer {
 
     fn queue(&self) -> Result<mpsc::Sender<Box<dyn Job>>, StoreError> {
         let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
-        // A thread that died took its end of the queue along; another takes its place.
+        // If the thread died, its end of the channel is closed; a new thread is started.
         if let Some(running) = queue.as_ref().filter(|running| !running.is_closed()) {
             return Ok(running.clone());
         }
@@ -87,7 +88,7 @@ fn stopped() -> StoreError {
     StoreError::database("write", "the job stopped before it was committed")
 }
 
-/// Who decides whether a waiting job still runs: the writer by taking it, or its caller by giving up; never both.
+/// Decides whether a waiting job still runs: the writer takes it, or its caller gives up; never both.
 #[derive(Debug, Default)]
 struct Turn(AtomicU8);
 
@@ -109,19 +110,19 @@ impl Turn {
     }
 }
 
-/// A job whose answer type only its caller knows.
+/// A job with an erased result type.
 trait Job: Send {
     fn turn(&self) -> &Turn;
     fn run(self: Box<Self>, tx: &mut Tx<'_>) -> Ran;
     fn refuse(self: Box<Self>, error: StoreError);
 }
 
-/// What a job did, and how to tell its caller once the commit is known.
+/// The result of a job, and the function that sends it to the caller once the commit has succeeded or failed.
 struct Ran {
     writes: Writes,
     noise: Noise,
     answer: Answer,
-    /// Whether a test asked for a fault in this very job.
+    /// Whether a test requested a fault in this job.
     faulty: bool,
 }
 
@@ -145,7 +146,7 @@ impl<T: Send + 'static, W: Work<T>> Job for Queued<T, W> {
 
     fn run(self: Box<Self>, tx: &mut Tx<'_>) -> Ran {
         let Queued { work, reply, .. } = *self;
-        // A caller's panic must not take the writer, and with it everybody else's jobs, along.
+        // A panic in a job must not end the writer thread and the other jobs with it.
         let done = catch_unwind(AssertUnwindSafe(|| (work)(tx).now_or_never()));
         let done = match done {
             Ok(Some(Ok(Verdict::Keep(value)))) => {
@@ -161,7 +162,7 @@ impl<T: Send + 'static, W: Work<T>> Job for Queued<T, W> {
             Err(error) => (Writes::Failed(error.clone()), Err(error)),
         };
         let answer = move |committed: Result<(), StoreError>| {
-            // A caller that is gone does not want to know.
+            // If the caller was dropped, the result is discarded.
             reply.send(committed.and(result)).ok();
         };
         Ran { writes, noise: tx.noise(), answer: Box::new(answer), faulty: tx.is_armed() }
@@ -172,7 +173,7 @@ impl<T: Send + 'static, W: Work<T>> Job for Queued<T, W> {
     }
 }
 
-/// The thread's own side.
+/// The state of the writer thread.
 struct Worker {
     place: Place,
     faults: Faults,
@@ -190,7 +191,8 @@ impl Worker {
         }
     }
 
-    /// Runs one batch; the first job comes back when not even the gate could be passed.
+    /// Runs one batch. Returns the first job with an error if the database or the gate could not be opened or
+    /// locked.
     fn serve(&mut self, first: Box<dyn Job>) -> Result<(), (Box<dyn Job>, StoreError)> {
         if self.opened.is_none() {
             match open(&self.place) {
@@ -203,7 +205,7 @@ impl Worker {
             Ok(pass) => pass,
             Err(error) => return Err((first, gate_error(&self.place, error))),
         };
-        // Those that came while the gate was closed share the commit.
+        // Jobs that arrived while we waited for the gate share the commit.
         let mut jobs = vec![first];
         while jobs.len() < BATCH_MAX {
             match self.receiver.try_recv() {
@@ -216,7 +218,7 @@ impl Worker {
         let held = self.lookout.hold();
         let answers = batch.run(jobs);
         held.overlook();
-        // Without a turn of our own, what was overlooked may have been somebody else's.
+        // Without the gate, a commit marked as seen may have been another process's.
         let alone = pass.is_some();
         drop(pass);
         for answer in answers.commit {
@@ -237,7 +239,8 @@ fn open(place: &Place) -> Result<(Gate, Connection), StoreError> {
 
 type Answer = Box<dyn FnOnce(Result<(), StoreError>)>;
 
-/// The callers to tell that all is well; those with bad news were told before.
+/// The answers to send after a successful commit. If the commit failed, the callers have already been
+/// answered.
 struct Answers {
     commit: Vec<Answer>,
     noise: Noise,
@@ -274,7 +277,7 @@ impl Batch<'_> {
                 answers.noise = Noise::Loud;
             }
             if let (Writes::Failed(error), true) = (&writes, self.connection.is_autocommit()) {
-                // SQLite gave up the whole transaction, and with it the jobs before this one.
+                // SQLite has rolled back the whole transaction, including the jobs before this one.
                 answers.commit.drain(..).for_each(|answer| answer(Err(error.clone())));
                 jobs.for_each(|job| job.refuse(error.clone()));
                 return Answers::default();
@@ -291,7 +294,7 @@ impl Batch<'_> {
         answers
     }
 
-    /// Runs a job so that its failure undoes its own writes only.
+    /// Runs a job so that its failure undoes only its own writes.
     fn in_savepoint(&mut self, job: Box<dyn Job>) -> Ran {
         if let Err(error) = self.execute("SAVEPOINT job") {
             let told = error.clone();
@@ -310,7 +313,7 @@ impl Batch<'_> {
         match closed {
             Ok(()) => ran,
             Err(error) => {
-                // What the savepoint holds is unknown now, so the whole batch goes.
+                // The state of the savepoint is unknown, so the whole batch is rolled back.
                 self.roll_back();
                 Ran { writes: Writes::Failed(error), ..ran }
             }
@@ -343,7 +346,7 @@ mod tests {
         let place = Place { path: directory.path().join("drydock.db"), clock: || Timestamp::from_micros(0) };
         let lookout = Arc::new(Lookout::new(place.clone(), Bell::new()));
         let writer = Writer::new(place, Faults::default(), lookout);
-        // What a thread that panics leaves behind: a queue without its other end.
+        // The state after the writer thread panicked: a channel with a closed receiver.
         let (dead, _) = mpsc::channel(1);
         *writer.queue.lock().unwrap() = Some(dead);
         let answer = writer.submit(|_: &mut Tx<'_>| Box::pin(async { Ok(Verdict::Keep(7)) })).await;
