@@ -1,7 +1,8 @@
-//! Where the server is and how to reach it. Without `sslmode` the connection is plain. With `require`, `verify-ca` or
-//! `verify-full` it is TLS or nothing. With `prefer` it is TLS where the server offers it, and plain where it does not,
-//! which whoever is on the way can bring about. In TLS the certificate is always verified: encryption to a stranger
-//! protects nothing.
+//! The server's address and the TLS mode of its connections. Without `sslmode` the connection is not
+//! encrypted. With `require`, `verify-ca` or `verify-full` TLS is mandatory. With `prefer` TLS is used if the
+//! server offers it; an attacker on the network path can therefore force an unencrypted connection. With TLS
+//! the certificate is always verified, because encryption without authentication does not protect against
+//! such an attacker.
 
 use std::str::FromStr;
 use std::time::Duration;
@@ -14,15 +15,15 @@ use crate::StoreError;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const PORT: u16 = 5432;
-/// How long a broken way to the server goes unnoticed while an answer is awaited.
+/// Maximum time until a broken connection is detected while a response is awaited.
 const TCP_SILENCE_MAX: Duration = Duration::from_secs(15);
-/// What the server does to a session that waits too long for a row, or stops in the middle of a transaction: without
-/// it, a process that is halted between two round trips would hold its lock row for ever.
+/// Limits that the server enforces on a session that waits too long for a row, or stops in the middle of a
+/// transaction. Without them, a process that is suspended between two round trips would hold its lock row
+/// forever.
 const SESSION_LIMITS: &str = "-c lock_timeout=10000 -c idle_in_transaction_session_timeout=10000";
-/// The same, in milliseconds.
+/// The same limits, in milliseconds.
 pub(crate) const SESSION_LIMIT_MS: i64 = 10_000;
 
-/// A parsed address.
 #[derive(Clone)]
 pub(crate) struct Address {
     pub(crate) config: Config,
@@ -44,7 +45,7 @@ impl Address {
         }
         let plain = format!("{address}?{}", rest.join("&"));
         let parsed = Config::from_str(plain.trim_end_matches('?'));
-        // The parser's message never repeats the address, only what it does not understand.
+        // The parser's message never contains the address, only the part that it does not understand.
         let mut config = parsed.map_err(|error| unreachable("the given address", told(&error)))?;
         let shown = place(&config);
         let ssl = match mode {
@@ -63,7 +64,7 @@ impl Address {
         if config.get_tcp_user_timeout().is_none() {
             config.tcp_user_timeout(TCP_SILENCE_MAX);
         }
-        // What the address asks for comes last, and so wins.
+        // The options of the address come last, and so override ours.
         let asked = config.get_options().unwrap_or_default();
         let limited = format!("{SESSION_LIMITS} {asked}");
         config.options(limited.trim_end());
@@ -79,7 +80,7 @@ fn unreachable(place: &str, reason: String) -> StoreError {
     StoreError::Unavailable { place: place.to_owned(), reason }
 }
 
-/// Names every server of the address: which of them an error is about is known to none.
+/// Names every server of the address: it is unknown which of them an error is about.
 fn place(config: &Config) -> String {
     let ports = config.get_ports();
     let port = |at: usize| ports.get(at).or(ports.first()).copied().unwrap_or(PORT);
@@ -104,7 +105,7 @@ fn tls(roots: Option<&str>) -> Result<MakeRustlsConnect, String> {
 mod tests {
     use super::*;
 
-    /// BUG-12: breaks when an error names one of several servers, which may not be the one that it is about.
+    /// BUG-12: fails if an error names only one of several servers, which may be the wrong one.
     #[test]
     fn every_server_of_an_address_is_named() {
         let shown = |url: &str| Address::parse(url).unwrap().shown;

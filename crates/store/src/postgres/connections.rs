@@ -1,6 +1,7 @@
-//! The connections of one process. One of them is reserved: it is opened first and kept, so that locks are renewed and
-//! released even if many others want a connection; when nothing of that is due, it works like the rest. Where a server
-//! has few connections, the rest are closed as soon as they are idle, and a server that has none left is waited for.
+//! The connection pool of one process. One connection is reserved: it is opened first and kept, so that locks
+//! are renewed and released even if many jobs want a connection. While no lock needs it, it is used for other
+//! jobs too. On a server with few connections, the other connections are closed as soon as they are idle, and
+//! a job waits for a server that has no free connection.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -19,18 +20,17 @@ use super::engine::Server;
 use super::fault::no_connection;
 use crate::{StoreError, task};
 
-/// How long a job waits for a connection that the process has, and for the server to give one.
+/// How long a job waits for a connection of this process to become free, and for the server to open one.
 const WAIT_MAX: Duration = Duration::from_secs(10);
-/// How soon a server that has no connection left is asked again, by any job of this process.
+/// The pause after a server without free connections refused one. It applies to all jobs of this process.
 const REFUSED_PAUSE: Duration = Duration::from_millis(300);
-/// How long an idle connection is kept: on a server with few of them, and otherwise.
+/// How long an idle connection is kept: on a server with few connections, and otherwise.
 const IDLE_MAX_CROWDED: Duration = Duration::from_secs(1);
 const IDLE_MAX: Duration = Duration::from_secs(60);
-/// Below this many connections for all clients, or for this process, there are few.
+/// Connections count as few below these numbers for the whole server, or for this process.
 const FEW_OF_SERVER: i64 = 24;
 const FEW_OF_PROCESS: usize = 4;
 
-/// The purpose of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Want {
     /// To renew or release a lock, which must not wait behind other work.
@@ -39,25 +39,24 @@ pub(crate) enum Want {
     Work,
 }
 
-/// The connections of one process.
 pub(crate) struct Connections {
     reserved: Pool,
     rest: Pool,
     shown: String,
-    /// There are few, or the server once had none left.
+    /// Whether connections are few, or the server once had none free.
     crowded: AtomicBool,
-    /// When the server last had none left, and its words.
+    /// When the server last had no free connection, and its error.
     refused: Mutex<Option<(Instant, StoreError)>>,
-    /// How long a server that has no connection left is waited for.
+    /// How long to wait for a server without free connections.
     patience: Duration,
 }
 
 /// The result of an attempt to get a connection.
 enum Got {
     Connection(Object),
-    /// All that this pool may have are in use.
+    /// All connections of this pool are in use.
     InUse,
-    /// The server has none left.
+    /// The server has no free connection.
     Refused(StoreError),
 }
 
@@ -73,26 +72,27 @@ impl Connections {
         })
     }
 
-    /// Says whether connections are few: then none is spent on listening.
+    /// Returns true if connections are few: then none is used for listening.
     pub(crate) fn is_crowded(&self) -> bool {
         self.crowded.load(Ordering::Relaxed)
     }
 
-    /// Notes that the server has no connection left, or few for all clients.
+    /// Records that the server has no free connection, or few for all clients.
     pub(crate) fn note_crowded(&self) {
         if !self.crowded.swap(true, Ordering::Relaxed) {
             tracing::info!(place = %self.shown, "connections are few: idle ones are closed, and commits of others are looked for");
         }
     }
 
-    /// Notes how many connections the server has for ordinary users.
+    /// Records the number of connections that the server has for ordinary users.
     pub(crate) fn note_usable(&self, usable: i64) {
         if usable < FEW_OF_SERVER {
             self.note_crowded();
         }
     }
 
-    /// Returns a connection. One that the process has is waited for, and so is a server that has none left.
+    /// Returns a connection. Waits for a connection of this process to become free, or for a server without
+    /// free connections.
     pub(crate) async fn get(&self, want: Want) -> Result<Object, StoreError> {
         let began = Instant::now();
         let order = match want {
@@ -124,10 +124,10 @@ impl Connections {
         }
     }
 
-    /// Waits until a connection of this process is free. A server that just refused is not asked meanwhile.
+    /// Waits until a connection of this process is free. Does not ask a server again that has just refused.
     async fn wait(&self, refused: bool, until: Instant) -> Result<Option<Object>, StoreError> {
         let left = until.saturating_duration_since(Instant::now());
-        // A reserved one that is not there would be asked of the server.
+        // If the reserved connection is not open, waiting for it would ask the server for one.
         let reserved = !refused || self.reserved.status().size > 0;
         let got = tokio::select! {
             got = self.attempt(&self.reserved, left), if reserved => got?,
@@ -162,7 +162,7 @@ impl Connections {
         }
     }
 
-    /// Returns the server's refusal where another connection would have to be made and it has just refused one.
+    /// Returns the server's recent refusal if getting a connection from this pool would open another one.
     fn refused_before(&self, pool: &Pool) -> Option<StoreError> {
         let status = pool.status();
         if status.available > 0 || status.size >= status.max_size {
@@ -191,7 +191,7 @@ pub(crate) fn tidy(server: &Arc<Server>) {
     });
 }
 
-/// A panic while it was held left nothing half done: it is a plain value.
+/// Ignores poisoning: the mutex protects a plain value, which a panic cannot leave half changed.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -204,7 +204,7 @@ fn pool(address: &Address, most: usize) -> Result<Pool, StoreError> {
     };
     Pool::builder(manager)
         .max_size(most)
-        // Those that are used least become idle and are closed.
+        // With LIFO order, the least used connections become idle and are closed.
         .queue_mode(QueueMode::Lifo)
         .runtime(Runtime::Tokio1)
         .wait_timeout(Some(WAIT_MAX))

@@ -1,4 +1,4 @@
-//! A PostgreSQL store as the rest of the crate sees it: write, read, listen, number the feed.
+//! The PostgreSQL store, as used by the rest of the crate: write, read, listen, number the feed.
 
 use std::fmt;
 use std::sync::{Arc, Once};
@@ -21,7 +21,7 @@ pub(crate) struct Postgres {
     listening: Once,
 }
 
-/// What the tasks of a store share.
+/// State shared by the tasks of a store.
 pub(crate) struct Server {
     pub(crate) address: Address,
     pub(crate) bell: Bell,
@@ -39,7 +39,7 @@ impl fmt::Debug for Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // The numbering task looks whether there is still a store.
+        // Wakes the numbering task, so that it notices that the store is gone and ends.
         self.nudge.notify_one();
     }
 }
@@ -55,14 +55,14 @@ impl Postgres {
             faults: Faults::new(options),
             numbering: Once::new(),
         };
-        // The reserved connection is opened first, so that this process is never without one.
+        // The reserved connection is opened first, so that this process always has one.
         let client = server.client(Want::Lock).await?;
         let checked = async {
             server.connections.note_usable(limits::check(&server.address, &client).await?);
             schema::settle(&server.address.shown, &client).await
         };
         if let Err(error) = checked.await {
-            // A migration that failed half way must not leave its transaction in the pool.
+            // A failed migration must not leave its open transaction in the pool.
             drop(Object::take(client));
             return Err(error);
         }
@@ -72,7 +72,7 @@ impl Postgres {
         Ok(Self { server, listening: Once::new() })
     }
 
-    /// Runs a job in a task of its own, which nobody can cancel half way.
+    /// Runs a job in a separate task, which cannot be cancelled halfway by the caller.
     pub(crate) async fn write<T: Send + 'static>(
         &self,
         want: Want,
@@ -102,7 +102,7 @@ impl Postgres {
         Ok(())
     }
 
-    /// Starts to listen for commits of other processes.
+    /// Starts listening for commits of other processes.
     pub(crate) fn listen(&self) {
         self.listening.call_once(|| listener::start(&self.server));
     }
@@ -136,7 +136,8 @@ impl Server {
             }
             Ok(Verdict::Undo(value)) => session.roll_back().await.map(|()| value),
             Err(error) => {
-                // The error is what the caller asked about; a connection that cannot roll back is closed.
+                // The caller needs the original error, so a failed rollback is ignored; the connection is
+                // then closed.
                 session.roll_back().await.ok();
                 Err(error)
             }

@@ -1,4 +1,4 @@
-//! What an error of PostgreSQL means to a caller.
+//! Maps errors of PostgreSQL to [`StoreError`].
 
 use std::sync::Arc;
 
@@ -9,11 +9,12 @@ use tokio_postgres::error::SqlState;
 
 use crate::StoreError;
 
-/// Says what an error of the server or of the way to it means.
+/// Maps an error of the server or the connection.
 pub(crate) fn classify(place: &str, attempt: &'static str, error: Error) -> StoreError {
     let here = || place.to_owned();
     let Some(code) = error.code() else {
-        // Not from the server, so from the way to it; or from us, when a value does not fit its column.
+        // Without a code, the error is not from the server: the connection failed, or a parameter does not
+        // fit its column.
         return StoreError::Unavailable { place: here(), reason: told(&error) };
     };
     match code {
@@ -22,7 +23,8 @@ pub(crate) fn classify(place: &str, attempt: &'static str, error: Error) -> Stor
         | &SqlState::LOCK_NOT_AVAILABLE
         | &SqlState::QUERY_CANCELED => StoreError::Busy { place: here(), attempt, holder: None },
         &SqlState::TOO_MANY_CONNECTIONS => StoreError::Crowded { place: here(), reason: told(&error) },
-        // A pooler answers so if it does not pass a request on, or it gave two of our connections one session.
+        // A pooler returns these if it does not forward a request, or if two of our connections share one
+        // server session.
         &SqlState::PROTOCOL_VIOLATION
         | &SqlState::DUPLICATE_PSTATEMENT
         | &SqlState::INVALID_SQL_STATEMENT_NAME => StoreError::Pooled { place: here(), reason: told(&error) },
@@ -57,7 +59,7 @@ pub(crate) fn classify(place: &str, attempt: &'static str, error: Error) -> Stor
     }
 }
 
-/// Says why no connection could be had.
+/// Maps the error of a failed attempt to get a connection.
 pub(crate) fn no_connection(place: &str, error: PoolError) -> StoreError {
     match error {
         PoolError::Backend(error) => classify(place, "connect", error),

@@ -1,6 +1,6 @@
-//! The checks made once when a server is opened: that the requested limits hold, and how many connections there are.
-//! A pooler between us and the server may drop the limits. Without them, a process that stops in the middle of a
-//! transaction would hold its rows for as long as it stands still.
+//! Checks made once when a server is opened: whether the requested session limits are in force, and how many
+//! connections the server has. A pooler may drop the limits. Without them, a process that is suspended in the
+//! middle of a transaction would hold its row locks until it resumes.
 
 use deadpool_postgres::Object;
 
@@ -11,7 +11,8 @@ use crate::StoreError;
 const LOOK: &str = "SELECT name, setting, source FROM pg_settings WHERE name IN
     ('lock_timeout', 'idle_in_transaction_session_timeout', 'max_connections', 'superuser_reserved_connections')";
 
-/// Refuses a server on which the limits do not hold, and returns how many connections it has for ordinary users.
+/// Rejects a server on which the limits are not in force, and returns its number of connections for ordinary
+/// users.
 pub(crate) async fn check(address: &Address, client: &Object) -> Result<i64, StoreError> {
     let failed = |error| classify(&address.shown, "look at the settings of the server", error);
     let (mut most, mut reserved) = (0, 0);
@@ -21,7 +22,8 @@ pub(crate) async fn check(address: &Address, client: &Object) -> Result<i64, Sto
         match name {
             "max_connections" => most = value,
             "superuser_reserved_connections" => reserved = value,
-            // A limit that the address sets, in any unit, has the client as its source; otherwise it is our own limit.
+            // A limit set in the address, in any unit, has the client as its source; otherwise it must be our
+            // own limit.
             _ if value == SESSION_LIMIT_MS || matches!(source, "client" | "session") => {}
             _ => {
                 let reason = format!(

@@ -1,6 +1,6 @@
-//! Hearing of commits of other processes: one connection that listens, made again when it breaks. Its notices carry
-//! nothing and may be missed when their sender dies, so every waiting task is also woken now and then. Where
-//! connections are few, no connection listens and every waiting task is woken more often.
+//! Listens for commits of other processes: one connection with `LISTEN`, reconnected when it breaks.
+//! Notifications carry no data and can be lost when their sender dies, so every waiting task is also woken at
+//! intervals. If connections are few, no connection listens, and waiting tasks are woken more often instead.
 
 use std::future::poll_fn;
 use std::sync::{Arc, Weak};
@@ -17,13 +17,13 @@ use super::sequencer::CHANNEL;
 use crate::task;
 use crate::wake::Bell;
 
-/// How long a missed notice can go unnoticed.
+/// Maximum delay after a lost notification.
 const WAKE_EVERY: Duration = Duration::from_secs(2);
-/// How often waiting tasks look for themselves where connections are few.
+/// Polling interval when connections are few.
 const POLL_EVERY: Duration = Duration::from_millis(500);
 const RECONNECT_AFTER: Duration = Duration::from_secs(1);
 
-/// Starts the task that listens; it ends with the store.
+/// Starts the listening task; it ends with the store.
 pub(crate) fn start(server: &Arc<Server>) {
     let (bell, server) = (server.bell.clone(), Arc::downgrade(server));
     task::start(async move {
@@ -32,7 +32,7 @@ pub(crate) fn start(server: &Arc<Server>) {
             let crowded = up.connections.is_crowded();
             drop(up);
             if crowded {
-                // A connection that only listens would be one less to work with.
+                // A connection that only listens would be one less for work.
                 tokio::time::sleep(POLL_EVERY).await;
                 if bell.is_heard() {
                     bell.ring();
@@ -76,7 +76,7 @@ where
 {
     let asked = format!("LISTEN {CHANNEL}");
     let mut asking = Box::pin(async move { client.batch_execute(&asked).await.map(|()| client) });
-    // The connection has to be driven for the answer to arrive.
+    // The connection must be polled for the response to arrive.
     let client = loop {
         tokio::select! {
             asked = &mut asking => break asked?,
@@ -86,7 +86,7 @@ where
             },
         }
     };
-    // What was committed before the server listened for us counts as heard now.
+    // Wakes watchers for commits that were made before `LISTEN` took effect.
     bell.ring();
     while alive() {
         match timeout(WAKE_EVERY, poll_fn(|context| connection.poll_message(context))).await {

@@ -1,5 +1,5 @@
-//! A store in a PostgreSQL database that many machines share. Locks are judged by the server's clock, transitions by
-//! row locks, and the feed is numbered after the commits.
+//! A store in a PostgreSQL database that many machines share. Lock expiry uses the server's clock,
+//! transitions use row locks, and the feed is numbered after the commits.
 
 mod address;
 mod connections;

@@ -1,5 +1,5 @@
-//! The tables on PostgreSQL, in numbered steps that are never edited once released. One transaction under an advisory
-//! lock takes a database from any older version to the newest.
+//! The schema on PostgreSQL, as numbered migration steps that are never edited once released. One transaction
+//! under an advisory lock migrates a database from any older version to the newest.
 
 use deadpool_postgres::Object;
 use tokio_postgres::Error;
@@ -8,10 +8,11 @@ use tokio_postgres::error::SqlState;
 use super::fault::classify;
 use crate::StoreError;
 
-/// "drydock" in the key space of advisory locks, which is per database; the last digit says what for.
+/// "drydock" in the key space of advisory locks, which is per database; the last digit stands for the
+/// purpose.
 pub(crate) const MIGRATION_KEY: i64 = 0x6472_7964_6f63_0001;
 
-/// Each entry takes the schema one version further.
+/// Each entry migrates the schema by one version.
 const STEPS: &[&str] = &[
     include_str!("schema_1.sql"),
     include_str!("schema_2.sql"),
@@ -25,12 +26,12 @@ const STEPS: &[&str] = &[
     include_str!("schema_10.sql"),
 ];
 
-/// The schema that this program writes.
+/// Returns the schema version that this program writes.
 pub(crate) fn known() -> i64 {
     STEPS.len() as i64
 }
 
-/// Makes sure that the database has the schema that this program knows.
+/// Makes sure that the database has the schema version of this program.
 pub(crate) async fn settle(place: &str, client: &Object) -> Result<(), StoreError> {
     let failed = |error| classify(place, "migrate the store", error);
     if compare(place, version(client).await.map_err(failed)?)? {
@@ -44,7 +45,7 @@ pub(crate) async fn settle(place: &str, client: &Object) -> Result<(), StoreErro
     migrated
 }
 
-/// Says whether the schema is the newest; refuses one that is newer than that.
+/// Returns true if the schema is the newest known; rejects a newer one.
 fn compare(place: &str, found: i64) -> Result<bool, StoreError> {
     if found > known() {
         return Err(StoreError::Newer { place: place.to_owned(), found, known: known() });
@@ -52,9 +53,9 @@ fn compare(place: &str, found: i64) -> Result<bool, StoreError> {
     Ok(found == known())
 }
 
-/// Returns the schema's version, 0 when there is none.
+/// Returns the schema version, or 0 for a database without schema.
 async fn version(client: &Object) -> Result<i64, Error> {
-    // Not `to_regclass`, which may answer from what this session knew before it waited for the lock.
+    // `to_regclass` could return a result that this session cached before it waited for the lock.
     let exists = "SELECT 1 FROM pg_class WHERE relname = 'drydock_schema' AND pg_table_is_visible(oid)";
     if client.query_opt(exists, &[]).await?.is_none() {
         return Ok(0);
@@ -71,7 +72,7 @@ async fn migrate(place: &str, client: &Object) -> Result<(), StoreError> {
         },
         _ => classify(place, "migrate the store", error),
     };
-    // Another process may have done it while we waited for the lock.
+    // Another process may have migrated while we waited for the lock.
     let found = version(client).await.map_err(failed)?;
     if compare(place, found)? {
         return Ok(());

@@ -1,8 +1,8 @@
-//! Numbers for the feed. A sequence gives numbers before the commit, so they become visible out of order; one counter
-//! row would make every commit wait for the one before it to reach the disk. So events are committed without a number,
-//! and numbered just after: by one task per process, and by any reader that finds some unnumbered, so that nothing is
-//! missed when a process dies in between. Within a plan the ids are in order, because the plan's row is held while
-//! they are drawn.
+//! Numbers the events of the feed. A database sequence assigns numbers before the commit, so that they become
+//! visible out of order. A single counter row would make every commit wait for the previous one to reach the
+//! disk. So events are committed without a number and numbered right after. One task per process does this,
+//! and so does any reader that finds unnumbered events, so that none is missed when a process dies in
+//! between. Within a plan the ids are in order, because the plan's lock row is held while they are assigned.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -17,7 +17,8 @@ use crate::{StoreError, task};
 pub(crate) const CHANNEL: &str = "drydock";
 const NUMBERING_KEY: i64 = 0x6472_7964_6f63_0002;
 
-/// The lock is a statement of its own: the next one sees everything that was numbered before the lock was had.
+/// The advisory lock is a separate statement, so that the next statement sees everything that was numbered
+/// before the lock was acquired.
 fn numbering() -> String {
     format!(
         "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SELECT pg_advisory_xact_lock({NUMBERING_KEY});
@@ -29,21 +30,21 @@ fn numbering() -> String {
     )
 }
 
-/// Numbers what is committed and unnumbered, and wakes every listening process once.
+/// Numbers the committed events without a number, and notifies every listening process once.
 pub(crate) async fn number(server: &Server) -> Result<(), StoreError> {
     let client = server.client(Want::Work).await?;
     let Err(error) = client.batch_execute(&numbering()).await else { return Ok(()) };
-    // The transaction may be open still, so the connection does not go back to the pool.
+    // The transaction may still be open, so the connection must not return to the pool.
     drop(deadpool_postgres::Object::take(client));
     Err(classify(&server.address.shown, "number the events", error))
 }
 
-/// How soon a numbering that failed is tried again.
+/// Delay before a failed numbering is retried.
 const NUMBERING_AGAIN: Duration = Duration::from_millis(500);
-/// How far apart two numberings of one process are at the least.
+/// Minimum interval between two numberings of one process.
 const NUMBERING_EVERY: Duration = Duration::from_millis(5);
 
-/// Says whether some events are unnumbered.
+/// Returns true if some events are not numbered.
 pub(crate) async fn is_pending(server: &Server) -> Result<bool, StoreError> {
     let client = server.client(Want::Work).await?;
     let failed = |error| classify(&server.address.shown, "look for unnumbered events", error);
@@ -57,7 +58,7 @@ pub(crate) fn start(server: &Arc<Server>) {
     let (nudge, server) = (Arc::clone(&server.nudge), Arc::downgrade(server));
     task::start(async move {
         loop {
-            // Commits that come while it works are one more nudge, however many they are.
+            // Any number of commits during a numbering cause one further wake-up.
             nudge.notified().await;
             let Some(server) = Weak::upgrade(&server) else { return };
             if let Err(error) = number(&server).await {
@@ -68,7 +69,8 @@ pub(crate) fn start(server: &Arc<Server>) {
                 continue;
             }
             drop(server);
-            // Numbering is a commit of its own; under load one serves many. Who reads meanwhile numbers for itself.
+            // Each numbering is a separate commit; under load one serves many transitions. A reader in the
+            // meantime numbers the events itself.
             tokio::time::sleep(NUMBERING_EVERY).await;
         }
     });

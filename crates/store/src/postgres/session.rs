@@ -1,5 +1,5 @@
-//! A transaction on one connection. It begins with its first statement, in the same round trip, and its last
-//! statements take the commit along; so a transition is two round trips however much it writes.
+//! A transaction on one connection. `BEGIN` is sent with the first statement, and `COMMIT` with the last
+//! ones, so that a transition takes two round trips regardless of the number of statements.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -15,13 +15,13 @@ use crate::StoreError;
 use crate::tx::{Answers, BoxFuture, Dialect, Ending, Sql};
 use crate::value::{Row, Statement, Value};
 
-/// How many statements are on the way at once.
+/// Maximum number of pipelined statements.
 const FLIGHT_MAX: usize = 64;
 
-/// How a transaction begins.
+/// The mode of a transaction.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Begin {
-    /// Each statement sees what is committed when it starts; rows that matter are locked.
+    /// Each statement sees the rows committed when it starts; the important rows are locked.
     Write,
     /// Every statement sees the same point in time.
     Look,
@@ -36,7 +36,7 @@ impl Begin {
     }
 }
 
-/// A connection and whether a transaction is open on it.
+/// A connection, and whether a transaction is open on it.
 pub(crate) struct Session<'p> {
     client: Option<Object>,
     open: bool,
@@ -49,12 +49,10 @@ impl<'p> Session<'p> {
         Self { client: Some(client), open: false, begin, place }
     }
 
-    /// Commits what is open.
     pub(crate) async fn commit(&mut self) -> Result<(), StoreError> {
         self.end("COMMIT").await
     }
 
-    /// Undoes what is open.
     pub(crate) async fn roll_back(&mut self) -> Result<(), StoreError> {
         self.end("ROLLBACK").await
     }
@@ -74,7 +72,7 @@ impl<'p> Session<'p> {
     }
 
     async fn run(&mut self, statements: Vec<Statement>, ending: Ending) -> Result<Answers, StoreError> {
-        // One statement that is all there is needs no transaction of its own.
+        // A single statement needs no explicit transaction.
         let alone = !self.open && statements.len() == 1 && ending == Ending::Commit;
         let begins = !self.open && !alone;
         let start = begins.then_some(self.begin);
@@ -83,13 +81,14 @@ impl<'p> Session<'p> {
         let mut reached = Ending::Open;
         let answers = self.fly(&statements, start, ending, &mut reached).await;
         if reached == Ending::Commit {
-            // Whatever went wrong, the server has ended the transaction, or the connection is broken.
+            // In every error case the server has ended the transaction, or the connection is broken.
             self.open = false;
         }
         answers.map_err(|error| classify(self.place, "run a statement", error))
     }
 
-    /// Sends the statements and, unless one fails before its turn comes, the commit; `reached` says whether it did.
+    /// Sends the statements and then the commit, unless a statement fails first. Sets `reached` if the commit
+    /// was sent.
     async fn fly(
         &self,
         statements: &[Statement],
@@ -128,19 +127,20 @@ impl Drop for Session<'_> {
         if self.open
             && let Some(client) = self.client.take()
         {
-            // Dropped in the middle: the connection must not go back to the pool with a transaction on it.
+            // Dropped halfway: the connection must not return to the pool with an open transaction.
             drop(Object::take(client));
         }
     }
 }
 
-/// Sends everything in order, waits for all of it, and returns the first error.
+/// Sends everything in order, waits for all responses, and returns the first error.
 async fn land(
     flight: Vec<BoxFuture<'_, Result<Option<Vec<PgRow>>, Error>>>,
     answers: &mut Answers,
 ) -> Result<(), Error> {
     let mut flight: Vec<_> = flight.into_iter().map(maybe_done).collect();
-    // A future sends when it is first polled, so polling in order is what keeps the statements in order.
+    // A future sends its statement when it is first polled, so polling in order keeps the statements in
+    // order.
     poll_fn(|context| {
         let mut landed = true;
         for one in &mut flight {
@@ -159,7 +159,7 @@ async fn land(
     Ok(())
 }
 
-/// A session lent to a job.
+/// A session borrowed by a job.
 pub(crate) struct OnSession<'s, 'p> {
     pub(crate) session: &'s mut Session<'p>,
 }
