@@ -1,4 +1,4 @@
-//! Answers under keys: a request is carried out by one, once, and its answer is the same for all who ask again.
+//! Idempotency keys: one caller performs a request, once, and all repeated requests get the same response.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ fn made() -> KeptAnswer {
 }
 
 on_both! {
-    /// S2.3: breaks when two can carry out one request, or when who asks again gets another answer.
+    /// S2.3: fails if two callers can perform one request, or if a repeated request gets another response.
     async fn of_many_who_ask_one_carries_it_out_and_all_get_its_answer(world: World) {
         let (store, other) = (world.open().await, world.open().await);
         let askers: Vec<_> = (0..8)
@@ -46,7 +46,7 @@ on_both! {
 }
 
 on_both! {
-    /// Breaks when a request whose outcome nobody knows looks like a new one, or loses the chance it began with.
+    /// Fails if a request with unknown outcome looks like a new one, or loses its original seed.
     async fn a_request_that_was_cut_short_is_known_as_such(world: World) {
         let store = world.open().await;
         let first = request("first", "same");
@@ -68,7 +68,7 @@ on_both! {
 }
 
 on_both! {
-    /// Breaks when a request that changed nothing cannot be asked again, or an old key is known for ever.
+    /// Fails if a request that changed nothing cannot be sent again, or if an old key is kept forever.
     async fn what_changed_nothing_and_what_is_old_is_forgotten(world: World) {
         let store = world.open().await;
         let Keyed::New(refused) = claim(&store, "a").await else { panic!("new") };

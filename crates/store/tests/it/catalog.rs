@@ -8,7 +8,7 @@ use drydock_store::{Added, Removed};
 use crate::world::{command, now, plan_id, queued};
 
 on_both! {
-    /// S2.1: breaks when a name can be taken twice, or what is removed is still seen by anybody.
+    /// S2.1: fails if a name can be used twice, or if another connection still sees a removed entry.
     async fn projects_and_actions_are_kept_by_name(world: World) {
         let (store, other) = (world.open().await, world.open().await);
         let project = |name: &str, repo: &str| Project {
@@ -54,7 +54,7 @@ on_both! {
 }
 
 on_both! {
-    /// Breaks when a project is removed under a plan that still needs it.
+    /// Fails if a project is removed while a plan still needs it.
     async fn a_project_in_use_is_not_removed(world: World) {
         let store = world.open().await;
         let name = "boat".parse().unwrap();
@@ -76,7 +76,7 @@ on_both! {
 }
 
 on_both! {
-    /// Breaks when one scope's invariant hides, or is taken for, another's.
+    /// Fails if an invariant of one scope hides, or is confused with, another scope's.
     async fn invariants_are_kept_by_scope_and_name(world: World) {
         let store = world.open().await;
         let plan = plan_id();

@@ -1,4 +1,4 @@
-//! Changesets: each change is where its writer put it, and nowhere else.
+//! Changesets: each change is in the changeset of its writer and in no other.
 
 use drydock_domain::{ChangeOp, ChangesetState, IdPrefix, NewEntry, Refusal};
 use drydock_store::{CommitError, Found, RecordError};
@@ -10,7 +10,7 @@ fn change(path: String) -> NewEntry {
 }
 
 on_both! {
-    /// S3.1: breaks when there is any "current changeset" that writers share.
+    /// S3.1: fails if writers share any "current changeset".
     async fn eight_writers_record_into_their_own(world: World) {
         const WRITERS: usize = 8;
         const CHANGES: usize = 1000;
@@ -53,7 +53,7 @@ on_both! {
 }
 
 on_both! {
-    /// S3.2: breaks when a sealed changeset takes more, whoever sealed it.
+    /// S3.2: fails if a sealed changeset accepts entries, regardless of how it was sealed.
     async fn nothing_is_recorded_after_the_seal(world: World) {
         let store = world.open().await;
         let (lease, plan, run) = processing(&store, "a").await;
@@ -73,7 +73,7 @@ on_both! {
 }
 
 on_both! {
-    /// S3.2: breaks when changes can be recorded for a run that is over or has not begun.
+    /// S3.2: fails if changes can be recorded for a run that has ended or has not started.
     async fn a_changeset_belongs_to_the_current_run(world: World) {
         let store = world.open().await;
         let (lease, _) = queued(&store, "a").await;

@@ -1,4 +1,5 @@
-//! This same test program as another process: a parent sets the variables, and the one test here does what they say.
+//! Runs this test program as another process: the parent sets environment variables, and the one test here
+//! does the requested job.
 
 use std::env;
 use std::process::Command;
@@ -43,7 +44,7 @@ async fn works() {
     }
 }
 
-/// Dies inside the commit, at the point of the argument `point plan run`.
+/// Crashes inside the commit, at the point in the argument `point plan run`.
 async fn crash(url: &StoreUrl, argument: &str) {
     let words: Vec<_> = argument.split(' ').collect();
     let options = Options { crash_at: Some(words[0].parse().unwrap()), ..Options::new(now) };
@@ -52,7 +53,7 @@ async fn crash(url: &StoreUrl, argument: &str) {
     command(&store, &lease, fail_and_ask(&words[2].parse().unwrap())).await.unwrap();
 }
 
-/// Stands still inside the transaction of a transition.
+/// Stops inside the transaction of a transition.
 async fn freeze(url: &StoreUrl, plan: &str) {
     let store = Store::open(url, Options::new(now)).await.unwrap();
     let lease = lease(&store, &plan.parse().unwrap(), "child").await;
@@ -65,7 +66,7 @@ async fn freeze(url: &StoreUrl, plan: &str) {
     store.plan_transact(drydock_store::Warrant::Plan(&lease), stopping).await.unwrap();
 }
 
-/// Makes plans until there is no room, and then looks at what there is.
+/// Creates plans until the disk is full, and then reads the store.
 async fn fill(url: &StoreUrl) {
     let store = Store::open(url, Options::new(now)).await.unwrap();
     let (lease, plan) = queued(&store, "a").await;
@@ -89,7 +90,7 @@ async fn fill(url: &StoreUrl) {
     assert_eq!(store.check().await.unwrap(), Vec::<String>::new());
 }
 
-/// Four writers at once, each with its own plan, tell the feed things in order.
+/// Four concurrent writers, each with its own plan, append events in order.
 async fn note(url: &StoreUrl, each: i64) {
     let store = Store::open(url, Options::new(now)).await.unwrap();
     let writers: Vec<_> = (0..4)

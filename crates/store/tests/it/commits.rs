@@ -1,4 +1,4 @@
-//! Commits of transitions: judged on stored state, all or nothing, at most once.
+//! Commits of transitions: decided on stored state, complete or not at all, at most once.
 
 use std::future::poll_fn;
 use std::task::Poll;
@@ -17,14 +17,14 @@ use crate::world::{
     project_lease, queued, run_id, spec, start, started,
 };
 
-/// A request of a person.
+/// Returns a cancel request from a person.
 fn cancel_by(person: &str) -> Request {
     let (reason, via) = ("enough".into(), "command line".into());
     Request { kind: RequestKind::Cancel, reason, by: person.into(), via, authority: Authority::Person }
 }
 
 on_both! {
-    /// Breaks when a plan does not come back as it was written.
+    /// Fails if a plan is read back differently from how it was written.
     async fn a_plan_reads_back_as_it_was_committed(world: World) {
         let store = world.open().await;
         let (lease, created) = queued(&store, "a").await;
@@ -37,7 +37,7 @@ on_both! {
 }
 
 on_both! {
-    /// Breaks when a plan can be made twice, or under the lease of another.
+    /// Fails if a plan can be created twice, or under another plan's lease.
     async fn a_plan_is_made_once_and_under_its_own_lease(world: World) {
         let store = world.open().await;
         let (lease, plan) = queued(&store, "a").await;
@@ -54,7 +54,7 @@ on_both! {
 }
 
 on_both! {
-    /// S2.1, S2.2: breaks when a decision is made on anything but the stored plan.
+    /// S2.1, S2.2: fails if a decision is based on anything but the stored plan.
     async fn a_decision_sees_what_another_process_committed(world: World) {
         let (one, two) = (world.open().await, world.open().await);
         let (first, plan) = queued(&one, "a").await;
@@ -69,7 +69,7 @@ on_both! {
 }
 
 on_both! {
-    /// S2.3: breaks when two commits can both be based on the same revision.
+    /// S2.3: fails if two commits can be based on the same revision.
     async fn of_many_equal_commands_one_takes_effect(world: World) {
         let store = world.open().await;
         let (lease, plan) = queued(&store, "a").await;
@@ -96,7 +96,7 @@ on_both! {
 }
 
 on_both! {
-    /// S0.1, S0.5: breaks when a refusal writes the plan, or the feed does not keep it.
+    /// S0.1, S0.5: fails if a refusal writes the plan, or if the feed does not record it.
     async fn a_blocked_transition_leaves_the_plan_and_is_told(world: World) {
         let store = world.open().await;
         let (lease, _, run) = processing(&store, "a").await;
@@ -118,7 +118,7 @@ on_both! {
         let refused = command(&store, &lease, advance).await.unwrap_err();
         assert!(matches!(refused, CommitError::Refused(Refusal::Blocked(_))), "{refused:?}");
         assert_eq!(store.plan_fetch(&before.id).await.unwrap(), Some(before.clone()));
-        // Page B6: what blocked is a row of its own, written with the event.
+        // Page B6: the blocking enforcement is a separate row, written with the event.
         let enforced = store.enforcement_fetch(&before.id).await.unwrap().expect("it was recorded");
         assert_eq!(enforced.blocking(&before).map(|seen| seen.at), Some(Phase::Execute));
         assert_eq!(store.enforcement_blocking(std::slice::from_ref(&before.id)).await.unwrap().len(), 1);
@@ -129,7 +129,8 @@ on_both! {
 }
 
 on_both! {
-    /// S0.1: breaks when a commit that fails half way leaves anything behind, or changes a value that a caller holds.
+    /// S0.1: fails if a commit that fails halfway leaves anything behind, or changes a value that a caller
+    /// holds.
     async fn a_commit_that_fails_anywhere_changes_nothing(world: World) {
         let store = world.open().await;
         let (lease, plan, run) = processing(&store, "a").await;
@@ -148,7 +149,7 @@ on_both! {
 }
 
 on_both! {
-    /// S4.5: breaks when the failure, its question, the seal and the outbox are not one write.
+    /// S4.5: fails if the failure, its question, the seal and the outbox are not one write.
     async fn a_failure_that_asks_is_one_write(world: World) {
         let store = world.open().await;
         let (lease, plan, run) = processing(&store, "a").await;
@@ -171,7 +172,7 @@ on_both! {
 }
 
 on_both! {
-    /// S1.2: breaks when a landing can be written without the lock of its own project.
+    /// S1.2: fails if a landing can be written without the lock of its own project.
     async fn landing_needs_the_lock_of_the_plans_project(world: World) {
         let store = world.open().await;
         let (lease, _, run) = processing(&store, "a").await;
@@ -210,7 +211,7 @@ on_both! {
 }
 
 on_both! {
-    /// Breaks when a note changes the plan or is not about it.
+    /// Fails if appending an event changes the plan, or if the event is not about it.
     async fn a_note_is_told_and_changes_nothing(world: World) {
         let store = world.open().await;
         let (lease, plan, run) = processing(&store, "a").await;
@@ -225,7 +226,8 @@ on_both! {
 }
 
 on_both! {
-    /// code 8.6: breaks when events that were committed are appended again, or when others of the same words are not.
+    /// code 8.6: fails if committed events are appended again, or if other events with the same text are not
+    /// appended.
     async fn a_batch_of_events_is_appended_once(world: World) {
         let store = world.open().await;
         let (lease, plan, _) = processing(&store, "a").await;
@@ -238,7 +240,7 @@ on_both! {
         assert_eq!(count(), "2");
         store.plan_note(&lease, &lease.batch(vec![said()])).await.unwrap();
         assert_eq!(count(), "3");
-        // Another lease counts its batches from the start again, and its fence tells them apart.
+        // Another lease numbers its batches from the start again; its fence distinguishes them.
         store.plan_lease_release(lease).await.unwrap();
         let next = crate::world::lease(&store, &plan.id, "b").await;
         store.plan_note(&next, &next.batch(vec![said(), said()])).await.unwrap();
@@ -247,13 +249,13 @@ on_both! {
 }
 
 on_both! {
-    /// Breaks when a caller that goes away takes its commit along, or leaves a transaction open.
+    /// Fails if dropping a caller cancels its commit, or leaves a transaction open.
     async fn a_dropped_caller_does_not_cancel_its_commit(world: World) {
         let store = world.open().await;
         for _ in 0..20 {
             let (lease, plan) = queued(&store, "a").await;
             let mut asked = store.plan_transact(Warrant::Plan(&lease), deciding(start(&run_id())));
-            // One poll hands it over.
+            // One poll submits the job.
             let polled = poll_fn(|context| Poll::Ready(asked.as_mut().poll(context))).await;
             drop(asked);
             if polled.is_pending() {
@@ -266,7 +268,7 @@ on_both! {
 }
 
 on_both! {
-    /// Breaks when a panic in a caller's decision stops the writer or leaves its transaction in the pool.
+    /// Fails if a panic in a caller's decision stops the writer, or leaves its transaction in the pool.
     async fn a_panicking_decision_hurts_nobody_else(world: World) {
         let store = world.open().await;
         let (lease, plan) = queued(&store, "a").await;
@@ -280,7 +282,7 @@ on_both! {
 }
 
 on_both! {
-    /// Breaks when the outbox is not a function of the stage that was committed.
+    /// Fails if the outbox is not a function of the committed stage.
     async fn the_outbox_holds_what_is_due(world: World) {
         let store = world.open().await;
         let plan = free(&store).await;
@@ -288,7 +290,7 @@ on_both! {
         let lease = lease(&store, &plan.id, "a").await;
         assert_eq!((&claim.plan, claim.effect, claim.attempts), (&plan.id, Effect::DrivePhase(Phase::Strategize), 1));
         let (_, run) = started(&store, &lease).await;
-        // The claimant started it, and keeps its claim while it works.
+        // The worker that claimed the effect started the phase, and keeps its claim while it works.
         assert_eq!(store.effect_claim("x", LONG).await.unwrap(), None);
         let context = context();
         let done = store
@@ -308,7 +310,8 @@ on_both! {
 }
 
 on_both! {
-    /// Breaks when what was asked before a run stops the run, or what was asked in it is lost while it goes on.
+    /// Fails if a request from before a run stops the run, or if a request during a run is lost while it
+    /// continues.
     async fn a_request_belongs_to_the_run_it_was_made_in(world: World) {
         let store = world.open().await;
         let (lease, plan) = queued(&store, "a").await;

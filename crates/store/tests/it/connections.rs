@@ -1,4 +1,5 @@
-//! Connections to a server: few of them make it slower, and what stands between us and the server is noticed.
+//! Connections to a server: few connections only make the store slower, and an incompatible pooler is
+//! detected.
 
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -9,7 +10,7 @@ use drydock_testkit::wait;
 
 use crate::world::{LIMIT, LONG, World, free, lease, now, random, spawn, started};
 
-/// What the numbering of events is locked by.
+/// The key of the advisory lock for numbering events.
 const NUMBERING_KEY: i64 = 0x6472_7964_6f63_0002;
 
 fn address(world: &World) -> String {
@@ -17,7 +18,8 @@ fn address(world: &World) -> String {
     url
 }
 
-/// Makes the database one of a user who has so many connections, and returns the address for that user.
+/// Makes a user with a connection limit the owner of the database, and returns the address for that user and
+/// its name.
 fn limited(world: &World, connections: usize) -> (String, String) {
     let user = format!("few_{:016x}", random() as u64);
     let name = world.query("SELECT current_database()");
@@ -30,7 +32,8 @@ fn limited(world: &World, connections: usize) -> (String, String) {
     (format!("{scheme}://{user}@{host}"), user)
 }
 
-/// One hand of a process: claims, locks, begins, renews and lets go, until nothing is due. Returns how often.
+/// One worker of a process: claims, locks, starts, renews and releases, until no effect is due. Returns the
+/// number of effects.
 async fn hand(store: Store, owner: String) -> usize {
     let mut done = 0;
     while let Some(claim) = store.effect_claim(&owner, LONG).await.unwrap() {
@@ -43,7 +46,7 @@ async fn hand(store: Store, owner: String) -> usize {
     done
 }
 
-/// BUG-4: breaks when a call fails because the server has no connection left, while this process has one.
+/// BUG-4: fails if a call fails because the server has no free connection, while this process has one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn few_connections_make_it_slower_and_nothing_else() {
     const PLANS: usize = 30;
@@ -66,7 +69,7 @@ async fn few_connections_make_it_slower_and_nothing_else() {
         done += hand.await.unwrap();
     }
     assert_eq!(done, PLANS);
-    // A process that has had to wait keeps nothing but the connection that is reserved for its locks.
+    // A process that had to wait keeps only the connection that is reserved for its locks.
     let ours = format!("SELECT count(*) FROM pg_stat_activity WHERE usename = '{user}'");
     wait::until("idle connections to be closed", LIMIT, || (world.query(&ours) == "4").then_some(()));
     drop(processes);
@@ -75,7 +78,7 @@ async fn few_connections_make_it_slower_and_nothing_else() {
     world.query(&format!("DROP ROLE {user}"));
 }
 
-/// Passes connections on without what they ask for as `options`, as a pooler does that ignores it.
+/// Forwards connections without their requested `options`, like a pooler that ignores them.
 fn dropping_options(server: String) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let at = listener.local_addr().unwrap().to_string();
@@ -85,7 +88,7 @@ fn dropping_options(server: String) -> String {
         client.read_exact(&mut length)?;
         let mut asked = vec![0; u32::from_be_bytes(length) as usize - 4];
         client.read_exact(&mut asked)?;
-        // The version of the protocol, then names and values that each end with a zero.
+        // The protocol version, then names and values that each end with a zero byte.
         let mut passed = asked[..4].to_vec();
         let words: Vec<_> = asked[4..].split(|byte| *byte == 0).collect();
         for pair in words.chunks(2).filter(|pair| !pair[0].is_empty() && pair[0] != b"options") {
@@ -103,8 +106,8 @@ fn dropping_options(server: String) -> String {
     at
 }
 
-/// BUG-5: breaks when limits that were dropped on the way are not noticed, when the refusal does not say what to do, or when
-/// doing that does not help.
+/// BUG-5: fails if dropped session limits are not detected, if the error has no advice, or if following the
+/// advice does not help.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_pooler_that_drops_what_is_asked_for_is_refused() {
     let world = World::postgres();
@@ -122,7 +125,7 @@ async fn a_pooler_that_drops_what_is_asked_for_is_refused() {
     free(&Store::open(&pooled, Options::new(now)).await.unwrap()).await;
 }
 
-/// BUG-9: breaks when events whose numbering failed stay without a number until somebody reads them.
+/// BUG-9: fails if events whose numbering failed stay unnumbered until a reader numbers them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_numbering_that_failed_is_tried_again() {
     let world = World::postgres();

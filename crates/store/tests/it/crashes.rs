@@ -1,4 +1,4 @@
-//! Processes that die inside a commit, seen from outside.
+//! Processes that crash inside a commit, observed from outside.
 
 use drydock_domain::RunId;
 use drydock_store::CrashPoint;
@@ -7,7 +7,8 @@ use crate::child;
 use crate::world::{LIMIT, World, changeset_id, command, events_total, fail_and_ask, processing};
 
 on_both! {
-    /// S0.1, S0.3, S4.5: breaks when any two of plan, events, decision, changesets and outbox are written apart.
+    /// S0.1, S0.3, S4.5: fails if any two of plan, events, decision, changesets and outbox are written
+    /// separately.
     async fn a_crash_anywhere_in_a_commit_leaves_all_of_it_or_nothing(world: World) {
         let (before, after) = undisturbed(&world).await;
         for point in CrashPoint::all() {
@@ -20,14 +21,15 @@ on_both! {
             assert_eq!(&seen, expected, "torn at {point}");
         }
         let store = world.open().await;
-        // One of them died between its commit and the numbering of its events; a reader finds them all the same.
+        // One of the processes died between its commit and the numbering of its events; a reader still finds
+        // them.
         let events = world.query("SELECT count(*) FROM events");
         assert_eq!(events_total(&store).await.to_string(), events);
         assert_eq!(store.check().await.unwrap(), Vec::<String>::new());
     }
 }
 
-/// Returns what is seen before and after the transition when nothing goes wrong.
+/// Returns the observations before and after the transition in a run without faults.
 async fn undisturbed(world: &World) -> (String, String) {
     let store = world.open().await;
     let (plan, run) = ready(world).await;
@@ -37,7 +39,7 @@ async fn undisturbed(world: &World) -> (String, String) {
     (before, world.observe(&plan))
 }
 
-/// Makes a plan that is being worked on, has an open changeset, and is not locked.
+/// Creates a plan in state `processing` with an open changeset and without a held lock.
 async fn ready(world: &World) -> (drydock_domain::PlanId, RunId) {
     let store = world.open().await;
     let (lease, plan, run) = processing(&store, "parent").await;

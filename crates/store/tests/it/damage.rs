@@ -1,11 +1,12 @@
-//! Rows that cannot be true. These tests check the checkers: each breaks a store behind its back and wants an objection.
+//! Impossible rows. These tests check the checkers: each modifies a store directly and expects an error.
 
 use drydock_store::{CommitError, PlanFilter, StoreError};
 
 use crate::world::{command, fail_and_ask, processing, queued, run_id, start};
 
 on_both! {
-    /// S4.5: breaks when "failed" without its question goes unnoticed by a reader, a writer or the check.
+    /// S4.5: fails if an errored plan without its question is not detected by a reader, a writer or the
+    /// check.
     async fn an_error_without_its_question_is_noticed(world: World) {
         let store = world.open().await;
         let (lease, plan, run) = processing(&store, "a").await;
@@ -21,7 +22,8 @@ on_both! {
 }
 
 on_both! {
-    /// Breaks when a column and its body may disagree, or a list skips what it cannot read.
+    /// Fails if a column that disagrees with its body is accepted, or if a list skips a row that it cannot
+    /// read.
     async fn a_row_that_disagrees_with_itself_is_named(world: World) {
         let store = world.open().await;
         let (_, plan) = queued(&store, "a").await;
@@ -48,7 +50,7 @@ on_both! {
 }
 
 on_both! {
-    /// Breaks when the check does not look at the feed, the changesets or the outbox.
+    /// Fails if the check does not cover the feed, the changesets or the outbox.
     async fn the_check_objects_to_what_cannot_be(world: World) {
         let store = world.open().await;
         let (_lease, plan, run) = processing(&store, "a").await;

@@ -1,4 +1,5 @@
-//! How far hooks have been told: one claimant at a time, nothing told twice by those who keep to it, nothing skipped.
+//! Delivery state of hooks: one claim at a time, no event delivered twice under valid claims, and none
+//! skipped.
 
 use std::time::Duration;
 
@@ -18,7 +19,7 @@ async fn seen(store: &Store) -> Delivery {
 }
 
 on_both! {
-    /// Breaks when a new hook is told old news, or an old hook forgets where it was.
+    /// Fails if a new hook receives old events, or if a known hook loses its position.
     async fn a_new_hook_begins_at_the_newest_event(world: World) {
         let store = world.open().await;
         queued(&store, "a").await;
@@ -35,7 +36,8 @@ on_both! {
 }
 
 on_both! {
-    /// S2.3: breaks when two claimants can tell one hook at once, or a stale look can tell an event again.
+    /// S2.3: fails if two processes can claim one hook at the same time, or if an outdated state allows a
+    /// second delivery.
     async fn one_process_at_a_time_tells_a_hook(world: World) {
         let (store, other) = (world.open().await, world.open().await);
         store.delivery_begin(&[name()]).await.unwrap();
@@ -56,14 +58,14 @@ on_both! {
         assert_eq!(other.delivery_claim(&stale, "late", LONG).await.unwrap(), None);
         let after = seen(&other).await;
         assert_eq!((after.position, after.delivered, after.due_in), (7, 1, NONE));
-        // Whoever was told that it is over cannot end it once more.
+        // A claim that has ended cannot be ended again.
         assert_eq!(store.delivery_settle(&claims[0], Told::Delivered(8)).await.unwrap(), Tenure::Lost);
         assert_eq!(seen(&store).await.position, 7);
     }
 }
 
 on_both! {
-    /// Breaks when a claim whose holder died is never free again, or its late holder can settle it after all.
+    /// Fails if the claim of a dead holder is never free again, or if the late holder can still end it.
     async fn a_claim_whose_holder_is_gone_comes_back(world: World) {
         let store = world.open().await;
         store.delivery_begin(&[name()]).await.unwrap();
@@ -83,7 +85,8 @@ on_both! {
 }
 
 on_both! {
-    /// Breaks when a failed try is forgotten, is due at once, or one that was given up stands in the way of the next.
+    /// Fails if a failed attempt is not counted or is repeated immediately, or if an event that was given up
+    /// blocks the next.
     async fn a_failed_try_is_counted_and_waits_and_one_given_up_is_passed(world: World) {
         let store = world.open().await;
         store.delivery_begin(&[name()]).await.unwrap();
@@ -110,7 +113,7 @@ on_both! {
 }
 
 on_both! {
-    /// Breaks when events that do not concern a hook are passed behind the back of whoever tells it one.
+    /// Fails if irrelevant events are skipped while another process holds the claim.
     async fn what_does_not_concern_a_hook_is_passed_only_while_nobody_tells_it(world: World) {
         let store = world.open().await;
         store.delivery_begin(&[name()]).await.unwrap();

@@ -1,4 +1,4 @@
-//! A divergence is one write: whoever looks between its halves finds no halves (S4.5, S4.14).
+//! A divergence is one write: no reader sees only part of it (S4.5, S4.14).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -34,7 +34,7 @@ fn recovered(number: usize) -> SyncOutcome {
     }
 }
 
-/// Reads the plan as fast as it can, in one transaction and in two, until told to stop.
+/// Reads the plan as fast as possible, in one transaction and in two, until stopped.
 async fn watch(store: Store, plan: Plan, over: Arc<AtomicBool>, errored: Arc<AtomicU64>) {
     while !over.load(Ordering::Relaxed) {
         let snapshot = store.plan_snapshot(&plan.id).await.unwrap().unwrap();
@@ -45,7 +45,7 @@ async fn watch(store: Store, plan: Plan, over: Arc<AtomicBool>, errored: Arc<Ato
             assert_eq!((pending.id, pending.status), (asked, DecisionStatus::Open));
             errored.fetch_add(1, Ordering::Relaxed);
         }
-        // In two looks the answer may have come in between; the question must be there all the same.
+        // Between two reads the decision may have been answered; it must exist anyway.
         let seen = store.plan_fetch(&plan.id).await.unwrap().unwrap();
         if let Some(asked) = seen.stage.decision() {
             let prefix = IdPrefix::parse(asked.as_str(), DecisionId::PREFIX, "decision").unwrap();
@@ -56,8 +56,8 @@ async fn watch(store: Store, plan: Plan, over: Arc<AtomicBool>, errored: Arc<Ato
 }
 
 on_both! {
-    /// Breaks when a reader can see a failed plan without its open decision, or the decision without the failure. Was
-    /// seen failing with the decision written after the commit of the plan.
+    /// Fails if a reader can see a failed plan without its open decision, or the decision without the
+    /// failure. Was seen failing with the decision written after the commit of the plan.
     async fn no_reader_sees_a_divergence_without_its_question(world: World) {
         let store = world.open().await;
         let (lease, plan) = queued(&store, "a").await;

@@ -1,4 +1,4 @@
-//! The feed: numbered without a gap in the order of commits, and nobody who follows it misses anything.
+//! The feed: numbered without gaps in commit order, and no follower misses an event.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use crate::child;
 use crate::world::{LIMIT, LONG, events_total, lease, plan_id, queued, started};
 
 on_both! {
-    /// Breaks when a number becomes visible before a smaller one, or an event without a number is forgotten.
+    /// Fails if a number becomes visible before a smaller one, or if an unnumbered event is lost.
     async fn a_follower_sees_every_event_once_and_in_order(world: World) {
         const EACH: i64 = 60;
         let store = world.open().await;
@@ -47,11 +47,12 @@ on_both! {
 }
 
 on_both! {
-    /// Breaks when a commit, of this process or of another, does not wake who waits; or a wake before waiting is lost.
+    /// Fails if a commit of this or another process does not wake waiting tasks, or if a wake before waiting
+    /// is lost.
     async fn a_commit_wakes_those_who_wait(world: World) {
         let (here, there) = (world.open().await, world.open().await);
         let mut watch = here.watch();
-        // Let the listener be in place, so that what wakes below is the commit.
+        // Waits for the listener to start, so that the commit causes the wake below.
         watch.changed(Duration::from_millis(500)).await;
         for store in [&here, &there] {
             let before = Instant::now();
@@ -63,7 +64,7 @@ on_both! {
 }
 
 on_both! {
-    /// Breaks when a filter loses or adds events, or the events of one plan go back in revision.
+    /// Fails if a filter loses or adds events, or if the revisions in one plan's events decrease.
     async fn a_plans_events_are_its_own_and_in_order(world: World) {
         let store = world.open().await;
         let (lease_one, one) = queued(&store, "a").await;
@@ -86,7 +87,8 @@ on_both! {
 }
 
 on_both! {
-    /// Breaks when a page is cut short of what was asked for: whoever gets less than that takes it for the end of the feed.
+    /// Fails if a page is shorter than requested although more events exist: readers take a short page as the
+    /// end of the feed.
     async fn a_page_is_as_long_as_was_asked_for(world: World) {
         const MANY: usize = 1_200;
         let store = world.open().await;
@@ -99,7 +101,7 @@ on_both! {
     }
 }
 
-/// Breaks when a renewal or a claim of our own wakes everybody who waits, by the writer or by the lookout.
+/// Fails if our own renewal or claim wakes waiting tasks, through the writer or the lookout.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_quiet_write_wakes_nobody_here() {
     let world = crate::world::World::sqlite();

@@ -1,4 +1,4 @@
-//! What a process that is gone held: freed together, once, and nothing else with it.
+//! Locks and claims of a dead process: all freed together, once, and no others.
 
 use drydock_domain::{Holder, ProcessIdentity};
 use drydock_store::{Acquired, ClaimOrder, HoldingProcess, Limits};
@@ -19,8 +19,8 @@ fn by(pid: u32, owner: &str) -> Holder {
 }
 
 on_both! {
-    /// S1.7: breaks when what a dead process held is not all freed in one commit, when two of those who free it count the
-    /// same lock, or when a lock that another took since, or one of a living process, is freed along.
+    /// S1.7: fails if the locks and claims of a dead process are not freed in one commit, if two concurrent
+    /// calls count the same lock, or if a lock of another or a living process is freed too.
     async fn all_that_a_dead_process_held_is_freed_once(world: World) {
         let store = world.open().await;
         let (held, claimed, other) = (free(&store).await, free(&store).await, free(&store).await);
@@ -54,7 +54,7 @@ on_both! {
         assert_eq!(freed, 2);
         let plans = [store.effect_claim("e", LONG).await.unwrap(), store.effect_claim("e", LONG).await.unwrap()];
         assert_eq!(plans.map(|claim| claim.unwrap().plan), [held.id.clone(), claimed.id]);
-        // Whoever comes late frees nothing that is another's by now, and the dead one commits nothing.
+        // A late call frees no lock that another process has acquired, and the dead process cannot commit.
         lease(&store, &held.id, "next").await;
         project_lease(&store, "boat", "next").await;
         assert_eq!(store.process_free(&HoldingProcess { process: dead, ..found(&process(7)) }).await.unwrap(), 0);

@@ -11,7 +11,7 @@ use crate::world::{
 };
 
 on_both! {
-    /// S1.6: breaks when two owners can hold one lock, or the loser is not told who holds it.
+    /// S1.6: fails if two owners can hold one lock, or if the loser does not learn the holder.
     async fn one_of_many_acquires_and_the_others_learn_who(world: World) {
         let store = world.open().await;
         let plan = plan_id();
@@ -33,7 +33,7 @@ on_both! {
 }
 
 on_both! {
-    /// S1.7: breaks when the takeover of an expired lock is not one atomic statement.
+    /// S1.7: fails if acquiring an expired lock is not one atomic statement.
     async fn an_expired_lock_is_taken_over_by_exactly_one(world: World) {
         let store = world.open().await;
         for round in 0..5 {
@@ -62,7 +62,7 @@ on_both! {
 }
 
 on_both! {
-    /// Breaks when a release forgets the fence, or an owner's second acquisition leaves its first one valid.
+    /// Fails if a release resets the fence, or if an owner's second acquisition leaves its first lease valid.
     async fn the_fence_only_ever_grows(world: World) {
         let store = world.open().await;
         let plan = plan_id();
@@ -79,8 +79,8 @@ on_both! {
 }
 
 on_both! {
-    /// S1.1, S1.6: breaks when a transition under a lock of its own takes the lock from its holder, leaves it held, or leaves
-    /// an earlier lease valid; whether it is accepted, refused, or refused with something to tell.
+    /// S1.1, S1.6: fails if a transition with its own lock takes the lock from its holder, leaves it held, or
+    /// leaves an earlier lease valid; for accepted commands, refusals, and refusals with events.
     async fn a_transition_alone_finds_the_lock_free_and_leaves_it_free(world: World) {
         let store = world.open().await;
         let (held, plan) = queued(&store, "a").await;
@@ -101,13 +101,14 @@ on_both! {
         let answer = Answer { decision, option: "none of these".to_owned(), note: None };
         assert!(matches!(alone(Command::Resolve(answer)).await, Err(CommitError::Refused(_))));
         assert_eq!((store.lock_list().await.unwrap(), events_total(&store).await), (vec![], events + 1));
-        // Two were committed, and so was what the last one told.
+        // Two transitions were committed, and so were the events of the refusal.
         assert_eq!(lease(&store, &plan.id, "c").await.fence().0, 5);
     }
 }
 
 on_both! {
-    /// S0.1: breaks when a fault within a transition under a lock of its own leaves the lock or a part of the transition.
+    /// S0.1: fails if a fault in a transition with its own lock leaves the lock held or a part of the
+    /// transition.
     async fn a_fault_in_a_transition_alone_leaves_nothing(world: World) {
         let sound = world.open().await;
         let (held, plan) = queued(&sound, "a").await;
@@ -123,7 +124,7 @@ on_both! {
 }
 
 on_both! {
-    /// S1.3: breaks when any write under a lease forgets to compare the fence.
+    /// S1.3: fails if any write under a lease does not compare the fence.
     async fn a_lost_lease_can_do_nothing(world: World) {
         let store = world.open().await;
         let (lost, plan, run) = processing(&store, "a").await;
@@ -132,7 +133,7 @@ on_both! {
         let before = world.observe(&plan.id);
         let lock = store.lock_list().await.unwrap().remove(0);
         assert!(store.lock_break(&lock.id, "stuck", "tester").await.unwrap().is_some());
-        // The same owner again: only the fence tells its two leases apart.
+        // The same owner again: only the fence distinguishes its two leases.
         let _successor = lease(&store, &plan.id, "a").await;
 
         let spoil = |error: CommitError| assert!(matches!(error, CommitError::LeaseLost { .. }), "{error:?}");
@@ -148,7 +149,7 @@ on_both! {
 }
 
 on_both! {
-    /// S1.3: breaks when only a takeover, and not time alone, ends a lease.
+    /// S1.3: fails if a lease ends only by another acquisition, and not by time alone.
     async fn an_expired_lease_cannot_commit_even_when_nobody_took_it_over(world: World) {
         let store = world.open().await;
         let (long, plan) = queued(&store, "a").await;
@@ -165,7 +166,7 @@ on_both! {
 }
 
 on_both! {
-    /// S1.3: breaks when a renewal does not move the end.
+    /// S1.3: fails if a renewal does not extend the lease.
     async fn a_renewed_lease_lasts_longer(world: World) {
         let store = world.open().await;
         let plan = plan_id();
@@ -183,7 +184,7 @@ on_both! {
 }
 
 on_both! {
-    /// S1.5: breaks when a shutdown leaves a lock behind, or takes a stranger's.
+    /// S1.5: fails if a shutdown leaves a lock held, or releases another process's lock.
     async fn a_process_lets_go_of_all_its_own_at_once(world: World) {
         let store = world.open().await;
         for n in 0..3 {
@@ -198,7 +199,7 @@ on_both! {
 }
 
 on_both! {
-    /// Breaks when breaking is silent, or a broken lock is not free.
+    /// Fails if breaking a lock emits no event, or if a broken lock is not free.
     async fn a_broken_lock_is_free_and_the_feed_says_so(world: World) {
         let store = world.open().await;
         let (_lease, plan) = queued(&store, "a").await;

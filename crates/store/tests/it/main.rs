@@ -1,4 +1,4 @@
-//! The contract of a store, held against both databases; and what only one of them can get wrong.
+//! The contract of a store, tested on both databases, and tests specific to one of them.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! Opening: what is not there is made, what is not ours is refused, and every refusal says what it is.
+//! Opening: a missing store is created, a foreign one is rejected, and every error names its cause.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -10,7 +10,7 @@ use drydock_testkit::proc;
 use crate::child;
 use crate::world::{LIMIT, World, now, queued};
 
-/// The schema that this program writes.
+/// The schema version that this program writes.
 const NEWEST: i64 = 10;
 
 async fn refused(url: &StoreUrl) -> StoreError {
@@ -18,7 +18,7 @@ async fn refused(url: &StoreUrl) -> StoreError {
 }
 
 on_both! {
-    /// Breaks when the migration of one opener collides with that of another.
+    /// Fails if concurrent migrations collide.
     async fn many_openers_of_a_fresh_store_all_succeed(world: World) {
         let others: Vec<_> = (0..3).map(|_| child::spawn(&world, "open", "")).collect();
         let here: Vec<_> = (0..4)
@@ -40,7 +40,7 @@ on_both! {
 }
 
 on_both! {
-    /// Breaks when a step of the schema is edited instead of added, or loses what an older program wrote.
+    /// Fails if a released migration step was edited, or loses data written by an older program.
     async fn an_older_store_is_taken_along(world: World) {
         match &world {
             World::Sqlite(_) => {
@@ -65,7 +65,7 @@ on_both! {
 }
 
 on_both! {
-    /// Breaks when an older program writes into a schema it does not know.
+    /// Fails if an older program writes into a schema that it does not know.
     async fn a_newer_schema_is_refused_and_untouched(world: World) {
         drop(world.open().await);
         match &world {
@@ -79,7 +79,7 @@ on_both! {
 }
 
 on_both! {
-    /// Breaks when another program's tables are taken for ours.
+    /// Fails if another program's tables are accepted as ours.
     async fn a_database_of_another_program_is_refused(world: World) {
         world.meddle("CREATE TABLE plans (x BIGINT)");
         let error = refused(&world.url()).await;
@@ -89,7 +89,7 @@ on_both! {
 }
 
 on_both! {
-    /// Breaks when the health check cannot tell what it runs on.
+    /// Fails if the health check cannot report the database version.
     async fn a_store_tells_its_engine(world: World) {
         let text = world.open().await.engine_version().await.unwrap();
         let name = match &world {
@@ -100,7 +100,7 @@ on_both! {
     }
 }
 
-/// Breaks when a directory is made up, or its absence is reported as something else.
+/// Fails if a missing directory is created, or reported as a different error.
 #[tokio::test]
 async fn a_missing_directory_is_named() {
     let error = refused(&StoreUrl::Sqlite("/nowhere/at/all/drydock.db".into())).await;
@@ -110,7 +110,7 @@ async fn a_missing_directory_is_named() {
     );
 }
 
-/// Breaks when a file of text, a directory or a torn page is taken for a store.
+/// Fails if a text file, a directory or a torn page is accepted as a store.
 #[tokio::test]
 async fn what_is_not_a_database_is_refused() {
     let world = World::sqlite();
@@ -120,7 +120,7 @@ async fn what_is_not_a_database_is_refused() {
     assert_eq!(refused(&directory).await.code(), "store_missing");
 }
 
-/// Breaks when a damaged page is read as if it were well.
+/// Fails if a damaged page is read without an error.
 #[tokio::test]
 async fn a_damaged_file_is_called_that() {
     let world = World::sqlite();
@@ -139,7 +139,7 @@ async fn a_damaged_file_is_called_that() {
     assert_eq!(error.code(), "store_corrupt");
 }
 
-/// Breaks when an unreachable server is not named, or its password is.
+/// Fails if the error does not name an unreachable server, or contains its password.
 #[tokio::test]
 async fn a_server_that_is_away_is_named_without_its_password() {
     let url: StoreUrl = "postgres://ann:s3cret@127.0.0.1:9/nothing".parse().unwrap();
@@ -153,7 +153,7 @@ async fn a_server_that_is_away_is_named_without_its_password() {
     assert!(!format!("{:?}", refused(&odd).await).contains("s3cret"));
 }
 
-/// Breaks when a missing database is reported as an unreachable server.
+/// Fails if a missing database is reported as an unreachable server.
 #[tokio::test]
 async fn a_missing_database_is_called_that() {
     let World::Postgres(database) = World::postgres() else { unreachable!() };
@@ -162,7 +162,7 @@ async fn a_missing_database_is_called_that() {
     assert!(error.hint().contains("createdb"), "{}", error.hint());
 }
 
-/// Breaks when a store that cannot be written is opened as if it could.
+/// Fails if a read-only store is opened as if it were writable.
 #[tokio::test]
 async fn a_store_of_somebody_else_is_read_only() {
     let world = World::sqlite();
@@ -171,7 +171,7 @@ async fn a_store_of_somebody_else_is_read_only() {
     fs::set_permissions(&directory, fs::Permissions::from_mode(0o755)).unwrap();
     let program = directory.join("test");
     fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
-    // Root may write anything, so somebody else has to try.
+    // Root can write everything, so another user runs the test.
     let mut other = Command::new("setpriv");
     other.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(&program);
     other.args(["--exact", "child::works", "--nocapture"]);
@@ -180,7 +180,7 @@ async fn a_store_of_somebody_else_is_read_only() {
     assert!(tried.stdout.contains("code=store_read_only"), "{tried:?}");
 }
 
-/// Breaks when a full disk is not called that, or tears what was committed before.
+/// Fails if a full disk is reported as a different error, or damages committed data.
 #[tokio::test]
 async fn a_full_disk_is_called_that_and_tears_nothing() {
     let world = World::sqlite();
@@ -197,7 +197,7 @@ async fn a_full_disk_is_called_that_and_tears_nothing() {
     assert!(filled.clone().expect_code(0).stdout.contains("code=store_full"), "{filled:?}");
 }
 
-/// Breaks when a backup is not a store, lacks what was committed, or overwrites something.
+/// Fails if a backup is not a valid store, lacks committed data, or overwrites a file.
 #[tokio::test]
 async fn a_backup_is_a_store_of_its_own() {
     let world = World::sqlite();

@@ -1,4 +1,4 @@
-//! Claims: an effect has one claimant at a time.
+//! Claims: one worker at a time has the claim on an effect.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use drydock_store::{ClaimOrder, Limits};
 use crate::world::{BRIEF, LONG, command, expired, free, holder, queued, started};
 
 on_both! {
-    /// S2.3: breaks when two claimants can get one effect.
+    /// S2.3: fails if two workers can claim one effect.
     async fn no_effect_is_claimed_twice(world: World) {
         const PLANS: usize = 40;
         let store = world.open().await;
@@ -37,7 +37,7 @@ on_both! {
 }
 
 on_both! {
-    /// Breaks when an expired claim is lost, or its late holder can still settle the effect.
+    /// Fails if an expired claim is lost, or if its late holder can still defer the effect.
     async fn an_expired_claim_comes_back_and_its_holder_is_too_late(world: World) {
         let store = world.open().await;
         let plan = free(&store).await;
@@ -60,7 +60,7 @@ on_both! {
 }
 
 on_both! {
-    /// Breaks when a plan that somebody works on is claimed again and again, or one that was let go of is not.
+    /// Fails if a plan with a held lock is claimed, or if a plan with a released lock is not.
     async fn what_is_held_is_not_claimed(world: World) {
         let store = world.open().await;
         let (held, plan) = queued(&store, "a").await;
@@ -72,7 +72,7 @@ on_both! {
         let claim = store.effect_claim("c", LONG).await.unwrap().unwrap();
         assert_eq!((&claim.plan, claim.attempts), (&plan.id, 1));
         store.effect_defer(&claim, Duration::ZERO).await.unwrap();
-        // Whoever died with the lock in its hands holds nothing once its time is over.
+        // An expired lock of a dead process does not prevent a claim.
         let _gone = store.plan_lease_acquire(&plan.id, &holder("gone"), BRIEF).await.unwrap();
         expired(&store, plan.id.as_str()).await;
         assert_eq!(store.effect_claim("c", LONG).await.unwrap().map(|claim| claim.plan), Some(plan.id));
@@ -80,8 +80,8 @@ on_both! {
 }
 
 on_both! {
-    /// Breaks when more phases are handed out than may run at the same time, however many ask at once, or when a place
-    /// that became free is not given away; and when a claim within a tree takes what is in another.
+    /// Fails if more phases are claimed than may run concurrently, for any number of concurrent callers; if a
+    /// freed slot is not given away; or if a claim within one plan tree takes an effect of another.
     async fn no_more_is_claimed_than_may_run(world: World) {
         let store = world.open().await;
         for _ in 0..12 {
@@ -122,8 +122,8 @@ on_both! {
 }
 
 on_both! {
-    /// PERF-2: breaks when a plan that is nearer to landing waits behind one that has only been made, or when of two at the
-    /// same point the younger is first.
+    /// PERF-2: fails if a plan closer to landing waits behind a new one, or if of two at the same point the
+    /// younger is first.
     async fn what_is_nearest_to_landing_is_claimed_first(world: World) {
         let store = world.open().await;
         let (first, second) = (free(&store).await, free(&store).await);
@@ -141,8 +141,8 @@ on_both! {
 }
 
 on_both! {
-    /// BUG-1: breaks when an effect that was given back counts as tried, or is not due at once for others; and when a
-    /// project that is not wanted is handed out.
+    /// BUG-1: fails if a returned effect counts as an attempt, or is not due immediately for others; or if an
+    /// excluded project is claimed.
     async fn what_is_given_back_was_never_claimed(world: World) {
         let store = world.open().await;
         let plan = free(&store).await;
@@ -154,7 +154,7 @@ on_both! {
         assert_eq!(store.effect_claim_within(&order).await.unwrap(), None);
         let again = store.effect_claim("has it", LONG).await.unwrap().unwrap();
         assert_eq!((&again.plan, again.attempts), (&plan.id, 1));
-        // The claim is another's by now.
+        // Another worker has the claim now.
         store.effect_give_back(&claim).await.unwrap();
         assert_eq!(store.effect_claim("third", LONG).await.unwrap(), None);
     }

@@ -1,4 +1,4 @@
-//! Connections to a server: a transaction that goes wrong, or whose process stops, holds up nobody else.
+//! Server sessions: a transaction that fails, or whose process stops, does not block other processes.
 
 use std::net::ToSocketAddrs;
 use std::sync::mpsc;
@@ -10,14 +10,15 @@ use drydock_testkit::proxy::Proxy;
 
 use crate::world::{LIMIT, World, changeset_id, deciding, lease, now, processing, run_id, start};
 
-/// Breaks when an error before the last flight of statements leaves its transaction on a pooled connection.
+/// Fails if an error before the last pipelined batch leaves its transaction on a pooled connection.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_long_write_that_fails_early_leaves_no_transaction_behind() {
     let world = World::postgres();
     let store = world.open().await;
     let (lease, plan, run) = processing(&store, "a").await;
     let handle = store.changeset_open(&lease, &run, "w", changeset_id()).await.unwrap();
-    // PostgreSQL keeps no zero in a text, so one of the first statements fails; the commit comes flights later.
+    // PostgreSQL rejects a zero byte in a text, so one of the first statements fails; the commit is several
+    // batches later.
     let change =
         |path: String| NewEntry { path, op: ChangeOp::Create, from: None, before: None, after: None };
     let changes =
@@ -33,8 +34,8 @@ async fn a_long_write_that_fails_early_leaves_no_transaction_behind() {
     assert_eq!(store.changeset_of_run(&plan.id, &run).await.unwrap()[0].entries.len(), 200);
 }
 
-/// Breaks when a process that stops between the round trips of a transition keeps its lock row for ever, or can
-/// still commit when it goes on.
+/// Fails if a process that stops between the round trips of a transition keeps its lock row forever, or can
+/// still commit when it resumes.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_process_that_stops_inside_a_transition_is_overtaken() {
     let world = World::postgres();
@@ -46,7 +47,7 @@ async fn a_process_that_stops_inside_a_transition_is_overtaken() {
     let impatient = format!("{url}{join}options=-c%20idle_in_transaction_session_timeout%3D300");
     let (stopped, is_stopped) = mpsc::channel();
     let (go_on, may_go_on) = mpsc::channel::<()>();
-    // One thread with a runtime of its own stands for the process: nothing in it moves while it is stopped.
+    // A thread with its own runtime simulates the process: nothing in it runs while it is stopped.
     let id = plan.id.clone();
     let process = thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -71,7 +72,7 @@ async fn a_process_that_stops_inside_a_transition_is_overtaken() {
     crate::world::started(&store, &next).await;
 }
 
-/// Breaks when a row that stays locked makes a caller wait for ever, or is reported as anything but busy.
+/// Fails if a locked row makes a caller wait forever, or is reported as anything but busy.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_row_that_stays_locked_is_busy() {
     let world = World::postgres();
@@ -92,7 +93,8 @@ async fn a_row_that_stays_locked_is_busy() {
     driven.await.unwrap().unwrap();
 }
 
-/// code 8.6: breaks when events stand twice because the connection broke after their commit and before its answer.
+/// code 8.6: fails if events are stored twice because the connection broke between their commit and its
+/// response.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_commit_whose_answer_was_lost_can_be_retried() {
     const TRIES_MAX: usize = 50;
@@ -104,7 +106,7 @@ async fn a_commit_whose_answer_was_lost_can_be_retried() {
     let over = format!("{user}@{}/{database}", proxy.address());
     let store = Store::open(&over.parse().unwrap(), Options::new(now)).await.unwrap();
     let (lease, ..) = processing(&store, "a").await;
-    // The numbering of events commits too, so the lost answer is not always that of the batch.
+    // The numbering of events also commits, so the lost response is not always that of the batch.
     for appended in 1..TRIES_MAX {
         let said = Event::Agent { what: "said", details: serde_json::json!({ "number": appended }) };
         let batch = lease.batch(vec![said]);

@@ -1,4 +1,4 @@
-//! Lists, pages, and finding by the beginning of an id.
+//! Lists, pages, and lookup by id prefix.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use drydock_store::{DecisionFilter, Found, PlanFilter};
 use crate::world::{command, fail_and_ask, processing, queued, queued_as, spec, started};
 
 on_both! {
-    /// S2.1: breaks when a filter, the order or the cursor is wrong.
+    /// S2.1: fails if a filter, the order or the cursor is wrong.
     async fn plans_are_listed_newest_first_in_pages(world: World) {
         let store = world.open().await;
         let mut ids = Vec::new();
@@ -48,8 +48,8 @@ on_both! {
 }
 
 on_both! {
-    /// Breaks when a plan is not found by the beginnings of its words, in any case and order, when a filter is lost beside a
-    /// search, or when a store of the version before forgets the plans that it has.
+    /// Fails if a plan is not found by prefixes of its words, in any case and order; if a search drops
+    /// another filter; or if a migrated store does not find its existing plans.
     async fn plans_are_found_by_the_beginnings_of_their_words(world: World) {
         let store = world.open().await;
         let mut ids = Vec::new();
@@ -103,7 +103,7 @@ on_both! {
 }
 
 on_both! {
-    /// Breaks when a prefix misses its plan, or an ambiguous one picks any.
+    /// Fails if a prefix does not find its plan, or if an ambiguous one returns any of the matches.
     async fn the_beginning_of_an_id_finds_one_none_or_names_several(world: World) {
         let store = world.open().await;
         let mut ids = Vec::new();
@@ -131,7 +131,7 @@ on_both! {
 }
 
 on_both! {
-    /// Breaks when a resolved decision is listed as open, or an open one is not.
+    /// Fails if a resolved decision is listed as open, or if an open one is missing.
     async fn open_decisions_are_listed_apart(world: World) {
         let store = world.open().await;
         let mut asked = Vec::new();
@@ -156,7 +156,8 @@ on_both! {
 }
 
 on_both! {
-    /// Breaks when a subplan that another process moved is taken for what it was, or when all are read because of one.
+    /// Fails if a subplan that another process changed is not read again, or if one change causes all to be
+    /// read.
     async fn only_subplans_that_changed_are_read_again(world: World) {
         let store = world.open().await;
         let ((_, parent), (_, first), (lease, second)) =

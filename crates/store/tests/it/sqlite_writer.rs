@@ -1,4 +1,4 @@
-//! The writer thread of SQLite: many jobs, one commit, each answered for itself.
+//! The writer thread of SQLite: many jobs, one commit, and a separate result for each job.
 
 use std::fs::File;
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use crate::world::{
     LIMIT, LONG, World, changeset_id, command, deciding, free, holder, lease, processing, run_id, start,
 };
 
-/// Holds the gate, so that jobs gather behind it and become one batch.
+/// Locks the gate file, so that waiting jobs become one batch.
 fn closed_gate(world: &World) -> File {
     let mut name = world.file().into_os_string();
     name.push("-gate");
@@ -19,7 +19,7 @@ fn closed_gate(world: &World) -> File {
     gate
 }
 
-/// Breaks when a failing job undoes its neighbours, or its neighbours keep what it wrote.
+/// Fails if a failing job undoes other jobs of its batch, or if its own writes are committed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_failing_job_does_not_fail_its_neighbours() {
     let world = World::sqlite();
@@ -52,8 +52,8 @@ async fn one_failing_job_does_not_fail_its_neighbours() {
             })
         })
         .collect();
-    // Every job is queued once the queue's senders have all been polled; the gate opens after that or before, and
-    // either way each job must be answered for itself.
+    // Every job is queued once all senders have been polled. The gate may open before or after that; each job
+    // must get its own result in both cases.
     tokio::task::yield_now().await;
     gate.unlock().unwrap();
     for job in jobs {
@@ -64,7 +64,7 @@ async fn one_failing_job_does_not_fail_its_neighbours() {
     assert_eq!(store.check().await.unwrap(), Vec::<String>::new());
 }
 
-/// Breaks when whoever can read the file of the gate can stop all writing by holding it.
+/// Fails if a process that can read the gate file can block all writers by locking it.
 #[tokio::test]
 async fn a_gate_that_somebody_holds_stops_no_writer() {
     let world = World::sqlite();
@@ -75,33 +75,33 @@ async fn a_gate_that_somebody_holds_stops_no_writer() {
         store.plan_note(&lease, &lease.batch(vec![drydock_domain::Event::Resumed])).await.unwrap();
     }
     assert_eq!(world.query("SELECT count(*) FROM events WHERE kind = 'plan.resumed'"), "3");
-    // Turns are taken again when it is free.
+    // Once it is free, writers use the gate again.
     gate.unlock().unwrap();
     command(&store, &lease, start(&run_id())).await.unwrap();
     assert_eq!(store.plan_fetch(&plan.id).await.unwrap().unwrap().revision, 2);
 }
 
-/// Breaks when a caller that was told "busy" has its job done later after all.
+/// Fails if the job of a caller that got a busy error runs later.
 #[tokio::test]
 async fn a_job_that_was_given_up_never_runs() {
     let world = World::sqlite();
     let store = world.open().await;
     let (lease, plan) = crate::world::queued(&store, "a").await;
     let gate = closed_gate(&world);
-    // Paused time jumps to the end of the wait as soon as nothing else can happen.
+    // Paused time advances to the end of the wait as soon as nothing else can happen.
     tokio::time::pause();
     let busy = store.plan_transact(Warrant::Plan(&lease), deciding(start(&run_id()))).await.unwrap_err();
     assert!(matches!(busy, CommitError::Store(StoreError::Busy { .. })), "{busy:?}");
     tokio::time::resume();
     gate.unlock().unwrap();
-    // A later job of the same queue is answered after the first would have run.
+    // A later job of the same queue gets its result after the first would have run.
     let note = vec![drydock_domain::Event::Resumed];
     store.plan_note(&lease, &lease.batch(note)).await.unwrap();
     assert_eq!(store.plan_fetch(&plan.id).await.unwrap().unwrap().revision, 1);
 }
 
-/// B13: breaks when a process that is frozen inside its transaction makes others wait for more than ten seconds, or when
-/// they are not told which process it is.
+/// B13: fails if a process that is frozen inside its transaction makes others wait for more than ten seconds,
+/// or if the error does not name that process.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_store_that_is_held_names_the_process() {
     let world = World::sqlite();

@@ -1,4 +1,4 @@
-//! Connections that nobody can listen in on: encrypted, and only to a server whose certificate is trusted.
+//! TLS connections: encrypted, and only to a server with a trusted certificate.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use drydock_testkit::wait;
 
 use crate::world::{LIMIT, World, now, queued};
 
-/// Makes an authority and a certificate of the server, as the server's own user, in its own directory.
+/// Creates a certificate authority and a server certificate, as the server's own user, in its own directory.
 const CERTIFY: &str = "COPY (SELECT 1) TO PROGRAM '\
     openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=ca -keyout ca.key -out ca.crt && \
     openssl req -newkey rsa:2048 -nodes -subj /CN=server -keyout server.key -out server.csr && \
@@ -30,7 +30,7 @@ async fn open(url: &str, options: &str) -> Result<Store, StoreError> {
     Store::open(&url, Options::new(now)).await
 }
 
-/// Breaks when a connection that was to be encrypted is not, or a stranger's certificate is taken.
+/// Fails if a connection is not encrypted although required, or if an untrusted certificate is accepted.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_connection_is_encrypted_and_its_server_is_known() {
     let server = Server::start(&Programs::find().unwrap()).unwrap();
@@ -49,7 +49,7 @@ async fn a_connection_is_encrypted_and_its_server_is_known() {
     assert!(reason.contains("certificate"), "{reason}");
 }
 
-/// Breaks when encryption that was asked for is quietly left out.
+/// Fails if required encryption is silently omitted.
 #[tokio::test]
 async fn a_server_that_cannot_encrypt_is_refused_when_it_must() {
     let World::Postgres(database) = World::postgres() else { unreachable!() };
@@ -57,7 +57,7 @@ async fn a_server_that_cannot_encrypt_is_refused_when_it_must() {
     assert_eq!(error.code(), "store_unavailable");
 }
 
-/// Breaks when `prefer` is no longer what it is elsewhere, and a server without TLS cannot be used with it.
+/// Fails if `prefer` rejects a server without TLS, which other clients accept.
 #[tokio::test]
 async fn a_server_that_cannot_encrypt_is_taken_when_it_may() {
     let World::Postgres(database) = World::postgres() else { unreachable!() };

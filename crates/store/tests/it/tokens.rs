@@ -1,4 +1,5 @@
-//! Tokens as they are kept: one that counts for each name, known by its digest alone, and over when it is said to be.
+//! Stored tokens: one valid token per name, identified by its digest alone, and invalid after it expires or
+//! is revoked.
 
 use drydock_domain::{IdPrefix, Recorded, Role, Token, TokenId, TokenKind, TokenState};
 use drydock_store::{EventFilter, Found, NewSession, NewToken, Store, TokenAdded};
@@ -39,7 +40,7 @@ async fn state(store: &Store, id: &TokenId) -> TokenState {
 }
 
 on_both! {
-    /// Breaks when a token comes back as another one, or a role without its run, or with a run that it has not.
+    /// Fails if a token is read back differently, or with a role that lacks its run or has a foreign one.
     async fn a_token_reads_back_as_it_was_made(world: World) {
         let (store, other) = (world.open().await, world.open().await);
         let agent = Role::Agent { plan: plan_id(), run: run_id() };
@@ -59,14 +60,14 @@ on_both! {
 }
 
 on_both! {
-    /// Breaks when two tokens that count are recorded under one name, or a name is never free again.
+    /// Fails if two valid tokens have the same name, or if the name of a revoked token is never free again.
     async fn a_name_has_one_token_that_is_not_revoked(world: World) {
         let store = world.open().await;
         let first = add(&store, new("laptop", Role::Human)).await;
         assert_eq!(store.token_add(new("laptop", Role::Reader)).await.unwrap(), TokenAdded::NameTaken);
         let revoked = store.token_revoke(&first.id).await.unwrap().unwrap().token;
         assert_eq!((revoked.state, revoked.revoked_at.is_some()), (TokenState::Revoked, true));
-        // Again it is as it was, the time included.
+        // A second revocation changes nothing, including the time.
         assert_eq!(store.token_revoke(&first.id).await.unwrap().unwrap().token, revoked);
         add(&store, new("laptop", Role::Reader)).await;
         assert_eq!(store.token_revoke(&TokenId::from_random(random())).await.unwrap(), None);
@@ -76,7 +77,7 @@ on_both! {
 }
 
 on_both! {
-    /// Breaks when a token outlives its time, or dies before it.
+    /// Fails if a token is valid after its expiry, or invalid before it.
     async fn a_token_is_over_when_its_time_is(world: World) {
         let store = world.open().await;
         let (brief, long) = (new("brief", Role::Human), new("long", Role::Human));
@@ -92,7 +93,7 @@ on_both! {
 }
 
 on_both! {
-    /// Breaks when nobody can see that a token is in use, or each use is a write.
+    /// Fails if the use of a token is not recorded, or if every use causes a write.
     async fn a_use_is_noted_and_then_not_for_a_while(world: World) {
         let store = world.open().await;
         let made = add(&store, new("laptop", Role::Human)).await;
@@ -106,7 +107,8 @@ on_both! {
 }
 
 on_both! {
-    /// Breaks when a link signs two browsers in, or one that came too late, or when another token is taken for a link.
+    /// Fails if a link signs in two browsers, works after its expiry, or if another token is accepted as a
+    /// link.
     async fn a_link_is_used_once_and_in_time(world: World) {
         let (store, other) = (world.open().await, world.open().await);
         let (good, brief) = (link("good", None), NewToken { life: Some(BRIEF), ..link("brief", None) });
@@ -133,14 +135,14 @@ on_both! {
 }
 
 on_both! {
-    /// Breaks when whoever lost their token stays signed in by a link that they had made with it, or signs in by one that
-    /// they had not opened yet; or when somebody else is signed out.
+    /// Fails if a link or session created with a revoked token stays valid, or if an unrelated session is
+    /// ended.
     async fn sessions_and_links_end_with_the_token_that_made_them(world: World) {
         let (store, other) = (world.open().await, world.open().await);
         let (lost, kept) = (add(&store, new("lost", Role::Human)).await, add(&store, new("kept", Role::Human)).await);
         let mut sessions = Vec::new();
         let mut maker = lost.id.clone();
-        // A session makes a link, too, and that begins another.
+        // A session also creates a link, which starts another session.
         for name in ["first", "second", "third"] {
             let made = add(&store, link(name, Some(&maker))).await;
             let began = store.token_redeem(&made.id, session()).await.unwrap().unwrap();
@@ -162,7 +164,7 @@ on_both! {
         for one in others {
             assert!(store.token_redeem(&one.id, session()).await.unwrap().is_some());
         }
-        // A server that ends its own token signs nobody out.
+        // A server that revokes its own machine token ends no session.
         store.token_end(&kept.id).await.unwrap().unwrap();
         let valid = store.token_list().await.unwrap().into_iter().filter(|token| token.state == TokenState::Valid);
         assert_eq!(valid.map(|token| token.name.to_string()).collect::<Vec<_>>(), ["theirs", "nobodys"]);
@@ -170,7 +172,7 @@ on_both! {
 }
 
 on_both! {
-    /// F6. Breaks when a token that was made with another counts after that one has ended, or when no one is alerted.
+    /// F6. Fails if a token outlives the token that created it, or if no alert is raised.
     async fn a_token_ends_with_the_one_that_made_it(world: World) {
         let (store, other) = (world.open().await, world.open().await);
         let below = |name: &str, maker: &Token, life| {
@@ -210,7 +212,8 @@ on_both! {
 }
 
 on_both! {
-    /// Breaks when a link that is made or opened in the moment in which its maker is taken back leaves a session that counts.
+    /// Fails if a link that is created or opened concurrently with the revocation of its maker leaves a valid
+    /// session.
     async fn no_session_slips_through_while_its_maker_is_taken_back(world: World) {
         let (store, other) = (world.open().await, world.open().await);
         for round in 0..40 {
@@ -233,7 +236,8 @@ on_both! {
 }
 
 on_both! {
-    /// Breaks when a session of an earlier version, whose cookie alone opened everything, still counts after the upgrade.
+    /// Fails if a session of an earlier version, which needed only the cookie, is still valid after the
+    /// upgrade.
     async fn sessions_of_an_older_store_end_with_the_upgrade(world: World) {
         let store = world.open().await;
         let link = add(&store, link("me", None)).await;

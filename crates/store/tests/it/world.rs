@@ -1,4 +1,4 @@
-//! A store of one test, with a second observer beside it, and plans to put into it.
+//! The store of one test, with a second observer beside it, and helpers that create plans.
 
 use std::collections::BTreeMap;
 use std::collections::hash_map::RandomState;
@@ -20,7 +20,7 @@ use drydock_testkit::postgres::Database;
 use drydock_testkit::sqlite;
 use tempfile::TempDir;
 
-/// Runs one claim against both databases.
+/// Runs one test on both databases.
 macro_rules! on_both {
     ($(#[$meta:meta])* async fn $name:ident($world:ident: World) $body:block) => {
         $(#[$meta])*
@@ -45,9 +45,9 @@ macro_rules! on_both {
 
 /// Long enough for everything on a busy machine.
 pub(crate) const LIMIT: Duration = Duration::from_secs(60);
-/// A lease that no test outlives.
+/// The duration of a lease that outlives every test.
 pub(crate) const LONG: Duration = Duration::from_secs(600);
-/// A lease that is over before anybody looks.
+/// The duration of a lease that expires immediately.
 pub(crate) const BRIEF: Duration = Duration::from_millis(1);
 
 pub(crate) enum World {
@@ -86,7 +86,7 @@ impl World {
         Store::open(&self.url(), options).await.unwrap()
     }
 
-    /// Runs a statement as a second observer: columns separated by `|`, one row a line.
+    /// Runs a statement as a second observer: columns separated by `|`, one row per line.
     pub(crate) fn query(&self, sql: &str) -> String {
         match self {
             World::Postgres(database) => database.query(sql),
@@ -94,14 +94,14 @@ impl World {
         }
     }
 
-    /// Changes the store behind its back.
+    /// Changes the database directly, bypassing the store.
     pub(crate) fn meddle(&self, sql: &str) {
         self.query(sql);
     }
 
-    /// Gives the store an older schema, as a program of that time left it.
+    /// Downgrades the schema to an older version, as a program of that version left it.
     pub(crate) fn take_back_to(&self, version: usize) {
-        // What undoes each step, the newest first; the last one undoes step 7.
+        // The statements that undo each step, newest first; the last one undoes step 7.
         let (steps, stamp): ([&[&str]; 4], String) = match self {
             World::Sqlite(_) => (
                 [
@@ -150,7 +150,7 @@ impl World {
         self.meddle(&stamp);
     }
 
-    /// Everything that one transition of a plan can change, without ids and times.
+    /// Returns everything that one transition of a plan can change, without ids and times.
     pub(crate) fn observe(&self, plan: &PlanId) -> String {
         let of = |sql: &str| self.query(&sql.replace("PLAN", &format!("'{plan}'")));
         [
@@ -244,7 +244,7 @@ pub(crate) async fn project_lease(store: &Store, project: &str, owner: &str) -> 
     }
 }
 
-/// Makes a plan that waits for a worker, and keeps its lease.
+/// Creates a plan that waits for a worker, and keeps its lease.
 pub(crate) async fn queued(store: &Store, owner: &str) -> (PlanLease, Plan) {
     queued_as(store, owner, spec("boat", "fix")).await
 }
@@ -257,7 +257,7 @@ pub(crate) async fn queued_as(store: &Store, owner: &str, spec: Spec) -> (PlanLe
     (lease, plan)
 }
 
-/// Makes a plan that is being worked on.
+/// Creates a plan in state `processing`.
 pub(crate) async fn processing(store: &Store, owner: &str) -> (PlanLease, Plan, RunId) {
     let (lease, _) = queued(store, owner).await;
     let (plan, run) = started(store, &lease).await;
@@ -276,7 +276,8 @@ pub(crate) fn start(run: &RunId) -> Command {
     Command::Start(Start { run: run.clone(), base, from: None, replaces: None, enforcement })
 }
 
-/// A command that writes into every table at once: the plan fails, asks, and its changesets are sealed.
+/// Returns a command that writes into every table at once: the plan fails, asks, and its changesets are
+/// sealed.
 pub(crate) fn fail_and_ask(run: &RunId) -> Command {
     let failure = Failure::new(ErrorClass::Diverged, "the branches diverged");
     Command::Fail(run.clone(), failure, Some(Question::from_agent("go on?".to_owned(), Vec::new())))
@@ -307,14 +308,14 @@ pub(crate) async fn events_total(store: &Store) -> i64 {
     }
 }
 
-/// Makes a plan that waits for a worker and that nobody holds.
+/// Creates a plan that waits for a worker, without a held lock.
 pub(crate) async fn free(store: &Store) -> Plan {
     let (lease, plan) = queued(store, "maker").await;
     store.plan_lease_release(lease).await.unwrap();
     plan
 }
 
-/// Waits until a lock's time is over by the clock that judges it.
+/// Waits until a lock has expired, by the clock of the store.
 pub(crate) async fn expired(store: &Store, key: &str) {
     loop {
         let locks = store.lock_list().await.unwrap();
