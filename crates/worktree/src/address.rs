@@ -1,8 +1,10 @@
-//! Where a remote is. All that a landing and a sync read and write is at one place: the address that a push goes to.
+//! Resolves the address of a remote. A landing and a sync read from and write to one address: the push
+//! address.
 //!
-//! A remote may be fetched from another address than it is pushed to (`pushurl`, `pushInsteadOf`). Both may be the same repository,
-//! by https and by ssh, or two, such as the original and a fork. Reading one and writing the other would compare a landing with a
-//! branch that it does not move, so calls that read are sent to the push address. Git sends pushes there anyway.
+//! A remote may have different addresses for fetch and push (`pushurl`, `pushInsteadOf`). Both may be the
+//! same repository, over https and ssh, or two repositories, such as the original and a fork. Reading one and
+//! writing the other would compare a landing with a branch that it does not move. Calls that read are
+//! therefore sent to the push address, where git sends pushes anyway.
 
 use std::path::Path;
 
@@ -10,21 +12,22 @@ use crate::error::GitError;
 use crate::guard::Entry;
 use crate::run::Place;
 
-/// What calls that read name instead of the remote. It is rewritten once, by the rule that comes with it, to the push address.
-/// The address itself could meet another rule of the user's.
+/// Name that read calls use instead of the remote. An `insteadOf` rule passed with the call rewrites it to
+/// the push address. The push address itself is not used as the name because another rule of the user could
+/// rewrite it.
 const STAND_IN: &str = "drydock://push-address";
 
-/// A configured remote, as calls that read name it.
+/// A configured remote in the form that read calls need.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Source {
-    /// What git is given for the remote.
+    /// Passed to git as the remote.
     pub(crate) name: String,
-    /// The settings that lead from there to the push address.
+    /// Settings that make git resolve `name` to the push address.
     pub(crate) settings: Vec<(String, String)>,
 }
 
 impl Place {
-    /// Returns how to read a remote where it is written; none when no remote of this name is configured.
+    /// Returns how to read a remote at its push address, or `None` if no remote with this name is configured.
     pub(crate) fn source(&self, remote: &str) -> Result<Option<Source>, GitError> {
         source(&self.configuration()?, remote, &self.work_tree)
     }
@@ -49,20 +52,21 @@ fn source(entries: &[Entry], remote: &str, root: &Path) -> Result<Option<Source>
     }
 }
 
-/// Where git goes for a remote.
+/// The fetch and push addresses of a remote, after rewriting.
 #[derive(Debug, PartialEq, Eq)]
 struct Addresses {
     fetch: Option<String>,
     push: Vec<String>,
 }
 
-/// Applies git's rules: `insteadOf` rewrites every address, and `pushInsteadOf` those of a remote without `pushurl`.
+/// Applies git's rules: `insteadOf` rewrites every address; `pushInsteadOf` only applies to remotes without
+/// `pushurl`.
 fn addresses(entries: &[Entry], remote: &str) -> Addresses {
     let given = |variable: &str| {
         let key = format!("remote.{remote}.{variable}");
         let mut found = Vec::new();
         for entry in entries.iter().filter(|entry| entry.key == key) {
-            // An empty value takes back those before it.
+            // An empty value resets the list.
             match entry.value.is_empty() {
                 true => found.clear(),
                 false => found.push(entry.value.as_str()),
@@ -83,7 +87,7 @@ fn addresses(entries: &[Entry], remote: &str) -> Addresses {
     Addresses { fetch: fetch.into_iter().next(), push }
 }
 
-/// Replaces the longest beginning that a rule names, by the first such rule.
+/// Replaces the longest prefix that a rule names. If several rules have the same length, the first one wins.
 fn rewrite(entries: &[Entry], variable: &str, url: &str) -> Option<String> {
     let mut best: Option<(&str, &str)> = None;
     for entry in entries.iter().filter(|entry| url.starts_with(entry.value.as_str())) {
@@ -96,7 +100,8 @@ fn rewrite(entries: &[Entry], variable: &str, url: &str) -> Option<String> {
     best.map(|(base, beginning)| format!("{base}{}", &url[beginning.len()..]))
 }
 
-/// Returns an address without the password that may be in it. The name stays for ssh, which needs it; elsewhere it may be a token.
+/// Returns the address without a password. The user name is kept only for ssh, which needs it; elsewhere it
+/// may be a token.
 fn shown(address: &str) -> String {
     let Some((scheme, rest)) = address.split_once("://") else { return address.to_owned() };
     let end = rest.find('/').unwrap_or(rest.len());
@@ -114,7 +119,7 @@ mod tests {
     use crate::git::Git;
     use crate::run::{Call, Place};
 
-    /// Breaks when an address is worked out in another way than git does it.
+    /// Breaks when an address is resolved differently from git.
     #[test]
     fn addresses_are_those_that_git_names() {
         let cases: [&[(&str, &str)]; 9] = [
@@ -129,14 +134,14 @@ mod tests {
             ],
             &[("remote.o.url", "h:a"), ("remote.o.pushurl", "h:b"), ("url.ssh://h/.pushInsteadOf", "h:")],
             &[("remote.o.url", "h:a"), ("remote.o.pushurl", "h:b"), ("url.ssh://h/.insteadOf", "h:")],
-            // The longest rule holds, the first of those that are as long.
+            // The longest rule wins; among rules of equal length, the first.
             &[
                 ("remote.o.url", "h:a/b"),
                 ("url.x:.insteadOf", "h:"),
                 ("url.y:.insteadOf", "h:a"),
                 ("url.z:.insteadOf", "h:a"),
             ],
-            // A mirror to fetch from, and pushes that stay where they were.
+            // A mirror for fetches, with pushes still sent to the original.
             &[
                 ("remote.o.url", "https://h/a"),
                 ("url./m/.insteadOf", "https://h/"),
@@ -165,7 +170,7 @@ mod tests {
             let push = lines(call(&["remote", "get-url", "--push", "--all", "o"]));
             assert_eq!(addresses(&entries, "o"), Addresses { fetch, push: push.clone() }, "{case:?}");
             assert_eq!(addresses(&entries, "p"), Addresses { fetch: None, push: Vec::new() });
-            // A call that reads goes where a push goes.
+            // Read calls use the push address.
             match source(&entries, "o", Path::new("/")) {
                 Ok(source) => {
                     let source = source.unwrap();
@@ -185,7 +190,7 @@ mod tests {
         assert_eq!(shown("https://h/a@b"), "https://h/a@b");
         assert_eq!(shown("https://token@h/a"), "https://h/a");
         assert_eq!(shown("git@h:a"), "git@h:a");
-        // Without its name, an ssh address leads elsewhere (N12).
+        // An ssh address without its user name points elsewhere (N12).
         assert_eq!(shown("ssh://git@h:22/x"), "ssh://git@h:22/x");
         assert_eq!(shown("git+ssh://git:secret@h/x"), "git+ssh://git@h/x");
     }

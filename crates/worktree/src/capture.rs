@@ -1,8 +1,9 @@
-//! Capturing what is in a checkout: every file that is tracked, new, changed or deleted, as a commit.
+//! Captures the content of a checkout as a commit: every tracked, new, changed or deleted file.
 //!
-//! The work is done on a private copy of the index, so the agent's own stays byte for byte as it is,
-//! and a lock that a killed agent left does not matter. Ignored files stay out. So does `.drydock/`,
-//! which is for drydock and its agents to talk through: the capture has of it what the parent has.
+//! A capture works on a private copy of the index. The agent's own index stays byte for byte the same, and an
+//! index lock left by a killed agent does not matter. Ignored files are left out. So is `.drydock/`, the
+//! directory through which drydock and its agents communicate: the capture contains the parent's version of
+//! it.
 
 use std::time::Duration;
 
@@ -24,23 +25,23 @@ pub(crate) const OWN_FOLDER: &str = ".drydock";
 /// A captured commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Captured {
-    /// The commit, whose one parent is the one that was given.
+    /// The commit, whose only parent is `parent`.
     pub commit: CommitId,
-    /// Its tree.
+    /// The tree of the commit.
     pub tree: TreeId,
-    /// Its parent.
+    /// The parent of the commit.
     pub parent: CommitId,
     empty: bool,
 }
 
 impl Captured {
-    /// Tells whether nothing differs from the parent.
+    /// Returns true if the tree equals the parent's tree.
     pub fn is_empty(&self) -> bool {
         self.empty
     }
 }
 
-/// Everything in a checkout, ready to become its branch's next commit.
+/// The content of a checkout, ready to become the next commit of its branch.
 #[derive(Debug)]
 pub struct Staged {
     pub(crate) index: PrivateIndex,
@@ -50,17 +51,17 @@ pub struct Staged {
 }
 
 impl Staged {
-    /// Returns the commit that holds everything: the parent itself when nothing differs from it.
+    /// Returns the commit that holds the content: the parent itself if nothing differs from it.
     pub fn commit(&self) -> &CommitId {
         &self.commit
     }
 
-    /// Returns the commit that it was compared with.
+    /// Returns the commit that the content was compared with.
     pub fn parent(&self) -> &CommitId {
         &self.parent
     }
 
-    /// Returns what was captured; nothing when nothing differs from the parent.
+    /// Returns the captured commit, or `None` if nothing differs from the parent.
     pub fn captured(&self) -> Option<Captured> {
         let Staged { commit, tree, parent, .. } = self;
         let captured =
@@ -69,14 +70,14 @@ impl Staged {
     }
 }
 
-/// What a snapshot does with `.drydock/`.
+/// How a capture treats `.drydock/`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OwnFolder {
     AsInParent,
     AsFound,
 }
 
-/// Everything in a directory, as a tree and as an index that knows its files.
+/// The content of a directory as a tree, and an index that matches its files.
 pub(crate) struct Snapshot {
     pub(crate) index: PrivateIndex,
     pub(crate) tree: TreeId,
@@ -84,16 +85,16 @@ pub(crate) struct Snapshot {
 }
 
 impl Checkout {
-    /// Returns the same checkout for captures that may be left out: one that takes longer fails, and so does one that is
-    /// asked to stop. For an agent that lives and can make any capture last.
+    /// Returns this checkout for optional captures, which fail after `limit` or when a stop is requested.
+    /// Used while an agent is running, because the agent can make any capture take arbitrarily long.
     #[must_use]
     pub fn within(&self, limit: Duration) -> Checkout {
         Checkout { terms: self.terms.within(limit), ..self.clone() }
     }
 
-    /// Captures everything in the directory as a commit on top of a parent.
+    /// Captures the content of the directory as a commit on top of `parent`.
     ///
-    /// Commits that the agent made itself are part of the result as far as their files are.
+    /// Commits that the agent made are not part of the history; only their files are included.
     pub fn capture(
         &self,
         parent: &CommitId,
@@ -109,7 +110,8 @@ impl Checkout {
         Ok(Captured { commit, tree, parent: parent.clone(), empty: changes.is_empty() })
     }
 
-    /// Captures everything in the directory like [`Checkout::capture`]; writes nothing when nothing differs from the parent.
+    /// Captures the content like [`Checkout::capture`], but writes no commit if nothing differs from the
+    /// parent.
     pub fn capture_change(
         &self,
         parent: &CommitId,
@@ -119,7 +121,7 @@ impl Checkout {
         Ok(self.stage(parent, message, author)?.captured())
     }
 
-    /// Captures everything like [`Checkout::capture_change`], and keeps the index that agrees with it for
+    /// Captures the content like [`Checkout::capture_change`], and returns the matching index for
     /// [`Checkout::branch_to`].
     pub fn stage(&self, parent: &CommitId, message: &str, author: &Signature) -> Result<Staged, GitError> {
         let attempt = format!("capture {}", self.path().display());
@@ -135,7 +137,7 @@ impl Checkout {
         Ok(Staged { index, commit, tree, parent: parent.clone() })
     }
 
-    /// Returns the paths in the directory that differ from a commit, those in `.drydock/` included.
+    /// Returns the paths in the directory that differ from a commit, including those in `.drydock/`.
     pub fn changed_paths(&self, base: &CommitId) -> Result<Vec<String>, GitError> {
         let attempt = format!("look for changes in {}", self.path().display());
         let Snapshot { changes, .. } = self.snapshot(base, OwnFolder::AsFound, &attempt)?;
@@ -158,7 +160,7 @@ impl Checkout {
                 index
             }
         };
-        // Object names of another length make an index of another shape.
+        // The index format differs for object names of another length.
         let plain = parent.as_str().len() == index_file::OBJECT_NAME && index.is_plain();
         let entries = if plain { Vec::new() } else { index.entries(&self.place, attempt)? };
         self.unhide(&index, &entries, attempt)?;
@@ -181,7 +183,7 @@ impl Checkout {
             tree = index.write_tree(&self.place, attempt)?;
             changes = self.changes_since(parent, &tree)?;
         }
-        // A link to a commit that is in no repository but the agent's would lose the agent's work.
+        // A gitlink to a commit that exists only in the agent's repository would lose the agent's work.
         let linked = |change: &&RawChange| change.mode_after == GITLINK;
         if let Some(nested) = changes.iter().filter(linked).find(|change| change.mode_before != GITLINK) {
             return Err(GitError::NestedRepository { path: lossy(&nested.path) });
@@ -199,7 +201,7 @@ impl Checkout {
         raw_changes(&self.place, parent, tree)
     }
 
-    /// Clears flags that hide changes.
+    /// Clears the index flags that hide changes.
     fn unhide(&self, index: &PrivateIndex, entries: &[Entry], attempt: &str) -> Result<(), GitError> {
         for (mark, option) in
             [(Mark::AssumeUnchanged, "--no-assume-unchanged"), (Mark::SkipWorktree, "--no-skip-worktree")]
@@ -214,11 +216,12 @@ impl Checkout {
         Ok(())
     }
 
-    /// Takes all links to other repositories out of the index, and checks the path of each in the worktree.
+    /// Removes all gitlinks from the index and checks the path of each in the worktree.
     ///
-    /// For a link that is in the index, `add` runs `status` in the repository that it finds at the path, under the
-    /// configuration of that repository. The agent can exchange that repository at any time (F1), so the index has no
-    /// links meanwhile. A link stays as the agent has staged it, unless its path is not a directory any more.
+    /// For a gitlink in the index, `git add` runs `git status` in the repository at that path, under that
+    /// repository's configuration. The agent can replace that repository at any time (F1), so the index has
+    /// no gitlinks during the call. Afterwards a gitlink is restored as the agent staged it, unless its path
+    /// is no longer a directory.
     fn take_links_out(
         &self,
         index: &PrivateIndex,
@@ -244,11 +247,11 @@ impl Checkout {
     }
 }
 
-/// The links to other repositories that an index had.
+/// The gitlinks that an index had.
 pub(crate) struct Links {
-    /// Those that stay. Nothing is added in their places.
+    /// Gitlinks to restore. Nothing is added at their paths.
     pub(crate) stay: Vec<Entry>,
-    /// The place of one of them that has files of its own.
+    /// The path of a gitlink whose directory contains files.
     filled: Option<Vec<u8>>,
 }
 
@@ -264,7 +267,8 @@ impl Links {
 }
 
 impl Repository {
-    /// Returns the commit, or one on top of it that has of `.drydock/` what the base has, so that it never lands.
+    /// Returns the commit, or a new commit on top of it in which `.drydock/` is the same as in `base`, so
+    /// that agents' changes to `.drydock/` never land.
     pub fn without_own_folder(
         &self,
         base: &CommitId,
@@ -299,7 +303,7 @@ pub(crate) fn is_own(change: &RawChange) -> bool {
     }
 }
 
-/// A repository without commits is no link that git could record; it says so by failing.
+/// Converts git's error for a nested repository without commits, which git cannot record as a gitlink.
 fn name_nested(error: GitError) -> GitError {
     let GitError::Failed { detail, .. } = &error else { return error };
     let line = detail.lines().find(|line| line.ends_with("does not have a commit checked out"));

@@ -1,7 +1,7 @@
-//! Making, finding and removing worktrees, each safe to repeat after a crash at any point.
+//! Creates, finds and removes worktrees. Each operation is safe to repeat after a crash at any point.
 //!
-//! Only directories that are shown to be checkouts of this repository are ever removed, and never the
-//! main worktree or one that lies outside the directory drydock keeps its own in.
+//! Only directories that are verified checkouts of this repository are removed, never the main worktree or a
+//! worktree outside the directory in which drydock creates its own.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -17,77 +17,79 @@ use crate::run::{LIMIT_FILES, Output, Place};
 use crate::submodule::short_line;
 use crate::worktrees::{Worktree, is_half_made, past_half_made, resolved};
 
-/// Written into a worktree's git directory: the branch that it was made for.
+/// File in a worktree's git directory that names the branch the worktree was created for.
 const BRANCH_FILE: &str = "drydock-branch";
 
-/// Why git is to keep the record. Begins with [`crate::worktrees::LOCK_MARK`].
+/// The reason shown by git for a locked worktree. Begins with [`crate::worktrees::LOCK_MARK`].
 const LOCK_REASON: &str = "drydock: a run works here; `drydock gc` removes what runs that are over left";
 
-/// One worktree directory of drydock's.
+/// A worktree directory that drydock created.
 #[derive(Debug, Clone)]
 pub struct Checkout {
     pub(crate) place: Place,
-    /// None when it was made detached.
+    /// `None` for a detached worktree.
     pub(crate) branch: Option<String>,
     pub(crate) terms: CaptureTerms,
 }
 
-/// What became of a checkout since it was made.
+/// The state of a checkout compared with the state in which it was created.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verified {
-    /// It is on its branch, and the branch contains the base.
+    /// The checkout is on its branch, and the branch contains the base.
     Sound {
-        /// The commit it is at.
+        /// The checked out commit.
         head: CommitId,
     },
-    /// The directory is gone.
+    /// The directory does not exist.
     Missing,
-    /// The directory is there, but git's record of it is gone.
+    /// The directory exists, but git has no record of it.
     Unrecorded,
-    /// The directory is there, but no longer linked to this repository.
+    /// The directory exists, but is no longer linked to this repository.
     Unlinked,
-    /// It is on its branch, but the branch does not contain the base.
+    /// The checkout is on its branch, but the branch does not contain the base.
     Moved {
-        /// The commit it is at.
+        /// The checked out commit.
         head: CommitId,
     },
-    /// It is on another branch.
+    /// The checkout is on another branch.
     Switched {
-        /// The branch it is on.
+        /// The branch that is checked out.
         branch: String,
-        /// The commit it is at; none when that branch has no commits.
+        /// The checked out commit, or `None` if that branch has no commits.
         head: Option<CommitId>,
     },
-    /// It is on no branch, though it was made for one.
+    /// The checkout is detached, but was created for a branch.
     Detached {
-        /// The commit it is at.
+        /// The checked out commit.
         head: CommitId,
     },
 }
 
 impl Repository {
-    /// Makes a worktree at a path, on a branch that starts at a commit; replaces what is left of an earlier one.
+    /// Creates a worktree at `path` on a branch that starts at `base`, replacing the remains of an earlier
+    /// attempt.
     ///
-    /// The branch is moved to `base` when it exists.
+    /// An existing branch is moved to `base`.
     pub fn checkout_add(&self, path: &Path, branch: &str, base: &CommitId) -> Result<Checkout, GitError> {
         let full = name::branch_ref(branch)?;
         let args = ["--no-track", "-B", branch];
         self.add(path, Some((branch, &full)), &args, base)
     }
 
-    /// Makes a worktree at a path, at a commit and on no branch.
+    /// Creates a detached worktree at a path and commit.
     pub fn checkout_detached(&self, path: &Path, commit: &CommitId) -> Result<Checkout, GitError> {
         self.add(path, None, &["--detach"], commit)
     }
 
-    /// Finds the worktree that was made at a path; none when git knows of none there.
+    /// Finds the worktree at a path, or returns `None` if git has no record of one there.
     pub fn checkout_open(&self, path: &Path) -> Result<Option<Checkout>, GitError> {
         let path = resolved(path);
         let Some(git_dir) = self.linked_git_dir(&path) else { return Ok(None) };
         let file = git_dir.join(BRANCH_FILE);
         let branch = match fs::read_to_string(&file) {
             Ok(branch) => Some(branch).filter(|branch| !branch.is_empty()),
-            // A crash before it was written: nothing has run there, so it is on its own branch.
+            // drydock crashed before writing the file. Nothing has run in the worktree, so it is still on its
+            // own branch.
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 crate::repository::head_branch(&self.linked_place(git_dir.clone(), path.clone()))?
             }
@@ -97,12 +99,12 @@ impl Repository {
         Ok(Some(Checkout { place: self.linked_place(git_dir, path), branch, terms }))
     }
 
-    /// Tells whether the making of a worktree was cut short before git wrote a file into it.
+    /// Returns true if the creation of a worktree was interrupted before git wrote a file into it.
     pub fn is_half_made(&self, checkout: &Checkout) -> bool {
         is_half_made(&checkout.place.git_dir, checkout.path())
     }
 
-    /// Removes a worktree and everything in it; its branch stays. One that is gone is fine.
+    /// Removes a worktree with all its files; its branch stays. A missing worktree is not an error.
     pub fn checkout_remove(&self, path: &Path) -> Result<(), GitError> {
         let attempt = format!("remove the worktree {}", path.display());
         let _lock = self.lock(&attempt)?;
@@ -121,7 +123,7 @@ impl Repository {
         make_folder(parent).map_err(|source| GitError::file(&attempt, parent, source))?;
         let path = resolved(path);
         let _lock = self.lock(&attempt)?;
-        // The happy path is two calls, of which one reads a file. Only when git objects do we look why.
+        // Usually two calls, one of which only reads a file. The cause is investigated only if git fails.
         if let Err(first) = self.add_once(&path, args, base, &attempt) {
             if !matches!(first, GitError::Failed { .. }) {
                 return Err(first);
@@ -146,20 +148,21 @@ impl Repository {
         base: &CommitId,
         attempt: &str,
     ) -> Result<Output, GitError> {
-        // The user's sparse checkout is no reason for an agent to see half of the files.
+        // The user's sparse checkout must not hide files from an agent.
         let sparse = [("core.sparseCheckout".to_owned(), "false".to_owned())];
         let guard = self.place().guard()?;
         past_half_made(self.common_dir(), || {
             let call = self.place().call(attempt).settings(&guard).settings(&sparse);
-            // Locked, so that a `git worktree prune` where the directory cannot be seen leaves the record (BUG-6).
+            // The worktree is locked so that `git worktree prune` keeps its record even where the directory
+            // is not visible (BUG-6).
             let call = call.args(["worktree", "add", "--quiet", "--lock", "--reason", LOCK_REASON]);
             let call = args.iter().fold(call, |call, arg| call.arg(arg));
             call.arg("--").arg(path).arg(base.as_str()).limit(LIMIT_FILES).run()
         })
     }
 
-    /// Removes what an attempt that was cut short left at this very path, and takes the branch from worktrees whose directories
-    /// are gone or are another machine's. Another one that has the branch may be somebody's who works in it right now, so it
+    /// Removes the remains of an interrupted attempt at this path, and frees the branch from worktrees whose
+    /// directories are missing or on another machine. Any other worktree with the branch may be in use, so it
     /// is never touched here.
     fn clear_the_way(
         &self,
@@ -185,8 +188,8 @@ impl Repository {
         self.remove(path, attempt)
     }
 
-    /// Takes the branch from a worktree of which there is not even a directory here; says whether there was none. Its record
-    /// stays, with the index: who has the directory, on another machine perhaps, has lost nothing.
+    /// Detaches a worktree without a directory on this machine from the branch. Returns whether it did. The
+    /// record and its index stay, so a directory that exists on another machine loses nothing.
     fn detach_absent(&self, worktree: &Worktree, branch: &str, attempt: &str) -> Result<bool, GitError> {
         let gone =
             fs::symlink_metadata(&worktree.path).is_err_and(|error| error.kind() == ErrorKind::NotFound);
@@ -198,7 +201,8 @@ impl Repository {
         Ok(true)
     }
 
-    /// The directory goes first and git's record of it last, so that a crash leaves the record to find it by.
+    /// Removes the directory first and git's record last: after a crash the record still leads to the
+    /// directory.
     fn remove(&self, path: &Path, attempt: &str) -> Result<(), GitError> {
         let git_dir = self.linked_git_dir(path);
         let failed = |source| GitError::file(attempt, path, source);
@@ -217,20 +221,21 @@ impl Repository {
             }
         }
         let Some(git_dir) = git_dir else { return Ok(()) };
-        // What `git worktree remove` does once the directory is gone, also to a record that a crash left incomplete.
+        // Does the same as `git worktree remove` with a missing directory, but also accepts a record that a
+        // crash left incomplete.
         match fs::remove_dir_all(&git_dir) {
             Err(error) if error.kind() != ErrorKind::NotFound => {
                 Err(GitError::file(attempt, &git_dir, error))
             }
             Ok(()) | Err(_) => {
-                // Git does not leave it empty either. One that is not stays.
+                // Like git, remove `worktrees` once it is empty. The call fails if it is not.
                 fs::remove_dir(self.common_dir().join("worktrees")).ok();
                 Ok(())
             }
         }
     }
 
-    /// Git makes `.git` before any other file, so a directory without it is empty or none of ours.
+    /// Git creates `.git` before any other file, so a directory without it is either empty or not a checkout.
     fn is_checkout_or_empty(&self, path: &Path) -> bool {
         if let Some(link) = short_line(&path.join(".git")) {
             let target = link.strip_prefix("gitdir: ").map(|target| path.join(target));
@@ -245,13 +250,13 @@ impl Repository {
     }
 }
 
-/// Makes a directory of ours and those above it that are missing, for this user alone. The umask stays as it is: what git
-/// checks out below keeps the modes that the user wants for files.
+/// Creates a directory and its missing parents, accessible only to this user. The umask is unchanged: files
+/// that git checks out inside keep the modes the user wants.
 pub fn make_folder(path: &Path) -> std::io::Result<()> {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
-/// Removes a directory even if an agent (or a package cache) took away its own right to write in it.
+/// Removes a directory even if an agent or a package cache removed its write permission.
 pub fn remove_folder(path: &Path) -> std::io::Result<()> {
     match fs::remove_dir_all(path) {
         Err(error) if error.kind() == ErrorKind::PermissionDenied => {

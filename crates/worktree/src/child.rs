@@ -1,10 +1,10 @@
-//! One child process: its output read to the end, its time limited, its whole group ended with it.
+//! Runs one child process: reads all its output, limits its time and ends its whole process group.
 //!
-//! Children are registered while their exit status is still wanted, so that the reaper of orphans (`engine/src/reap.rs`)
-//! does not take it.
+//! A child is registered until its exit status has been read, so that the reaper of orphans
+//! (`engine/src/reap.rs`) does not take the status.
 //!
-//! The output is bounded by memory alone: a patch or a blob is as large as it is, and a cut one
-//! would be a wrong answer. What an agent may write is bounded where it writes it.
+//! The output has no limit other than memory: a truncated patch or blob would be a wrong result. Limits on
+//! agents' output apply where agents write it.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::CommandExt;
@@ -18,22 +18,22 @@ use rustix::process::{Pid, Signal, kill_process_group};
 
 use crate::patience::{Over, Patience};
 
-/// How long a child that was asked to end may take to remove its lock files.
+/// Time that a terminated child gets to remove its lock files.
 const GRACE: Duration = Duration::from_secs(5);
-/// The longest pause between two looks at a child that has closed its output.
+/// Longest pause between two polls of a child that has closed its output.
 const PAUSE_MAX: Duration = Duration::from_millis(5);
 
-/// Held for reading while a child is started, and for writing while orphans are reaped.
+/// Locked for reading while a child is started, and for writing while orphans are reaped.
 static STARTING: RwLock<()> = RwLock::new(());
-/// The children whose exit status is still wanted. A list, not a set: the number of a child that was just waited for can
-/// belong to the next one before the first is removed.
+/// Children whose exit status has not been read. A list, not a set: the pid of a reaped child can be reused
+/// by the next child before the first is removed.
 static CHILDREN: Mutex<Vec<i32>> = Mutex::new(Vec::new());
 
-/// Why there is no result.
+/// Why a child has no result.
 pub(crate) enum Broken {
     Start(std::io::Error),
     TimedOut,
-    /// Its exit status cannot be read: another part of this process took it, or SIGCHLD is ignored.
+    /// The exit status cannot be read: another part of this process took it, or SIGCHLD is ignored.
     Lost(std::io::Error),
     Stopped,
 }
@@ -47,18 +47,18 @@ impl From<Over> for Broken {
     }
 }
 
-/// Everything a child left behind.
+/// Exit status and output of a child.
 pub(crate) struct Ended {
     pub(crate) status: ExitStatus,
     pub(crate) stdout: Vec<u8>,
     pub(crate) stderr: Vec<u8>,
 }
 
-/// Runs a command to its end, or for as long as there is patience.
+/// Runs a command until it ends or `patience` runs out.
 pub(crate) fn run(mut command: Command, input: Vec<u8>, patience: &Patience) -> Result<Ended, Broken> {
     let mut child = spawn(&mut command, if input.is_empty() { Stdio::null() } else { Stdio::piped() })?;
     if let Some(mut stdin) = child.0.stdin.take() {
-        // A child that ends without reading its input says so by its status, not by our write.
+        // If a child ends without reading its input, its exit status reports the failure, not this write.
         thread::spawn(move || stdin.write_all(&input).ok());
     }
     let stdout = read_all(child.0.stdout.take());
@@ -74,7 +74,7 @@ pub(crate) fn run(mut command: Command, input: Vec<u8>, patience: &Patience) -> 
         }
     };
     match ended() {
-        // It is not ours any more, and its group may belong to another process by now.
+        // The child is already reaped, and its process group id may have been reused.
         ended @ (Ok(_) | Err(Broken::Lost(_))) => ended,
         Err(broken) => {
             end(&mut child);
@@ -83,10 +83,12 @@ pub(crate) fn run(mut command: Command, input: Vec<u8>, patience: &Patience) -> 
     }
 }
 
-/// Calls `work` with the children of this process that are calls of git and not waited for yet. None is started meanwhile.
+/// Calls `work` with the git children of this process that have not been reaped. No git child is started
+/// during the call.
 pub fn with_git_children<T>(work: impl FnOnce(&[i32]) -> T) -> T {
     let _none_starts = STARTING.write().unwrap_or_else(PoisonError::into_inner);
-    // A copy: a caller whose child ended need not wait for us to remove it.
+    // A copy, so that a caller whose child ended does not wait for `work` to finish before it can unregister
+    // the child.
     let registered = children().clone();
     work(&registered)
 }
@@ -95,7 +97,8 @@ fn children() -> MutexGuard<'static, Vec<i32>> {
     CHILDREN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A child that is registered until it is dropped. Dropped without having been waited for, it is an orphan like others.
+/// A child that is registered until it is dropped. A child dropped before it was reaped is reaped as an
+/// orphan.
 struct Registered(Child);
 
 impl Registered {
@@ -113,7 +116,8 @@ impl Drop for Registered {
     }
 }
 
-/// A child that is talked to in parts that a byte ends, such as lines; dropping it ends it.
+/// A child with a request and response dialog; its output is split at a delimiter byte, such as a newline.
+/// Dropping it ends the child.
 pub(crate) struct Conversation {
     child: Registered,
     stdin: Option<ChildStdin>,
@@ -129,7 +133,7 @@ impl Conversation {
         let stdout = child.0.stdout.take();
         thread::spawn(move || {
             for part in BufReader::new(stdout?).split(end) {
-                // Only ids and fixed words are of use to anybody who asks.
+                // Lossy is enough: callers only use ids and fixed words.
                 sender.send(String::from_utf8_lossy(&part.ok()?).into_owned()).ok()?;
             }
             Some(())
@@ -139,7 +143,8 @@ impl Conversation {
         Ok(Conversation { child, stdin, parts, stderr, deadline: Instant::now() + limit })
     }
 
-    /// Sends bytes; a child that has gone shows in the answer that does not come.
+    /// Sends bytes. If the child has ended, the caller notices when [`Conversation::part`] returns no
+    /// response.
     pub(crate) fn send(&mut self, bytes: &[u8]) {
         if let Some(stdin) = &mut self.stdin
             && stdin.write_all(bytes).and_then(|()| stdin.flush()).is_err()
@@ -148,7 +153,7 @@ impl Conversation {
         }
     }
 
-    /// Waits for a part. `Ok(None)` means that the child has ended instead.
+    /// Waits for the next part. Returns `Ok(None)` if the child has ended.
     pub(crate) fn part(&mut self) -> Result<Option<String>, Broken> {
         match self.parts.recv_timeout(self.deadline.saturating_duration_since(Instant::now())) {
             Ok(part) => Ok(Some(part)),
@@ -157,7 +162,7 @@ impl Conversation {
         }
     }
 
-    /// Closes its input and waits for its end.
+    /// Closes the child's input and waits until it ends.
     pub(crate) fn finish(mut self) -> Result<Ended, Broken> {
         self.stdin = None;
         let stderr = receive(&self.stderr, self.deadline).ok_or(Broken::TimedOut)?;
@@ -170,7 +175,7 @@ impl Conversation {
 impl Drop for Conversation {
     fn drop(&mut self) {
         self.stdin = None;
-        // The end of its input makes `update-ref` abort and unlock by itself.
+        // At the end of its input `update-ref` aborts and unlocks the refs.
         if matches!(wait(&mut self.child, Instant::now() + GRACE), Err(Broken::TimedOut)) {
             end(&mut self.child);
         }
@@ -178,10 +183,11 @@ impl Drop for Conversation {
 }
 
 fn spawn(command: &mut Command, stdin: Stdio) -> Result<Registered, Broken> {
-    // A group of its own, so that whatever git starts ends with it, and a Ctrl-C at our prompt does
-    // not end git in the middle of an update.
+    // The child gets its own process group: processes that git starts end with it, and Ctrl-C in our terminal
+    // does not interrupt git during an update.
     command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
-    // Registered before orphans are looked for again, so that it cannot be taken for one, however soon it ends.
+    // The lock is held until the child is registered. The reaper therefore cannot mistake it for an orphan,
+    // even if it ends immediately.
     let _starting = STARTING.read().unwrap_or_else(PoisonError::into_inner);
     let child = Registered(command.spawn().map_err(Broken::Start)?);
     children().push(child.number());
@@ -192,14 +198,14 @@ fn read_all(pipe: Option<impl Read + Send + 'static>) -> Receiver<Vec<u8>> {
     let (sender, receiver) = channel();
     thread::spawn(move || {
         let mut bytes = Vec::new();
-        // What was read before an error is still the best account of what happened.
+        // Output read before an error is still useful for the report.
         pipe?.read_to_end(&mut bytes).ok();
         sender.send(bytes).ok()
     });
     receiver
 }
 
-/// Waits for the end of an output; one whose reader died has nothing.
+/// Waits for the end of an output. Returns nothing if the reading thread died.
 fn receive_patiently(receiver: &Receiver<Vec<u8>>, patience: &Patience) -> Result<Vec<u8>, Over> {
     loop {
         match receiver.recv_timeout(patience.next_wait()?) {
@@ -217,7 +223,7 @@ fn receive(receiver: &Receiver<Vec<u8>>, deadline: Instant) -> Option<Vec<u8>> {
 fn wait(child: &mut Registered, deadline: Instant) -> Result<ExitStatus, Broken> {
     let mut pause = Duration::from_micros(20);
     loop {
-        // An error stays (ECHILD), so waiting for the deadline would only hide it.
+        // The error is permanent (ECHILD), so waiting for the deadline would only hide it.
         if let Some(status) = child.0.try_wait().map_err(Broken::Lost)? {
             return Ok(status);
         }
@@ -229,15 +235,15 @@ fn wait(child: &mut Registered, deadline: Instant) -> Result<ExitStatus, Broken>
     }
 }
 
-/// Asks first: git removes its lock files when it is terminated, and leaves them when it is killed.
+/// Terminates a child before killing it: git removes its lock files on SIGTERM but not on SIGKILL.
 fn end(child: &mut Registered) {
     let group = Pid::from_child(&child.0);
-    // The child is not reaped yet, so the group cannot belong to another process. A failure means that
-    // it has no members left.
+    // The child is not reaped yet, so its process group id cannot have been reused. An error means that the
+    // group is empty.
     kill_process_group(group, Signal::TERM).ok();
     if matches!(wait(child, Instant::now() + GRACE), Err(Broken::TimedOut)) {
         kill_process_group(group, Signal::KILL).ok();
-        // One that still lives then is reaped as an orphan.
+        // If the child is still alive now, it is reaped later as an orphan.
         wait(child, Instant::now() + GRACE).ok();
     }
 }
@@ -259,7 +265,8 @@ mod tests {
         child
     }
 
-    /// F13. Breaks when a call whose exit status another part of the process took waits for its whole limit.
+    /// F13. Breaks when a call whose exit status was taken by another part of the process waits for its whole
+    /// time limit.
     #[test]
     fn a_child_that_was_waited_for_elsewhere_is_lost_at_once() {
         let mut child = sleeper();
@@ -270,13 +277,14 @@ mod tests {
         assert!(matches!(waited, Err(Broken::Lost(_))) && began.elapsed() < Duration::from_secs(30));
     }
 
-    /// F13. Breaks when the reaper could take the exit status of a call of git, or a call stays registered after its end.
+    /// F13. Breaks when the reaper could take the exit status of a git call, or a call stays registered after
+    /// its end.
     #[test]
     fn a_call_is_registered_from_its_start_to_its_end() {
         let child = sleeper();
         let number = child.number();
         assert!(with_git_children(|known| known.contains(&number)));
-        // The next child can have the same number before the first is removed.
+        // The next child can have the same pid before the first is removed.
         children().push(number);
         drop(child);
         assert!(with_git_children(|known| known.contains(&number)), "the second is still registered");

@@ -1,6 +1,6 @@
-//! Places where a test lets the process die, as a power cut would, or stall: `DRYDOCK_CRASH_AT=sync.files` dies at the
-//! first passage of that place, `sync.files:3` at the third; `DRYDOCK_STALL_AT=sync.files:path` waits there until the
-//! path exists. Only in builds with debug assertions.
+//! Points where tests let the process crash, as in a power failure, or stall. `DRYDOCK_CRASH_AT=sync.files`
+//! aborts when that point is first reached, `sync.files:3` the third time. `DRYDOCK_STALL_AT=sync.files:path`
+//! waits there until the path exists. Compiled only with debug assertions.
 
 #[cfg(debug_assertions)]
 pub(crate) fn hit(point: &str) {

@@ -1,4 +1,4 @@
-//! Making a new repository with one commit. Only a directory that is empty or not there is used.
+//! Creates a new repository with one commit, in a directory that is empty or does not exist.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +9,7 @@ use crate::repository::Repository;
 use crate::run::Call;
 
 impl Repository {
-    /// Makes a repository with these files in its first commit, on this branch.
+    /// Creates a repository with these files in its first commit on `branch`.
     pub fn create(
         git: &Git,
         path: &Path,

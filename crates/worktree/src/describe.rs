@@ -1,4 +1,4 @@
-//! What a commit says of itself.
+//! Reads the subject, time and run of a commit.
 
 use drydock_domain::CHECKPOINT;
 
@@ -6,19 +6,19 @@ use crate::error::GitError;
 use crate::id::CommitId;
 use crate::repository::Repository;
 
-/// The first line of a commit, when it was written, and whose work it keeps.
+/// Subject line of a commit, its time, and the run that wrote it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommitHead {
-    /// The first line of its message.
+    /// First line of the message.
     pub subject: String,
-    /// When it was written, in seconds since 1970.
+    /// Commit time, in seconds since 1970.
     pub at_seconds: i64,
-    /// The run whose work it keeps, where it names one.
+    /// The run whose work the commit keeps, if its trailer names one.
     pub run: Option<String>,
 }
 
 impl Repository {
-    /// Reads the first line of a commit and when it was written.
+    /// Reads the subject line, time and run of a commit.
     pub fn commit_head(&self, commit: &CommitId) -> Result<CommitHead, GitError> {
         let attempt = format!("read {commit}");
         let format = format!("--format=%ct %(trailers:key={CHECKPOINT},valueonly,separator=%x2C) %s");

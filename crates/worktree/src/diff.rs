@@ -1,4 +1,4 @@
-//! What differs between two commits or trees: as a list, as a patch, in numbers.
+//! Compares two commits or trees: list of changes, patch, statistics.
 
 use crate::error::GitError;
 use crate::id::{Treeish, is_object_name};
@@ -8,36 +8,36 @@ use crate::run::{Call, Place, path_text};
 /// One changed path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
-    /// The path, as it is afterwards (before, if it was deleted).
+    /// The path after the change, or before it if the file was deleted.
     pub path: String,
-    /// What happened to it.
+    /// The kind of change.
     pub op: ChangeOp,
-    /// The earlier path of a rename.
+    /// The old path of a rename.
     pub from: Option<String>,
-    /// The blob before.
+    /// Object id of the blob before.
     pub before: Option<String>,
-    /// The blob after.
+    /// Object id of the blob after.
     pub after: Option<String>,
-    /// The mode before, such as `0o100644`.
+    /// File mode before, such as `0o100644`.
     pub mode_before: Option<u32>,
-    /// The mode after.
+    /// File mode after.
     pub mode_after: Option<u32>,
 }
 
-/// What happened to a path.
+/// The kind of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ChangeOp {
-    /// It is new.
+    /// The path is new.
     Create,
-    /// Its content, mode or kind is another.
+    /// The content, mode or type changed.
     Modify,
-    /// It is gone.
+    /// The path was removed.
     Delete,
-    /// It has another name, and perhaps other content.
+    /// The path was renamed; the content may have changed too.
     Rename,
 }
 
-/// How much differs.
+/// The size of a difference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct DiffStat {
     /// Changed files.
@@ -46,12 +46,12 @@ pub struct DiffStat {
     pub lines_added: u64,
     /// Lines deleted, in text files.
     pub lines_deleted: u64,
-    /// How many of the files are binary; their lines are not counted.
+    /// Number of binary files, whose lines are not counted.
     pub binary_files: u64,
 }
 
 impl Repository {
-    /// Lists the changed paths, renames as one change.
+    /// Lists the changed paths, with a rename as one change.
     pub fn changes(&self, from: &impl Treeish, to: &impl Treeish) -> Result<Vec<Change>, GitError> {
         if from.object() == to.object() {
             return Ok(Vec::new());
@@ -62,7 +62,7 @@ impl Repository {
         parse_raw(output.fields(), &attempt)?.iter().map(Change::read).collect()
     }
 
-    /// Returns the full unified diff, renames as such. It is as large as the change is.
+    /// Returns the full unified diff with renames. Its size is not limited.
     pub fn patch(&self, from: &impl Treeish, to: &impl Treeish) -> Result<Vec<u8>, GitError> {
         let call = diff_tree(self.place(), from, to, &attempt(from, to)).args([
             "--patch",
@@ -80,7 +80,7 @@ impl Repository {
         parse_numstat(output.fields(), &attempt)
     }
 
-    /// Returns the content of a blob. It is as large as the file was.
+    /// Returns the content of a blob. Its size is not limited.
     pub fn blob(&self, id: &str) -> Result<Vec<u8>, GitError> {
         if !is_object_name(id) {
             return Err(GitError::BadName { name: id.to_owned(), reason: "it is not a full object name" });
@@ -89,7 +89,7 @@ impl Repository {
     }
 }
 
-/// A change as git prints it; absent sides have mode 0 and an id of zeros.
+/// A change as git prints it; an absent side has mode 0 and an all-zero id.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RawChange {
     pub(crate) mode_before: u32,
@@ -101,7 +101,7 @@ pub(crate) struct RawChange {
     pub(crate) path: Vec<u8>,
 }
 
-/// Lists the changed paths, a rename as a deletion and a creation.
+/// Lists the changed paths, with a rename as a deletion and a creation.
 pub(crate) fn raw_changes(
     place: &Place,
     from: &impl Treeish,
@@ -112,7 +112,7 @@ pub(crate) fn raw_changes(
     parse_raw(call.run()?.fields(), &attempt)
 }
 
-/// Lists the changed paths, renames as one change, looked for as far as a merge does by default.
+/// Lists the changed paths, with a rename as one change. Uses the rename limit that merges use by default.
 pub(crate) fn raw_renames(
     place: &Place,
     from: &impl Treeish,

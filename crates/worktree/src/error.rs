@@ -1,28 +1,28 @@
-//! What can go wrong, and whether trying again can help.
+//! Errors of this crate, and whether a retry can help.
 //!
-//! A refusal of the world (a stale branch, dirty files, a conflict) is an outcome of its call and
-//! not found here; these are the cases in which we could not find out or could not act.
+//! A stale branch, dirty files or a conflict is an outcome of its call, not an error. An error means that we
+//! could not find out or could not act.
 
 use std::path::PathBuf;
 
 use crate::git::GitVersion;
 
-/// A call of git that did not do what was attempted.
+/// A git call that failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum GitError {
-    /// There is no git program.
+    /// No git program was found.
     #[error("could not find git: install git {} or later and make sure that PATH names it", GitVersion::MIN)]
     Missing,
-    /// The program is older than what is needed.
+    /// The git program is too old.
     #[error("{} is git {found}, but {} or later is needed", program.display(), GitVersion::MIN)]
     TooOld {
-        /// The program that was asked.
+        /// Path of the program.
         program: PathBuf,
-        /// The version it names.
+        /// The version that it printed.
         found: String,
     },
-    /// The process could not be started or talked to.
+    /// The process could not be started.
     #[error("could not {attempt}: git did not start")]
     Start {
         /// The attempted action.
@@ -30,7 +30,7 @@ pub enum GitError {
         /// Why the process did not start.
         source: std::io::Error,
     },
-    /// The call took too long and was ended.
+    /// The call exceeded its time limit and was ended.
     #[error("could not {attempt}: git did not end within {limit_s} s")]
     TimedOut {
         /// The attempted action.
@@ -43,136 +43,137 @@ pub enum GitError {
     Lost {
         /// The attempted action.
         attempt: String,
-        /// Why.
+        /// Why the status could not be read.
         source: std::io::Error,
     },
-    /// The call was ended because a stop was asked for.
+    /// The call was ended because a stop was requested.
     #[error("could not {attempt}: it was asked to stop first")]
     Stopped {
         /// The attempted action.
         attempt: String,
     },
-    /// This git does not know an option that was given.
+    /// This version of git does not support an option that was passed.
     #[error("could not {attempt}: this git does not know an option: {detail}")]
     UnknownOption {
         /// The attempted action.
         attempt: String,
-        /// What git said.
+        /// Git's message.
         detail: String,
     },
-    /// Another git process holds the index, or one that died left its lock.
+    /// Another git process holds the index lock, or left it behind when it died.
     #[error("could not {attempt}: the index is locked: {detail}")]
     IndexLocked {
         /// The attempted action.
         attempt: String,
-        /// Which lock, in git's words.
+        /// Git's message, which names the lock.
         detail: String,
     },
-    /// Another git process holds a ref, or one that died left its lock.
+    /// Another git process holds a ref lock, or left it behind when it died.
     #[error("could not {attempt}: a ref is locked: {detail}")]
     RefLocked {
         /// The attempted action.
         attempt: String,
-        /// Which lock, in git's words.
+        /// Git's message, which names the lock.
         detail: String,
     },
-    /// Other work on the worktrees of this repository did not end in time.
+    /// Another operation on this repository's worktrees did not finish in time.
     #[error("could not {attempt}: {} is held by {holder}", lock.display())]
     Busy {
         /// The attempted action.
         attempt: String,
-        /// The lock file waited for.
+        /// The lock file.
         lock: PathBuf,
-        /// Who holds it.
+        /// The process that holds the lock.
         holder: String,
     },
-    /// A push to the remote goes to several addresses, so that no single one says what landed.
+    /// The remote has several push addresses, so none of them alone shows whether a landing took effect.
     #[error(
         "{remote} is pushed to {} addresses ({}), and a plan lands at one; keep one of them: `git -C '{}' config \
          --replace-all remote.{remote}.pushurl '{}'`",
         addresses.len(), addresses.join(", "), root.display(), addresses.first().map_or("", String::as_str)
     )]
     ManyAddresses {
-        /// The remote.
+        /// Name of the remote.
         remote: String,
         /// The addresses, without passwords.
         addresses: Vec<String>,
-        /// The directory of the repository.
+        /// Directory of the repository.
         root: PathBuf,
     },
-    /// The remote could not be reached or broke off.
+    /// The remote could not be reached, or the connection broke.
     #[error("could not {attempt}: {detail}")]
     Remote {
         /// The attempted action.
         attempt: String,
-        /// What git said.
+        /// Git's message.
         detail: String,
     },
-    /// A path uses a filter that only the repository's own configuration defines.
+    /// A path uses a filter that is defined only in the repository's own configuration.
     #[error(
         "could not {attempt}: a filter of the repository's own configuration is not run; define it in yours: {detail}"
     )]
     FilterRefused {
         /// The attempted action.
         attempt: String,
-        /// What git said.
+        /// Git's message.
         detail: String,
     },
-    /// Git said no in some other way.
+    /// Git failed for any other reason.
     #[error("could not {attempt}: {detail}")]
     Failed {
         /// The attempted action.
         attempt: String,
-        /// The exit code; none when a signal ended it.
+        /// The exit code, or `None` if a signal ended git.
         code: Option<i32>,
-        /// What git said.
+        /// Git's message.
         detail: String,
     },
-    /// Git answered something that cannot be read.
+    /// Git's output could not be parsed.
     #[error("could not {attempt}: git's answer is not understood: {detail}")]
     Unexpected {
         /// The attempted action.
         attempt: String,
-        /// The part that was not understood.
+        /// The part that could not be parsed.
         detail: String,
     },
-    /// A file beside git's could not be read or written.
+    /// A file could not be read or written.
     #[error("could not {attempt}: {}", path.display())]
     File {
         /// The attempted action.
         attempt: String,
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// Why the file could not be read or written.
         source: std::io::Error,
     },
-    /// A name in the repository is not UTF-8.
+    /// A path in the repository is not UTF-8.
     #[error("the name {path:?} is not UTF-8: rename the file, drydock handles no other names")]
     PathNotUtf8 {
-        /// The name, with replacement characters.
+        /// The path, with replacement characters.
         path: String,
     },
-    /// The directory contains another repository, which a commit cannot hold.
+    /// The directory contains another repository, which a commit cannot include.
     #[error("{path:?} is a git repository of its own: remove its .git, or add it as a submodule first")]
     NestedRepository {
-        /// Where it is, below the worktree.
+        /// Path of the nested repository, relative to the worktree.
         path: String,
     },
-    /// A submodule was changed: its files, or the commit that is recorded of it. A commit of this repository cannot hold that.
+    /// The files or the recorded commit of a submodule changed. A commit of this repository cannot include
+    /// such a change.
     #[error(
         "{path:?} is a submodule and has changes that cannot be captured: change it in its own repository, or take it out with \
          `git rm` in yours first"
     )]
     SubmoduleChanged {
-        /// Where it is, below the worktree.
+        /// Path of the submodule, relative to the worktree.
         path: String,
     },
-    /// Git would wait for a file that is not a regular one.
+    /// Git would block on a file that is not a regular file.
     #[error("{path:?} is a {kind}, and git would wait for its content: remove it")]
     SpecialFile {
-        /// Where it is, below the worktree.
+        /// Path of the file, relative to the worktree.
         path: String,
-        /// Its type, such as `pipe`.
+        /// The file type, such as `pipe`.
         kind: &'static str,
     },
     /// A changed file is too large.
@@ -181,24 +182,24 @@ pub enum GitError {
          [capture] in the configuration"
     )]
     FileTooLarge {
-        /// Where it is, below the worktree.
+        /// Path of the file, relative to the worktree.
         path: String,
-        /// How large it is, in bytes.
+        /// Its size in bytes.
         size: u64,
-        /// How large it may be.
+        /// The limit in bytes.
         limit: u64,
     },
-    /// The changed files are too large together.
+    /// The total size of the changed files is too large.
     #[error(
         "the changed files have {size} bytes together, and may have {limit}; the largest is {path:?}: remove what is not part \
          of the work, add it to .gitignore, or raise total_max of [capture] in the configuration"
     )]
     ChangeTooLarge {
-        /// The largest of them, below the worktree.
+        /// The largest of the files, relative to the worktree.
         path: String,
-        /// How large they are, in bytes.
+        /// Total size in bytes.
         size: u64,
-        /// How large they may be.
+        /// The limit in bytes.
         limit: u64,
     },
     /// Too many files changed.
@@ -207,47 +208,47 @@ pub enum GitError {
          the work, add it to .gitignore, or raise files_max of [capture] in the configuration"
     )]
     TooManyFiles {
-        /// The folder with the most of them, below the worktree.
+        /// The folder that contains most of them, relative to the worktree.
         path: String,
-        /// How many there are.
+        /// Number of changed files.
         count: u64,
-        /// How many there may be.
+        /// Maximum number of changed files.
         limit: u64,
     },
-    /// A branch is checked out where drydock must not touch it.
+    /// A branch is checked out in a worktree that drydock must not modify.
     #[error("branch {branch} is checked out in {}, which is not drydock's", worktree.display())]
     BranchInUse {
-        /// The branch.
+        /// Name of the branch.
         branch: String,
-        /// The worktree that has it.
+        /// The worktree in which it is checked out.
         worktree: PathBuf,
     },
-    /// Something that is no checkout of this repository is in the way.
+    /// The path is occupied by files that are not a checkout of this repository.
     #[error("{} holds files that are no checkout of this repository: move them away", path.display())]
     Occupied {
-        /// The directory.
+        /// The occupied directory.
         path: PathBuf,
     },
-    /// A landing that would drop commits was asked for.
+    /// The landing would drop commits.
     #[error("{to} does not contain {from}: landing it would drop commits")]
     NotForward {
-        /// The commit the branch has.
+        /// Current commit of the branch.
         from: String,
-        /// The commit it should get.
+        /// Commit to land.
         to: String,
     },
-    /// A branch, ref or remote cannot be called that.
+    /// The name of a branch, ref or remote is not allowed.
     #[error("{name:?} is not a usable name: {reason}")]
     BadName {
-        /// The name.
+        /// The rejected name.
         name: String,
-        /// What is wrong with it.
+        /// Why it was rejected.
         reason: &'static str,
     },
 }
 
 impl GitError {
-    /// Tells whether the same call can succeed later without anybody doing something.
+    /// Returns true if a retry of the same call can succeed without anyone fixing something first.
     pub fn is_transient(&self) -> bool {
         match self {
             Self::TimedOut { .. }
@@ -257,7 +258,7 @@ impl GitError {
             | Self::RefLocked { .. }
             | Self::Busy { .. }
             | Self::Remote { .. }
-            // A signal ended it.
+            // Ended by a signal.
             | Self::Failed { code: None, .. } => true,
             Self::Missing
             | Self::TooOld { .. }
@@ -282,12 +283,13 @@ impl GitError {
         }
     }
 
-    /// Tells whether a signal ended git.
+    /// Returns true if a signal ended git.
     pub fn is_by_signal(&self) -> bool {
         matches!(self, Self::Failed { code: None, .. })
     }
 
-    /// Tells whether git failed for want of room or memory, or was killed: nothing that it was asked about is to blame.
+    /// Returns true if git ran out of disk space, memory or file descriptors, or was killed. In these cases
+    /// the input of the call is not the cause.
     pub fn is_starved(&self) -> bool {
         const WORDS: [&str; 5] = [
             "No space left on device",
@@ -303,7 +305,7 @@ impl GitError {
         }
     }
 
-    /// Returns the next step for a person, where there is more to do than to look at git.
+    /// Returns the next step for the user, if more is needed than reading git's message.
     pub fn hint(&self) -> Option<String> {
         if let Self::ManyAddresses { remote, root, .. } = self {
             let list = format!("git -C '{}' remote get-url --push --all {remote}", root.display());
@@ -333,55 +335,55 @@ impl GitError {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// There is no such directory.
+    /// The directory does not exist.
     #[error("there is no directory {}", path.display())]
     Missing {
-        /// The path that was given.
+        /// The given path.
         path: PathBuf,
     },
-    /// The directory belongs to no repository.
+    /// The directory is not in a repository.
     #[error("{} is not in a git repository", path.display())]
     NotARepository {
-        /// The path that was given.
+        /// The given path.
         path: PathBuf,
     },
-    /// The repository has no files checked out.
+    /// The repository has no working tree.
     #[error("{} is a bare repository", path.display())]
     Bare {
-        /// The path that was given.
+        /// The given path.
         path: PathBuf,
     },
-    /// Nothing was ever committed.
+    /// The repository has no commits.
     #[error("{} has no commits", path.display())]
     NoCommits {
-        /// The path that was given.
+        /// The given path.
         path: PathBuf,
     },
-    /// A part of the history is missing.
+    /// The history is incomplete.
     #[error("{} is a shallow clone", path.display())]
     Shallow {
-        /// The path that was given.
+        /// The given path.
         path: PathBuf,
     },
-    /// A branch has the name that those of all plans begin with.
+    /// A branch is named `drydock`, which prevents branches named `drydock/…`.
     #[error("{} has a branch named drydock, beside which no branch drydock/… of a plan can be made", path.display())]
     NameTaken {
         /// The root of the repository.
         path: PathBuf,
     },
-    /// Git could not tell.
+    /// A git call failed.
     #[error("could not open {}", path.display())]
     Git {
-        /// The path that was given.
+        /// The given path.
         path: PathBuf,
-        /// What went wrong.
+        /// The failed call.
         #[source]
         source: GitError,
     },
 }
 
 impl OpenError {
-    /// Returns what the person can do next.
+    /// Returns the next step for the user.
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Missing { .. } => "check the path, or create the directory and run git init in it",
@@ -394,7 +396,7 @@ impl OpenError {
         }
     }
 
-    /// Tells whether the same call can succeed later without anybody doing something.
+    /// Returns true if a retry of the same call can succeed without anyone fixing something first.
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Git { source, .. } => source.is_transient(),

@@ -1,7 +1,9 @@
-//! Removes the refs of a landed plan from the repository and its remote: branch, snapshots, remote-tracking ref.
+//! Removes the refs of a landed plan from the repository and its remote: branch, checkpoints, remote-tracking
+//! ref.
 //!
-//! Only commits that the landed work contains lose their ref. A branch with other commits, or checked out in a worktree, stays. So
-//! does the remote's branch if it moved since the last fetch: the remote compares.
+//! Refs are removed only if the landed work contains their commits. A branch with other commits or checked
+//! out in a worktree stays. The remote's branch stays if it moved since the last fetch: the remote compares
+//! its position with ours.
 
 use crate::error::GitError;
 use crate::id::CommitId;
@@ -12,7 +14,8 @@ use crate::remote_land::SentBranch;
 use crate::repository::Repository;
 
 impl Repository {
-    /// Removes a branch whose commits all landed, and all refs below these prefixes, in one transaction. Returns their names.
+    /// Removes a branch if all its commits landed, and all refs with these prefixes, in one transaction.
+    /// Returns the removed names.
     pub fn branch_forget(
         &self,
         branch: &str,
@@ -21,7 +24,7 @@ impl Repository {
     ) -> Result<Vec<String>, GitError> {
         let full = name::branch_ref(branch)?;
         let attempt = format!("remove {branch}");
-        // So that no one makes a worktree of the branch meanwhile.
+        // Prevents a worktree from being created for the branch in the meantime.
         let _lock = self.lock(&attempt)?;
         let mut removed = Vec::new();
         for prefix in prefixes {
@@ -40,8 +43,9 @@ impl Repository {
         Ok(removed.into_iter().map(|(name, _)| name).collect())
     }
 
-    /// Removes a branch from a remote, if it is where it was last seen and all its commits landed. None when it was never seen
-    /// there, or has more. A remote that refuses has removed or moved the branch, or deletes none: it is not asked again.
+    /// Removes a branch from a remote if it has not moved since it was last seen and all its commits landed.
+    /// Returns `None` if it was never seen there or has other commits. A remote that rejects the removal has
+    /// already removed or moved the branch, or allows no deletions, so there is no retry.
     pub fn branch_forget_at(
         &self,
         remote: &str,
@@ -61,7 +65,7 @@ impl Repository {
     }
 }
 
-/// Where the branches of remotes are, as they were last seen.
+/// Prefix of remote-tracking refs: the last known positions of remote branches.
 const SENT: &str = "refs/drydock/remote/";
 
 impl Repository {

@@ -1,6 +1,6 @@
-//! The git program: found once, its version checked, its environment fixed.
+//! Finds the git program once, checks its version and fixes its environment.
 //!
-//! Only this file compares versions. Callers ask for an ability, such as `takes_merge_base`.
+//! Only this file compares versions. Callers check for a feature, such as `takes_merge_base`.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -11,19 +11,19 @@ use crate::error::GitError;
 use crate::memory::Memory;
 use crate::run::Call;
 
-/// A version of git by its first two numbers.
+/// Major and minor version of git.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct GitVersion(u32, u32);
 
 impl GitVersion {
-    /// The oldest version that will do, which is Debian 12's.
+    /// Oldest supported version, the one in Debian 12.
     pub const MIN: GitVersion = GitVersion(2, 39);
-    /// `merge-tree` takes the base of a merge.
+    /// First version whose `merge-tree` accepts a merge base.
     const MERGE_BASE: GitVersion = GitVersion(2, 40);
-    /// `fetch --porcelain` prints where a branch is.
+    /// First version with `fetch --porcelain`, which prints the position of the fetched branch.
     const FETCH_PORCELAIN: GitVersion = GitVersion(2, 41);
 
-    /// Reads the first two numbers; what follows differs between builds (`2.39.5 (Apple Git-154)`).
+    /// Parses the first two numbers; the rest differs between builds (`2.39.5 (Apple Git-154)`).
     fn read(version: &str) -> Option<GitVersion> {
         let mut parts = version.split(|c: char| !c.is_ascii_digit());
         Some(GitVersion(parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
@@ -36,11 +36,11 @@ impl fmt::Display for GitVersion {
     }
 }
 
-/// Variables that are handed on from our own environment, which is trusted.
+/// Variables passed on from our own environment, which is trusted.
 const HANDED_ON: &[&str] =
     &["HOME", "XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM", "TMPDIR"];
 
-/// Variables that only a call to a remote is given.
+/// Variables passed only to calls that contact a remote.
 const HANDED_ON_TO_REMOTES: &[&str] = &[
     "SSH_AUTH_SOCK",
     "GIT_SSH_COMMAND",
@@ -53,10 +53,10 @@ const HANDED_ON_TO_REMOTES: &[&str] = &[
     "NO_PROXY",
 ];
 
-/// Variables that only a call that signs is given.
+/// Variables passed only to calls that sign.
 const HANDED_ON_TO_SIGNERS: &[&str] = &["SSH_AUTH_SOCK", "GNUPGHOME"];
 
-/// A git program whose version was checked.
+/// A git program with a supported version.
 #[derive(Debug, Clone)]
 pub struct Git {
     inner: Arc<Program>,
@@ -74,15 +74,15 @@ struct Program {
 }
 
 impl Git {
-    /// Finds git by PATH and checks its version.
+    /// Finds git in PATH and checks its version.
     pub fn find() -> Result<Git, GitError> {
         Git::at(Git::locate()?)
     }
 
-    /// Finds the program by PATH, unchecked.
+    /// Finds git in PATH without checking its version.
     pub fn locate() -> Result<PathBuf, GitError> {
         let path = std::env::var_os("PATH").unwrap_or_default();
-        // A relative entry of PATH would mean another program in every directory.
+        // With a relative entry in PATH, the program would depend on the current directory.
         let found = std::env::split_paths(&path)
             .filter(|folder| folder.is_absolute())
             .map(|folder| folder.join("git"))
@@ -90,7 +90,7 @@ impl Git {
         found.ok_or(GitError::Missing)
     }
 
-    /// Checks the program at a path.
+    /// Checks the version of the program at a path.
     pub fn at(program: PathBuf) -> Result<Git, GitError> {
         let mut environment = taken(HANDED_ON);
         environment.push(("PATH".into(), std::env::var_os("PATH").unwrap_or_default()));
@@ -131,27 +131,27 @@ impl Git {
         &self.inner.version
     }
 
-    /// Returns the first two numbers of the version.
+    /// Returns the major and minor version.
     pub fn version_numbers(&self) -> GitVersion {
         self.inner.numbers
     }
 
-    /// Tells whether `merge-tree` takes the base of a merge.
+    /// Returns true if `merge-tree` accepts a merge base.
     pub(crate) fn takes_merge_base(&self) -> bool {
         self.inner.numbers >= GitVersion::MERGE_BASE
     }
 
-    /// Tells whether `fetch` prints where a branch is.
+    /// Returns true if `fetch` can print the position of the fetched branch.
     pub(crate) fn prints_fetched(&self) -> bool {
         self.inner.numbers >= GitVersion::FETCH_PORCELAIN
     }
 
-    /// Returns where the program is.
+    /// Returns the path of the program.
     pub fn program(&self) -> &Path {
         &self.inner.path
     }
 
-    /// Returns the same program with another home, so with another user's configuration.
+    /// Returns the same program with another home directory, and therefore another user configuration.
     pub fn with_home(&self, home: &Path) -> Git {
         let mut program = (*self.inner).clone();
         let about_config = |name: &OsStr| HANDED_ON[..4].iter().any(|known| name == *known);

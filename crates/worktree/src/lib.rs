@@ -1,8 +1,8 @@
-//! The only caller of git: worktrees, captures, diffs, merges, joins, refs, landing, sync and pins.
+//! Runs git: worktrees, captures, diffs, merges, refs, landing, sync and backups. No other crate calls git.
 //!
-//! Everything is synchronous, every call has a time limit, and no call runs a program that the
-//! configuration of a repository names (`guard` says how, and what is left). Paths are UTF-8;
-//! a name that is not is refused, never changed.
+//! All calls are synchronous and have a time limit. No call runs a program that a repository's configuration
+//! names; `guard` describes how, and the exceptions. Paths are UTF-8: other names are rejected, never
+//! converted.
 
 mod address;
 mod capture;
