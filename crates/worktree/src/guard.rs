@@ -1,19 +1,19 @@
-//! Programs that a repository's own configuration names, and how a call is kept from running them.
+//! Prevents git calls from running programs that a repository's own configuration names.
 //!
-//! An agent may be able to write the configuration of the repository it works in. Hooks, the file
-//! system monitor and external diffs are switched off for every call (`run`), and so is signing,
-//! except of landings (`sign`). The remaining settings are those that a user may rightly have in *their* configuration:
-//! filters (git-lfs), merge drivers, ssh commands and credential helpers. Of these, all that the user's or the system's
-//! configuration says holds; what the repository's own says is replaced:
+//! An agent may be able to write the configuration of the repository in which it works. Every call disables
+//! hooks, the file system monitor and external diffs (`run`), and signing except for landings (`sign`). The
+//! remaining settings are legitimate in the *user's* configuration: filters (git-lfs), merge drivers, ssh
+//! commands and credential helpers. Values from the user's or the system's configuration apply. Values from
+//! the repository's own configuration are replaced:
 //!
-//! - a filter by nothing, and marked as required, so that a path which uses it is an error rather
-//!   than silently stored or written unfiltered (think of git-crypt);
-//! - a merge driver by `false`, so that its paths conflict (an empty one would drop a side);
+//! - a filter by an empty one marked as required, so that a path which uses it is an error instead of being
+//!   silently stored or written unfiltered (for example with git-crypt);
+//! - a merge driver by `false`, so that its paths conflict (an empty driver would drop one side);
 //! - ssh command, password prompt and credential helpers by the user's, or git's defaults.
 //!
-//! Left open, and therefore for the sandbox to prevent: a configuration rewritten between this look
-//! and the call that follows; programs that a trusted filter starts by reading the repository's
-//! configuration itself; a remote whose address was changed to a local repository with hooks of its own.
+//! This does not cover the following cases, which the sandbox must prevent: a configuration rewritten between
+//! this check and the call; programs that a trusted filter starts after reading the repository's
+//! configuration; a remote whose address was changed to a local repository with its own hooks.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -21,16 +21,18 @@ use std::sync::Arc;
 use crate::error::GitError;
 use crate::run::Place;
 
-/// The settings that replace what the repository's own configuration says.
+/// Settings that replace those of the repository's own configuration.
 pub(crate) type Replacements = Vec<(String, String)>;
 
 impl Place {
-    /// Looks at the configuration as it is now; calls that touch files or remotes pass the result on.
+    /// Reads the current configuration and returns the replacements. Calls that touch files or remotes pass
+    /// them to git.
     pub(crate) fn guard(&self) -> Result<Replacements, GitError> {
         Ok(replacements(&self.configuration()?))
     }
 
-    /// Returns the configuration as it is now. Git is asked only when one of its files has changed since.
+    /// Returns the current configuration. Git is called only if one of the configuration files changed since
+    /// the last call.
     pub(crate) fn configuration(&self) -> Result<Arc<[Entry]>, GitError> {
         self.git.memory().configuration(self, || self.configuration_read())
     }
@@ -45,10 +47,10 @@ impl Place {
             let entry =
                 fields.next().ok_or_else(|| GitError::unexpected(attempt, "a scope without entry"))?;
             let end = entry.iter().position(|b| *b == b'\n').unwrap_or(entry.len());
-            // A key that cannot be named cannot be replaced, so it is no key to go on with.
+            // A key that is not UTF-8 could not be replaced, so this is an error.
             let key = std::str::from_utf8(&entry[..end])
                 .map_err(|_| GitError::unexpected(attempt, "a key of the configuration is not UTF-8"))?;
-            // A key without a value is git's short form of true.
+            // A key without a value is git's short form of `true`.
             let value = String::from_utf8_lossy(entry.get(end + 1..).unwrap_or(b"true")).into_owned();
             let origin = match scope {
                 b"local" | b"worktree" => Origin::Repository,
@@ -62,14 +64,13 @@ impl Place {
     }
 }
 
-/// Whose word an entry of the configuration is.
+/// Where a configuration entry is set.
 #[derive(Debug, PartialEq, Eq, Clone, Copy)]
 pub(crate) enum Origin {
     User,
     Repository,
 }
 
-/// One entry of the configuration.
 #[derive(Debug)]
 pub(crate) struct Entry {
     pub(crate) origin: Origin,
@@ -78,7 +79,7 @@ pub(crate) struct Entry {
 }
 
 fn replacements(entries: &[Entry]) -> Replacements {
-    // The last of several values holds, as in git.
+    // As in git, the last of several values wins.
     let own: BTreeMap<&str, &str> = entries
         .iter()
         .filter(|e| e.origin == Origin::User)
@@ -111,7 +112,7 @@ fn replacements(entries: &[Entry]) -> Replacements {
     }
     let is_helper = |key: &str| key.starts_with("credential.") && key.ends_with(".helper");
     if foreign.iter().any(|key| is_helper(key)) {
-        // An empty value forgets the helpers named so far; then come the user's, in their order.
+        // An empty value resets the list of helpers. The user's helpers follow in their original order.
         result.push(("credential.helper".to_owned(), String::new()));
         let users = entries.iter().filter(|e| e.origin == Origin::User && is_helper(&e.key));
         result.extend(users.map(|e| (e.key.clone(), e.value.clone())));

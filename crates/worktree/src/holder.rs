@@ -1,8 +1,9 @@
-//! The holder of the repository's lock, and how a waiter deals with one whose fence is over.
+//! The holder of the repository lock, and the takeover of the lock from a holder whose fence has expired.
 //!
-//! The lock file names plan, fence and process. A process that is frozen keeps the lock of the operating system, though its
-//! plan was given to another. So a waiter that has seen the same holder for the length of a lease asks whether that fence is
-//! over. If it is, and the holder is a process of this machine, the waiter ends it; a holder elsewhere is reported (BUG-11).
+//! The lock file names plan, fence and process. A frozen process keeps the operating system's lock even after
+//! its plan was given to another worker. A waiter that has seen the same holder for the duration of a lease
+//! therefore checks whether that fence has expired. If it has and the holder is a process on this machine,
+//! the waiter kills it. A holder on another machine is reported (BUG-11).
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -19,20 +20,21 @@ use serde::{Deserialize, Serialize};
 
 use crate::process::{at_pid, is_gone, this_process};
 
-/// How long a process that was killed may take to end.
+/// Time that a killed process gets to end.
 const END_MAX: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(10);
-/// A lock file that is longer was not written by us.
+/// A longer lock file was not written by drydock.
 const FILE_MAX: u64 = 64 * 1024;
 
 /// The holder of the repository's lock.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LockHolder {
-    /// The plan on whose behalf, and the fence under which; nothing where it is not about one plan.
+    /// The plan and fence that the holder works for, or `None` if the operation does not concern a single
+    /// plan.
     pub plan: Option<(String, Fence)>,
-    /// The process.
+    /// The process that took the lock.
     pub process: ProcessIdentity,
-    /// The attempt, for people.
+    /// Description of the operation, for messages.
     pub attempt: String,
 }
 
@@ -49,25 +51,25 @@ impl fmt::Display for LockHolder {
 /// Whether a holder may still hold the lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Standing {
-    /// It may, or that is unknown.
+    /// The fence is current, or this is unknown.
     Current,
-    /// Its fence is over: it can commit nothing more.
+    /// The fence has expired: the holder can no longer commit.
     Over,
 }
 
-/// Looks up whether a holder's fence is over.
+/// Checks whether a holder's fence has expired.
 pub type Judge = Arc<dyn Fn(&LockHolder) -> Standing + Send + Sync>;
 
-/// Under which terms a repository's lock is taken and waited for.
+/// Settings for taking and waiting for a repository lock.
 #[derive(Clone, Default)]
 pub(crate) struct Terms {
     pub(crate) plan: Option<(String, Fence)>,
-    /// The judge, and how long a waiter sees the same holder before it asks.
+    /// The check, and how long a waiter sees the same holder before it runs the check.
     pub(crate) judge: Option<(Judge, Duration)>,
 }
 
 impl Terms {
-    /// Writes into the lock file whose it is.
+    /// Writes the holder into the lock file.
     pub(crate) fn sign(&self, mut file: &File, attempt: &str) -> std::io::Result<()> {
         let (plan, process) = (self.plan.clone(), this_process());
         let holder = LockHolder { plan, process, attempt: attempt.to_owned() };
@@ -77,23 +79,24 @@ impl Terms {
     }
 }
 
-/// Reads whose a lock file is. None while it is being written, and for one of an earlier version.
+/// Reads the holder from a lock file. Returns `None` while the file is being written, and for a file of an
+/// earlier version.
 pub(crate) fn read(path: &Path) -> Option<LockHolder> {
     let mut bytes = Vec::new();
     File::open(path).ok()?.take(FILE_MAX).read_to_end(&mut bytes).ok()?;
     serde_json::from_slice(&bytes).ok()
 }
 
-/// A waiter's view of the holder.
+/// State of a waiter that watches the holder.
 #[derive(Default)]
 pub(crate) struct Watch {
     seen: Option<(LockHolder, Instant)>,
-    /// Whether the look before found the holder's fence over.
+    /// Whether the previous poll found the holder's fence expired.
     over: bool,
 }
 
 impl Watch {
-    /// Looks at the holder. Returns it when its fence is over and this process cannot end it.
+    /// Polls the holder. Returns it if its fence has expired and this process cannot kill it.
     pub(crate) fn look(&mut self, path: &Path, terms: &Terms) -> Option<LockHolder> {
         let (judge, lease) = terms.judge.as_ref()?;
         let holder = read(path);
@@ -109,7 +112,7 @@ impl Watch {
             *self = Self { seen: Some((holder, Instant::now())), over: false };
             return None;
         }
-        // A holder that was about to finish has released the lock by the next look.
+        // Wait for one more poll: a holder that was about to finish has released the lock by then.
         if !std::mem::replace(&mut self.over, true) {
             return None;
         }
@@ -122,7 +125,7 @@ impl Watch {
     }
 }
 
-/// Tells whether a process runs here, and is another than this one.
+/// Returns true if the process runs on this machine and is not this process.
 fn can_end(process: &ProcessIdentity) -> bool {
     let here = this_process();
     process.is_visible_to(&here)
@@ -130,18 +133,18 @@ fn can_end(process: &ProcessIdentity) -> bool {
         && matches!(at_pid(process.pid), AtPid::Started(at) if Some(at) == process.started)
 }
 
-/// Ends a process and the gits that it started, which would continue without it.
+/// Kills a process and the git processes that it started, which would otherwise continue.
 fn end(process: &ProcessIdentity) {
     let gits = gits_of(process.pid);
     let Some(pid) = i32::try_from(process.pid).ok().and_then(Pid::from_raw) else { return };
-    // It may have ended since we looked; then there is nothing to signal.
+    // The process may have ended since the check; then there is nothing to signal.
     kill_process(pid, Signal::KILL).ok();
     let deadline = Instant::now() + END_MAX;
     while !is_gone(process) && Instant::now() < deadline {
         thread::sleep(PAUSE);
     }
     for (git, identity) in gits {
-        // Each leads a group of its own. Asked first, git removes its lock files.
+        // Each git process leads its own group. SIGTERM comes first because git then removes its lock files.
         kill_process_group(git, Signal::TERM).ok();
         while !is_gone(&identity) && Instant::now() < deadline {
             thread::sleep(PAUSE);
@@ -152,7 +155,7 @@ fn end(process: &ProcessIdentity) {
     }
 }
 
-/// Returns the children of a process that are git.
+/// Returns the child processes that are git.
 fn gits_of(pid: u32) -> Vec<(Pid, ProcessIdentity)> {
     let mut children = BTreeSet::new();
     for thread in fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten() {

@@ -1,26 +1,26 @@
-//! Object names as types, so that a branch name or a short id cannot pass for a commit.
+//! Object ids as types, so that a branch name or an abbreviated id cannot be used as a commit.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// What was given is not a full object name.
+/// The text is not a full object id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?} is not a full object name (40 or 64 lower-case hexadecimal digits)")]
 pub struct BadId {
     text: String,
 }
 
-/// The full name of a commit.
+/// Full object id of a commit.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CommitId(String);
 
-/// The full name of a tree.
+/// Full object id of a tree.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TreeId(String);
 
-/// A commit or a tree: whatever two of which can be compared.
+/// A commit or a tree; any two of them can be compared.
 pub trait Treeish: sealed::Sealed {
-    /// Returns the full object name.
+    /// Returns the full object id.
     fn object(&self) -> &str;
 }
 
@@ -44,7 +44,7 @@ macro_rules! object_name {
         }
 
         impl $name {
-            /// Returns the name as text.
+            /// Returns the object id as text.
             pub fn as_str(&self) -> &str {
                 &self.0
             }
@@ -79,7 +79,7 @@ macro_rules! object_name {
 object_name!(CommitId);
 object_name!(TreeId);
 
-/// SHA-1 names have 40 digits, SHA-256 names 64; git prints both in lower case.
+/// Object ids have 40 digits with SHA-1 and 64 with SHA-256; git prints both in lower case.
 pub(crate) fn is_object_name(text: &str) -> bool {
     matches!(text.len(), 40 | 64) && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
 }

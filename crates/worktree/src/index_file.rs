@@ -1,23 +1,23 @@
-//! Reading an index file as far as it takes to know that there is nothing special in it. Whatever is not understood for
-//! sure is special, and git is asked.
+//! Parses an index file just far enough to rule out special entries. An index with anything unknown counts as
+//! special, and callers then use git to read it.
 
-/// How many digits the object names have in indexes that are understood.
+/// Number of hex digits of object ids in the supported index format.
 pub(crate) const OBJECT_NAME: usize = 40;
-/// The head of the file: `DIRC`, the version, how many entries follow.
+/// File header: `DIRC`, the version and the number of entries.
 const HEAD: usize = 12;
-/// An entry up to its path, with an object name of 20 bytes.
+/// Length of an entry before its path, with an object id of 20 bytes.
 const ENTRY: usize = 62;
 const MODE_AT: usize = 24;
 const FLAGS_AT: usize = 60;
-/// What the index ends with.
+/// Length of the checksum at the end of the file.
 const CHECKSUM: usize = 20;
-/// Flags of an entry: changes are not looked for; more flags follow; how long the path is.
+/// Flags of an entry: changes are ignored; more flags follow; length of the path.
 const ASSUME_VALID: u16 = 0x8000;
 const EXTENDED: u16 = 0x4000;
 const PATH_LENGTH: u16 = 0x0fff;
 
-/// Tells whether every entry is a file or a symbolic link in which changes are looked for. Understood are indexes of version
-/// 2 with object names of 20 bytes: flags that hide more came with later ones.
+/// Returns true if every entry is a file or a symbolic link without a flag that hides changes. Supports only
+/// version 2 with object ids of 20 bytes; later versions have more flags that hide changes.
 pub(crate) fn is_plain(index: &[u8]) -> bool {
     entries_plain(index).is_some()
 }
@@ -39,10 +39,11 @@ fn entries_plain(index: &[u8]) -> Option<()> {
         if flags & (ASSUME_VALID | EXTENDED) != 0 || (kind != file && kind != link) || long || !ends {
             return None;
         }
-        // Entries are filled up with zeros to a multiple of eight bytes.
+        // Entries are padded with zeros to a multiple of eight bytes.
         at += (ENTRY + length + 8) & !7;
     }
-    // What follows are extensions. Those whose name begins with a capital letter say nothing about entries.
+    // Extensions follow. Those whose name begins with a capital letter are optional and do not change the
+    // meaning of entries.
     while at < body.len() {
         if !body.get(at)?.is_ascii_uppercase() {
             return None;
@@ -74,7 +75,7 @@ mod tests {
         is_plain(&fs::read(folder.join(".git/index")).unwrap())
     }
 
-    /// Breaks when an index that hides changes, or that links to another repository, is taken for a plain one.
+    /// Breaks when an index with hidden changes or a gitlink is classified as plain.
     #[test]
     fn an_index_with_anything_special_in_it_is_not_plain() {
         let folder = tempfile::tempdir().unwrap();
@@ -110,7 +111,7 @@ mod tests {
         }
     }
 
-    /// Breaks when an index of another object format, or one that is cut, is taken for a plain one.
+    /// Breaks when an index with another object format, or a truncated one, is classified as plain.
     #[test]
     fn an_index_that_is_not_understood_is_not_plain() {
         let folder = tempfile::tempdir().unwrap();

@@ -1,8 +1,8 @@
-//! What `git add` is let at: the files that may enter a capture, looked at before git reads them.
+//! Checks the files that may enter a capture before `git add` reads them.
 //!
-//! Refused are special files that git would wait for, repositories of the agent's own, and more than the bounds of a capture. Only what
-//! differs from the base counts against the bounds. An agent that lives can still change everything after this look; then the
-//! time limit of the capture holds.
+//! The check rejects special files on which git would block, repositories created by the agent, and changes
+//! beyond the capture limits. Only differences from the base count against the limits. A running agent can
+//! still change everything after the check; the time limit of the capture covers that case.
 
 use std::collections::{BTreeMap, HashSet};
 use std::ffi::OsStr;
@@ -18,21 +18,21 @@ use crate::private_index::PrivateIndex;
 use crate::run::Call;
 use crate::walk::{Walked, walk};
 
-/// One capture before it adds files.
+/// A capture before it adds files.
 pub(crate) struct Intake<'a> {
     pub(crate) checkout: &'a Checkout,
-    /// Has no links to other repositories.
+    /// Contains no gitlinks.
     pub(crate) index: &'a PrivateIndex,
     pub(crate) parent: &'a CommitId,
     pub(crate) own: OwnFolder,
     pub(crate) links: &'a Links,
     pub(crate) patience: &'a Patience,
-    /// Of every call: without them git would run the filters of the repository's own configuration.
+    /// Passed to every call; without them git would run filters from the repository's own configuration.
     pub(crate) settings: &'a [(String, String)],
 }
 
 impl Intake<'_> {
-    /// Returns the pathspecs of everything that may be added, each ended by NUL.
+    /// Returns the pathspecs of everything that may be added, each terminated by NUL.
     pub(crate) fn pathspecs(&self) -> Vec<u8> {
         let mut pathspecs = b":/\0".to_vec();
         let own = (self.own == OwnFolder::AsInParent).then_some(OWN_FOLDER.as_bytes());
@@ -44,7 +44,7 @@ impl Intake<'_> {
         pathspecs
     }
 
-    /// Refuses files that git must not read.
+    /// Returns an error if there are files that git must not read.
     pub(crate) fn admit(&self, attempt: &str) -> Result<(), GitError> {
         let left_out: HashSet<_> = self.links.stay.iter().map(|link| link.path.clone()).collect();
         let mut total = Walked::default();
@@ -59,15 +59,15 @@ impl Intake<'_> {
             folders = self.folders_with_files(walked.repositories, attempt)?;
         }
         let CaptureBounds { file_max, total_max, files_max } = self.checkout.terms.bounds;
-        // Where everything is within the bounds, so is what differs.
+        // If all files together are within the limits, so are the changed ones.
         if total.largest <= file_max && total.bytes <= total_max && total.files <= files_max {
             return Ok(());
         }
         self.measure(attempt)
     }
 
-    /// Refuses repositories of the agent's own. Those that are ignored stay out, as git has it. Returns those in which the index has files:
-    /// git takes such a directory for one of this repository.
+    /// Rejects repositories created by the agent. Ignored ones are left out, as git does. Returns those at
+    /// whose path the index has files: git treats such a directory as part of this repository.
     fn folders_with_files(&self, nested: Vec<Vec<u8>>, attempt: &str) -> Result<Vec<Vec<u8>>, GitError> {
         if nested.is_empty() {
             return Ok(nested);
@@ -88,14 +88,14 @@ impl Intake<'_> {
         Ok(with_files)
     }
 
-    /// Compares what differs from the base with the bounds.
+    /// Compares the changed files with the limits.
     fn measure(&self, attempt: &str) -> Result<(), GitError> {
         let CaptureBounds { file_max, total_max, files_max } = self.checkout.terms.bounds;
         let (mut count, mut total) = (0_u64, 0_u64);
         let mut largest = (0, Vec::new());
         let mut folders: BTreeMap<Vec<u8>, u64> = BTreeMap::new();
         for path in self.changed(attempt)? {
-            // A file that was removed meanwhile is not added.
+            // A file removed in the meantime is not added.
             let Ok(meta) = fs::symlink_metadata(self.checkout.path().join(OsStr::from_bytes(&path))) else {
                 continue;
             };
@@ -124,8 +124,8 @@ impl Intake<'_> {
         Ok(())
     }
 
-    /// Lists the files that differ from the base, new ones included and ignored ones not. Git compares names, sizes and times, and reads
-    /// no file that is larger than the index says.
+    /// Lists the files that differ from the base, including new files but not ignored ones. Git compares
+    /// names, sizes and times, and does not read files that are larger than the index records.
     fn changed(&self, attempt: &str) -> Result<Vec<Vec<u8>>, GitError> {
         let with_pathspecs = |call: Call| {
             let pathspecs = self.pathspecs();
@@ -148,7 +148,7 @@ impl Intake<'_> {
     }
 }
 
-/// Returns the first folder of a path.
+/// Returns the first component of a path.
 fn folder_of(path: &[u8]) -> Vec<u8> {
     let end = path.iter().position(|b| *b == b'/');
     end.map_or_else(|| b".".to_vec(), |end| path[..end].to_vec())

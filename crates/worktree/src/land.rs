@@ -1,23 +1,26 @@
-//! Landing: moving a user's branch forward, with the files of the worktree that has it checked out.
+//! Lands a commit: moves a user's branch forward and updates the files of the worktree in which it is checked
+//! out.
 //!
-//! Why not `git merge --ff-only`: it writes files, then the index, then the ref, and a crash in between
-//! leaves files that it refuses as dirty the next time, and an `index.lock` that nobody clears. So the
-//! same steps are taken here, in an order that can be repeated from any point:
+//! `git merge --ff-only` is not used because it writes files, then the index, then the ref. A crash in
+//! between leaves files that git then rejects as dirty, and an `index.lock` that stays. The steps below can
+//! be repeated from any point:
 //!
-//! 1. take the repository lock; clear an index lock that a crashed landing left (it bears our mark);
-//! 2. take the index lock, so that no git of the user's changes the index from here on;
-//! 3. check every path that the landing would write, on a private copy of the index; refuse here;
-//! 4. prepare the move of the ref: git locks it and compares its old value. Nothing the user has was
-//!    written so far, so every refusal leaves all of it as it was;
-//! 5. write the files (`read-tree -m -u`, which checks once more) with the private index;
-//! 6. put the private index in place by a rename, and let go of the index lock;
-//! 7. commit the move of the ref.
+//! 1. take the repository lock; remove an index lock that a crashed landing left (it contains our mark);
+//! 2. take the index lock, so that no git process of the user changes the index from here on;
+//! 3. check every path that the landing would write, on a private copy of the index; refuse if one is in the
+//!    way;
+//! 4. prepare the ref update: git locks the ref and compares its old value. Nothing of the user's was written
+//!    so far, so a refusal changes nothing;
+//! 5. write the files (`read-tree -m -u`, which checks again) with the private index;
+//! 6. rename the private index into place, and release the index lock;
+//! 7. commit the ref update.
 //!
-//! A crash before 5 left nothing but the marked lock. In 5, it left some files as they are to be while
-//! index and ref are old: step 3 knows such files by their content and takes them as done. After 6, files
-//! and index are new and the ref is old: all is taken as done. The ref moves last, so a branch that
-//! contains the commit has its files as well, and `Already` is the truth.
-//! A ref lock that a power cut leaves is git's own and reported as `RefLocked`; a killed process leaves none.
+//! A crash before step 5 leaves only the marked index lock. A crash during step 5 leaves some new files with
+//! an old index and ref: step 3 recognises these files by their content and accepts them as done. A crash
+//! after step 6 leaves new files, a new index and an old ref: step 3 accepts everything as done. The ref
+//! moves last, so if a branch contains the commit, its files are up to date too, and `Already` is correct.
+//! After a power failure git's own ref lock may remain and is reported as `RefLocked`; a killed process
+//! leaves none.
 
 use std::path::{Path, PathBuf};
 
@@ -33,37 +36,37 @@ use crate::repository::Repository;
 use crate::run::{LIMIT_FILES, Place};
 use crate::worktrees::Worktree;
 
-/// What came of landing a commit.
+/// The outcome of landing a commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Landing {
-    /// The permit is gone or names another commit; nothing was touched.
+    /// The intent ref was deleted or names another commit. Nothing was changed.
     Revoked,
-    /// The branch is at the commit, and so are the files where it is checked out.
+    /// The branch is at the commit, and so are the files of the worktree in which it is checked out.
     Moved,
-    /// The branch contained the commit before.
+    /// The branch already contained the commit.
     Already,
-    /// The branch is not where it was expected.
+    /// The branch is not at the expected commit.
     Stale {
-        /// Where it is; none when it does not exist.
+        /// The current commit, or `None` if the branch does not exist.
         found: Option<CommitId>,
     },
-    /// Files of the user would be overwritten.
+    /// The landing would overwrite files of the user.
     Dirty {
-        /// The worktree that has the branch checked out.
+        /// The worktree in which the branch is checked out.
         worktree: PathBuf,
-        /// The paths in the way, sorted.
+        /// The affected paths, sorted.
         paths: Vec<String>,
     },
-    /// The worktree that has the branch is in the middle of something.
+    /// An operation is in progress in the worktree in which the branch is checked out.
     Occupied {
-        /// The worktree.
+        /// The worktree in which the branch is checked out.
         worktree: PathBuf,
-        /// What it is in the middle of.
+        /// The operation in progress.
         operation: &'static str,
     },
 }
 
-/// Who has a branch checked out.
+/// Where a branch is checked out.
 pub(crate) enum Holder {
     Nobody,
     Worktree(Place),
@@ -71,10 +74,11 @@ pub(crate) enum Holder {
 }
 
 impl Repository {
-    /// Moves a branch from one commit forward to another; safe to repeat after a crash at any point.
+    /// Moves a branch forward from one commit to another. Safe to repeat after a crash at any point.
     ///
-    /// The ref `permit` must point to the landed commit, and that is compared in the very transaction that moves the
-    /// branch: whoever deletes it can be sure that nothing lands under it any more, however late its maker wakes up.
+    /// The intent ref `permit` must point to the landed commit. The transaction that moves the branch
+    /// compares it, so once the ref is deleted, nothing can land under it, even if the process that created
+    /// it resumes much later.
     pub fn land(
         &self,
         branch: &str,
@@ -107,7 +111,7 @@ impl Repository {
                 Moved::Revoked => Ok(Landing::Revoked),
             },
             Holder::Worktree(place) => match land_files(&place, &full, from, to, &permit, &attempt) {
-                // As after a crash: files that were written are found to be done.
+                // Same as after a crash: files that were already written are accepted as done.
                 Err(error) if error.is_by_signal() => land_files(&place, &full, from, to, &permit, &attempt),
                 landing => landing,
             },
@@ -118,7 +122,8 @@ impl Repository {
     pub(crate) fn holder(&self, worktrees: &[Worktree], full: &str) -> Holder {
         let mut holders = Vec::new();
         for worktree in worktrees {
-            // A rebase detaches HEAD and comes back to the branch with what the branch was at its start.
+            // A rebase detaches HEAD. When it finishes, it sets the branch to commits based on the branch's
+            // old position.
             if rebases(&worktree.git_dir, full) {
                 return Holder::Occupied {
                     worktree: worktree.path.clone(),
@@ -173,7 +178,7 @@ fn land_files(
     let call = place.call(attempt).index(&index.path()).settings(&guard).limit(LIMIT_FILES);
     match call.args(["read-tree", "-m", "-u", start.as_str(), to.as_str()]).once().run() {
         Ok(_) => {}
-        // Written to between our look and git's own, which comes before its first write.
+        // A file was changed between our check and git's own check, which precedes its first write.
         Err(GitError::Failed { detail, .. }) if in_the_way(&detail) => {
             return Ok(Landing::Dirty { worktree: worktree(), paths: quoted(&detail) });
         }
@@ -185,14 +190,14 @@ fn land_files(
     Ok(Landing::Moved)
 }
 
-/// Removes what a landing that was killed left in this git directory. Only landings make such files in a worktree of
-/// the user's, and they take turns by the repository's lock, so none of them is in use.
+/// Removes the temporary files of a killed landing from this git directory. Only landings create such files
+/// in a user's worktree, and landings are serialised by the repository lock, so none of the files is in use.
 fn sweep(git_dir: &Path) {
     let ours = |name: &str| name.starts_with("drydock-index-") || name.starts_with("drydock-mark-");
     let entries = std::fs::read_dir(git_dir).into_iter().flatten().flatten();
     for entry in entries.filter(|entry| ours(&entry.file_name().to_string_lossy())) {
         let path = entry.path();
-        // What cannot be removed is in nobody's way; the next landing tries again.
+        // A file that cannot be removed does no harm; the next landing tries again.
         drop(if path.is_dir() { std::fs::remove_dir_all(&path) } else { std::fs::remove_file(&path) });
     }
 }
@@ -203,7 +208,7 @@ fn in_the_way(detail: &str) -> bool {
     words.iter().any(|words| detail.contains(words))
 }
 
-/// Returns what stands between quotes, one per line.
+/// Returns the first quoted text of each line.
 fn quoted(detail: &str) -> Vec<String> {
     let name = |line: &str| line.split('\'').nth(1).map(str::to_owned);
     detail.lines().filter_map(name).collect()

@@ -1,8 +1,9 @@
-//! Whether a landing would overwrite something of the user's.
+//! Checks whether a landing would overwrite changes of the user.
 //!
-//! Only paths that the landing changes matter; everything else the user has stays, staged or not. Such a
-//! path may be as the branch has it, or already as the commit to be landed has it (then the user did the
-//! same, or an earlier landing was cut short), and nothing else. Ignored files count: git would overwrite them.
+//! Only paths that the landing changes matter; all other files of the user stay as they are, staged or not.
+//! Such a path must have either the branch's content or already the landed commit's content (because the user
+//! made the same change, or an earlier landing was interrupted). Ignored files count too, because git would
+//! overwrite them.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
@@ -17,9 +18,10 @@ use crate::id::CommitId;
 use crate::private_index::{Entry, GITLINK, Mark, PrivateIndex};
 use crate::run::{LIMIT_FILES, Place};
 
-/// What was found.
+/// The result of the check.
 pub(crate) enum Checked {
-    /// Nothing is in the way; this is what the files are at, as far as the landing changes them.
+    /// No path is in the way. `start` is the tree that the files match now, as far as the landing changes
+    /// them.
     Free {
         start: String,
     },
@@ -27,10 +29,10 @@ pub(crate) enum Checked {
     Unmerged,
 }
 
-/// Mode and id of a path; none when it is not there.
+/// Mode and id of a path, or `None` if it does not exist.
 type Side = Option<(u32, String)>;
 
-/// Checks all paths, and takes those that are done into the private index.
+/// Checks all paths, and adds those that are already done to the private index.
 pub(crate) fn check(
     place: &Place,
     index: &PrivateIndex,
@@ -40,7 +42,7 @@ pub(crate) fn check(
     attempt: &str,
 ) -> Result<Checked, GitError> {
     let call = || place.call(attempt).index(&index.path()).settings(guard).limit(LIMIT_FILES);
-    // Exit code 1 says that some file differs, which is looked at below.
+    // Exit code 1 means that some file differs. Such files are checked below.
     call().args(["update-index", "-q", "--unmerged", "--refresh"]).accept(&[0, 1]).run()?;
     let changes = raw_changes(place, from, to)?;
     let staged = index.entries(place, attempt)?;
@@ -61,13 +63,13 @@ pub(crate) fn check(
         .collect();
     let mut found = staged.clone();
     if dirty.is_empty() && !uncertain.is_empty() {
-        // Whatever git makes of the file (line ends, filters, links, modes) is what is compared.
+        // The comparison uses the content that git would store (line endings, filters, links, modes).
         let paths = uncertain.iter().flat_map(|change| [change.path.as_slice(), b"\0"].concat()).collect();
         let call = call().args(["update-index", "--add", "--remove", "--replace", "-z", "--stdin"]);
         call.stdin(paths).run()?;
         found = by_path(index.entries(place, attempt)?);
     } else {
-        // Already refused; no need to find out which of these are dirty as well.
+        // The landing is already refused, so it does not matter which of these are dirty too.
         dirty.extend(uncertain.iter().map(|change| change.path.clone()));
     }
     for change in &changes {
@@ -87,7 +89,7 @@ pub(crate) fn check(
 }
 
 fn is_free(change: &RawChange, staged: Option<&Entry>, found: Option<&Entry>, work_tree: &Path) -> bool {
-    // These flags say that git is not to look, so what it found means nothing.
+    // These flags make git skip the file, so `found` is meaningless.
     match staged.map_or(Mark::None, |entry| entry.mark) {
         Mark::AssumeUnchanged => return false,
         Mark::SkipWorktree if exists(work_tree, &change.path) => return false,
@@ -100,9 +102,10 @@ fn is_free(change: &RawChange, staged: Option<&Entry>, found: Option<&Entry>, wo
     untouched || done
 }
 
-/// Returns `from`, or a tree that is `from` but for the paths that are done.
+/// Returns `from`, or a tree that equals `from` except for the paths that are already done.
 ///
-/// Given `from` itself, `read-tree` would take a done file for an untracked one where a directory was.
+/// With `from` itself, `read-tree` would treat a done file as untracked if a directory was at its path
+/// before.
 fn start(place: &Place, from: &CommitId, done: &[&RawChange], attempt: &str) -> Result<String, GitError> {
     if done.is_empty() {
         return Ok(from.to_string());
@@ -131,7 +134,7 @@ fn obstructions(work_tree: &Path, changes: &[RawChange]) -> HashSet<Vec<u8>> {
     let paths = |is: fn(&RawChange) -> bool| -> HashSet<&[u8]> {
         changes.iter().filter(|change| is(change)).map(|change| change.path.as_slice()).collect()
     };
-    // Those that are themselves part of the landing are judged by their own change.
+    // Paths that are part of the landing are checked with their own change.
     let leaving = paths(|change| change.mode_after == 0);
     let coming = paths(|change| change.mode_after != 0);
     let mut found = HashSet::new();
@@ -146,8 +149,8 @@ fn obstructions(work_tree: &Path, changes: &[RawChange]) -> HashSet<Vec<u8>> {
         if !fs::symlink_metadata(&full).is_ok_and(|meta| meta.is_dir()) {
             continue;
         }
-        // A directory may stand for a file that leaves, or give way to one that comes, as far as all that
-        // is in it comes or leaves by this landing.
+        // A directory may replace a file that the landing deletes, or be replaced by a file that it creates,
+        // if the landing also creates or deletes everything inside the directory.
         let expected = match (change.mode_before, change.mode_after) {
             (_, 0) => &coming,
             (0, _) => &leaving,
@@ -164,7 +167,7 @@ fn obstructions(work_tree: &Path, changes: &[RawChange]) -> HashSet<Vec<u8>> {
     found
 }
 
-/// Returns the first part of the way to a path that is there and no directory.
+/// Returns the first parent of a path that exists and is not a directory.
 pub(crate) fn file_above<'a>(work_tree: &Path, path: &'a [u8]) -> Option<&'a [u8]> {
     let slashes = path.iter().enumerate().filter(|(_, b)| **b == b'/').map(|(at, _)| at);
     for slash in slashes {
@@ -178,7 +181,7 @@ pub(crate) fn file_above<'a>(work_tree: &Path, path: &'a [u8]) -> Option<&'a [u8
 }
 
 pub(crate) fn files_in(folder: &Path) -> Vec<PathBuf> {
-    // A directory that cannot be read is in the way as a whole.
+    // A directory that cannot be read blocks the landing as a whole.
     let Ok(entries) = fs::read_dir(folder) else { return vec![folder.to_owned()] };
     let mut files = Vec::new();
     for entry in entries.flatten() {
@@ -196,7 +199,7 @@ fn exists(work_tree: &Path, path: &[u8]) -> bool {
         && fs::symlink_metadata(work_tree.join(OsStr::from_bytes(path))).is_ok_and(|meta| !meta.is_dir())
 }
 
-/// Submodules stay as they are on disk; only the index records where they should be.
+/// Submodules stay unchanged on disk; only the index records their commit.
 fn is_link(change: &RawChange) -> bool {
     change.mode_before == GITLINK || change.mode_after == GITLINK
 }

@@ -1,4 +1,4 @@
-//! Finding a landing in the history of a branch by what its commit says.
+//! Finds a landing in the history of a branch by its commit message.
 
 use drydock_domain::{is_landing_of, trailer};
 
@@ -7,7 +7,7 @@ use crate::id::CommitId;
 use crate::repository::Repository;
 
 impl Repository {
-    /// Returns the oldest commit by which a plan landed between two commits, on the line of first parents.
+    /// Returns the oldest commit between two commits, along first parents, that landed a plan.
     pub fn landing_of(
         &self,
         plan: &str,
@@ -26,7 +26,7 @@ impl Repository {
         }
     }
 
-    /// Returns commits of one history that another has not, newest first and at most so many, as `id subject`.
+    /// Returns commits of `tip` that are not in `known`, newest first and at most `most`, as `id subject`.
     pub fn commits_beyond(
         &self,
         tip: &CommitId,

@@ -1,4 +1,4 @@
-//! Lines of commits: who wrote them, where two of them fork, and putting a branch on another one.
+//! Commit history: authorship, merge bases, and moving a branch to another commit.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,18 +11,19 @@ use crate::repository::Repository;
 use crate::sync::commits;
 use crate::worktrees::Worktree;
 
-/// How a plan's own commits are known.
+/// How to recognise a plan's own commits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Own {
     /// By their ids.
     Ids(BTreeSet<String>),
-    /// By a line in their message, as those of older runs are.
+    /// By a line in their message; used for older runs.
     Mark(String),
 }
 
 impl Repository {
-    /// Lists the commits of a line, beyond the known ones, that are not the plan's own, oldest first. One that has the files of its
-    /// first parent adds nothing that could be judged, such as one that puts a branch on top of another.
+    /// Lists the commits up to `tip` that are not in `known` and not the plan's own, oldest first. A commit
+    /// with the same tree as its first parent is skipped, because it adds no changes; an example is a commit
+    /// that puts a branch on top of another.
     pub fn foreign(
         &self,
         known: &[CommitId],
@@ -54,7 +55,8 @@ impl Repository {
         Ok(foreign)
     }
 
-    /// Returns the author of the last change of each path between two commits, for paths whose last change was not the plan's.
+    /// Returns the author of the last change of each path between two commits, for paths whose last change is
+    /// not the plan's.
     pub fn authors(
         &self,
         from: &CommitId,
@@ -79,8 +81,8 @@ impl Repository {
         Ok(authors)
     }
 
-    /// Tells whether a commit has ancestors, or is one, that neither the known commits have nor bear this line in
-    /// their message.
+    /// Returns true if `tip` or one of its ancestors is not in `known` and does not have this line in its
+    /// message.
     pub fn others_wrote(&self, known: &[CommitId], tip: &CommitId, mark: &str) -> Result<bool, GitError> {
         let attempt = format!("look who wrote the commits of {tip}");
         let call = self.call(attempt.as_str()).args(["rev-list", "--max-count=1"]);
@@ -90,12 +92,12 @@ impl Repository {
         Ok(!call.run()?.stdout.is_empty())
     }
 
-    /// Returns the first parent of a commit; none when it has none.
+    /// Returns the first parent of a commit, or `None` for a root commit.
     pub fn first_parent(&self, commit: &CommitId) -> Result<Option<CommitId>, GitError> {
         self.ref_read(&format!("{commit}^1"))
     }
 
-    /// Returns a best common ancestor of two commits; none when they have none.
+    /// Returns a best common ancestor of two commits, or `None` if they have none.
     pub fn merge_base(&self, one: &CommitId, other: &CommitId) -> Result<Option<CommitId>, GitError> {
         let attempt = format!("find where {one} and {other} fork");
         let call = self.call(attempt.as_str()).args(["merge-base", one.as_str(), other.as_str()]);
@@ -107,7 +109,8 @@ impl Repository {
         text.trim_end().parse().map(Some).map_err(|_| GitError::unexpected(&attempt, text))
     }
 
-    /// Returns the first-parent line of commits from one to another, each with its parent, the oldest first.
+    /// Returns the first-parent history from one commit to another, each commit with its parent, oldest
+    /// first.
     pub fn line(&self, from: &CommitId, to: &CommitId) -> Result<Vec<(CommitId, CommitId)>, GitError> {
         let attempt = format!("list the commits from {from} to {to}");
         let call =
@@ -123,7 +126,8 @@ impl Repository {
         Ok(line)
     }
 
-    /// Puts a branch that no worktree has checked out on another commit, if it is where it is expected.
+    /// Moves a branch that is not checked out in any worktree to another commit, if it is at the expected
+    /// commit.
     pub fn branch_put(&self, branch: &str, expected: &CommitId, to: &CommitId) -> Result<(), GitError> {
         let full = name::branch_ref(branch)?;
         let attempt = format!("move {branch} to {to}");
@@ -137,8 +141,9 @@ impl Repository {
         Ok(())
     }
 
-    /// Tells whether anything but this branch keeps its commits: another ref, or the remote as it was last seen. The likely
-    /// keepers, refs or prefixes of refs in whole parts, are asked first: looking at all refs takes as long as there are many.
+    /// Returns true if something other than this branch keeps its commits: another ref, or the remote branch
+    /// as last seen. The refs in `likely`, full names or prefixes of whole path components, are checked
+    /// first, because checking all refs is slow in a repository with many.
     pub fn branch_is_kept_elsewhere(&self, branch: &str, likely: &[String]) -> Result<bool, GitError> {
         let full = name::branch_ref(branch)?;
         let attempt = format!("look what else keeps {branch}");
@@ -147,7 +152,8 @@ impl Repository {
         if self.is_kept_by(&tip, &likely)? {
             return Ok(true);
         }
-        // Where the other worktrees are keeps nothing for long, and looking there meets records that are half made.
+        // The HEADs of other worktrees are not checked: they do not keep commits for long, and reading them
+        // can hit incomplete worktree records.
         let call = self.call(attempt.as_str()).args(["rev-list", "--single-worktree", "--max-count=1"]);
         let call = call.args([tip.as_str(), "--not"]);
         let call = call.arg(format!("--exclude={full}"));
@@ -155,13 +161,14 @@ impl Repository {
         Ok(call.run()?.stdout.is_empty())
     }
 
-    /// Tells whether one of these refs, or of those below these prefixes, has a commit.
+    /// Returns true if a commit is reachable from one of these refs, or from a ref below one of these
+    /// prefixes.
     pub(crate) fn is_kept_by(&self, commit: &CommitId, refs: &[&str]) -> Result<bool, GitError> {
         if refs.is_empty() {
             return Ok(false);
         }
         let attempt = format!("look for {commit} in {}", refs.join(", "));
-        // Patterns of `rev-list` go through every ref there is; those of `for-each-ref` do not.
+        // `rev-list` patterns scan every ref; `for-each-ref` patterns do not.
         let call = self.call(attempt.as_str()).args(["for-each-ref", "--format=%(objectname)"]);
         let found = refs.iter().fold(call, |call, name| call.arg(name)).run()?.text(&attempt)?;
         if found.is_empty() || found.lines().any(|id| id == commit.as_str()) {

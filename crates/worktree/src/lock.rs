@@ -1,13 +1,13 @@
-//! Two locks: one of ours per repository, and git's own lock on an index, marked as ours.
+//! Two locks: drydock's lock per repository, and git's own lock on an index, marked as drydock's.
 //!
-//! `git worktree add` and `remove` read each other's half-written directories, so they take turns:
-//! threads of this process by a mutex, processes by a file lock that the kernel drops with its owner.
-//! The file names its owner, so that a waiter can judge one that is frozen (`holder`).
+//! `git worktree add` and `remove` read each other's partially written directories, so they are serialised: a
+//! mutex for the threads of this process, and a file lock, which the kernel releases when its process ends,
+//! for processes. The file names its holder, so that a waiter can check for a frozen one (`holder`).
 //!
-//! Landing holds `index.lock` of the user's worktree, so that no git of theirs writes the index
-//! meanwhile. It is made by linking a file that already says whose it is: there is no moment at which
-//! a crash could leave a lock that we would not know as ours. Only the holder of the repository lock
-//! makes one, so one that is found while holding the repository lock was left by a crash.
+//! A landing holds `index.lock` of the user's worktree, so that no git process of the user writes the index
+//! meanwhile. The lock is created by hard-linking a file that already contains our mark, so a crash can never
+//! leave a lock that we do not recognise as ours. Only the holder of the repository lock creates one. A
+//! marked index lock that is found while holding the repository lock was therefore left by a crash.
 
 use std::collections::HashMap;
 use std::fs::{self, File, TryLockError};
@@ -25,17 +25,17 @@ use crate::holder::{self, LockHolder, Terms, Watch};
 
 /// The lock file, in the common directory of the repository.
 const NAME: &str = "drydock.lock";
-/// What an `index.lock` of ours says.
+/// Content of an `index.lock` created by drydock.
 const MARK: &[u8] = b"drydock is landing a commit here\n";
-/// As long as a few of the longest calls that are made under the lock.
+/// Enough for several of the longest calls made under the lock.
 const WAIT_MAX: Duration = Duration::from_secs(30 * 60);
 const PAUSE: Duration = Duration::from_millis(10);
-/// How often a waiter reads the holder's name.
+/// How often a waiter reads the holder.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 static TURNS: LazyLock<Mutex<HashMap<PathBuf, Arc<Mutex<()>>>>> = LazyLock::new(Mutex::default);
 
-/// The turn of one thread of one process at the worktrees of a repository.
+/// Exclusive access of one thread of one process to the worktrees of a repository.
 pub(crate) struct RepositoryLock<'a> {
     _turn: MutexGuard<'a, ()>,
     file: File,
@@ -43,8 +43,9 @@ pub(crate) struct RepositoryLock<'a> {
 
 impl Drop for RepositoryLock<'_> {
     fn drop(&mut self) {
-        // Emptied first, so that no waiter takes us for the next holder. Unlocked, not only closed: a process that another
-        // thread is just starting has a copy of the file until it runs.
+        // The file is emptied first, so that a waiter does not mistake this process for the next holder. It
+        // is unlocked explicitly, because closing is not enough: a process that another thread is starting
+        // has a copy of the descriptor until it calls exec.
         let released = self.file.set_len(0).and_then(|()| self.file.unlock());
         if let Err(error) = released {
             tracing::warn!(error = %told(&error), "could not release the repository's lock");
@@ -52,7 +53,7 @@ impl Drop for RepositoryLock<'_> {
     }
 }
 
-/// The mutex of a repository, shared by all who have it open in this process.
+/// Returns the mutex of a repository, shared by all users of the repository in this process.
 pub(crate) fn turns(common_dir: &Path) -> Arc<Mutex<()>> {
     let mut all = TURNS.lock().unwrap_or_else(PoisonError::into_inner);
     all.entry(common_dir.to_owned()).or_default().clone()
@@ -75,7 +76,7 @@ impl<'a> RepositoryLock<'a> {
         let turn = loop {
             match turns.try_lock() {
                 Ok(turn) => break turn,
-                // It guards no data; a panic under it leaves nothing to distrust.
+                // The mutex guards no data, so a poisoned one is safe to use.
                 Err(MutexBusy::Poisoned(poisoned)) => break poisoned.into_inner(),
                 Err(MutexBusy::WouldBlock) if Instant::now() < deadline => thread::sleep(PAUSE),
                 Err(MutexBusy::WouldBlock) => return Err(busy(holder::read(&path))),
@@ -113,13 +114,13 @@ impl<'a> RepositoryLock<'a> {
     }
 }
 
-/// Git's lock on an index, held by us; dropping it releases it.
+/// Git's index lock, held by this process. Dropping it releases the lock.
 pub(crate) struct IndexLock {
     path: Option<PathBuf>,
 }
 
 impl IndexLock {
-    /// Takes the lock. Call it with the repository lock held.
+    /// Takes the lock. The caller must hold the repository lock.
     pub(crate) fn take(git_dir: &Path, attempt: &str) -> Result<IndexLock, GitError> {
         let path = git_dir.join("index.lock");
         let failed = |source| GitError::file(attempt, &path, source);
@@ -136,7 +137,7 @@ impl IndexLock {
         }
     }
 
-    /// Tells whether there is a lock that is not one of ours.
+    /// Returns true if there is an index lock that drydock did not create.
     pub(crate) fn is_foreign(git_dir: &Path) -> bool {
         match fs::read(git_dir.join("index.lock")) {
             Ok(bytes) => bytes != MARK,
@@ -144,21 +145,21 @@ impl IndexLock {
         }
     }
 
-    /// Removes a lock that a crash of ours left. Call it with the repository lock held.
+    /// Removes an index lock left by a crash of drydock. The caller must hold the repository lock.
     pub(crate) fn clear_left_over(git_dir: &Path, attempt: &str) -> Result<(), GitError> {
         let path = git_dir.join("index.lock");
         match fs::read(&path) {
             Ok(bytes) if bytes == MARK => {
                 fs::remove_file(&path).map_err(|source| GitError::file(attempt, &path, source))
             }
-            // Somebody else's lock, or none: taking it will tell.
+            // There is a foreign lock, or none; the attempt to take the lock shows which.
             Ok(_) | Err(_) => Ok(()),
         }
     }
 
-    /// Releases the lock and says when that failed.
+    /// Releases the lock, and returns an error if that fails.
     pub(crate) fn release(mut self, attempt: &str) -> Result<(), GitError> {
-        // Taken, so that the drop cannot remove a lock that somebody else has made since.
+        // Taken, so that drop cannot remove a lock that another process created since.
         let path = self.path.take().expect("only release takes it, and release consumes the lock");
         fs::remove_file(&path).map_err(|source| GitError::file(attempt, &path, source))
     }
@@ -167,7 +168,7 @@ impl IndexLock {
 impl Drop for IndexLock {
     fn drop(&mut self) {
         if let Some(path) = self.path.take() {
-            // A lock that cannot be removed is cleared by the next landing, which knows its mark.
+            // If removal fails, the next landing recognises the mark and clears the lock.
             fs::remove_file(path).ok();
         }
     }

@@ -1,7 +1,7 @@
-//! What this process has learned from git and need not ask again: the trees of commits, which never change, and the
-//! configuration, for as long as the files that it is read from stay the same.
+//! Caches of git data: the trees of commits, which never change, and the configuration, which is revalidated
+//! by comparing the files it was read from.
 //!
-//! A configuration that names further files, or that differs between worktrees, is read each time.
+//! A configuration that includes further files, or that differs between worktrees, is not cached.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -17,36 +17,37 @@ use crate::guard::Entry;
 use crate::id::{CommitId, TreeId};
 use crate::run::{Call, Place};
 
-/// How many commits' trees are remembered at the most; then all are forgotten.
+/// Maximum number of cached trees. When it is reached, the cache is cleared.
 const TREES_MAX: usize = 4096;
-/// Of how many repositories the configuration is remembered at the most.
+/// Maximum number of repositories whose configuration is cached.
 const CONFIGURATIONS_MAX: usize = 64;
-/// The name of the operation in errors when the files of the configuration are looked for.
+/// Name of the operation in errors while locating the configuration files.
 const FIND: &str = "find the configuration";
-/// A file of the configuration that is longer is not compared.
+/// Longer configuration files are not compared, so the configuration is not cached.
 const FILE_MAX: u64 = 1024 * 1024;
 
-/// What git has answered before.
+/// Cached results of git calls.
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
     trees: Mutex<HashMap<(PathBuf, CommitId), TreeId>>,
     configurations: Mutex<HashMap<PathBuf, Known>>,
-    /// The files of the user and of the system; none when this git does not say where they are.
+    /// Configuration files of the user and the system; `None` if this git does not report their paths.
     outside: OnceLock<Option<Vec<PathBuf>>>,
 }
 
-/// A configuration that was read, and the files that it was read from.
+/// A cached configuration and the content of the files it was read from.
 #[derive(Debug, Clone)]
 struct Known {
     files: Files,
     entries: Arc<[Entry]>,
 }
 
-/// What is in each file; nothing where there is none. Not its times: who has it mapped into memory changes it without those.
+/// The content of each file, or `None` if it does not exist. Modification times are not used, because a
+/// process that has the file mapped into memory can change it without updating them.
 type Files = Vec<Option<Vec<u8>>>;
 
 impl Memory {
-    /// Returns the tree of a commit, which is read where it was not before.
+    /// Returns the tree of a commit, and calls `read` if it is not cached.
     pub(crate) fn tree(
         &self,
         place: &Place,
@@ -66,7 +67,7 @@ impl Memory {
         Ok(tree)
     }
 
-    /// Returns the configuration, which is read unless all of its files are as they were.
+    /// Returns the configuration, and calls `read` unless all its files are unchanged.
     pub(crate) fn configuration(
         &self,
         place: &Place,
@@ -80,7 +81,8 @@ impl Memory {
             return Ok(known.entries);
         }
         let entries: Arc<[Entry]> = read()?.into();
-        // Whether git read what was there before or what is there now, nobody knows where these differ.
+        // If the files changed during the read, we cannot know which version git read, so the result is not
+        // cached.
         if let Some(files) = files.filter(|files| self.files(place).as_ref() == Some(files))
             && !needs_more(&entries)
         {
@@ -104,7 +106,7 @@ impl Memory {
     }
 }
 
-/// Tells whether a configuration depends on more than the files that are looked at.
+/// Returns true if a configuration depends on files other than those compared.
 fn needs_more(entries: &[Entry]) -> bool {
     let more = |key: &str| {
         key.starts_with("include.") || key.starts_with("includeif.") || key == "extensions.worktreeconfig"
@@ -112,12 +114,12 @@ fn needs_more(entries: &[Entry]) -> bool {
     entries.iter().any(|entry| more(&entry.key))
 }
 
-/// Asks git where the configuration of the user and of the system would be, whether or not there is any.
+/// Uses git to find the paths of the user's and the system's configuration, whether or not the files exist.
 fn outside(git: &Git) -> Option<Vec<PathBuf>> {
     let mut files = Vec::new();
     for name in ["GIT_CONFIG_SYSTEM", "GIT_CONFIG_GLOBAL"] {
         let call = Call::new(git, Path::new("/"), FIND).args(["var", name]);
-        // Exit code 1 says that there is no such place.
+        // Exit code 1 means that there is no such path.
         let output = match call.accept(&[0, 1]).run() {
             Ok(output) => output,
             // Git before 2.42 does not know these names.
@@ -130,7 +132,8 @@ fn outside(git: &Git) -> Option<Vec<PathBuf>> {
     all_absolute(files)
 }
 
-/// Finds the same by the rules of git's documentation. A file too many does no harm: it is compared for nothing.
+/// Derives the same paths from the rules in git's documentation. An extra file does no harm: it is only
+/// compared.
 fn outside_by_rule(git: &Git) -> Option<Vec<PathBuf>> {
     let set = |name: &str| {
         let found = git.environment().iter().find(|(variable, _)| variable == name);
@@ -147,7 +150,7 @@ fn outside_by_rule(git: &Git) -> Option<Vec<PathBuf>> {
     all_absolute([system].into_iter().chain(set("GIT_CONFIG_GLOBAL")).chain(xdg).chain(below_home).collect())
 }
 
-/// Asks git for the file of the system. An empty one is not named: then nothing is remembered.
+/// Uses git to find the system configuration file. Git does not name an empty file; then nothing is cached.
 fn system_file(git: &Git) -> Option<PathBuf> {
     let call =
         Call::new(git, Path::new("/"), FIND).args(["config", "--system", "--list", "-z", "--show-origin"]);
@@ -163,15 +166,15 @@ fn all_absolute(files: Vec<PathBuf>) -> Option<Vec<PathBuf>> {
     files.iter().all(|file| file.is_absolute()).then_some(files)
 }
 
-/// The file by which users leave a part of the configuration out, as in `GIT_CONFIG_GLOBAL=/dev/null`.
+/// Path with which users disable a part of the configuration, as in `GIT_CONFIG_GLOBAL=/dev/null`.
 const NO_FILE: &str = "/dev/null";
 
-/// Reads a file, if there is one; nothing when that cannot be done.
+/// Reads a file: `Some(None)` if it does not exist, `None` if it cannot be read.
 fn content(path: &Path) -> Option<Option<Vec<u8>>> {
     if path == Path::new(NO_FILE) {
         return Some(None);
     }
-    // What is no file may keep its readers waiting.
+    // Reading something other than a regular file could block.
     if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
         return None;
     }
@@ -183,7 +186,7 @@ fn content(path: &Path) -> Option<Option<Vec<u8>>> {
     }
 }
 
-/// A panic while one of these was held left nothing half done: each is a plain value.
+/// Ignores poisoning: each value is replaced as a whole, so a panic cannot leave it inconsistent.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -192,7 +195,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 mod tests {
     use super::*;
 
-    /// Breaks when a user without a configuration of their own has git asked for it before each call.
+    /// Breaks when git is called for the configuration each time because the user has no configuration file.
     #[test]
     fn a_configuration_that_is_left_out_is_no_reason_to_ask_again() {
         assert_eq!(content(Path::new("/dev/null")), Some(None));
