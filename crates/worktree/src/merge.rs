@@ -1,4 +1,4 @@
-//! Merging and committing on objects alone: no file, index or branch is touched.
+//! Merges and commits in the object database only; files, index and branches stay unchanged.
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -11,41 +11,41 @@ use crate::id::{CommitId, TreeId};
 use crate::repository::Repository;
 use crate::run::{Call, Output, Place, path_text};
 
-/// The name of the operation in errors when a commit is written.
+/// Name of the operation in errors while writing a commit.
 const WRITE: &str = "write a commit";
 
-/// The beginning of the advice about submodules that git 2.39 prints behind the conflicts.
+/// Prefix of the advice about submodules that git 2.39 prints after the conflicts.
 const ADVICE: &[u8] = b"Recursive merging with submodules";
 
-/// Who made a commit, and when.
+/// Author or committer of a commit, and the time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Signature {
-    /// The name.
+    /// The person's name.
     pub name: String,
-    /// The address.
+    /// The email address.
     pub email: String,
     /// Seconds since 1970, written with offset +0000.
     pub at_seconds: i64,
 }
 
-/// What a merge came to.
+/// The outcome of a merge.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Merge {
     /// The merged tree.
     Clean(TreeId),
-    /// Both sides changed the same places.
+    /// Both sides changed the same place.
     Conflict {
-        /// The paths in conflict, sorted, each once.
+        /// The paths in conflict, sorted and unique.
         paths: Vec<String>,
-        /// What git says about them, one per line.
+        /// Git's messages about them, one per line.
         messages: String,
     },
 }
 
 impl Repository {
-    /// Merges two commits by a given base.
+    /// Merges two commits with the given base.
     pub fn merge(&self, base: &CommitId, ours: &CommitId, theirs: &CommitId) -> Result<Merge, GitError> {
-        // In the root, for the sake of its attributes (`merge=union` and the like).
+        // Run in the root directory, so that its attributes apply (such as `merge=union`).
         let guard = self.place().guard()?;
         match merge_trees(self.place(), &guard, base, ours, theirs)? {
             Ok(tree) => Ok(Merge::Clean(tree)),
@@ -56,7 +56,7 @@ impl Repository {
         }
     }
 
-    /// Writes a commit; nothing points at it yet.
+    /// Writes a commit without a ref that points to it.
     pub fn commit(
         &self,
         tree: &TreeId,
@@ -67,14 +67,14 @@ impl Repository {
         commit_tree(self.place(), tree, parents, message, author)
     }
 
-    /// Returns the user's configured identity, or drydock's own where there is none or it cannot be read.
+    /// Returns the user's configured identity, or drydock's own if there is none or it cannot be read.
     pub fn signature(&self, at_seconds: i64) -> Signature {
         let found = self.place().configuration().ok();
-        // The last of several values holds, as in git.
+        // As in git, the last of several values wins.
         let last = |key: &str| -> Option<&str> {
             let text = found.as_ref()?.iter().rfind(|entry| entry.key == key)?.value.trim();
-            // Characters that cannot stand in an identity are dropped by git; something must be left of it. A value that is
-            // not UTF-8 was read with marks in it, and is nobody's name.
+            // Git drops characters that are not allowed in an identity, and something must remain. A value
+            // that was not UTF-8 contains replacement characters and is not used.
             let good = text.chars().any(char::is_alphanumeric) && !text.contains(char::REPLACEMENT_CHARACTER);
             good.then_some(text)
         };
@@ -99,7 +99,7 @@ pub(crate) fn commit_tree(
     commit_of(commit_call(place, tree, parents, message, author))
 }
 
-/// Starts the call that writes a commit.
+/// Builds the call that writes a commit.
 pub(crate) fn commit_call(
     place: &Place,
     tree: &TreeId,
@@ -118,7 +118,8 @@ pub(crate) fn commit_call(
             .env(&format!("GIT_{role}_EMAIL"), &author.email)
             .env(&format!("GIT_{role}_DATE"), &date);
     }
-    // A task or an agent's words can hold escapes, which a terminal that shows the log would obey.
+    // A task or an agent's text may contain escape sequences, which a terminal would interpret when it shows
+    // the log.
     let mut text: String = message.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect();
     text.push('\n');
     call.stdin(text.into_bytes())
@@ -130,9 +131,9 @@ pub(crate) fn commit_of(call: Call) -> Result<CommitId, GitError> {
     answer.trim_end().parse().map_err(|_| GitError::unexpected(WRITE, answer))
 }
 
-/// Places that both sides of a merge changed; the names are as git has them.
+/// The conflicts of a merge, with paths as git prints them.
 pub(crate) struct Conflict {
-    /// What git made of it, with conflict markers in its files.
+    /// The tree that git wrote, with conflict markers in its files.
     pub(crate) tree: TreeId,
     pub(crate) stages: Vec<Stage>,
     pub(crate) said: Vec<Said>,
@@ -148,29 +149,29 @@ pub(crate) struct Stage {
     pub(crate) path: Vec<u8>,
 }
 
-/// What git says about a conflict.
+/// Git's message about a conflict.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Said {
-    /// The fixed words that stand for the kind, such as `CONFLICT (contents)`.
+    /// The fixed text that identifies the kind, such as `CONFLICT (contents)`.
     pub(crate) kind: String,
     pub(crate) paths: Vec<Vec<u8>>,
     pub(crate) text: String,
 }
 
 impl Conflict {
-    /// The paths in conflict, sorted, each once.
+    /// Returns the paths in conflict, sorted and unique.
     pub(crate) fn paths(&self) -> BTreeSet<&[u8]> {
         let said = self.said.iter().flat_map(|said| &said.paths);
         self.stages.iter().map(|stage| &stage.path).chain(said).map(Vec::as_slice).collect()
     }
 
-    /// What git says, one per line.
+    /// Returns git's messages, one per line.
     pub(crate) fn messages(&self) -> String {
         self.said.iter().map(|said| said.text.as_str()).collect::<Vec<_>>().join("\n")
     }
 }
 
-/// Merges two commits by a base.
+/// Merges two commits with the given base.
 pub(crate) fn merge_trees(
     place: &Place,
     guard: &Replacements,
@@ -181,13 +182,13 @@ pub(crate) fn merge_trees(
     let attempt = format!("merge {theirs} into {ours}");
     let mut call = place.call(attempt.as_str()).settings(guard);
     call = call.args(["merge-tree", "--write-tree", "-z", "--messages"]);
-    // Removed when it goes out of scope, after the call.
+    // Deleted on drop, after the call.
     let _grafts = if place.git.takes_merge_base() {
         call = call.arg(format!("--merge-base={base}"));
         None
     } else {
         let file = grafts(base, [ours, theirs], &attempt)?;
-        // The base is named in full where conflicts are marked, as the option has it.
+        // Conflict markers show the full id of the base, as they do with `--merge-base`.
         let named = [("core.abbrev".to_owned(), "no".to_owned())];
         call = call.env("GIT_GRAFT_FILE", file.path()).settings(&named);
         Some(file)
@@ -203,13 +204,14 @@ pub(crate) fn merge_trees(
     read_conflict(tree, fields, &attempt).map(Err)
 }
 
-/// Names the base of a merge to a git that has no option for it: by a file of grafts, in one call, the base has no parents
-/// and is the only parent of each side. Nothing is written to the repository, and a side keeps the id that marks its conflicts.
-/// The file is among the temporary ones of the system, which removes it where a process is killed meanwhile.
+/// Sets the merge base for a git version without `--merge-base`. In a graft file for one call, the base has
+/// no parents and is the only parent of both sides. Nothing is written to the repository, and each side keeps
+/// the id that appears in conflict markers. The file is in the system's temporary directory, where the system
+/// removes it if this process is killed.
 fn grafts(base: &CommitId, sides: [&CommitId; 2], attempt: &str) -> Result<NamedTempFile, GitError> {
     let failed = |source| GitError::file(attempt, &std::env::temp_dir(), source);
     let mut file = tempfile::Builder::new().prefix("drydock-merge-").tempfile().map_err(failed)?;
-    // A base that descends from a side, as in a revert, would make a circle if it kept its parents.
+    // A base that descends from a side, as in a revert, would create a cycle if it kept its parents.
     let mut lines = format!("{base}\n");
     for side in sides.into_iter().filter(|side| *side != base) {
         lines.push_str(&format!("{side} {base}\n"));
@@ -218,7 +220,8 @@ fn grafts(base: &CommitId, sides: [&CommitId; 2], attempt: &str) -> Result<Named
     Ok(file)
 }
 
-/// Reads the stages up to an empty field, then messages: count, that many paths, kind, text.
+/// Reads the conflicting versions up to an empty field, then the messages: count, that many paths, kind,
+/// text.
 fn read_conflict<'a>(
     tree: TreeId,
     mut fields: impl Iterator<Item = &'a [u8]>,
@@ -255,7 +258,7 @@ fn read_stage(record: &[u8]) -> Option<Stage> {
     Some(Stage { mode, id: id.to_owned(), stage: stage.parse().ok()?, path: record[tab + 1..].to_vec() })
 }
 
-/// Drops git's advice from an error: it is about the grafts, which are ours.
+/// Removes git's hints from an error: they are about our graft file.
 fn without_hints(error: GitError) -> GitError {
     match error {
         GitError::Failed { attempt, code, detail } => {

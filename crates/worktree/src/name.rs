@@ -1,7 +1,7 @@
-//! Names of branches, refs and remotes, checked before they reach a command line.
+//! Validates names of branches, refs and remotes before they reach a command line.
 //!
-//! The rules are those of `git check-ref-format`; checking here saves a process and makes sure
-//! that a name can neither be read as an option nor as a revision expression such as `a^{tree}`.
+//! The rules are those of `git check-ref-format`. Checking here saves a process and ensures that git reads a
+//! name neither as an option nor as a revision expression such as `a^{tree}`.
 
 use crate::error::GitError;
 
@@ -24,7 +24,7 @@ pub(crate) fn full_ref(name: &str) -> Result<&str, GitError> {
     Ok(name)
 }
 
-/// Checks the name of a configured remote; an address is not a name.
+/// Checks the name of a configured remote; an address is rejected.
 pub(crate) fn remote(name: &str) -> Result<&str, GitError> {
     if name.starts_with('-') || name.contains("::") || name.starts_with('/') || name.starts_with('.') {
         return Err(bad(name, "this is not the name of a remote"));

@@ -1,4 +1,4 @@
-//! Reading many objects with one process.
+//! Reads many objects with one process.
 
 use std::collections::HashMap;
 
@@ -6,7 +6,7 @@ use crate::error::GitError;
 use crate::id::TreeId;
 use crate::run::Place;
 
-/// Reads many objects at once; one that is not there is not in the result.
+/// Reads many objects in one call. Missing objects are absent from the result.
 pub(crate) fn objects(
     place: &Place,
     ids: &[&str],
@@ -36,7 +36,7 @@ pub(crate) fn objects(
     Ok(found)
 }
 
-/// Names the blobs at these paths of a tree, in this order; none where there is no file.
+/// Returns the blob ids at these paths of a tree, in the same order; `None` where there is no file.
 pub(crate) fn blob_ids(
     place: &Place,
     tree: &TreeId,
@@ -55,7 +55,7 @@ pub(crate) fn blob_ids(
     let mut rest = output.stdout.as_slice();
     let mut ids = Vec::new();
     for name in &asked {
-        // What is not there is named as it was asked for, which can be more than one line.
+        // For a missing object git repeats the requested name, which may span several lines.
         let missing = [name.as_slice(), b" missing\n"].concat();
         if let Some(after) = rest.strip_prefix(missing.as_slice()) {
             rest = after;

@@ -1,5 +1,5 @@
-//! The limits of a capture: bounds on the files that it reads, a deadline, and a stop that a caller can request while
-//! it runs.
+//! The limits of a capture: limits on the files it reads, a deadline, and a stop that the caller can request
+//! while it runs.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -8,19 +8,19 @@ use std::time::{Duration, Instant};
 use crate::error::GitError;
 use crate::run::LIMIT_FILES;
 
-/// How often a wait looks whether it was asked to stop.
+/// How often a wait checks for a stop request.
 const LOOK: Duration = Duration::from_millis(50);
-/// How long a capture may continue once it was asked to stop: enough to keep ordinary work.
+/// How long a capture may continue after a stop request: enough to capture ordinary work.
 const STOP_GRACE: Duration = Duration::from_secs(5);
 
-/// The most that a capture takes. Only files that differ from the base count.
+/// Size limits of a capture. Only files that differ from the base count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CaptureBounds {
-    /// How many bytes one file may have.
+    /// Maximum size of one file in bytes.
     pub file_max: u64,
-    /// How many bytes all files together may have.
+    /// Maximum size of all files together in bytes.
     pub total_max: u64,
-    /// How many files there may be.
+    /// Maximum number of files.
     pub files_max: u64,
 }
 
@@ -30,12 +30,12 @@ impl Default for CaptureBounds {
     }
 }
 
-/// Says whether someone asked for an end.
+/// Reports whether a stop was requested.
 #[derive(Clone)]
 pub struct StopSignal(Arc<dyn Fn() -> bool + Send + Sync>);
 
 impl StopSignal {
-    /// Makes a signal of a function that returns quickly.
+    /// Creates a signal from a function, which must return quickly.
     pub fn new(asked: impl Fn() -> bool + Send + Sync + 'static) -> Self {
         Self(Arc::new(asked))
     }
@@ -47,7 +47,7 @@ impl fmt::Debug for StopSignal {
     }
 }
 
-/// The terms of all captures of a checkout.
+/// Settings of all captures of a checkout.
 #[derive(Debug, Clone)]
 pub(crate) struct CaptureTerms {
     pub(crate) bounds: CaptureBounds,
@@ -63,30 +63,30 @@ impl Default for CaptureTerms {
 }
 
 impl CaptureTerms {
-    /// Returns the terms of a capture that may be skipped: it ends at the limit, and at once when it is asked to stop.
+    /// Returns the settings of an optional capture: it ends at the limit, and immediately on a stop request.
     pub(crate) fn within(&self, limit: Duration) -> CaptureTerms {
         CaptureTerms { limit, grace: Duration::ZERO, ..self.clone() }
     }
 
-    /// Begins the time of one capture.
+    /// Starts the clock of one capture.
     pub(crate) fn patience(&self) -> Patience {
         let Self { stop, limit, grace, .. } = self.clone();
         Patience { begun: Instant::now(), limit, stop, grace, asked: Arc::default() }
     }
 }
 
-/// The time that is left for something.
+/// The time left for an operation.
 #[derive(Debug, Clone)]
 pub(crate) struct Patience {
     begun: Instant,
     limit: Duration,
     stop: Option<StopSignal>,
     grace: Duration,
-    /// When the stop was first seen.
+    /// When the stop request was first seen.
     asked: Arc<OnceLock<Instant>>,
 }
 
-/// The reason that no time is left.
+/// Why no time is left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Over {
     TimedOut { limit: Duration },
@@ -94,7 +94,7 @@ pub(crate) enum Over {
 }
 
 impl Patience {
-    /// Begins a time that no one can cut short.
+    /// Starts a time limit without a stop signal.
     pub(crate) fn of(limit: Duration) -> Patience {
         Patience { begun: Instant::now(), limit, stop: None, grace: Duration::ZERO, asked: Arc::default() }
     }
@@ -103,7 +103,7 @@ impl Patience {
         self.limit
     }
 
-    /// Returns how long to wait before the next look, or why there is nothing to wait for.
+    /// Returns how long to wait until the next check, or why the wait is over.
     pub(crate) fn next_wait(&self) -> Result<Duration, Over> {
         let now = Instant::now();
         let left = (self.begun + self.limit).saturating_duration_since(now);

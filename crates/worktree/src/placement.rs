@@ -1,4 +1,4 @@
-//! Where a checkout stands: verifying it, and moving its branch under its files.
+//! Verifies the state of a checkout, and moves its branch without touching its files.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write};
@@ -20,7 +20,7 @@ use crate::run::LIMIT_FILES;
 use crate::submodule::short_line;
 use crate::walk::remove_special;
 
-/// What git leaves in a worktree's git directory while an operation is under way, and how to say so.
+/// Files that git creates in a worktree's git directory during an operation, and the text that describes it.
 const UNDER_WAY: &[(&str, &str)] = &[
     ("MERGE_HEAD", "a merge is under way"),
     ("rebase-merge", "a rebase is under way"),
@@ -30,34 +30,34 @@ const UNDER_WAY: &[(&str, &str)] = &[
     ("sequencer", "a cherry-pick is under way"),
 ];
 
-/// What goes with the above once the operation is given up.
+/// Further files of these operations, removed when an operation is aborted.
 const REMAINS: &[&str] = &["MERGE_MSG", "MERGE_MODE", "AUTO_MERGE", "REBASE_HEAD", "SQUASH_MSG"];
 
-/// The state in which a worktree's file `.git` was found.
+/// The state in which a worktree's `.git` file was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Link {
-    /// The file that links it to its repository.
+    /// The file links the worktree to its repository.
     Sound,
-    /// Something else, which was moved away; the file is back.
+    /// Something else was in its place and was moved away; the file is restored.
     Replaced,
-    /// Nothing; the file is back.
+    /// The file was missing and is restored.
     Removed,
-    /// The worktree itself is gone, or git's record of it.
+    /// The worktree itself or git's record of it is missing.
     Gone,
 }
 
 impl Checkout {
-    /// Returns its directory.
+    /// Returns the directory of the checkout.
     pub fn path(&self) -> &Path {
         &self.place.work_tree
     }
 
-    /// Returns the branch it was made for; none when it was made detached.
+    /// Returns the branch for which it was created, or `None` if it was created detached.
     pub fn branch(&self) -> Option<&str> {
         self.branch.as_deref()
     }
 
-    /// Looks whether the checkout is still what it was made as.
+    /// Checks whether the checkout is still in the state in which it was created.
     pub fn verify(&self, base: &CommitId) -> Result<Verified, GitError> {
         let there = fs::symlink_metadata(self.path()).is_ok_and(|meta| meta.is_dir());
         if !there {
@@ -83,9 +83,9 @@ impl Checkout {
         }
     }
 
-    /// Restores the file `.git` that links the directory to this repository, when it is missing or something else is in
-    /// its place. A git command in the directory would run the programs that a foreign configuration names (F8). The
-    /// file or directory that was in its place is moved to `aside`, which must not exist yet.
+    /// Restores the `.git` file that links the directory to this repository if it is missing or was replaced.
+    /// Otherwise a git command in the directory would run programs that a foreign configuration names (F8). A
+    /// replacement is moved to `aside`, which must not exist.
     pub fn restore_link(&self, aside: &Path) -> Result<Link, GitError> {
         let link = self.path().join(".git");
         let attempt = format!("restore {}", link.display());
@@ -94,7 +94,8 @@ impl Checkout {
         if !there || !self.place.git_dir.is_dir() {
             return Ok(Link::Gone);
         }
-        // An agent can take the right to write away: from the directory, or from a `.git` that must move to another one.
+        // An agent can remove write permission from the directory, or from a `.git` directory that has to be
+        // moved.
         let let_owner_write = |path: &Path| let_owner_write(path).map_err(failed);
         let_owner_write(self.path())?;
         let replaced = match fs::symlink_metadata(&link) {
@@ -117,12 +118,13 @@ impl Checkout {
         Ok(if replaced { Link::Replaced } else { Link::Removed })
     }
 
-    /// Makes the directory what a commit is: changed files as they are in it, others gone. Ignored files stay, and so
-    /// does drydock's own folder.
+    /// Resets the directory to a commit: restores changed files and removes others. Ignored files and
+    /// drydock's own folder stay.
     pub fn put_back(&self, commit: &CommitId) -> Result<(), GitError> {
         let attempt = format!("put {} back to {commit}", self.path().display());
         let patience = self.terms.patience();
-        // Git would wait for them. They are not part of the work: no commit can hold them.
+        // Git would block on special files. They are not part of the work, because no commit can contain
+        // them.
         remove_special(self.path(), &patience).map_err(|blocked| blocked.named(self.path(), &attempt))?;
         let guard = self.place.guard()?;
         let call = self.place.call(&attempt).settings(&guard).patience(&patience);
@@ -132,13 +134,14 @@ impl Checkout {
         Ok(())
     }
 
-    /// Moves the checkout's branch to a commit and makes the index agree; no file is touched.
+    /// Moves the checkout's branch to a commit and updates the index; files are not touched.
     ///
-    /// For when no agent runs in it: a branch switched by one is switched back, an operation it left
-    /// half-done is given up, and an index lock it left when it was killed is removed.
+    /// Use it only while no agent runs in the checkout. If an agent switched the branch, it is switched back;
+    /// an unfinished operation is aborted; and an index lock left by a killed agent is removed.
     pub fn branch_set(&self, commit: &CommitId) -> Result<(), GitError> {
         let attempt = format!("move the branch of {} to {commit}", self.path().display());
-        // The ref first: were the index first, a crash would show the agent's work as taken back.
+        // The ref is updated first: if the index were first, after a crash the agent's work would appear as
+        // reverted.
         match &self.branch {
             Some(branch) => {
                 let full = name::branch_ref(branch)?;
@@ -152,7 +155,7 @@ impl Checkout {
         let (Copied::Index(index) | Copied::Nothing(index)) = PrivateIndex::copy_of(&self.place, &attempt)?;
         let call = self.place.call(&attempt).index(&index.path()).limit(LIMIT_FILES);
         call.args(["read-tree", "--reset", commit.as_str()]).run()?;
-        // Exit code 1 says that some file differs from the commit, which is for the caller to want.
+        // Exit code 1 means that some file differs from the commit, which callers allow.
         let call = self.place.call(&attempt).index(&index.path()).limit(LIMIT_FILES);
         let call = call.settings(&self.place.guard()?).accept(&[0, 1]);
         call.args(["update-index", "-q", "--really-refresh"]).run()?;
@@ -160,13 +163,13 @@ impl Checkout {
         self.give_up_operations(&attempt)
     }
 
-    /// Moves the checkout's branch to what was staged in it, and makes the index agree, like [`Checkout::branch_set`]. For one
-    /// that was verified since an agent worked in it, which said that the branch is at `tip`; nothing happens to a branch that
-    /// moved since.
+    /// Moves the checkout's branch to the staged commit and updates the index, like [`Checkout::branch_set`].
+    /// The caller must have verified the checkout after the agent's last work and found the branch at `tip`.
+    /// A branch that moved since then stays unchanged.
     pub fn branch_to(&self, staged: Staged, tip: &CommitId) -> Result<(), GitError> {
         let attempt = format!("move the branch of {} to {}", self.path().display(), staged.commit());
         let full = self.branch.as_deref().map_or_else(|| Ok("HEAD".to_owned()), name::branch_ref)?;
-        // The ref first, as ever.
+        // The ref is updated first, as in `branch_set`.
         self.swing(&full, Some(tip), staged.commit(), &attempt)?;
         staged.index.install(&self.place.git_dir, &attempt)?;
         self.give_up_operations(&attempt)
@@ -186,7 +189,7 @@ impl Checkout {
         self.swing(name, found.as_ref(), commit, attempt)
     }
 
-    /// Moves a ref from where it was found.
+    /// Moves a ref, if it is still at `found`.
     fn swing(
         &self,
         name: &str,
@@ -213,13 +216,13 @@ impl Checkout {
     }
 }
 
-/// Says which operation is under way in a worktree.
+/// Returns the operation in progress in a worktree.
 pub(crate) fn operation_under_way(git_dir: &Path) -> Option<&'static str> {
     let found = UNDER_WAY.iter().find(|(name, _)| fs::symlink_metadata(git_dir.join(name)).is_ok());
     found.map(|(_, operation)| *operation)
 }
 
-/// Gives the owner of a directory all rights to it. A link that takes its place is not followed.
+/// Gives the owner of a directory full permissions. Does not follow a symbolic link in its place.
 fn let_owner_write(folder: &Path) -> io::Result<()> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let open = File::from(openat(CWD, folder, flags, Mode::empty())?);

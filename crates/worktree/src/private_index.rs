@@ -1,4 +1,4 @@
-//! A copy of a worktree's index to work on, so that the one its owner sees changes at once or not at all.
+//! A private copy of a worktree's index, so that the visible index changes atomically.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind};
@@ -11,21 +11,20 @@ use crate::id::TreeId;
 use crate::index_file;
 use crate::run::{Call, Output, Place};
 
-/// An index file of our own, beside the worktree's.
+/// An index file of our own, next to the worktree's.
 #[derive(Debug)]
 pub(crate) struct PrivateIndex {
-    // Git makes its lock file beside the index, hence a directory of its own; it lies in the
-    // worktree's git directory so that a rename installs it and removing the worktree removes it.
+    // Git creates its lock file next to the index, so the copy has its own directory. The directory is inside
+    // the worktree's git directory, so that a rename installs the index and removing the worktree removes it.
     folder: TempDir,
 }
 
-/// Whether there was an index to copy.
+/// The copy, and whether there was an index to copy.
 pub(crate) enum Copied {
     Index(PrivateIndex),
     Nothing(PrivateIndex),
 }
 
-/// One entry of an index.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub(crate) mark: Mark,
@@ -35,7 +34,7 @@ pub(crate) struct Entry {
     pub(crate) path: Vec<u8>,
 }
 
-/// Flags by which an index hides what happens to a file.
+/// Flags that make git ignore changes to a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mark {
     None,
@@ -43,7 +42,7 @@ pub(crate) enum Mark {
     SkipWorktree,
 }
 
-/// The mode of a link to another repository's commit.
+/// File mode of a gitlink, which refers to a commit of another repository.
 pub(crate) const GITLINK: u32 = 0o160_000;
 
 impl PrivateIndex {
@@ -68,14 +67,14 @@ impl PrivateIndex {
         self.folder.path().join("index")
     }
 
-    /// Gives paths the mode and content that are named; mode 0 takes a path out.
+    /// Sets the mode and content of paths; mode 0 removes a path.
     pub(crate) fn put(
         &self,
         place: &Place,
         sides: &[(u32, &str, &[u8])],
         attempt: &str,
     ) -> Result<(), GitError> {
-        // What is to go goes first, so that a file can make room for a directory and the reverse.
+        // Removals come first, so that a file can be replaced by a directory and the reverse.
         let (gone, kept): (Vec<_>, Vec<_>) = sides.iter().partition(|(mode, _, _)| *mode == 0);
         let mut records = Vec::new();
         for (mode, id, path) in gone.into_iter().chain(kept) {
@@ -90,8 +89,9 @@ impl PrivateIndex {
 
     /// Makes a call that changes this index and needs no files.
     ///
-    /// Git reads files also when it writes an index: those that changed in its second, and the attributes that say how. An agent can
-    /// make that last (F5). So the call sees no files, and the index keeps its time, by which the next call knows which of them
+    /// When git writes an index, it also reads files: those modified in the same second, and attribute files.
+    /// An agent can make these reads block (F5). The call therefore runs with a work tree without these
+    /// files, and the index keeps its modification time, from which the next call determines the files it has
     /// to read.
     pub(crate) fn entries_only(
         &self,
@@ -115,13 +115,13 @@ impl PrivateIndex {
         text.trim_end().parse().map_err(|_| GitError::unexpected(attempt, text))
     }
 
-    /// Puts this index in place of the worktree's own.
+    /// Renames this index over the worktree's own.
     pub(crate) fn install(self, git_dir: &Path, attempt: &str) -> Result<(), GitError> {
         let target = git_dir.join("index");
         fs::rename(self.path(), &target).map_err(|source| GitError::file(attempt, &target, source))
     }
 
-    /// Tells whether no entry hides changes or links to another repository, as far as that can be told without git.
+    /// Returns true if no entry hides changes or is a gitlink, as far as this can be determined without git.
     pub(crate) fn is_plain(&self) -> bool {
         fs::read(self.path()).is_ok_and(|bytes| index_file::is_plain(&bytes))
     }
@@ -132,13 +132,13 @@ impl PrivateIndex {
     }
 }
 
-/// Copies an index with the time that it was written at.
+/// Copies an index and preserves its modification time.
 ///
-/// Git takes a file for unchanged whose size and second are those in the index, unless the index was written in that
-/// second or before: then it reads the file. A copy that looked newer than its original would hide what an agent wrote
-/// in the second of the checkout.
+/// Git considers a file unchanged if its size and modification second match the index, unless the index was
+/// written in or before that second: then git reads the file. A copy with a newer time than the original
+/// would hide files that an agent wrote in the same second as the checkout.
 fn copy(original: &Path, copied: &Path) -> io::Result<()> {
-    // Git replaces an index by a rename, so what is open is always one whole version.
+    // Git replaces an index by rename, so an open file is always one complete version.
     let mut from = File::open(original)?;
     let mut to = File::create_new(copied)?;
     io::copy(&mut from, &mut to)?;

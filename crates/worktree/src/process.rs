@@ -1,4 +1,4 @@
-//! The one reader of process identities: of this process, and of the process that has a given number.
+//! Reads process identities: of this process, and of the process with a given pid.
 
 use std::fs;
 use std::sync::OnceLock;
@@ -7,14 +7,14 @@ use drydock_domain::{AtPid, ProcessIdentity};
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
 
-/// Returns the identity of this process. It is read once, and again by a process that was forked.
+/// Returns the identity of this process. It is cached, and read again in a forked process.
 pub fn this_process() -> ProcessIdentity {
     static READ: OnceLock<ProcessIdentity> = OnceLock::new();
     let read = READ.get_or_init(read_this);
     if read.pid == std::process::id() { read.clone() } else { read_this() }
 }
 
-/// Says whether a process is proven to be gone, as seen by this one.
+/// Returns true if a process has provably ended, as seen from this process.
 pub fn is_gone(process: &ProcessIdentity) -> bool {
     process.is_gone(&this_process(), at_pid(process.pid))
 }
@@ -22,7 +22,7 @@ pub fn is_gone(process: &ProcessIdentity) -> bool {
 fn read_this() -> ProcessIdentity {
     let pid = std::process::id();
     let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
-    // Processes are looked for in /proc by their numbers here; it may be that of another namespace.
+    // Processes are looked up in /proc by pid; /proc may belong to another pid namespace.
     let ours = fs::read_link("/proc/self").is_ok_and(|link| link.as_os_str() == pid.to_string().as_str());
     let namespace = fs::read_link("/proc/self/ns/pid").ok().filter(|_| ours);
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok();
@@ -38,15 +38,15 @@ fn read_this() -> ProcessIdentity {
     }
 }
 
-/// Returns what there is at the number of a process. That there is none the kernel says itself: /proc may hide the
-/// processes of others.
+/// Returns the state of a pid. Whether a process exists is checked by a signal, because /proc may hide
+/// processes of other users.
 pub fn at_pid(pid: u32) -> AtPid {
     let Some(number) = i32::try_from(pid).ok().and_then(Pid::from_raw) else { return AtPid::Nothing };
     if test_kill_process(number) == Err(Errno::SRCH) {
         return AtPid::Nothing;
     }
     match stat(pid) {
-        // Killed, and its parent has not asked how it ended. Other threads of such a process would still be at work.
+        // A zombie that its parent has not reaped. If it had other threads, these could still be running.
         Some(Stat { state: b'Z' | b'X', threads: 0 | 1, .. }) => AtPid::Nothing,
         Some(Stat { started, .. }) => AtPid::Started(started),
         None => AtPid::Unreadable,
@@ -64,7 +64,8 @@ fn stat(pid: u32) -> Option<Stat> {
     parse(&String::from_utf8_lossy(&text))
 }
 
-/// Reads the fields after the name, which may contain anything: the third of the line is the first here.
+/// Parses the fields after the process name, which may contain any character. Index 0 here is field 3 of the
+/// line.
 fn parse(line: &str) -> Option<Stat> {
     let (_, rest) = line.rsplit_once(')')?;
     let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
@@ -77,8 +78,8 @@ mod tests {
     use super::*;
     use std::process::{Command, Stdio};
 
-    /// S1.7: breaks when a living process is taken for a dead one, or a dead one, noticed by its parent or not, for a
-    /// living one.
+    /// S1.7: breaks when a living process is considered dead, or a dead process, reaped or not, is considered
+    /// alive.
     #[test]
     fn a_process_is_gone_when_it_was_killed() {
         let this = this_process();

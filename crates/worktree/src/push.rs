@@ -1,4 +1,4 @@
-//! Sending a commit to a branch of a remote: never by force, never longer than a minute.
+//! Pushes a commit to a branch of a remote. A push never forces and takes at most a minute.
 
 use std::time::Duration;
 
@@ -11,20 +11,21 @@ use crate::run::Call;
 
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// What the remote did.
+/// The remote's response to a push.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Push {
-    /// The branch of the remote is at the commit.
+    /// The remote's branch is at the commit.
     Pushed,
-    /// The remote refused: it has other commits, or its rules say no.
+    /// The remote rejected the push: it has other commits, or its rules do not allow it.
     Rejected {
-        /// What it said.
+        /// The remote's message.
         text: String,
     },
 }
 
 impl Repository {
-    /// Sends a commit to a branch of a configured remote, which must contain none that the commit does not.
+    /// Pushes a commit to a branch of a configured remote. The remote's branch must not contain commits that
+    /// this one does not.
     pub fn push(&self, remote: &str, branch: &str, commit: &CommitId) -> Result<Push, GitError> {
         let attempt = format!("push {branch} to {remote}");
         let refspec = format!("{commit}:{}", name::branch_ref(branch)?);
@@ -32,7 +33,7 @@ impl Repository {
         pushed(call, attempt)
     }
 
-    /// Removes a branch from a configured remote, if it is where it was seen.
+    /// Removes a branch from a configured remote if it is still at the commit where it was last seen.
     pub(crate) fn push_removal(&self, remote: &str, sent: &SentBranch) -> Result<Push, GitError> {
         let SentBranch { full, seen, .. } = sent;
         let attempt = format!("remove {full} from {remote}");
@@ -41,7 +42,7 @@ impl Repository {
     }
 }
 
-/// Makes the call of a push of one ref.
+/// Runs a push of one ref.
 fn pushed(call: Call, attempt: String) -> Result<Push, GitError> {
     let output = match call.accept(&[0, 1]).run() {
         Ok(output) => output,
@@ -54,7 +55,7 @@ fn pushed(call: Call, attempt: String) -> Result<Push, GitError> {
         return Ok(Push::Pushed);
     }
     let answer = String::from_utf8_lossy(&output.stdout);
-    // Records such as `!<TAB>from:to<TAB>[rejected] (fetch first)`.
+    // Lines such as `!<TAB>from:to<TAB>[rejected] (fetch first)`.
     match answer.lines().find(|line| line.starts_with("!\t")) {
         Some(line) => Ok(Push::Rejected { text: rejection(line, &output.stderr) }),
         None => Err(GitError::Remote { attempt, detail: output.stderr }),
@@ -62,20 +63,22 @@ fn pushed(call: Call, attempt: String) -> Result<Push, GitError> {
 }
 
 impl Repository {
-    /// Starts a call that reaches remotes, in the root, to which an address such as `../other` is relative.
+    /// Builds a call that contacts remotes. It runs in the root directory, because addresses such as
+    /// `../other` are relative to it.
     pub(crate) fn remote_call(&self, attempt: &str) -> Result<Call, GitError> {
         Ok(self.place().call(attempt).remote().settings(&self.place().guard()?).limit(LIMIT))
     }
 
-    /// Starts a push; the remote's name, refspecs and leases are still to be added.
+    /// Builds a push; the caller adds the remote's name, refspecs and leases.
     pub(crate) fn push_call(&self, attempt: &str, remote: &str) -> Result<Call, GitError> {
-        // A push to several addresses would be judged by one of them.
+        // Fails if the remote has several push addresses, because only one of them would be checked.
         self.place().source(name::remote(remote)?)?;
         let call = self.remote_call(attempt)?;
         let call = call.args(["push", "--porcelain", "--no-verify", "--no-follow-tags", "--no-progress"]);
-        // The program at the other end is not for this repository's configuration to choose.
+        // The repository's configuration must not choose the program that runs at the remote.
         let call = call.args(["--recurse-submodules=no", "--receive-pack=git-receive-pack"]);
-        // The remote may have taken it, which a second attempt would report as a refusal.
+        // Not retried: the remote may have accepted the push, and a second attempt would report that as a
+        // rejection.
         Ok(call.accept(&[0, 1, 128]).once())
     }
 }
@@ -83,15 +86,15 @@ impl Repository {
 /// The result of a push for one ref.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// The remote has it.
+    /// The remote accepted the update.
     Taken,
-    /// Something moved, or was being moved, at the same time.
+    /// Another update happened at the same time; a retry may succeed.
     Again { text: String },
-    /// The remote does not want it.
+    /// The remote rejects the update.
     Refused { text: String },
 }
 
-/// The words by which git says that a ref was not where it was expected, or that another push was quicker.
+/// Texts with which git reports that a ref was not at the expected commit, or that a concurrent push won.
 const AGAIN: [&str; 9] = [
     "stale info",
     "fetch first",
@@ -105,9 +108,9 @@ const AGAIN: [&str; 9] = [
     "reference does not exist",
 ];
 
-/// Finds the line about a ref in the output of a push with `--porcelain`; none when it has no line.
+/// Finds the line about a ref in the output of `push --porcelain`, or returns `None` if there is none.
 pub(crate) fn verdict_of(answer: &str, stderr: &str, full: &str) -> Option<Verdict> {
-    // Records such as `!<TAB>from:to<TAB>[rejected] (fetch first)`.
+    // Lines such as `!<TAB>from:to<TAB>[rejected] (fetch first)`.
     let line = answer.lines().find(|line| {
         let names = line.split('\t').nth(1).and_then(|names| names.rsplit_once(':'));
         names.is_some_and(|(_, to)| to == full)

@@ -1,4 +1,4 @@
-//! Refs, changed only by compare-and-swap and read back where a promise hangs on them.
+//! Ref updates, always by compare-and-swap. Refs that guarantees depend on are read back.
 
 use std::time::Duration;
 
@@ -9,25 +9,25 @@ use crate::name;
 use crate::repository::{Repository, commit_at};
 use crate::run::{LIMIT_FILES, Place, judge};
 
-/// What came of creating a ref.
+/// The outcome of creating a ref.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RefCreated {
-    /// It exists now, at the commit that was asked for.
+    /// The ref now exists at the requested commit.
     Created,
-    /// It existed before, at this commit, and still does.
+    /// The ref already existed at this commit and was not changed.
     Exists(CommitId),
 }
 
-/// What came of deleting a ref.
+/// The outcome of deleting a ref.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RefDeleted {
-    /// It is gone.
+    /// The ref was deleted.
     Deleted,
-    /// There was none.
+    /// The ref did not exist.
     Absent,
-    /// It is at another commit than expected, and stays.
+    /// The ref is not at the expected commit and was not deleted.
     Moved {
-        /// The commit it is at.
+        /// The current commit.
         found: CommitId,
     },
 }
@@ -59,7 +59,7 @@ impl Repository {
             Some(_) => {}
         }
         let Err(error) = update(self.place(), &attempt, record) else { return Ok(RefDeleted::Deleted) };
-        // Somebody may have been quicker.
+        // Another process may have changed the ref first.
         match self.ref_read(name)? {
             None => Ok(RefDeleted::Absent),
             Some(found) if found != *expected => Ok(RefDeleted::Moved { found }),
@@ -67,7 +67,7 @@ impl Repository {
         }
     }
 
-    /// Lists the refs below a prefix of whole parts, such as `refs/drydock/pin/`, sorted by name.
+    /// Lists the refs below a prefix of whole path components, such as `refs/drydock/pin/`, sorted by name.
     pub fn refs(&self, prefix: &str) -> Result<Vec<(String, CommitId)>, GitError> {
         let attempt = format!("list {prefix}");
         name::full_ref(prefix.strip_suffix('/').unwrap_or(prefix))?;
@@ -80,7 +80,8 @@ impl Repository {
         text.lines().map(|line| read(line).ok_or_else(|| GitError::unexpected(&attempt, line))).collect()
     }
 
-    /// Lists refs below a prefix with the trees of their commits, and their parents where they have one.
+    /// Lists refs below a prefix with the trees of their commits, and with the parent if there is exactly
+    /// one.
     pub fn ref_trees(&self, prefix: &str) -> Result<Vec<(String, TreeId, Option<CommitId>)>, GitError> {
         let attempt = format!("list the trees of {prefix}");
         name::full_ref(prefix.strip_suffix('/').unwrap_or(prefix))?;
@@ -95,7 +96,7 @@ impl Repository {
         text.lines().map(|line| read(line).ok_or_else(|| GitError::unexpected(&attempt, line))).collect()
     }
 
-    /// Moves a branch that nobody has checked out.
+    /// Moves a branch that is not checked out in any worktree.
     pub(crate) fn branch_move(
         &self,
         full: &str,
@@ -108,7 +109,7 @@ impl Repository {
             Ok(()) => Ok(Moved::Done),
             Err(_) if !permit.holds(self.place())? => Ok(Moved::Revoked),
             Err(error) => match found_elsewhere(self.place(), full, from, error)? {
-                // Moved by a git that a signal ended before it could report it.
+                // Git moved the branch, but a signal ended it before it could report success.
                 Some(found) if found == *to => Ok(Moved::Done),
                 found => Ok(Moved::Elsewhere(found)),
             },
@@ -116,14 +117,15 @@ impl Repository {
     }
 }
 
-/// What came of moving a ref from an expected commit.
+/// The outcome of moving a ref from an expected commit.
 pub(crate) enum Moved {
     Done,
     Revoked,
     Elsewhere(Option<CommitId>),
 }
 
-/// Returns where a ref is that could not be moved; the error stands if it is where it should be.
+/// Returns the position of a ref that could not be moved. Returns the error if the ref is at the expected
+/// commit.
 fn found_elsewhere(
     place: &Place,
     full: &str,
@@ -140,7 +142,7 @@ fn found_elsewhere(
 pub(crate) struct Permit<'a> {
     pub(crate) name: &'a str,
     pub(crate) object: &'a str,
-    /// What the branch's reflog says about the move.
+    /// Reflog message for the move.
     pub(crate) note: &'static str,
 }
 
@@ -150,13 +152,13 @@ impl Permit<'_> {
     }
 }
 
-/// The records that move a ref only while the permit holds.
+/// Builds the records that move a ref only while the permit ref is unchanged.
 fn permitted(full: &str, from: &CommitId, to: &CommitId, permit: &Permit<'_>) -> String {
     let Permit { name, object, .. } = permit;
     format!("verify {name}\0{object}\0update {full}\0{to}\0{from}\0")
 }
 
-/// Reads what a full ref points to, of whatever kind it is.
+/// Reads the object id of a full ref, of any object type.
 pub(crate) fn object_at(place: &Place, name: &str) -> Result<Option<String>, GitError> {
     let attempt = format!("read {name}");
     let call = place.call_without_files(attempt.as_str()).args(["rev-parse", "--quiet", "--verify", name]);
@@ -168,21 +170,21 @@ pub(crate) fn object_at(place: &Place, name: &str) -> Result<Option<String>, Git
     if is_object_name(&text) { Ok(Some(text)) } else { Err(GitError::unexpected(&attempt, text)) }
 }
 
-/// Changes refs in one transaction, given as records of `update-ref --stdin -z`.
+/// Updates refs in one transaction, given as records of `update-ref --stdin -z`.
 pub(crate) fn update(place: &Place, attempt: &str, record: String) -> Result<(), GitError> {
     let call = place.call_without_files(attempt).args(["update-ref", "-m", "drydock", "--stdin", "-z"]);
     call.stdin(record.into_bytes()).run().map(drop)
 }
 
-/// A move of a ref that is prepared: the ref is locked and its old value was compared, so that the
-/// commit has nothing left to object to. Dropping it, or dying, lets go of the ref unchanged.
+/// A prepared ref update: git has locked the ref and compared its old value, so the commit can no longer be
+/// refused. If the value is dropped or the process dies, the lock is released and the ref is unchanged.
 pub(crate) struct PreparedMove {
     conversation: Conversation,
     attempt: String,
     limit: Duration,
 }
 
-/// Whether the ref was where it was expected.
+/// Whether the ref was at the expected commit.
 pub(crate) enum Prepared {
     Ready(PreparedMove),
     Revoked,
@@ -199,7 +201,7 @@ impl PreparedMove {
     ) -> Result<Prepared, GitError> {
         let attempt = format!("move {full} to {to}");
         let call = place.call_without_files(attempt.as_str()).limit(2 * LIMIT_FILES);
-        // The reflog entry says who moved it; HEAD of this worktree gets one as well.
+        // The reflog message names drydock as the cause; HEAD of this worktree gets an entry as well.
         let call = call.args(["update-ref", "-m", permit.note, "--stdin", "-z"]);
         let (mut conversation, limit) = call.converse(b'\n')?;
         conversation.send(format!("start\0{}prepare\0", permitted(full, from, to, permit)).as_bytes());
@@ -215,7 +217,7 @@ impl PreparedMove {
         }
     }
 
-    /// Moves the ref.
+    /// Commits the update.
     pub(crate) fn commit(mut self) -> Result<(), GitError> {
         self.conversation.send(b"commit\0");
         match self.answers("commit: ok") {
@@ -234,7 +236,7 @@ impl PreparedMove {
         }
     }
 
-    /// Returns why git ended instead of answering.
+    /// Returns why git ended without a response.
     fn explain(self) -> GitError {
         let PreparedMove { conversation, attempt, limit } = self;
         match conversation.finish().map(|ended| judge(&attempt, ended, &[])) {

@@ -1,10 +1,13 @@
-//! Landing at a remote: the target there moves by one atomic push that compares the target and the intent.
+//! Lands at a remote: one atomic push moves the remote's target branch, comparing the target and the intent.
 //!
-//! An *intent* is a ref of the remote that names the commit about to land. The push that moves the target deletes it, and
-//! compares both, so a process that comes back after its plan was taken over moves nothing: the take-over deleted the
-//! intent first. The abilities of a remote are found out by trying: where it refuses `refs/drydock/*`, intents are
-//! branches below `drydock/intent/`; where it refuses to delete them, or has no atomic push, the target is pushed alone,
-//! which still compares where it was. The commit descends from that place, so no history is ever replaced.
+//! An *intent* is a ref at the remote that names the commit about to land. The push that moves the target
+//! compares both refs and deletes the intent. A process that resumes after its plan was taken over therefore
+//! moves nothing, because the takeover deleted the intent first.
+//!
+//! The features of a remote are discovered by trying. If it rejects `refs/drydock/*`, intents are branches
+//! below `drydock/intent/`. If it does not allow deleting them or has no atomic push, the target is pushed
+//! alone, which still compares its old position. The new commit descends from that position, so history is
+//! never replaced.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -23,38 +26,38 @@ use crate::repository::Repository;
 use crate::run::Output;
 use crate::sync::{Fetched, RemoteBranch, fetch_at_once, tracking_name};
 
-/// Where intents are, by preference.
+/// Prefixes of intents, in order of preference.
 const INTENTS: [&str; 2] = ["refs/drydock/intent/", "refs/heads/drydock/intent/"];
-/// How often a fetch is tried that another process of ours gets in the way of.
+/// Maximum number of attempts for a fetch that conflicts with another drydock process.
 const FETCHES_MAX: usize = 5;
 const FETCH_AGAIN: Duration = Duration::from_millis(50);
-/// How often the list of a plan's intents is looked at until it is empty.
+/// Maximum number of attempts to delete all intents of a plan.
 const REVOCATIONS_MAX: usize = 3;
 
-/// Where a branch of a remote is.
+/// The position of a remote's branch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RemoteTip {
-    /// At this commit, which is here now.
+    /// The branch is at this commit, which has been fetched.
     At(CommitId),
-    /// The remote has no such branch.
+    /// The remote does not have the branch.
     Absent,
-    /// It could not be found out.
+    /// The position could not be read.
     Away {
-        /// Why.
+        /// Why it could not be read.
         reason: String,
     },
 }
 
-/// The result of announcing a landing to a remote.
+/// The outcome of pushing an intent to a remote.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum IntentPushed {
-    /// The remote keeps it under this ref.
+    /// The remote stores the intent under this ref.
     As(String),
-    /// The remote takes no such ref.
+    /// The remote does not accept such refs.
     Refused,
-    /// The remote did not answer.
+    /// The remote did not respond.
     Away {
-        /// Why.
+        /// Why there was no response.
         reason: String,
     },
 }
@@ -62,21 +65,21 @@ pub enum IntentPushed {
 /// A landing at a remote.
 #[derive(Debug, Clone, Copy)]
 pub struct RemoteLanding<'a> {
-    /// The remote.
+    /// Name of the remote.
     pub remote: &'a str,
     /// The target branch.
     pub branch: &'a str,
-    /// Where it must be; none when the remote must not have it.
+    /// Expected commit of the target, or `None` if the branch must not exist.
     pub from: Option<&'a CommitId>,
-    /// Where it is to move: a descendant.
+    /// The commit to land, a descendant of `from`.
     pub to: &'a CommitId,
-    /// The intent that must be there, if the remote keeps one.
+    /// The intent that must exist, if the remote stores one.
     pub intent: Option<&'a str>,
-    /// The plan's branch at the remote, which the same push removes: its commits land.
+    /// The plan's branch at the remote, which the same push removes because its commits land.
     pub removes: Option<&'a SentBranch>,
 }
 
-/// A plan's branch as it was last seen at the remote, with no commit that does not land.
+/// A plan's branch as last seen at the remote. All its commits are part of the landing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SentBranch {
     pub(crate) full: String,
@@ -84,61 +87,62 @@ pub struct SentBranch {
     pub(crate) seen: CommitId,
 }
 
-/// The result of a landing at a remote.
+/// The outcome of a landing at a remote.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RemoteLanded {
     /// The remote's target is at the commit.
     Moved,
-    /// The target or the intent was not where it was expected, or another push was under way.
+    /// The target or the intent was not at the expected commit, or another push was in progress. A retry may
+    /// succeed.
     Again {
-        /// What git said.
+        /// Git's message.
         text: String,
     },
-    /// The remote does not want it.
+    /// The remote rejects the landing.
     Refused {
         /// The remote's message.
         text: String,
     },
-    /// The remote did not answer; whether the target moved is not known.
+    /// The remote did not respond; it is unknown whether the target moved.
     Away {
-        /// Why.
+        /// Why there was no response.
         reason: String,
     },
 }
 
-/// The result of taking back the intents of a plan.
+/// The outcome of deleting the intents of a plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Revoked {
-    /// The remote has none of them.
+    /// The remote has no intent of the plan.
     Gone,
-    /// The remote keeps them.
+    /// The remote does not allow deleting them.
     Refused {
         /// The remote's message.
         text: String,
     },
-    /// The remote did not answer.
+    /// The remote did not respond.
     Away {
-        /// Why.
+        /// Why there was no response.
         reason: String,
     },
 }
 
-/// The result of bringing the local branch to the commit that landed at its remote.
+/// The outcome of moving the local branch to the commit that landed at its remote.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Followed {
-    /// The local branch contains it, or there is none.
+    /// The local branch contains the commit, or does not exist.
     Done,
-    /// The intent is gone: the plan was taken over.
+    /// The intent was deleted: the plan was taken over.
     Revoked,
-    /// The local branch has commits of its own.
+    /// The local branch has commits that the remote does not have.
     Diverged,
-    /// Files of the user would be overwritten.
+    /// The move would overwrite files of the user.
     Dirty(Vec<String>),
-    /// The worktree that has it is in the middle of something.
+    /// An operation is in progress in the worktree in which the branch is checked out.
     Occupied(&'static str),
 }
 
-/// The known abilities of remotes: where they take intents, and which have no atomic push.
+/// Features of remotes learned so far: where they accept intents, and whether they lack atomic push.
 #[derive(Debug, Default)]
 pub(crate) struct Remotes(Mutex<BTreeMap<String, Known>>);
 
@@ -159,7 +163,7 @@ impl Remotes {
 }
 
 impl Repository {
-    /// Fetches a branch of a remote. The user's own refs stay as they are.
+    /// Fetches a branch of a remote. The user's own refs stay unchanged.
     pub fn remote_tip(&self, remote: &str, branch: &str) -> Result<RemoteTip, GitError> {
         let (full, tracking) = (name::branch_ref(branch)?, tracking_name(remote, branch)?);
         let wanted = RemoteBranch { branch: &full, tracking: &tracking };
@@ -172,7 +176,7 @@ impl Repository {
             match self.ask_remote(&wanted, remote)? {
                 Fetched::At(tip) => return Ok(RemoteTip::At(tip)),
                 Fetched::Absent => return Ok(RemoteTip::Absent),
-                // Two processes that look at the same time want to write the same ref.
+                // Two processes that fetch at the same time write the same ref.
                 Fetched::Failed { reason } if reason.contains("cannot lock ref") && tries < FETCHES_MAX => {
                     thread::sleep(FETCH_AGAIN);
                 }
@@ -181,7 +185,7 @@ impl Repository {
         }
     }
 
-    /// Announces a landing of a plan's run to the remote, under a unique name.
+    /// Pushes an intent for a plan's run to the remote, under a unique name.
     pub fn intent_push(
         &self,
         remote: &str,
@@ -209,7 +213,7 @@ impl Repository {
         Ok(IntentPushed::Refused)
     }
 
-    /// Moves the target of a remote, if it and the intent are as expected.
+    /// Moves the remote's target if the target and the intent are at the expected commits.
     pub fn land_remote(&self, landing: &RemoteLanding<'_>) -> Result<RemoteLanded, GitError> {
         crash::hit("land.push");
         let landed = match landing.intent.filter(|_| !self.remotes().of(landing.remote).lacks_atomic) {
@@ -220,7 +224,8 @@ impl Repository {
         Ok(landed)
     }
 
-    /// Returns a plan's branch at the remote if it was seen there and this head, which is about to land, has its commits.
+    /// Returns a plan's branch at the remote if it was seen there and `head`, which is about to land,
+    /// contains its commits.
     pub fn sent_branch(
         &self,
         remote: &str,
@@ -247,19 +252,21 @@ impl Repository {
         }
         match self.said(call.run(), &full)? {
             Said::Line(Verdict::Taken, _) => {
-                // The target has moved, whatever becomes of our note about the branch; `gc` removes that later.
+                // The target has moved, so a failure to delete the tracking ref is ignored; `gc` removes it
+                // later.
                 if let Some(removed) = removes {
                     drop(self.forget_sent(removed));
                 }
                 Ok(RemoteLanded::Moved)
             }
             Said::Line(Verdict::Again { text }, _) => Ok(RemoteLanded::Again { text }),
-            // The remote may have refused the branch: others pushed to it, or a rule forbids deleting it.
+            // The remote may have rejected the removal of the plan's branch: others pushed to it, or a rule
+            // does not allow deletion.
             Said::Line(Verdict::Refused { .. }, _) if removes.is_some() => {
                 self.land_atomic(&RemoteLanding { removes: None, ..*landing }, intent)
             }
             Said::Line(Verdict::Refused { text }, answer) if text.contains("atomic push fail") => {
-                // The target was given up because of the intent.
+                // The atomic push failed because of the intent.
                 match verdict_of(&answer, "", intent) {
                     Some(Verdict::Refused { .. }) => self.land_plain(landing),
                     Some(Verdict::Taken | Verdict::Again { .. }) | None => Ok(RemoteLanded::Again { text }),
@@ -274,7 +281,8 @@ impl Repository {
         }
     }
 
-    /// Pushes the target alone. The intent cannot be compared in the same step, so it is looked at just before.
+    /// Pushes the target alone. The intent cannot be compared in the same step, so it is checked immediately
+    /// before.
     fn land_plain(&self, landing: &RemoteLanding<'_>) -> Result<RemoteLanded, GitError> {
         let RemoteLanding { remote, branch, to, intent, .. } = landing;
         let attempt = format!("land {to} on {branch} of {remote}");
@@ -290,7 +298,7 @@ impl Repository {
         match self.said(call.arg(format!("{to}:{full}")).run(), &full)? {
             Said::Line(Verdict::Taken, _) => {
                 if let Some(intent) = intent {
-                    // A remote that keeps it keeps a ref that nothing looks at any more.
+                    // If the remote does not delete the intent, the leftover ref has no effect.
                     drop(self.delete_refs(remote, &[((*intent).to_owned(), (*to).clone())]));
                 }
                 Ok(RemoteLanded::Moved)
@@ -301,7 +309,7 @@ impl Repository {
         }
     }
 
-    /// Deletes all intents of a plan at its remote, so that nothing lands under them any more.
+    /// Deletes all intents of a plan at its remote, so that nothing can land under them any more.
     pub fn intents_revoke(&self, remote: &str, plan: &str) -> Result<Revoked, GitError> {
         let prefixes = INTENTS.map(|prefix| format!("{prefix}{plan}/"));
         let patterns = prefixes.each_ref().map(|prefix| format!("{prefix}*"));
@@ -321,7 +329,8 @@ impl Repository {
         Ok(Revoked::Refused { text: said })
     }
 
-    /// Brings the local branch forward to a commit that its remote has; its files too where it is checked out.
+    /// Moves the local branch forward to a commit that its remote has, and updates the files of the worktree
+    /// in which it is checked out.
     pub fn follow(&self, branch: &str, to: &CommitId, permit: &str) -> Result<Followed, GitError> {
         for _ in 0..FETCHES_MAX {
             let Some(tip) = self.branch_tip(branch)? else { return Ok(Followed::Done) };
@@ -360,7 +369,7 @@ impl Repository {
         })
     }
 
-    /// Lists refs of a remote by patterns; or why it did not answer.
+    /// Lists refs of a remote by patterns. The inner error is the reason why the remote did not respond.
     fn remote_refs(
         &self,
         remote: &str,
@@ -412,10 +421,10 @@ impl RemoteLanding<'_> {
     }
 }
 
-/// The answer of a push about one ref.
+/// The response of a push for one ref.
 enum Said {
-    /// Its line, and the whole answer.
+    /// The line of the ref, and the whole output.
     Line(Verdict, String),
-    /// No line: the remote did not get to it.
+    /// There is no line: the push failed before the remote handled the ref.
     Nothing(String),
 }
