@@ -1,4 +1,4 @@
-//! A project's repository: what it is, and plain questions about its commits and branches.
+//! A project's repository: opening it, and reading its commits and branches.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -24,7 +24,7 @@ use crate::worktrees::past_half_made;
 #[derive(Clone)]
 pub struct Repository {
     inner: Arc<Inner>,
-    /// On whose behalf this value takes the repository's lock, and how it waits for it.
+    /// The plan for which this value takes the repository lock, and how it waits for the lock.
     terms: Terms,
     capture_terms: CaptureTerms,
 }
@@ -42,7 +42,7 @@ impl fmt::Debug for Repository {
 }
 
 impl Repository {
-    /// Opens the repository that a directory belongs to.
+    /// Opens the repository that contains a directory.
     pub fn open(git: &Git, path: &Path) -> Result<Repository, OpenError> {
         let given = || path.to_owned();
         let Ok(folder) = path.canonicalize() else { return Err(OpenError::Missing { path: given() }) };
@@ -78,7 +78,7 @@ impl Repository {
         }
     }
 
-    /// Returns the same repository, worked on for a plan under a fence: the lock file names them.
+    /// Returns this repository with a plan and fence, which the lock file then names.
     #[must_use]
     pub fn on_behalf(&self, plan: &str, fence: Fence) -> Repository {
         let mut repository = self.clone();
@@ -86,8 +86,8 @@ impl Repository {
         repository
     }
 
-    /// Returns the same repository, whose lock is waited for with a judge: it is asked about a holder that was seen for as long
-    /// as a lease.
+    /// Returns this repository with a check for expired lock holders. While waiting for the lock, the check
+    /// runs once the same holder was seen for the duration of a lease.
     #[must_use]
     pub fn judged_by(&self, judge: Judge, lease: Duration) -> Repository {
         let mut repository = self.clone();
@@ -95,7 +95,7 @@ impl Repository {
         repository
     }
 
-    /// Returns the same repository, whose captures take this much at most.
+    /// Returns this repository with limits for its captures.
     #[must_use]
     pub fn capturing(&self, bounds: CaptureBounds) -> Repository {
         let mut repository = self.clone();
@@ -103,7 +103,7 @@ impl Repository {
         repository
     }
 
-    /// Returns the same repository, whose captures end soon after this signal.
+    /// Returns this repository with a signal that stops its captures.
     #[must_use]
     pub fn stopped_by(&self, stop: StopSignal) -> Repository {
         let mut repository = self.clone();
@@ -115,7 +115,7 @@ impl Repository {
         &self.capture_terms
     }
 
-    /// Returns the directory of the main worktree (of this one, when the main one is bare).
+    /// Returns the directory of the main worktree, or of this worktree if the main one is bare.
     pub fn root(&self) -> &Path {
         &self.inner.place.work_tree
     }
@@ -125,17 +125,18 @@ impl Repository {
         &self.inner.place.common_dir
     }
 
-    /// Returns the branch checked out in the root; none when HEAD is detached.
+    /// Returns the branch checked out in the root, or `None` if HEAD is detached.
     pub fn head_branch(&self) -> Result<Option<String>, GitError> {
         head_branch(self.place())
     }
 
-    /// Returns the commit of a branch; none when there is no such branch.
+    /// Returns the commit of a branch, or `None` if the branch does not exist.
     pub fn branch_tip(&self, branch: &str) -> Result<Option<CommitId>, GitError> {
         self.ref_read(&name::branch_ref(branch)?)
     }
 
-    /// Refuses a repository in which a branch is in the way of those of plans: git keeps no branch below another.
+    /// Returns an error if a branch named `drydock` prevents plan branches: git does not allow a branch below
+    /// another.
     pub fn require_room(&self) -> Result<(), OpenError> {
         let path = || self.root().to_owned();
         match self.branch_tip("drydock") {
@@ -145,7 +146,8 @@ impl Repository {
         }
     }
 
-    /// Tells whether a remote of this name is configured; one that is pushed to several addresses is an error.
+    /// Returns true if a remote with this name is configured. A remote with several push addresses is an
+    /// error.
     pub fn remote_exists(&self, name: &str) -> Result<bool, GitError> {
         Ok(self.place().source(name::remote(name)?)?.is_some())
     }
@@ -154,7 +156,7 @@ impl Repository {
     pub fn dirty_paths(&self) -> Result<Vec<String>, GitError> {
         let attempt = format!("look for changes in {}", self.root().display());
         let call = self.place().call(attempt.as_str()).settings(&self.place().guard()?);
-        // Looking into a submodule would run git there, under a configuration that is not guarded.
+        // Checking a submodule would run git there, under a configuration that is not guarded.
         let call = call.args(["status", "--porcelain=v1", "-z", "--untracked-files=no"]);
         let output = call.args(["--no-renames", "--ignore-submodules=dirty"]).run()?;
         let path = |record: &[u8]| match record.get(3..) {
@@ -164,7 +166,7 @@ impl Repository {
         output.fields().map(path).collect()
     }
 
-    /// Tells whether a branch contains a commit; a branch that does not exist contains none.
+    /// Returns true if a branch contains a commit. A missing branch contains none.
     pub fn contains(&self, branch: &str, commit: &CommitId) -> Result<bool, GitError> {
         match self.branch_tip(branch)? {
             Some(tip) => self.descends(&tip, commit),
@@ -172,12 +174,13 @@ impl Repository {
         }
     }
 
-    /// Returns whether a commit that is here is another or descends from it. One that is not here is not its ancestor.
+    /// Returns true if `tip` is `commit` or descends from it. A commit that is not in this repository is not
+    /// an ancestor.
     pub fn descends(&self, tip: &CommitId, commit: &CommitId) -> Result<bool, GitError> {
         Ok(tip == commit || self.commit_exists(commit)? && self.is_ancestor(commit, tip)?)
     }
 
-    /// Tells whether the repository has this commit.
+    /// Returns true if the repository has this commit.
     pub fn commit_exists(&self, commit: &CommitId) -> Result<bool, GitError> {
         let attempt = format!("look for commit {commit}");
         let call =
@@ -195,12 +198,12 @@ impl Repository {
         tree_of(self.place(), commit)
     }
 
-    /// Tells whether one commit is another or one of its ancestors.
+    /// Returns true if `old` is `new` or one of its ancestors.
     pub fn is_ancestor(&self, old: &CommitId, new: &CommitId) -> Result<bool, GitError> {
         is_ancestor(self.place(), old, new)
     }
 
-    /// Reads a full ref.
+    /// Reads the commit of a full ref.
     pub(crate) fn ref_read(&self, name: &str) -> Result<Option<CommitId>, GitError> {
         commit_at(self.place(), name)
     }
@@ -213,7 +216,7 @@ impl Repository {
         &self.inner.remotes
     }
 
-    /// Starts a call about objects and refs, for which no files matter.
+    /// Builds a call that only uses objects and refs, not files.
     pub(crate) fn call(&self, attempt: impl Into<String>) -> Call {
         self.place().call_without_files(attempt)
     }
@@ -226,7 +229,7 @@ impl Repository {
         if self.ref_read("HEAD")?.is_some() {
             return Ok(Commits::Some);
         }
-        // HEAD may name a branch that is yet to be born while others have commits.
+        // HEAD may name a branch without commits while other branches have some.
         let call = self.call("look for commits").args(["for-each-ref", "--count=1", "refs/heads"]);
         Ok(if call.run()?.stdout.is_empty() { Commits::None } else { Commits::Some })
     }
@@ -242,7 +245,7 @@ pub(crate) fn head_branch(place: &Place) -> Result<Option<String>, GitError> {
     symbolic_head(place.call_without_files(attempt), attempt)
 }
 
-/// Asks which branch HEAD is; none when it is detached.
+/// Returns the branch that HEAD names, or `None` if it is detached.
 pub(crate) fn symbolic_head(call: Call, attempt: &str) -> Result<Option<String>, GitError> {
     let output = call.args(["symbolic-ref", "--quiet", "HEAD"]).accept(&[0, 1]).run()?;
     if output.code == 1 {
@@ -255,11 +258,11 @@ pub(crate) fn symbolic_head(call: Call, attempt: &str) -> Result<Option<String>,
     }
 }
 
-/// Reads which branch is checked out and at which commit, as far as there are.
+/// Returns the checked out branch and commit, each if there is one.
 pub(crate) fn standing(place: &Place) -> Result<(Option<String>, Option<CommitId>), GitError> {
     let attempt = "read what is checked out";
     let call = place.call_without_files(attempt).args(["rev-parse", "HEAD", "--symbolic-full-name", "HEAD"]);
-    // A branch that is yet to be born, or one that is itself called HEAD, takes two questions.
+    // A branch without commits, or one named HEAD, needs the two separate calls below.
     let output = call.accept(&[0, 128]).run()?;
     if let ([head, name], 0) = (output.rev_parse(attempt)?.as_slice(), output.code)
         && let Some(head) = str::from_utf8(head).ok().and_then(|head| head.parse().ok())
@@ -339,7 +342,7 @@ fn look(git: &Git, folder: &Path) -> Result<Seen, GitError> {
     })
 }
 
-/// Finds the main worktree, from wherever in the repository we stand.
+/// Finds the main worktree from any directory of the repository.
 fn find_root(git: &Git, folder: &Path, seen: &Seen) -> Result<Place, GitError> {
     let attempt = "find the main worktree";
     let place = |git_dir: &Path, work_tree: PathBuf| Place {

@@ -1,8 +1,8 @@
-//! The one way to call git: a fixed environment, fixed settings, a time limit, and an error for
-//! every answer that was not asked for.
+//! Runs git: fixed environment, fixed settings, a time limit, and an error for every exit code that the
+//! caller did not accept. All git calls use this module.
 //!
-//! Keeps S4.13: an option that git does not know is an error. Git says so by exit code 129, except
-//! `rev-parse`, which prints such an option back with code 0; `Output::rev_parse` looks for that.
+//! Keeps S4.13: an option that git does not know is an error. Git reports it with exit code 129, except
+//! `rev-parse`, which echoes the option with code 0; `Output::rev_parse` checks for that.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -17,31 +17,32 @@ use crate::error::GitError;
 use crate::git::Git;
 use crate::patience::Patience;
 
-/// The limit of an ordinary call.
+/// Time limit of an ordinary call.
 const LIMIT: Duration = Duration::from_secs(120);
-/// The limit of a call that writes the files of a whole worktree.
+/// Time limit of a call that writes the files of a whole worktree.
 pub(crate) const LIMIT_FILES: Duration = Duration::from_secs(600);
-/// The most of git's words that an error carries.
+/// Maximum length of git's message in an error.
 const DETAIL_MAX: usize = 4096;
-/// What git exits with when it does not know an option.
+/// Git's exit code for an unknown option.
 const USAGE: i32 = 129;
 
-/// Settings that hold for every call, whatever a repository's configuration says.
+/// Settings for every call, which override the configuration of the repository.
 const SETTINGS: &[(&str, &str)] = &[
     ("advice.addEmbeddedRepo", "false"),
     ("color.ui", "false"),
     ("commit.gpgSign", "false"),
-    // The program `true`, which says nothing about the refs of an alternate.
+    // The program `true`, which prints no refs of an alternate.
     ("core.alternateRefsCommand", "true"),
     ("core.editor", "false"),
     ("core.fsmonitor", "false"),
-    // Loose objects are not synced by default; a ref that outlives a power cut must find its commit.
+    // By default loose objects are not synced; a ref that survives a power failure must point to an existing
+    // commit.
     ("core.fsync", "committed,derived-metadata"),
     ("core.fsyncMethod", "batch"),
     ("core.hooksPath", "/dev/null"),
     ("core.pager", "cat"),
     ("core.quotePath", "false"),
-    // A warning about line ends must not lose an agent's work.
+    // A warning about line endings must not lose an agent's work.
     ("core.safecrlf", "false"),
     ("core.splitIndex", "false"),
     ("gc.auto", "0"),
@@ -55,7 +56,7 @@ const SETTINGS: &[(&str, &str)] = &[
 
 /// A repository as seen from one of its worktrees.
 ///
-/// Every directory is named to git, so that neither a rewritten `.git` file in a worktree nor a
+/// All directories are passed to git explicitly, so that neither a rewritten `.git` file in a worktree nor a
 /// `commondir` can lead a call to another repository and its configuration.
 #[derive(Debug, Clone)]
 pub(crate) struct Place {
@@ -66,7 +67,7 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// Starts a call in this worktree.
+    /// Builds a call in this worktree.
     pub(crate) fn call(&self, attempt: impl Into<String>) -> Call {
         Call::new(&self.git, &self.work_tree, attempt)
             .env("GIT_DIR", &self.git_dir)
@@ -74,7 +75,7 @@ impl Place {
             .env("GIT_WORK_TREE", &self.work_tree)
     }
 
-    /// Starts a call that needs no files, so that a worktree which is gone is no obstacle.
+    /// Builds a call that needs no files, and therefore works even if the worktree is missing.
     pub(crate) fn call_without_files(&self, attempt: impl Into<String>) -> Call {
         Call::new(&self.git, &self.common_dir, attempt)
             .env("GIT_DIR", &self.git_dir)
@@ -82,7 +83,7 @@ impl Place {
     }
 }
 
-/// One call of git, built up and then run.
+/// A git call: built step by step, then run.
 #[must_use]
 pub(crate) struct Call {
     git: Git,
@@ -93,22 +94,22 @@ pub(crate) struct Call {
     settings: Vec<(String, String)>,
     stdin: Vec<u8>,
     limit: Duration,
-    /// In place of the limit, where several calls share their time.
+    /// Replaces the limit if several calls share their time.
     patience: Option<Patience>,
     accepted: &'static [i32],
     repeats: Repeats,
-    /// The index of our own that it works on.
+    /// The private index on which the call works.
     private_index: Option<PathBuf>,
 }
 
-/// Whether a call that a signal ended is made again.
+/// Whether a call is repeated after a signal ended it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Repeats {
     Once,
     Never,
 }
 
-/// What an accepted call answered.
+/// The output of an accepted call.
 #[derive(Debug)]
 pub(crate) struct Output {
     pub(crate) code: i32,
@@ -149,13 +150,13 @@ impl Call {
         self
     }
 
-    /// Works on an index of our own instead of the worktree's.
+    /// Uses a private index instead of the worktree's.
     pub(crate) fn index(mut self, path: &Path) -> Call {
         self.private_index = Some(path.to_owned());
         self.env("GIT_INDEX_FILE", path)
     }
 
-    /// Makes the call only once, also when a signal ended it: a second call would misread the effects of the first.
+    /// Disables the repeat after a signal: a second call would misinterpret the effects of the first.
     pub(crate) fn once(mut self) -> Call {
         self.repeats = Repeats::Never;
         self
@@ -182,44 +183,46 @@ impl Call {
         self
     }
 
-    /// Names the exit codes that are answers; any other is an error.
+    /// Sets the exit codes that are accepted; any other is an error.
     pub(crate) fn accept(mut self, codes: &'static [i32]) -> Call {
         self.accepted = codes;
         self
     }
 
-    /// Lets the call reach remotes, with the variables that ssh and proxies need.
+    /// Allows the call to contact remotes, with the variables that ssh and proxies need.
     pub(crate) fn remote(mut self) -> Call {
         self.env.extend_from_slice(self.git.remote_environment());
         self.env("GIT_ALLOW_PROTOCOL", "file:git:http:https:ssh").unproxied()
     }
 
-    /// Lets the call sign, with the variables that find keys. A question for a passphrase is answered by a program that
-    /// fails, since no one is there to answer it.
+    /// Allows the call to sign, with the variables that locate keys. A passphrase prompt runs a program that
+    /// fails, because there is no user to answer it.
     pub(crate) fn signing(mut self) -> Call {
         self.env.extend_from_slice(self.git.signer_environment());
         self.env("SSH_ASKPASS", "false").env("SSH_ASKPASS_REQUIRE", "force")
     }
 
-    /// Lets the call reach remotes only in ways that start no program which a configuration names.
+    /// Allows the call to contact remotes, but only by protocols that start no program from a configuration.
     pub(crate) fn remote_without_programs(self) -> Call {
         self.env("GIT_ALLOW_PROTOCOL", "file:git").unproxied()
     }
 
-    /// Set and empty, the variable keeps git from the program that `core.gitProxy` names; no setting could.
+    /// Set to an empty value, this variable prevents git from running the program that `core.gitProxy` names.
+    /// No setting can do that.
     fn unproxied(self) -> Call {
         self.env("GIT_PROXY_COMMAND", "")
     }
 
-    /// Makes the call. A git that a signal ended, such as one that the kernel killed for want of memory, is started once more
-    /// (BUG-10): reading can be repeated, objects are named by their content, and refs are compared before they change.
+    /// Runs the call. If a signal ended git (for example the kernel's out-of-memory killer), the call is
+    /// repeated once (BUG-10). This is safe: reads can be repeated, objects are named by their content, and
+    /// refs are compared before they change.
     pub(crate) fn run(self) -> Result<Output, GitError> {
         let _span = self.span().entered();
         let answer = self.run_once();
         match answer {
             Err(GitError::Failed { code: None, .. }) if self.repeats == Repeats::Once => {
                 if let Some(index) = &self.private_index {
-                    // A git that was killed leaves it. No other process uses this index.
+                    // A killed git leaves this lock file. No other process uses this index.
                     fs::remove_file(index.with_extension("lock")).ok();
                 }
                 tracing::warn!(attempt = self.attempt, "a signal ended git; starting it once more");
@@ -237,14 +240,14 @@ impl Call {
         }
     }
 
-    /// Returns the span of this call for a trace: which of git's commands it is, and nothing of what it is given, where
-    /// an address with a password could be.
+    /// Returns the tracing span of this call. It contains only git's subcommand, not the arguments, which may
+    /// include an address with a password.
     fn span(&self) -> Span {
         let verb = || self.args.first().map_or_else(String::new, |verb| verb.to_string_lossy().into_owned());
         tracing::info_span!(target: "drydock::trace", "git", otel.name = format!("git {}", verb()))
     }
 
-    /// Starts the call as a conversation, in parts that a byte ends, instead of waiting for its end.
+    /// Starts the call as a dialog with output split at `end`, instead of waiting until it ends.
     pub(crate) fn converse(self, end: u8) -> Result<(Conversation, Duration), GitError> {
         let limit = self.limit;
         Conversation::start(self.command(), end, limit)
@@ -257,9 +260,8 @@ impl Call {
         command.args(&self.args).current_dir(&self.folder).env_clear();
         command.envs(self.git.environment().iter().map(|(name, value)| (name, value)));
         command.env("LC_ALL", "C").env("GIT_TERMINAL_PROMPT", "0").env("GIT_OPTIONAL_LOCKS", "0");
-        // Reading an object must never fetch it: the configuration names the program that serves it.
+        // Reading an object must never fetch it: the configuration names the program that would serve it.
         command.env("GIT_NO_LAZY_FETCH", "1").env("GIT_ALLOW_PROTOCOL", "");
-        // Pathspecs of ours are marked where they are meant to be patterns.
         let fixed = SETTINGS.iter().map(|(key, value)| (*key, *value));
         let added = self.settings.iter().map(|(key, value)| (key.as_str(), value.as_str()));
         let mut count = 0;
@@ -286,7 +288,7 @@ impl Broken {
     }
 }
 
-/// Turns what a child left into an answer or an error.
+/// Converts the exit status and output of a child into an output or an error.
 pub(crate) fn judge(attempt: &str, ended: Ended, accepted: &[i32]) -> Result<Output, GitError> {
     let code = ended.status.code();
     let stderr = String::from_utf8_lossy(&ended.stderr).trim().to_owned();
@@ -300,7 +302,8 @@ pub(crate) fn judge(attempt: &str, ended: Ended, accepted: &[i32]) -> Result<Out
     }
 }
 
-/// Git has one exit code for most failures; its words, fixed by `LC_ALL=C`, tell them apart.
+/// Classifies a failure by git's message, which `LC_ALL=C` fixes, because git uses one exit code for most
+/// failures.
 fn failure(attempt: &str, code: Option<i32>, stderr: String) -> GitError {
     let attempt = attempt.to_owned();
     let mut detail = stderr;
@@ -328,13 +331,13 @@ fn failure(attempt: &str, code: Option<i32>, stderr: String) -> GitError {
 }
 
 impl Output {
-    /// Returns the answer as text.
+    /// Returns the output as text.
     pub(crate) fn text(&self, attempt: &str) -> Result<String, GitError> {
         let text = std::str::from_utf8(&self.stdout);
         text.map(str::to_owned).map_err(|_| GitError::unexpected(attempt, "it is not UTF-8"))
     }
 
-    /// Returns the lines of a `rev-parse`, which prints options that it does not know back.
+    /// Returns the lines of a `rev-parse` call, which echoes options that it does not know.
     pub(crate) fn rev_parse(&self, attempt: &str) -> Result<Vec<Vec<u8>>, GitError> {
         let body = self.stdout.strip_suffix(b"\n").unwrap_or(&self.stdout);
         let lines: Vec<Vec<u8>> = body.split(|b| *b == b'\n').map(<[u8]>::to_vec).collect();
@@ -347,7 +350,7 @@ impl Output {
         }
     }
 
-    /// Returns the fields of an answer in which NUL ends each field.
+    /// Returns the fields of an output in which each field ends with NUL.
     pub(crate) fn fields(&self) -> impl Iterator<Item = &[u8]> {
         let body = self.stdout.strip_suffix(b"\0").unwrap_or(&self.stdout);
         let none = self.stdout.is_empty();
@@ -355,7 +358,7 @@ impl Output {
     }
 }
 
-/// Reads a path of the repository; other names than UTF-8 are refused.
+/// Reads a path of the repository; returns an error if it is not UTF-8.
 pub(crate) fn path_text(bytes: &[u8]) -> Result<String, GitError> {
     match std::str::from_utf8(bytes) {
         Ok(text) => Ok(text.to_owned()),
@@ -383,7 +386,8 @@ mod tests {
         folder
     }
 
-    /// Breaks when a full disk is blamed on the files, and work is put by that the next run could keep.
+    /// Breaks when a full disk is blamed on the files, so that work which the next run could use is moved
+    /// away.
     #[test]
     fn want_of_room_is_told_from_what_git_refuses() {
         let said = |code, text: &str| super::failure("test", code, text.to_owned()).is_starved();

@@ -1,9 +1,9 @@
-//! Signing what lands, as the user's or the system's configuration says.
+//! Signs landed commits if the user's or the system's configuration requires it.
 //!
-//! The repository's own configuration is ignored: a program that it names would be run, and a key that it names
-//! would speak for the user. Nothing answers a prompt and the signer has no terminal, so the key has to be usable
-//! without one; what does not answer in time is ended. Only what lands is signed: checkpoints and the commits of work
-//! branches stay drydock's own.
+//! The repository's own configuration is ignored: git would run a program that it names, and sign on behalf
+//! of the user with a key that it names. The signer has no terminal and prompts are not answered, so the key
+//! must be usable without one. A signer that does not finish in time is ended. Only landed commits are
+//! signed; checkpoints and commits on work branches are not.
 
 use std::time::Duration;
 
@@ -13,40 +13,41 @@ use crate::id::{CommitId, TreeId};
 use crate::merge::{Signature, commit_call, commit_of, commit_tree};
 use crate::repository::Repository;
 
-/// The limit of a call that signs.
+/// Time limit of a call that signs.
 const LIMIT: Duration = Duration::from_secs(30);
-/// The settings that name a program, and git's own choice.
+/// Settings that name a signing program, with git's defaults.
 const PROGRAMS: [(&str, &str); 3] =
     [("gpg.openpgp.program", "gpg"), ("gpg.x509.program", "gpgsm"), ("gpg.ssh.program", "ssh-keygen")];
 
-/// The result of writing a commit, with a signature where the user wants one.
+/// The outcome of writing a commit that is signed if the user wants it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Signed {
-    /// It is written.
+    /// The commit was written.
     Written(CommitId),
-    /// Nothing is written: the signer refused.
+    /// The signer failed, and nothing was written.
     Refused {
-        /// The program that signs.
+        /// The signing program.
         program: String,
-        /// Its own words.
+        /// The program's message.
         reason: String,
     },
 }
 
-/// What git 2.39 says of a gpg that failed; it keeps gpg's own message to itself.
+/// Git 2.39's message for a gpg failure; that version does not print gpg's own message.
 const UNQUOTED: &str = "error: gpg failed to sign the data";
 
-/// How the user signs.
+/// The user's signing settings.
 #[derive(Debug, PartialEq, Eq)]
 struct Signer {
     program: String,
-    /// The key; none where a command of the user's names it.
+    /// The key, or `None` if a command configured by the user provides it.
     key: Option<String>,
     settings: Vec<(String, String)>,
 }
 
 impl Repository {
-    /// Writes a commit, signed if the user's or the system's configuration asks for it (`commit.gpgSign`).
+    /// Writes a commit and signs it if the user's or the system's configuration requires it
+    /// (`commit.gpgSign`).
     pub fn commit_signed(
         &self,
         tree: &TreeId,
@@ -86,9 +87,10 @@ impl Repository {
     }
 }
 
-/// Returns how the user signs; none when they do not, and a refusal where the signer cannot be determined.
+/// Returns the user's signing settings, or `None` if commits are not signed. Fails if the signer cannot be
+/// determined.
 fn signer(entries: &[Entry], author: &Signature) -> Result<Option<Signer>, Signed> {
-    // The last of several values holds, as in git.
+    // As in git, the last of several values wins.
     let own = |keys: &[&str]| {
         let named = |entry: &&Entry| entry.origin == Origin::User && keys.contains(&entry.key.as_str());
         entries.iter().rfind(named).map(|entry| entry.value.as_str())
@@ -126,7 +128,7 @@ fn signer(entries: &[Entry], author: &Signature) -> Result<Option<Signer>, Signe
     Ok(Some(Signer { program, key, settings }))
 }
 
-/// Reads a truth value as git does.
+/// Parses a boolean like git.
 fn truth(value: &str) -> Option<bool> {
     match value.to_ascii_lowercase().as_str() {
         "true" | "yes" | "on" => Some(true),
@@ -140,7 +142,7 @@ fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', "'\\''"))
 }
 
-/// Returns the signer's message, without git's own lines and gpg's lines for programs.
+/// Returns the signer's message, without git's own lines and gpg's machine-readable lines.
 fn words(detail: &str) -> String {
     let is_noise =
         |line: &str| line.starts_with("[GNUPG:]") || line == "fatal: failed to write commit object";

@@ -1,8 +1,8 @@
-//! What became of a submodule's directory, seen without git: what is in there may be anybody's, and git would follow its
+//! Checks the directory of a submodule without git. The directory may contain anything, and git would use its
 //! configuration.
 //!
-//! A worktree that drydock made has submodules as empty directories. Files in one belong to no commit of this repository: to
-//! leave them out would lose them.
+//! In a worktree created by drydock, submodules are empty directories. Files inside one belong to no commit
+//! of this repository, so leaving them out would lose them.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -15,21 +15,21 @@ use rustix::fs::OFlags;
 
 use crate::private_index::Entry;
 
-/// More than any file that names a git directory or a commit has.
+/// More than the length of any file that names a git directory or a commit.
 const LINE_MAX: u64 = 8 * 1024;
 
-/// What is where a submodule belongs.
+/// The state of a submodule's directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Found {
-    /// An empty directory, or a checkout of the very commit that is recorded.
+    /// An empty directory, or a checkout of exactly the recorded commit.
     Untouched,
-    /// Nothing, or something that is no directory.
+    /// Nothing, or something other than a directory.
     Replaced,
     /// A directory with files.
     Files,
 }
 
-/// Looks at the directory of a link in a worktree.
+/// Checks the directory of a gitlink in a worktree.
 pub(crate) fn look(worktree: &Path, link: &Entry) -> io::Result<Found> {
     let path = worktree.join(OsStr::from_bytes(&link.path));
     match fs::symlink_metadata(&path) {
@@ -46,14 +46,15 @@ pub(crate) fn look(worktree: &Path, link: &Entry) -> io::Result<Found> {
     Ok(Found::Files)
 }
 
-/// Returns the commit that a checkout of a submodule is at, where it is on no branch: as `git submodule update` leaves it.
+/// Returns the commit of a submodule's checkout with a detached HEAD, which is the state after `git submodule
+/// update`.
 fn commit_in(path: &Path) -> Option<String> {
     let git_dir = short_line(&path.join(".git"))?;
     let git_dir = path.join(PathBuf::from(git_dir.strip_prefix("gitdir: ")?));
     short_line(&git_dir.join("HEAD"))
 }
 
-/// Reads a short file, without waiting for one that is a pipe.
+/// Reads a short file without blocking on a pipe.
 pub(crate) fn short_line(path: &Path) -> Option<String> {
     let waitless = OFlags::NONBLOCK.bits().cast_signed();
     let file = File::options().read(true).custom_flags(waitless).open(path).ok()?;

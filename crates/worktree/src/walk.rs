@@ -1,9 +1,9 @@
-//! Checks every file of a worktree before git reads it, by `lstat` alone. The walk follows no link, opens no file
-//! except a `.git` that names a directory elsewhere, and enters no `.git`.
+//! Checks every file of a worktree with `lstat` before git reads it. The walk follows no links, opens no file
+//! except a `.git` file that names a directory elsewhere, and does not enter a `.git` directory.
 //!
-//! Git opens `.gitignore`, `.gitattributes` and the files that describe a repository without checking their type, and
-//! waits for a pipe forever (F5). Pipes, sockets and devices of other names do no harm: git leaves them out, or fails
-//! where a commit has a file of that name.
+//! Git opens `.gitignore`, `.gitattributes` and the files that describe a repository without checking their
+//! type, and blocks forever on a pipe (F5). Pipes, sockets and devices with other names do no harm: git
+//! ignores them, or fails if a commit has a file with that name.
 
 use std::collections::HashSet;
 use std::ffi::{CStr, OsStr};
@@ -24,34 +24,35 @@ use crate::error::GitError;
 use crate::patience::{Over, Patience};
 use crate::submodule::short_line;
 
-/// Files that git reads wherever it finds them.
+/// Files that git reads in any directory.
 const READ_BY_GIT: [&[u8]; 3] = [b".gitignore", b".gitattributes", b".gitmodules"];
-/// What git reads to know whether a `.git` is a repository.
+/// Files that git reads to determine whether a `.git` is a repository.
 const READ_OF_REPOSITORY: [&str; 3] = ["HEAD", "commondir", "config"];
-/// How many bytes of a directory are read at once.
+/// Size of the buffer for directory entries.
 const BUFFER: usize = 32 * 1024;
 
-/// The totals of a worktree, ignored files included.
+/// Totals of a worktree, including ignored files.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Walked {
     pub(crate) files: u64,
     pub(crate) bytes: u64,
-    /// The size of the largest file.
+    /// Size of the largest file.
     pub(crate) largest: u64,
-    /// Directories that are repositories of their own. They were not entered.
+    /// Directories that are repositories. They were not entered.
     pub(crate) repositories: Vec<Vec<u8>>,
 }
 
-/// A pipe, socket or device that git would wait for.
+/// A pipe, socket or device on which git would block.
 #[derive(Debug)]
 pub(crate) struct Special {
     path: Vec<u8>,
     kind: &'static str,
-    /// The entry of the worktree that leads there, below its root: the file itself, or a `.git` that names a directory elsewhere.
+    /// The entry of the worktree that leads to it, relative to the root: the file itself, or a `.git` that
+    /// names a directory elsewhere.
     entry: Vec<u8>,
 }
 
-/// Why a worktree is not for git to read.
+/// Why git must not read a worktree.
 #[derive(Debug)]
 pub(crate) enum Blocked {
     Special(Special),
@@ -71,7 +72,8 @@ impl Blocked {
     }
 }
 
-/// Looks at all files below these folders of a worktree, which are not left out themselves; the empty path is all of it.
+/// Checks all files below these folders of a worktree, except those in `left_out`. The empty path is the
+/// whole worktree.
 pub(crate) fn walk(
     root: &Path,
     folders: Vec<Vec<u8>>,
@@ -101,8 +103,8 @@ pub(crate) fn walk(
     Ok(walked)
 }
 
-/// Removes the special files that git would wait for, in repositories of the agent's too. Only entries below the root are
-/// removed: a `.git` that leads elsewhere is removed, its target is not.
+/// Removes the special files on which git would block, also in nested repositories. Only entries below the
+/// root are removed: a `.git` that points elsewhere is removed, its target is not.
 pub(crate) fn remove_special(root: &Path, patience: &Patience) -> Result<(), Blocked> {
     let top = open_top(root)?;
     let mut found = Folder::new();
@@ -126,7 +128,7 @@ fn open_top(root: &Path) -> Result<OwnedFd, Blocked> {
     openat(CWD, root, flags, Mode::empty()).map_err(|errno| Blocked::Unreadable(errno.into()))
 }
 
-/// Removes one entry, unless the path of its folder now contains a link.
+/// Removes one entry, unless the path of its folder now contains a symbolic link.
 fn remove_below(top: &OwnedFd, entry: &[u8]) -> Result<(), Errno> {
     let slash = entry.iter().rposition(|b| *b == b'/');
     let (folder, name) = slash.map_or((&entry[..0], entry), |at| (&entry[..at], &entry[at + 1..]));
@@ -137,22 +139,23 @@ fn remove_below(top: &OwnedFd, entry: &[u8]) -> Result<(), Errno> {
     }
 }
 
-/// Opens a folder, unless its path now contains a link. A folder that cannot be opened is skipped here: git reports it.
+/// Opens a folder, unless its path now contains a symbolic link. A folder that cannot be opened is skipped
+/// here, because git reports it.
 fn open_below(top: &OwnedFd, folder: &[u8]) -> Option<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let path = if folder.is_empty() { b".".as_slice() } else { folder };
     let path = OsStr::from_bytes(path);
     match openat2(top, path, flags, Mode::empty(), ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS) {
-        // Some container runtimes know no such call.
+        // Some container runtimes do not support this system call.
         Err(Errno::NOSYS | Errno::PERM) => openat(top, path, flags, Mode::empty()).ok(),
         opened => opened.ok(),
     }
 }
 
-/// The entries read from one folder.
+/// The entries of one folder.
 struct Folder {
     buffer: Vec<MaybeUninit<u8>>,
-    /// The folders in it.
+    /// The subfolders.
     inner: Vec<Vec<u8>>,
     special: Vec<Special>,
 }
@@ -166,7 +169,7 @@ impl Folder {
         if self.special.is_empty() { Ok(()) } else { Err(Blocked::Special(self.special.swap_remove(0))) }
     }
 
-    /// Counts the files of a folder, and returns whether there is a `.git` in it.
+    /// Counts the files of a folder, and returns true if it contains a `.git`.
     fn look(&mut self, open: &OwnedFd, folder: &[u8], walked: &mut Walked) -> bool {
         self.inner.clear();
         let mut has_git = false;
@@ -199,7 +202,8 @@ impl Folder {
         has_git && !folder.is_empty()
     }
 
-    /// Returns whether git would take a folder with a `.git` for a repository. What git would read to know is looked at first.
+    /// Returns true if git would treat a folder with a `.git` as a repository. First checks the files that
+    /// git would read to determine this.
     fn is_repository(&mut self, root: &Path, folder: &[u8]) -> bool {
         let folder = Path::new(OsStr::from_bytes(folder));
         let dot_git = folder.join(".git");
@@ -225,13 +229,13 @@ impl Folder {
                 self.special.push(Special { path: bytes(&path), kind, entry });
             }
         }
-        // A worktree's git directory has its objects elsewhere.
+        // A worktree's git directory keeps its objects elsewhere.
         let there = |name: &str| root.join(&git_dir).join(name).exists();
         there("HEAD") && (there("commondir") || (there("objects") && there("refs")))
     }
 }
 
-/// Returns the type of an entry, and the size of a file; `None` when the entry no longer exists.
+/// Returns the type of an entry, and the size of a file; `None` if the entry no longer exists.
 fn kind_and_size(open: &OwnedFd, name: &CStr, listed: FileType) -> Option<(FileType, u64)> {
     if !matches!(listed, FileType::RegularFile | FileType::Unknown) {
         return Some((listed, 0));

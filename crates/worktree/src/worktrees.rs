@@ -1,11 +1,11 @@
-//! The list of a repository's worktrees, and which git directory belongs to which.
+//! Lists a repository's worktrees and maps each to its git directory.
 //!
-//! A worktree's git directory is found from the repository's side (`worktrees/<id>/gitdir`), never
-//! from the `.git` file in the worktree, which an agent can rewrite.
+//! The git directory of a worktree is found through the repository (`worktrees/<id>/gitdir`), never through
+//! the `.git` file in the worktree, which an agent can rewrite.
 //!
-//! Git writes such a record file by file. Whichever git looks at all worktrees while one is made, or
-//! after a crash in between, dies of a `commondir` that is still empty: also a `fetch`, which cannot
-//! wait for the repository's lock. `past_half_made` completes the record and asks again.
+//! Git writes such a record file by file. A git call that reads all worktrees while one is being created, or
+//! after a crash in between, fails on a `commondir` that is still empty. This includes `fetch`, which cannot
+//! wait for the repository lock. `past_half_made` completes the record and retries.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -18,35 +18,36 @@ use crate::error::GitError;
 use crate::repository::Repository;
 use crate::run::Place;
 
-/// How often a call is made that may meet a record which is being written.
+/// Maximum number of attempts of a call that may read a record which is being written.
 const ATTEMPTS: usize = 5;
-/// What git writes into `commondir` of every linked worktree.
+/// Content that git writes into `commondir` of every linked worktree.
 const COMMON_DIR: &str = "../..\n";
-/// The start of the reason of a lock on a record, if it is ours.
+/// Prefix of the lock reason of a record that drydock locked.
 pub(crate) const LOCK_MARK: &str = "drydock";
-/// A file `.git` that is longer names no directory.
+/// A longer `.git` file does not name a directory.
 const LINK_MAX: u64 = 8192;
 
-/// One worktree, the main one included.
+/// One worktree, including the main one.
 #[derive(Debug, Clone)]
 pub(crate) struct Worktree {
     pub(crate) path: PathBuf,
     pub(crate) git_dir: PathBuf,
     pub(crate) branch: Option<String>,
-    /// There is no `.git` in its directory, if there is one, and no one but drydock asked for the record to be kept.
+    /// Its directory is missing or has no `.git`, and the record is not locked by anyone other than drydock.
     pub(crate) absent: bool,
 }
 
 impl Repository {
-    /// Returns all worktrees, read from the records themselves: `git worktree list` takes a third of a landing where there are
-    /// a thousand.
+    /// Returns all worktrees, read directly from the records: with a thousand worktrees, `git worktree list`
+    /// takes a third of the time of a landing.
     pub(crate) fn worktrees(&self) -> Result<Vec<Worktree>, GitError> {
         let place = self.place();
-        // There, HEAD is not in the file of that name.
+        // With reftable, HEAD is not stored in the file of that name.
         if self.common_dir().join("reftable").is_dir() {
             return self.worktrees_listed();
         }
-        // Opened elsewhere than in the common directory, the main entry is that of a bare repository, which is not a worktree.
+        // If the repository was not opened through its common directory, the main entry is a bare repository,
+        // which is not a worktree.
         let main = (place.git_dir == place.common_dir).then(|| Worktree {
             path: place.work_tree.clone(),
             git_dir: place.common_dir.clone(),
@@ -62,7 +63,8 @@ impl Repository {
         Ok(main.into_iter().chain(records).collect())
     }
 
-    /// Tells whether a worktree has a branch checked out. Of the others only HEAD is read.
+    /// Returns true if a branch is checked out in a worktree. For worktrees with another branch only HEAD is
+    /// read.
     pub(crate) fn is_checked_out(&self, full: &str) -> Result<bool, GitError> {
         if self.common_dir().join("reftable").is_dir() {
             let has_branch = |one: &Worktree| !one.absent && one.branch.as_deref() == Some(full);
@@ -78,7 +80,7 @@ impl Repository {
         Ok(holders.any(|git_dir| read_record(git_dir).is_some_and(|record| !record.is_absent())))
     }
 
-    /// Returns all worktrees as git lists them.
+    /// Returns all worktrees as listed by git.
     fn worktrees_listed(&self) -> Result<Vec<Worktree>, GitError> {
         let output = past_half_made(self.common_dir(), || {
             let call = self.place().call_without_files("list the worktrees");
@@ -103,7 +105,7 @@ impl Repository {
                     found.push(Worktree { path, git_dir, branch: None, absent });
                 }
                 (b"branch", Some(last)) => last.branch = Some(String::from_utf8_lossy(value).into_owned()),
-                // The main entry of a bare repository is no worktree.
+                // The main entry of a bare repository is not a worktree.
                 (b"bare", Some(_)) => drop(found.pop()),
                 // HEAD, detached, locked, prunable, and the empty field between two entries.
                 (_, _) => {}
@@ -112,34 +114,35 @@ impl Repository {
         Ok(found)
     }
 
-    /// Git derives the main worktree from the git directory's name, which fails when the git
-    /// directory lies apart; we know better when we were opened there.
+    /// Returns the path of the main worktree. Git derives it from the name of the git directory, which is
+    /// wrong if the git directory is elsewhere; if the repository was opened there, the path is known.
     fn main_path(&self, listed: &Path) -> PathBuf {
         let place = self.place();
         if place.git_dir == place.common_dir { place.work_tree.clone() } else { listed.to_owned() }
     }
 
-    /// Returns the directories of all linked worktrees, whether or not they are there.
+    /// Returns the directories of all linked worktrees, including missing ones.
     pub fn linked_trees(&self) -> Vec<PathBuf> {
         linked(self.common_dir()).into_iter().map(|record| record.tree).collect()
     }
 
-    /// Returns the directories below this one that git has records of and that are not there, or were never filled: HEAD points
-    /// at nothing, and no file exists. Git itself removes none of them, since the records are locked.
+    /// Returns the directories below `below` that have a record but are missing or were never filled (HEAD
+    /// points to nothing and there is no file). Git removes none of them, because the records are locked.
     pub fn unfilled_trees(&self, below: &Path) -> Vec<PathBuf> {
         let below = fs::canonicalize(below).unwrap_or_else(|_| below.to_owned());
         let records = linked(self.common_dir()).into_iter().filter(|record| record.tree.starts_with(&below));
         records.filter(|record| record.is_gone() || record.is_half_made()).map(|record| record.tree).collect()
     }
 
-    /// Finds the git directory of a linked worktree, whether or not its directory is there.
+    /// Finds the git directory of a linked worktree, even if the worktree's directory is missing.
     pub(crate) fn linked_git_dir(&self, path: &Path) -> Option<PathBuf> {
         if let Some(git_dir) = self.mutually_linked(path) {
             return Some(git_dir);
         }
         let records = linked(self.common_dir());
         let exact = records.iter().find(|record| record.tree == path);
-        // The last part of a path is not resolved, so only records with the same one can be another spelling of it.
+        // The last component of a path is not resolved, so only records with the same last component can be
+        // another spelling of it.
         let respelled = || {
             let wanted = resolved(path);
             let named = records.iter().filter(|record| record.tree.file_name() == path.file_name());
@@ -148,8 +151,9 @@ impl Repository {
         exact.or_else(respelled).map(|record| record.git_dir.clone())
     }
 
-    /// The same, where the worktree names a record of this repository that names the worktree: others need not be looked at.
-    /// What an agent wrote into `.git` alone leads nowhere.
+    /// Finds the git directory if the worktree names a record of this repository and that record names the
+    /// worktree. Then no other record has to be read. A `.git` file rewritten by an agent does not match a
+    /// record.
     fn mutually_linked(&self, path: &Path) -> Option<PathBuf> {
         let link = path.join(".git");
         if !fs::symlink_metadata(&link).is_ok_and(|meta| meta.is_file() && meta.len() < LINK_MAX) {
@@ -158,7 +162,7 @@ impl Repository {
         let link = fs::read(&link).ok()?;
         let target = link.strip_prefix(b"gitdir: ")?.strip_suffix(b"\n")?;
         let git_dir = PathBuf::from(OsStr::from_bytes(target));
-        // Without a name of its own it is `..`, and leads out of there.
+        // A path without a file name ends in `..` and leads out of the directory.
         if git_dir.parent()? != self.common_dir().join("worktrees") || git_dir.file_name().is_none() {
             return None;
         }
@@ -171,7 +175,7 @@ impl Repository {
     }
 }
 
-/// Makes a call that looks at the records of all worktrees, again when one of them was half made.
+/// Makes a call that reads the records of all worktrees, and retries if one of them was incomplete.
 pub(crate) fn past_half_made<T>(
     common_dir: &Path,
     call: impl Fn() -> Result<T, GitError>,
@@ -185,14 +189,15 @@ pub(crate) fn past_half_made<T>(
     call()
 }
 
-/// Recognises the words in which git dies of a record that is being written or removed.
+/// Recognises git's messages about a record that is being written or removed.
 fn names_record(detail: &str) -> bool {
     detail.lines().any(|line| {
         line.contains("/worktrees") && (line.contains("failed to read ") || line.contains("Invalid path "))
     })
 }
 
-/// Writes what git is about to write, or did not come to write. One that is gone meanwhile is not made again.
+/// Writes a missing `commondir`, which git is about to write or did not write before a crash. A record that
+/// was removed in the meantime is not created again.
 fn complete_records(common_dir: &Path) {
     for record in fs::read_dir(common_dir.join("worktrees")).into_iter().flatten().flatten() {
         let path = record.path().join("commondir");
@@ -204,12 +209,12 @@ fn complete_records(common_dir: &Path) {
     }
 }
 
-/// What git keeps about a linked worktree.
+/// Git's record of a linked worktree.
 struct Record {
     git_dir: PathBuf,
     /// The worktree's directory.
     tree: PathBuf,
-    /// The file by which the worktree names this record.
+    /// The file in the worktree that names this record.
     dot_git: PathBuf,
 }
 
@@ -222,7 +227,8 @@ impl Record {
         is_half_made(&self.git_dir, &self.tree)
     }
 
-    /// Judges as `git worktree prune` does, except that a lock of ours says nothing about whether the directory is there.
+    /// Uses the same criteria as `git worktree prune`, except that a lock by drydock does not count as
+    /// evidence that the directory exists.
     fn is_absent(&self) -> bool {
         let is_ours = || match fs::read(self.git_dir.join("locked")) {
             Ok(reason) => reason.starts_with(LOCK_MARK.as_bytes()),
@@ -232,9 +238,9 @@ impl Record {
     }
 }
 
-/// Tells whether the making of a worktree was cut short before git wrote a file into it.
+/// Returns true if the creation of a worktree was interrupted before git wrote a file into it.
 pub(crate) fn is_half_made(git_dir: &Path, tree: &Path) -> bool {
-    // Until it knows better, git writes an id of zeros. A record without HEAD is not even that far.
+    // Git first writes an all-zero id. A record without HEAD is at an even earlier point.
     let nothing = match fs::read(git_dir.join("HEAD")) {
         Ok(head) => head.trim_ascii().iter().all(|b| *b == b'0'),
         Err(error) => error.kind() == ErrorKind::NotFound,
@@ -243,13 +249,13 @@ pub(crate) fn is_half_made(git_dir: &Path, tree: &Path) -> bool {
     nothing && fs::read_dir(tree).is_ok_and(|mut entries| entries.all(is_link))
 }
 
-/// Reads all records. An unreadable one is one that git does not see either.
+/// Reads all records. Unreadable records are skipped, as in git.
 fn linked(common_dir: &Path) -> Vec<Record> {
     let Ok(entries) = fs::read_dir(common_dir.join("worktrees")) else { return Vec::new() };
     entries.filter_map(|entry| read_record(entry.ok()?.path())).collect()
 }
 
-/// Reads which worktree the record in a git directory names.
+/// Reads the record in a git directory.
 fn read_record(git_dir: PathBuf) -> Option<Record> {
     let mut link = fs::read(git_dir.join("gitdir")).ok()?;
     while link.last().is_some_and(|b| matches!(b, b'\n' | b'\r')) {
@@ -257,29 +263,29 @@ fn read_record(git_dir: PathBuf) -> Option<Record> {
     }
     let link = Path::new(OsStr::from_bytes(&link));
     let tree = link.parent()?;
-    // A relative one is relative to the record.
+    // A relative path is relative to the record.
     let tree = if link.is_absolute() { tree.to_owned() } else { resolved(&git_dir.join(tree)) };
     let dot_git = tree.join(link.file_name()?);
     Some(Record { git_dir, tree, dot_git })
 }
 
-/// Returns the ref that HEAD of a worktree names; none when it is detached or cannot be read.
+/// Returns the ref that HEAD of a worktree names, or `None` if it is detached or cannot be read.
 fn head_ref(git_dir: &Path) -> Option<String> {
     let head = git_dir.join("HEAD");
     let name = match fs::read_link(&head) {
-        // `core.preferSymlinkRefs` makes it a link.
+        // With `core.preferSymlinkRefs` HEAD is a symbolic link.
         Ok(target) => target.to_str()?.to_owned(),
         Err(_) => fs::read_to_string(&head).ok()?.strip_prefix("ref:")?.trim().to_owned(),
     };
     name.starts_with("refs/").then_some(name)
 }
 
-/// Resolves links in a path whose last part need not exist.
+/// Resolves links in a path whose last component need not exist.
 pub(crate) fn resolved(path: &Path) -> PathBuf {
     let parent_resolved = || {
         let parent = fs::canonicalize(path.parent()?).ok()?;
         Some(parent.join(path.file_name()?))
     };
-    // The last part itself is not followed: an agent could have put a link in its place.
+    // The last component is not followed: an agent could have put a link in its place.
     parent_resolved().unwrap_or_else(|| path.to_owned())
 }

@@ -1,7 +1,8 @@
-//! The commits and edits that only a pin keeps. All code that lists, shows or removes pins asks here.
+//! Determines the commits and edits that only a backup keeps. All code that lists, shows or removes backups
+//! uses this module.
 //!
-//! Refs that drydock moves or removes itself keep nothing for long: the branches of plans, here and as they were seen on a
-//! remote, and all of `refs/drydock/`. Every other ref counts.
+//! Refs that drydock moves or removes do not count as keeping anything: branches of plans, both local and as
+//! seen on a remote, and everything in `refs/drydock/`. Every other ref counts.
 
 use drydock_domain::CommitLine;
 
@@ -10,22 +11,23 @@ use crate::id::CommitId;
 use crate::repository::Repository;
 use crate::sync::{Walked, commits};
 
-/// The refs that are a plan's own. What `git maintenance` fetched ahead may be one, and goes with the next fetch.
+/// Refs that belong to plans. Refs prefetched by `git maintenance` may include some, and the next fetch
+/// removes them.
 const OWN: [&str; 4] =
     ["refs/heads/drydock/*", "refs/remotes/*/drydock/*", "refs/prefetch/*", "refs/drydock/*"];
 
-/// What would be gone with a pin.
+/// Commits and edits that would be lost with a backup.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Alone {
     /// Commits, oldest first.
     pub(crate) commits: Vec<CommitLine>,
-    /// Whether edits that were never committed would be.
+    /// Whether uncommitted edits would be lost.
     pub(crate) edits: bool,
 }
 
 impl Repository {
-    /// Lists the commits that are in no ref except a plan's own. A pin of edits is a commit on top of the head, with
-    /// the staged content as its second parent; neither counts as a commit.
+    /// Lists the commits that are in no ref other than those of plans. A backup of edits is a commit on top
+    /// of the head, with the staged content as its second parent; neither of the two is listed.
     pub(crate) fn alone(&self, pin: &CommitId, head: &CommitId) -> Result<Alone, GitError> {
         let excluded = OWN.map(|glob| format!("--exclude={glob}"));
         let revisions = [pin.to_string(), "--not".to_owned()].into_iter().chain(excluded);
@@ -45,7 +47,7 @@ impl Repository {
 }
 
 impl Alone {
-    /// Says why a pin that keeps this must stay; none when it keeps nothing.
+    /// Returns why the backup must be kept, or `None` if it keeps nothing unique.
     pub(crate) fn reason(&self) -> Option<String> {
         let commits = match self.commits.len() {
             0 => None,

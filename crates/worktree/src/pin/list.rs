@@ -1,4 +1,4 @@
-//! Looking at pins, bringing them back as a branch, and removing those that nobody needs.
+//! Lists backups, restores them as a branch, and removes those that are safe to delete.
 
 use drydock_domain::{CommitLine, PINS, Uncommitted};
 
@@ -11,63 +11,63 @@ use crate::pin::alone::Alone;
 use crate::refs::{RefCreated, RefDeleted, object_at, update};
 use crate::repository::Repository;
 
-/// A pin, and what it keeps.
+/// A backup and its content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pin {
-    /// The ref's full name.
+    /// Full name of the ref.
     pub name: String,
-    /// The commit it keeps.
+    /// The commit that the ref keeps.
     pub commit: CommitId,
-    /// The commit that the branch was at.
+    /// The commit of the branch.
     pub head: CommitId,
-    /// The plan.
+    /// Id of the plan.
     pub plan: String,
-    /// The run, if there was one.
+    /// Id of the run, if there was one.
     pub run: Option<String>,
-    /// Why it was made.
+    /// Why the backup was made.
     pub reason: String,
-    /// The commits that no ref has but those of plans, oldest first.
+    /// The commits that are in no ref other than those of plans, oldest first.
     pub commits: Vec<CommitLine>,
-    /// Whether it keeps edits that were not committed.
+    /// Whether it keeps uncommitted edits.
     pub uncommitted: Uncommitted,
-    /// The remote's commit that the branch had diverged from.
+    /// The remote's commit from which the branch had diverged.
     pub remote: Option<String>,
-    /// When it was made, in seconds since 1970.
+    /// Creation time, in seconds since 1970.
     pub created_at_seconds: i64,
-    /// Why it must stay, as far as the repository knows; none when everything it keeps is elsewhere too.
+    /// Why it must be kept, as far as the repository shows; `None` if its content also exists elsewhere.
     pub needed: Option<String>,
 }
 
-/// What came of bringing a pin back.
+/// The outcome of restoring a backup.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Restored {
-    /// The branch is there now.
+    /// The branch was created.
     Created {
-        /// The pin's commit, at which it is.
+        /// The backup's commit, to which the branch points.
         commit: CommitId,
     },
-    /// There was such a branch before; it stays as it is.
+    /// The branch already existed and was not changed.
     BranchExists {
-        /// Where it is.
+        /// The commit of the branch.
         at: CommitId,
     },
-    /// There is no such pin.
+    /// The backup does not exist.
     NoSuchPin,
 }
 
-/// The result of removing a pin.
+/// The outcome of removing a backup.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PinDropped {
-    /// It is gone, and was this.
+    /// The backup was removed.
     Gone(Box<Pin>),
-    /// It stays, because it is needed.
+    /// The backup is needed and was not removed.
     Needed(Box<Pin>),
-    /// The pin does not exist.
+    /// The backup does not exist.
     Absent,
 }
 
 impl Repository {
-    /// Lists the pins of a plan, or all, by plan and then oldest first.
+    /// Lists the backups of a plan, or all backups, by plan and then oldest first.
     pub fn pin_list(&self, plan: Option<&str>) -> Result<Vec<Pin>, GitError> {
         let below = plan.map_or_else(String::new, |plan| format!("{plan}/"));
         let attempt = "list the pins";
@@ -89,7 +89,7 @@ impl Repository {
         pins.iter().map(describe).collect()
     }
 
-    /// Finds a pin by its full name, or by plan and number such as `p/1`.
+    /// Finds a backup by its full name, or by plan and number such as `p/1`.
     pub fn pin_find(&self, name: &str) -> Result<Option<Pin>, GitError> {
         let full = full_name(name)?;
         let Some(commit) = self.ref_read(&full)? else { return Ok(None) };
@@ -103,7 +103,7 @@ impl Repository {
         self.pin_of(&full, &commit, about).map(Some)
     }
 
-    /// Makes a new branch at a pin; one that exists stays as it is.
+    /// Creates a branch at a backup; an existing branch stays unchanged.
     pub fn pin_restore(&self, name: &str, branch: &str) -> Result<Restored, GitError> {
         let Some(commit) = self.ref_read(&full_name(name)?)? else { return Ok(Restored::NoSuchPin) };
         match self.ref_create(&name::branch_ref(branch)?, &commit)? {
@@ -112,9 +112,9 @@ impl Repository {
         }
     }
 
-    /// Removes a pin that nothing needs. With `anyway`, it removes a needed one, too.
+    /// Removes a backup that is safe to delete. With `anyway`, removes a needed one too.
     pub fn pin_drop(&self, name: &str, anyway: bool) -> Result<PinDropped, GitError> {
-        // In turn with those who pin and then move a branch.
+        // Serialised with callers that create a backup and then move a branch.
         let _lock = self.lock("remove a pin")?;
         let Some(pin) = self.pin_find(name)? else { return Ok(PinDropped::Absent) };
         if pin.needed.is_some() && !anyway {
@@ -130,7 +130,7 @@ impl Repository {
         })
     }
 
-    /// Says why a pin must stay: it alone keeps commits or edits, or a recovery needs it.
+    /// Returns why a backup must be kept: only it keeps commits or edits, or a recovery needs it.
     fn reason_to_keep(&self, name: &str, plan: &str, alone: &Alone) -> Result<Option<String>, GitError> {
         if let Some(reason) = alone.reason() {
             return Ok(Some(reason));
@@ -139,7 +139,7 @@ impl Repository {
         Ok(named.then(|| "a recovery that is not settled names it".to_owned()))
     }
 
-    /// Removes a pin and what is said about it, together.
+    /// Removes a backup and its metadata in one transaction.
     fn pin_remove(&self, full: &str, commit: &CommitId) -> Result<RefDeleted, GitError> {
         let attempt = format!("remove {full}");
         let mut records = format!("delete {full}\0{commit}\0");
@@ -159,7 +159,7 @@ impl Repository {
     fn pin_of(&self, name: &str, commit: &CommitId, about: Option<About>) -> Result<Pin, GitError> {
         let (head, uncommitted) = match &about {
             Some(about) => (about.head.parse().unwrap_or_else(|_| commit.clone()), about.uncommitted),
-            // Nothing is known but the commit; whatever it keeps counts as its own.
+            // Only the commit is known; everything it keeps counts as its own.
             None => (commit.clone(), Uncommitted::Nothing),
         };
         let alone = self.alone(commit, &head)?;
@@ -189,7 +189,7 @@ impl Repository {
     }
 }
 
-/// Returns the full name of a pin, and refuses a ref that is none.
+/// Returns the full name of a backup, and an error for any other ref.
 fn full_name(name: &str) -> Result<String, GitError> {
     let full = if name.starts_with("refs/") { name.to_owned() } else { format!("{PINS}{name}") };
     name::full_ref(&full)?;

@@ -1,4 +1,4 @@
-//! Pins: refs that keep commits and uncommitted work before anything that could drop them.
+//! Backups: refs that keep commits and uncommitted work before an operation that could drop them.
 
 mod about;
 mod alone;

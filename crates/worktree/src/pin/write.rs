@@ -1,8 +1,9 @@
-//! Making pins: create-only, described in the same transaction, and read back before anybody relies on them.
+//! Creates backups: create-only, with metadata in the same transaction, and read back before they are relied
+//! on.
 //!
-//! A pin of a clean branch is its head commit itself. One of a branch with uncommitted work is a commit on
-//! top of the head that has everything in the directory; its second parent has what was staged, if that was
-//! nowhere else. A second attempt at the same finds the pin of the first.
+//! A backup of a clean branch is its head commit. A backup of a branch with uncommitted work is a commit on
+//! top of the head with the content of the directory; its second parent has the staged content, if that
+//! exists nowhere else. A repeated attempt finds the backup of the first.
 
 use std::thread;
 use std::time::Duration;
@@ -23,62 +24,61 @@ use crate::repository::{Repository, commit_at, head_branch, tree_of};
 use crate::run::Place;
 use crate::sync::staged_only;
 
-/// How often a name that somebody else was quicker to take is followed by the next.
+/// Maximum number of attempts when a concurrent process takes the next free name.
 const TRIES_MAX: u32 = 500;
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// For whom and why something is pinned.
+/// The plan, run and reason of a backup.
 #[derive(Debug, Clone, Copy)]
 pub struct PinOrder<'a> {
-    /// The plan.
+    /// Id of the plan.
     pub plan: &'a str,
-    /// The run, if there is one.
+    /// Id of the run, if there is one.
     pub run: Option<&'a str>,
-    /// Why, for a person to read.
+    /// Why the backup is made, shown to the user.
     pub reason: &'a str,
-    /// Who makes it, and when.
+    /// Author and time of the backup.
     pub signature: &'a Signature,
 }
 
-/// What is to be kept.
+/// The content to keep.
 pub(crate) struct Content<'a> {
     pub(crate) head: &'a CommitId,
     pub(crate) held: Option<Held>,
     pub(crate) remote: Option<&'a CommitId>,
 }
 
-/// Uncommitted work.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Held {
-    /// Everything in the directory.
+    /// The content of the directory.
     pub(crate) tree: TreeId,
-    /// What is staged, if it is nowhere else.
+    /// The staged content, if it exists nowhere else.
     pub(crate) staged: Option<TreeId>,
 }
 
-/// Another ref to write in the transaction of the pin.
+/// Another ref to write in the same transaction as the backup.
 pub(crate) struct MarkerWrite<'a> {
     pub(crate) name: &'a str,
-    /// What it must point to before; none when it must not exist.
+    /// The expected object before the write, or `None` if the ref must not exist.
     pub(crate) before: Option<&'a str>,
     pub(crate) text: &'a dyn Fn(&PinLine) -> Result<Vec<u8>, GitError>,
 }
 
-/// A pin that was read back, and the object of the marker.
+/// A backup that was read back, and the object of the marker.
 pub(crate) struct Pinned {
     pub(crate) line: PinLine,
     pub(crate) marker: Option<String>,
 }
 
 impl Repository {
-    /// Pins a commit, such as the tip of a branch that is about to be moved elsewhere.
+    /// Backs up a commit, such as the tip of a branch that is about to be moved.
     pub fn pin_branch(&self, order: &PinOrder<'_>, head: &CommitId) -> Result<PinLine, GitError> {
         let content = Content { head, held: None, remote: None };
         self.pin_write(order, &content, None).map(|pinned| pinned.line)
     }
 
-    /// Pins what a directory holds beside its files: commits that no ref has, and staged content that neither its
-    /// commit nor its files have. None when there is no such thing.
+    /// Backs up content of a directory that is not in its files: commits that are in no ref, and staged
+    /// content that neither its commit nor its files contain. Returns `None` if there is none.
     pub fn pin_checkout(
         &self,
         order: &PinOrder<'_>,
@@ -98,7 +98,8 @@ impl Repository {
             .map(|pinned| Some(pinned.line))
     }
 
-    /// Tells whether a ref has a commit. Those that mostly do are asked first: there may be very many.
+    /// Returns true if a commit is reachable from a ref. The most likely refs are checked first, because
+    /// there may be very many.
     fn is_referred_to(&self, commit: &CommitId, plan: &str, branch: Option<&str>) -> Result<bool, GitError> {
         let (snapshots, pins) = (format!("{SNAPSHOTS}{plan}/"), format!("{PINS}{plan}/"));
         let root = head_branch(self.place())?.map(|branch| name::branch_ref(&branch)).transpose()?;
@@ -107,13 +108,13 @@ impl Repository {
         if self.is_kept_by(commit, &likely)? {
             return Ok(true);
         }
-        // HEADs of worktrees are not refs that stay.
+        // HEADs of worktrees are not permanent refs.
         let call = self.call(format!("look for {commit} in the refs"));
         let call = call.args(["rev-list", "--max-count=1", commit.as_str(), "--not", "--glob=refs/*"]);
         Ok(call.run()?.stdout.is_empty())
     }
 
-    /// Pins what is given, or finds the newest pin of the same.
+    /// Writes a backup, or finds the newest backup if it has the same content.
     pub(crate) fn pin_write(
         &self,
         order: &PinOrder<'_>,
@@ -168,8 +169,8 @@ impl Repository {
         Err(GitError::unexpected(&attempt, format!("{TRIES_MAX} names in a row were taken")))
     }
 
-    /// Tells whether somebody else took the name, or is about to: then the next may do. A marker that somebody else
-    /// has changed means that we are not the one to go on.
+    /// Returns true if another process took the name or is about to: then the next name is tried. If another
+    /// process changed the marker, this attempt must not continue.
     fn was_outrun(
         &self,
         error: &GitError,
@@ -184,7 +185,7 @@ impl Repository {
         Ok(error.is_transient() || object_at(self.place(), &line.name)?.is_some())
     }
 
-    /// Writes the commit to pin, unless it is the head itself, and what is said about it.
+    /// Writes the backup commit, unless it is the head itself, and the metadata.
     fn write_objects(
         &self,
         order: &PinOrder<'_>,
@@ -242,7 +243,8 @@ impl Repository {
         Ok(blob)
     }
 
-    /// A pin counts from here on: its name leads to its commit, and all that the commit adds can be read.
+    /// Checks that the backup's name leads to its commit and that all objects the commit adds can be read.
+    /// Only then may callers rely on it.
     fn read_back(&self, line: &PinLine, attempt: &str) -> Result<(), GitError> {
         if object_at(self.place(), &line.name)?.as_deref() != Some(line.commit.as_str()) {
             return Err(GitError::unexpected(
@@ -270,15 +272,15 @@ fn describe(order: &PinOrder<'_>, content: &Content<'_>) -> About {
     }
 }
 
-/// Returns the tree of an index that holds what neither the commit nor the files have.
+/// Returns the tree of the index if it has content that neither the commit nor the files contain.
 fn staged_alone(checkout: &Checkout, head: &CommitId) -> Result<Option<TreeId>, GitError> {
     let attempt = "look at what is staged";
     let is_there = checkout.path().is_dir();
-    // Where the directory is gone, git needs another one to be started in; the index is in the record.
+    // If the directory is missing, git needs another one to start in; the index is in the record.
     let elsewhere = Place { work_tree: checkout.place.common_dir.clone(), ..checkout.place.clone() };
     let place = if is_there { &checkout.place } else { &elsewhere };
     let Copied::Index(copy) = PrivateIndex::copy_of(place, attempt)? else { return Ok(None) };
-    // What is not merged has no tree; its sides are commits, and kept as such.
+    // An unmerged index has no tree; its sides are commits and are kept as such.
     if copy.entries(place, attempt)?.iter().any(|entry| entry.stage != 0) {
         return Ok(None);
     }
