@@ -1,8 +1,9 @@
-//! Settling a conflict for one side, so that nothing of that side is lost and of the other only what does not fit.
+//! Resolves a conflict in favour of one side: that side loses nothing, and the other side loses only what
+//! conflicts.
 //!
-//! Git has merged all that fits. Of the rest, files with lines are merged again line by line. Anything else gives way:
-//! its paths become what the favoured side has there. If the other side had moved a file to a path that gives way, the
-//! move is undone, or the file would be in neither place.
+//! Git has already merged everything without conflict. The remaining text files are merged again line by
+//! line. For all other conflicts, the paths get the preferred side's version. If the other side had moved a
+//! file to such a path, the move is undone; otherwise the file would be in neither place.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -17,9 +18,9 @@ use crate::merge::{Conflict, Stage, merge_trees};
 use crate::private_index::PrivateIndex;
 use crate::run::Place;
 
-/// A file that is added to a directory which the other side renamed; git has it in the new one already.
+/// A file added to a directory that the other side renamed; git has already put it into the new directory.
 const SUGGESTED: &str = "directory rename suggested";
-/// Kinds of which the stages are not what the sides have, because git moved or merged something first.
+/// Kinds of conflict whose stages are not the sides' versions, because git moved or merged something first.
 const WHOLE: &[&str] = &["rename/rename", "rename involved in collision", "file/directory", "distinct modes"];
 
 /// The side that wins.
@@ -30,7 +31,7 @@ pub(super) enum Side {
 }
 
 impl Side {
-    /// Picks what belongs to this side.
+    /// Selects the value of this side.
     pub(super) fn of<T>(self, ours: T, theirs: T) -> T {
         match self {
             Side::Ours => ours,
@@ -39,7 +40,7 @@ impl Side {
     }
 }
 
-/// Returns the tree in which a side has won all that is in conflict.
+/// Returns the tree in which one side wins every conflict.
 pub(super) fn settle(
     place: &Place,
     settings: &Replacements,
@@ -50,7 +51,7 @@ pub(super) fn settle(
     if groups(&conflict, order).iter().all(|group| group.is_only(SUGGESTED)) {
         return Ok(conflict.tree);
     }
-    // Without renames of whole directories every path is one that a side has, so what a side has can be looked up.
+    // Without directory renames every path exists on one of the sides, so its versions can be looked up.
     let mut settings = settings.clone();
     settings.push(("merge.directoryRenames".to_owned(), "false".to_owned()));
     let JoinOrder { base, ours, theirs, .. } = *order;
@@ -70,16 +71,16 @@ pub(super) fn settle(
     settlement.write(place, &conflict.tree, &format!("settle the conflict of {ours} and {theirs}"))
 }
 
-/// Mode and content of a file.
+/// Mode and blob of a file.
 type Entry = (u32, String);
 
-/// What each side has where it differs from the base.
+/// The versions of each side where it differs from the base.
 struct Sides {
     favoured: HashMap<Vec<u8>, Option<Entry>>,
     other: BTreeMap<Vec<u8>, Option<Entry>>,
-    /// What the base has where the other side differs.
+    /// The base's versions where the other side differs.
     before: HashMap<Vec<u8>, Option<Entry>>,
-    /// What the other side moved, by where it is now.
+    /// Files that the other side moved, from new to old path.
     moved: HashMap<Vec<u8>, Vec<u8>>,
 }
 
@@ -105,12 +106,13 @@ impl Sides {
         Ok(Sides { favoured, other, before, moved })
     }
 
-    /// What the favoured side has at a path that one of the sides changed.
+    /// Returns the preferred side's version of a path that one of the sides changed.
     fn at(&self, path: &[u8]) -> Option<Option<Entry>> {
         self.favoured.get(path).or_else(|| self.before.get(path)).cloned()
     }
 
-    /// The paths of the other side that a file cannot be beside: those below it, and files where it needs directories.
+    /// Returns the other side's paths that cannot coexist with a file: those below it, and files where it
+    /// needs directories.
     fn other_in_the_way(&self, path: &[u8]) -> Vec<Vec<u8>> {
         let folder = [path, b"/"].concat();
         let below = self.other.range(folder.clone()..).map(|(path, _)| path);
@@ -125,14 +127,14 @@ fn after(change: &RawChange) -> Option<Entry> {
     Some((change.mode_after, change.after.clone())).filter(|(mode, _)| *mode != 0)
 }
 
-/// A file that is to be merged by its lines, and where it goes.
+/// A file to merge line by line, and its path.
 struct Lines {
     path: Vec<u8>,
     mode: u32,
     versions: Versions,
 }
 
-/// What is to be different from git's own merge.
+/// The differences from git's own merge.
 struct Settlement {
     side: Side,
     puts: BTreeMap<Vec<u8>, Option<Entry>>,
@@ -140,12 +142,12 @@ struct Settlement {
 }
 
 impl Settlement {
-    /// Takes a conflict that is about the lines of one file.
+    /// Handles a conflict between lines of one file.
     fn take_lines(&mut self, group: &Group<'_>) -> bool {
         group.is_only("contents") && self.merge_stages(group, group.main_path(), group.main_path())
     }
 
-    /// Merges the versions at a path by their lines, if all of them are files.
+    /// Merges the versions at a path line by line, if all of them are files.
     fn merge_stages(&mut self, group: &Group<'_>, at: &[u8], to: &[u8]) -> bool {
         let [Some(base), Some(ours), Some(theirs)] = [1, 2, 3].map(|stage| group.at(at, stage)) else {
             return false;
@@ -159,7 +161,7 @@ impl Settlement {
         true
     }
 
-    /// Takes a file that both sides renamed: the name is the favoured side's, the lines are of both.
+    /// Handles a file that both sides renamed: it gets the preferred side's name and the lines of both.
     fn take_renamed_lines(&mut self, group: &Group<'_>, sides: &Sides) -> bool {
         let stages = (group.stage(1), group.stage(2), group.stage(3));
         let (Some(base), Some(ours), Some(theirs)) = stages else { return false };
@@ -183,7 +185,7 @@ impl Settlement {
         true
     }
 
-    /// Makes paths what the favoured side has there.
+    /// Sets paths to the preferred side's version.
     fn give_way(&mut self, groups: &[&Group<'_>], sides: &Sides) {
         let mut lost = Vec::new();
         for group in groups {
@@ -193,10 +195,11 @@ impl Settlement {
                 let value = if staged && !whole {
                     Some(self.version(group, path))
                 } else {
-                    // A name that git made up is in neither side.
+                    // A name generated by git exists on neither side.
                     sides.at(path).or(staged.then_some(None))
                 };
-                // With a version of the base there, the file is the same for both sides, whoever renamed it.
+                // If there is also a base version at this path, it is the same file on both sides, regardless
+                // of which side renamed it.
                 let same_file = group.at(path, 1).and(group.at(path, self.side.of(2, 3))).is_some();
                 if whole || !same_file {
                     lost.push(path.to_vec());
@@ -212,10 +215,12 @@ impl Settlement {
         self.undo_moves(lost, sides);
     }
 
-    /// Brings a file of the favoured side back to where a directory or file of the other side was in its way.
+    /// Restores a file of the preferred side at a path that was blocked by a directory or file of the other
+    /// side.
     fn bring_back(&mut self, group: &Group<'_>) {
         let Some((aside, own)) = group.moved_aside(self.side) else { return };
-        // It may be one that this side renamed and the other edited: git has merged it, or has the versions.
+        // This side may have renamed the file while the other edited it: then git has merged it or lists its
+        // versions.
         if !self.merge_stages(group, aside, own)
             && let Some(version) = group.at(aside, self.side.of(2, 3))
         {
@@ -223,7 +228,8 @@ impl Settlement {
         }
     }
 
-    /// The favoured side's version of a path, with a mode that the other side alone changed.
+    /// Returns the preferred side's version of a path. The mode is the other side's if only that side changed
+    /// it.
     fn version(&self, group: &Group<'_>, path: &[u8]) -> Option<Entry> {
         let [base, ours, theirs] = [1, 2, 3].map(|stage| group.at(path, stage));
         let won = self.side.of(ours, theirs)?;
@@ -235,7 +241,7 @@ impl Settlement {
         Some((mode, won.id.clone()))
     }
 
-    /// Puts files back that the other side moved to where its version is lost.
+    /// Restores files that the other side moved to a path where its version is dropped.
     fn undo_moves(&mut self, mut lost: Vec<Vec<u8>>, sides: &Sides) {
         let mut seen = BTreeSet::new();
         while let Some(path) = lost.pop() {

@@ -1,4 +1,4 @@
-//! Which of the things that git says about a conflict belong together, and what kind they are of.
+//! Groups git's messages about a merge into conflicts, and classifies each.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -9,17 +9,18 @@ use crate::private_index::GITLINK;
 
 const LINK: u32 = 0o120_000;
 
-/// One conflict: paths that cannot be settled apart from each other.
+/// One conflict: paths that have to be resolved together.
 #[derive(Default)]
 pub(super) struct Group<'a> {
     paths: BTreeSet<&'a [u8]>,
     pub(super) stages: Vec<&'a Stage>,
     said: Vec<&'a Said>,
-    /// Names that git gave to files which were in the way, whose they are, and their own names.
+    /// Names that git generated for files that were in the way, with the side they belong to and their
+    /// original names.
     aside: BTreeMap<&'a [u8], (Side, &'a [u8])>,
 }
 
-/// Puts what shares a path together.
+/// Groups messages and versions that share a path.
 pub(super) fn groups<'a>(conflict: &'a Conflict, order: &JoinOrder<'_>) -> Vec<Group<'a>> {
     let mut groups: Vec<Option<Group<'a>>> = Vec::new();
     let mut homes: HashMap<&'a [u8], usize> = HashMap::new();
@@ -54,7 +55,8 @@ pub(super) fn groups<'a>(conflict: &'a Conflict, order: &JoinOrder<'_>) -> Vec<G
     groups
 }
 
-/// Git moves a file that is in the way to `path~<commit>`, with `_<n>` after it if that is taken.
+/// Recognises a generated name. Git moves a file that is in the way to `path~<commit>`, with `_<n>` appended
+/// if that name is taken.
 fn aside<'a>(path: &'a [u8], paths: &BTreeSet<&[u8]>, order: &JoinOrder<'_>) -> Option<(Side, &'a [u8])> {
     let sides = [(order.ours, Side::Ours), (order.theirs, Side::Theirs)];
     sides.into_iter().find_map(|(commit, side)| {
@@ -69,25 +71,25 @@ impl<'a> Group<'a> {
         self.paths.iter().copied()
     }
 
-    /// The path that git names first, and that is a name of the writers'.
+    /// Returns the path that git names first, excluding generated names.
     pub(super) fn main_path(&self) -> &'a [u8] {
         let said = self.said.iter().flat_map(|said| &said.paths).map(Vec::as_slice);
         let mut named = said.chain(self.paths.iter().copied());
         named.find(|path| !self.aside.contains_key(path)).expect("a group is made of at least one path")
     }
 
-    /// Where git has a side's file that could not be beside the other side's, and the name that it should have.
+    /// Returns the generated name of a side's file that was moved out of the way, and its original name.
     pub(super) fn moved_aside(&self, side: Side) -> Option<(&'a [u8], &'a [u8])> {
         let aside = self.aside.iter().find(|(_, (whose, _))| *whose == side);
         match aside {
             Some((path, (_, own))) => Some((path, own)),
-            // Of two types only one is moved where the base tells which.
+            // If two types conflict, only one of them is moved if the base determines which.
             None if self.is("distinct modes") => Some((self.main_path(), self.main_path())),
             None => None,
         }
     }
 
-    /// The only version of a stage, if there is just one.
+    /// Returns the version of a stage if there is exactly one.
     pub(super) fn stage(&self, stage: u8) -> Option<&'a Stage> {
         let mut found = self.stages.iter().filter(|one| one.stage == stage);
         found.next().copied().filter(|_| found.next().is_none())
@@ -101,17 +103,17 @@ impl<'a> Group<'a> {
         self.stages.iter().any(|one| one.path == path)
     }
 
-    /// Tells whether git says this of it, in the words within the parentheses.
+    /// Returns true if git reports this kind, given as the text within the parentheses.
     pub(super) fn is(&self, kind: &str) -> bool {
         self.said.iter().any(|said| words(said) == kind)
     }
 
-    /// Tells whether git says this of it and nothing else.
+    /// Returns true if git reports this kind and no other.
     pub(super) fn is_only(&self, kind: &str) -> bool {
         !self.said.is_empty() && self.said.iter().all(|said| words(said) == kind)
     }
 
-    /// Tells whether the files can have places in conflict.
+    /// Returns true if the files can have conflict markers.
     pub(super) fn has_lines(&self) -> bool {
         !self.is("binary") && self.stages.iter().any(|stage| is_file(stage.mode))
     }
@@ -143,25 +145,26 @@ impl<'a> Group<'a> {
         }
     }
 
-    /// What git says, in words for the commits where it has their ids.
+    /// Returns git's messages with `base`, `ours` and `theirs` instead of the commit ids.
     pub(super) fn message(&self, order: &JoinOrder<'_>) -> String {
         let text = self.said.iter().map(|said| said.text.as_str()).collect::<Vec<_>>().join("\n");
         let named = [(order.base, "base"), (order.ours, "ours"), (order.theirs, "theirs")];
         named.iter().fold(text, |text, (commit, word)| {
-            // A name that git made of an id stays, for a file is called that.
+            // An id in a generated file name stays, because it is part of the name.
             let kept = text.replace(&format!("~{commit}"), "~\0");
             kept.replace(commit.as_str(), word).replace("~\0", &format!("~{commit}"))
         })
     }
 }
 
-/// `CONFLICT (contents)` is about `contents`; some of git's words lack the space.
+/// Returns the kind within the parentheses, such as `contents` for `CONFLICT (contents)`; in some of git's
+/// messages the space is missing.
 fn words(said: &Said) -> &str {
     let inside = said.kind.split_once('(').and_then(|(_, rest)| rest.rsplit_once(')'));
     inside.map_or(said.kind.as_str(), |(inside, _)| inside)
 }
 
-/// Tells whether a mode is that of a file, executable or not.
+/// Returns true for the mode of a regular file, executable or not.
 pub(super) fn is_file(mode: u32) -> bool {
     mode & 0o170_000 == 0o100_000
 }

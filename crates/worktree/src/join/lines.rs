@@ -1,7 +1,7 @@
-//! Merging files line by line, with the lines of one side where both changed the same ones.
+//! Merges files line by line, using one side's lines where both changed the same ones.
 //!
-//! Git's own merge of trees can favour a side only from a later version than the oldest that we take, and then only in
-//! lines. `merge-file` can in every version; it runs no driver that a configuration names.
+//! Git's tree merge can prefer a side only in versions later than the oldest supported one, and then only for
+//! lines. `merge-file` can do it in every version, and does not run a merge driver from a configuration.
 
 use std::fs;
 use std::path::PathBuf;
@@ -15,10 +15,10 @@ use crate::join::order::FILES_AT_ONCE;
 use crate::objects::objects;
 use crate::run::Place;
 
-/// What `merge-file` exits with when it cannot merge at all.
+/// Exit code of `merge-file` if it cannot merge.
 const REFUSED: i32 = 255;
 
-/// Three versions of a file, by their blobs.
+/// Blob ids of three versions of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Versions {
     pub(super) base: String,
@@ -26,7 +26,7 @@ pub(super) struct Versions {
     pub(super) theirs: String,
 }
 
-/// Merges files and returns their blobs, in this order.
+/// Merges files and returns their blob ids, in the same order.
 pub(super) fn merge_lines(
     place: &Place,
     side: Side,
@@ -57,7 +57,7 @@ pub(super) fn merge_lines(
     Ok(ids)
 }
 
-/// A directory for the files that are merged, away from everybody else's.
+/// A private directory for the files to merge.
 struct Bench<'a> {
     place: &'a Place,
     folder: TempDir,
@@ -80,7 +80,7 @@ impl<'a> Bench<'a> {
         fs::write(&path, text).map_err(|source| GitError::file(self.attempt, &path, source))
     }
 
-    /// Merges the three files; none when one of them has no lines to merge.
+    /// Merges the three files, or returns `None` if one of them is binary.
     fn merge(&self, side: Side) -> Result<Option<Vec<u8>>, GitError> {
         let favour = side.of("--ours", "--theirs");
         let call = self.place.call_without_files(self.attempt).args(["merge-file", "-p", favour]);

@@ -1,25 +1,25 @@
-//! Conflict markers: finding the places that they enclose, and whether any are left.
+//! Parses conflict markers: the regions they enclose, and whether any remain.
 //!
-//! A join writes markers that name the commits by their full ids, so a line of a file that merely looks like a marker
-//! is not taken for one. Only the line between base and theirs has no name; where several lines could be it, the text
+//! The merge writes markers with full commit ids, so that a line which only looks like a marker is not
+//! mistaken for one. Only the line between base and theirs has no id; if several lines could be it, the text
 //! of the base decides.
 
 use crate::id::is_object_name;
 use crate::join::order::Hunk;
 
-/// The most places that are told of one file.
+/// Maximum number of regions reported per file.
 const HUNKS_MAX: usize = 20;
-/// The most text of the places of one file.
+/// Maximum size of the text of the regions of one file.
 const TEXT_MAX: usize = 4096;
 
-/// The commits that the markers name.
+/// The commit ids in the markers.
 #[derive(Clone, Copy)]
 pub(super) struct Labels<'a> {
     pub(super) ours: &'a str,
     pub(super) theirs: &'a str,
 }
 
-/// Tells whether a text holds a marker that a join wrote.
+/// Returns true if a text contains a marker written by a merge.
 pub(super) fn is_marked(text: &[u8]) -> bool {
     let names_a_commit = |label: &[u8]| {
         let end = label.iter().position(|b| *b == b':').unwrap_or(label.len());
@@ -30,7 +30,7 @@ pub(super) fn is_marked(text: &[u8]) -> bool {
     })
 }
 
-/// Returns the places in conflict, as many as are told, and how many more there are.
+/// Returns the conflict regions up to the limits, and the number of regions left out.
 pub(super) fn hunks(text: &[u8], labels: Labels<'_>, base: Option<&[u8]>) -> (Vec<Hunk>, usize) {
     let lines: Vec<&[u8]> = text.split_inclusive(|b| *b == b'\n').collect();
     let (mut hunks, mut left_out, mut room, mut at) = (Vec::new(), 0, TEXT_MAX, 0);
@@ -41,7 +41,8 @@ pub(super) fn hunks(text: &[u8], labels: Labels<'_>, base: Option<&[u8]>) -> (Ve
         };
         let parts = [place.ours, place.base, place.theirs];
         let size: usize = parts.iter().flat_map(|part| part.iter()).map(|line| line.len()).sum();
-        // The first is told in any case; then its parts share the room, so that a long one does not hide the others.
+        // The first region is always reported. If it is too large, its parts share the space, so that a long
+        // part does not hide the others.
         if hunks.is_empty() || hunks.len() < HUNKS_MAX && size <= room && left_out == 0 {
             let share = if size <= room { room } else { room / 3 };
             let [ours, was, theirs] = parts.map(|part| cut(part, share));
@@ -91,14 +92,15 @@ fn place_at<'a>(
     };
     let split = match splits.as_slice() {
         [only] => only,
-        // The base may hold such a line itself; then its part reaches as far as the base goes on.
+        // The base may itself contain such a line. Its part then extends as far as the text of the base
+        // matches.
         several => several.iter().rev().find(held).or(several.first())?,
     };
     let (ours, base) = (&lines[start + 1..old], &lines[old + 1..*split]);
     Some(Place { ours, base, theirs: &lines[split + 1..end], end })
 }
 
-/// Returns how long the sign of a marker is, and the name after it.
+/// Returns the length of a marker's sign, and the label after it.
 fn marker(line: &[u8], sign: u8) -> Option<(usize, &[u8])> {
     let line = line.strip_suffix(b"\n").unwrap_or(line);
     let line = line.strip_suffix(b"\r").unwrap_or(line);
@@ -111,12 +113,13 @@ fn marker(line: &[u8], sign: u8) -> Option<(usize, &[u8])> {
     }
 }
 
-/// A label is the commit, and its path where the sides have different ones.
+/// Returns true if a label names the commit. A label is the commit id, followed by the path if it differs
+/// between the sides.
 fn names(label: &[u8], commit: &str) -> bool {
     label.strip_prefix(commit.as_bytes()).is_some_and(|rest| rest.is_empty() || rest.starts_with(b":"))
 }
 
-/// Returns whole lines that fit, and says how many are missing.
+/// Returns the whole lines that fit, and a line with the number of missing ones.
 fn cut(lines: &[&[u8]], room: usize) -> String {
     let mut length = 0;
     let fitting = lines.iter().take_while(|line| {

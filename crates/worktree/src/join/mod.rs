@@ -1,4 +1,4 @@
-//! Joining the work of two writers on objects alone: what fits is merged, what does not is told or taken from one side.
+//! Detailed merges in the object database: conflicts are described, or resolved in favour of one side.
 
 mod favour;
 mod group;

@@ -1,7 +1,8 @@
-//! What can be asked of a join, and what it answers.
+//! Request and result of a detailed merge.
 //!
-//! No file, index or ref is touched. A clean join is two processes; a conflict that is told adds two, and one that is
-//! settled for a side adds some for all files and one for each file that is merged line by line.
+//! Files, index and refs stay unchanged. A clean merge takes two processes. Describing a conflict takes two
+//! more. Resolving it in favour of a side takes a few more in total, and one per file that is merged line by
+//! line.
 
 use std::collections::HashMap;
 
@@ -15,113 +16,116 @@ use crate::objects::{blob_ids, objects};
 use crate::repository::Repository;
 use crate::run::path_text;
 
-/// How many files are in memory at once.
+/// Number of files held in memory at the same time.
 pub(super) const FILES_AT_ONCE: usize = 64;
 
-/// Which side wins where both changed the same place.
+/// The side that wins if both changed the same place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Favour {
-    /// None: such a place is a conflict.
+    /// Neither: the place is a conflict.
     Neither,
-    /// Ours.
+    /// The version of `ours`.
     Ours,
-    /// Theirs.
+    /// The version of `theirs`.
     Theirs,
 }
 
-/// Which commits to join, and how.
+/// The commits to merge, and how.
 #[derive(Debug, Clone, Copy)]
 pub struct JoinOrder<'a> {
-    /// What both sides started from.
+    /// The common base of both sides.
     pub base: &'a CommitId,
-    /// The side that the other one is brought into.
+    /// The side into which the other is merged.
     pub ours: &'a CommitId,
-    /// The side that is brought in.
+    /// The side that is merged.
     pub theirs: &'a CommitId,
-    /// Which side wins.
+    /// The preferred side.
     pub favour: Favour,
 }
 
-/// What a join came to.
+/// The outcome of a merge.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Join {
-    /// The joined tree; always this when a side is favoured.
+    /// The merged tree. With a preferred side, this is always the outcome.
     Clean(TreeId),
-    /// Both sides changed the same places.
+    /// Both sides changed the same place.
     Conflict {
-        /// The merge with conflict markers in its files, as a starting point for whoever resolves it.
+        /// The merge with conflict markers in its files, as a starting point for resolving it.
         tree: TreeId,
-        /// What does not fit, sorted by path.
+        /// The conflicts, sorted by path.
         files: Vec<ConflictFile>,
     },
 }
 
-/// One file that both sides changed.
+/// One file in conflict.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConflictFile {
-    /// The path that the conflict is about; of a rename, the one that git names first.
+    /// The path of the conflict; for a rename, the path that git names first.
     pub path: String,
-    /// Other paths of the same conflict: older and newer names, and where git put what is in the way. Sorted.
+    /// Other paths of the same conflict: old and new names, and names that git generated for files in the
+    /// way. Sorted.
     pub others: Vec<String>,
-    /// What kind of conflict it is.
+    /// The kind of conflict.
     pub kind: ConflictKind,
-    /// What git says about it, with the words `base`, `ours` and `theirs` for the commits.
+    /// Git's message, with `base`, `ours` and `theirs` instead of the commit ids.
     pub message: String,
-    /// The places in conflict, at most 20 and about 4 KiB; of a longer one the lines that are missing are counted.
+    /// The conflict regions, at most 20 and about 4 KiB. A longer region is shortened and shows the number of
+    /// missing lines.
     pub hunks: Vec<Hunk>,
-    /// How many more places there are.
+    /// Number of further regions.
     pub left_out: usize,
 }
 
 impl ConflictFile {
-    /// Returns all paths of the conflict, as `Repository::unresolved` takes them.
+    /// Returns all paths of the conflict, as `Repository::unresolved` expects them.
     pub fn paths(&self) -> impl Iterator<Item = &str> {
         std::iter::once(&self.path).chain(&self.others).map(String::as_str)
     }
 }
 
-/// One place in a file.
+/// One conflict region of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hunk {
-    /// The line of its first marker in the file of the tree, counted from 1.
+    /// Line of its first marker in the file of the tree, counted from 1.
     pub line: usize,
-    /// The lines that ours has.
+    /// The lines of `ours`.
     pub ours: String,
-    /// The lines that the base has; none when the base has no such file.
+    /// The lines of the base, or `None` if the base does not have the file.
     pub base: Option<String>,
-    /// The lines that theirs has.
+    /// The lines of `theirs`.
     pub theirs: String,
 }
 
-/// What kind of conflict it is.
+/// The kind of a conflict.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ConflictKind {
-    /// Both changed the same lines.
+    /// Both sides changed the same lines.
     Content,
-    /// Both changed a file that has no lines to merge.
+    /// Both sides changed a binary file.
     Binary,
-    /// One changed what the other deleted.
+    /// One side changed a file that the other deleted.
     ModifyDelete,
-    /// Both renamed it, to different names.
+    /// Both sides renamed a file, to different names.
     RenameRename,
-    /// One renamed what the other deleted.
+    /// One side renamed a file that the other deleted.
     RenameDelete,
-    /// Both put a file there that was not there before.
+    /// Both sides added a file with the same name.
     AddAdd,
-    /// Both gave it another mode, or made it a thing of another type.
+    /// Both sides changed the mode or type.
     Mode,
-    /// One has a directory where the other has a file.
+    /// One side has a directory where the other has a file.
     DirectoryFile,
-    /// Any other kind, in git's words, such as `submodule`.
+    /// Any other kind, with git's name for it, such as `submodule`.
     Other(String),
 }
 
 impl Repository {
-    /// Joins two commits by a base. The same commits give the same answer, under the same configuration.
+    /// Merges two commits with a base. The result is deterministic for the same commits and configuration.
     ///
-    /// With a side favoured, places that overlap are as that side has them, and what fits of either side stays. What
-    /// has no lines to choose from (binary files, links, types, a deletion, a name, a directory) is as that side has it.
+    /// With a preferred side, overlapping changes are resolved to that side's version, and changes without
+    /// conflict are kept from both sides. Conflicts that are not about lines (binary files, links, types,
+    /// deletions, names, directories) are resolved to that side's version too.
     pub fn join(&self, order: &JoinOrder<'_>) -> Result<Join, GitError> {
         let mut settings = self.place().guard()?;
         settings.push(("merge.conflictStyle".to_owned(), "zdiff3".to_owned()));
@@ -137,13 +141,13 @@ impl Repository {
         }
     }
 
-    /// Returns those of these files of a tree that still hold conflict markers which a join wrote.
+    /// Returns the files of a tree that still contain conflict markers written by a merge.
     ///
-    /// Such a marker names a commit by its full id, which tells it from text that looks like one.
+    /// Such a marker contains a full commit id, which distinguishes it from text that looks like a marker.
     pub fn unresolved(&self, tree: &TreeId, paths: &[String]) -> Result<Vec<String>, GitError> {
         let attempt = format!("look for conflict markers in {tree}");
         let mut found = Vec::new();
-        // No file can be called by a name with NUL in it, and git would take it for two names.
+        // A file name cannot contain NUL, and git would read it as two names.
         let paths: Vec<&String> = paths.iter().filter(|path| !path.contains('\0')).collect();
         for some in paths.chunks(FILES_AT_ONCE) {
             let names: Vec<&[u8]> = some.iter().map(|path| path.as_bytes()).collect();
@@ -159,7 +163,7 @@ impl Repository {
         Ok(found)
     }
 
-    /// Tells a conflict: what it is about, and the places in the files.
+    /// Describes a conflict: its kind, paths and regions.
     fn tell(&self, order: &JoinOrder<'_>, conflict: Conflict) -> Result<Join, GitError> {
         let attempt = format!("read the conflict of {} and {}", order.ours, order.theirs);
         let mut files = Vec::new();
@@ -191,7 +195,7 @@ impl Group<'_> {
         let labels = Labels { ours: order.ours.as_str(), theirs: order.theirs.as_str() };
         let base = self.stage(1).and_then(|stage| texts.get(&stage.id)).map(Vec::as_slice);
         let here = self.paths().filter_map(|path| texts.get(ids.get(path)?));
-        // Of a file that both renamed there are two copies with the same places in conflict.
+        // A file that both sides renamed exists in two copies with the same conflict regions.
         let mut found = here.map(|text| marker::hunks(text, labels, base));
         let (hunks, left_out) = found.find(|(hunks, _)| !hunks.is_empty()).unwrap_or_default();
         let path = path_text(self.main_path())?;

@@ -1,7 +1,7 @@
-//! A worktree that is about to be moved: its index locked, and everything in it captured.
+//! A worktree that is about to be moved: its index is locked and its content captured.
 //!
-//! Captured is what is tracked, changed, new or deleted, and what git ignores but the remote's files would
-//! overwrite. `.drydock/` is not: it is drydock's own and stays in place whatever happens around it.
+//! The capture includes tracked, changed, new and deleted files, and ignored files that the remote's files
+//! would overwrite. It excludes `.drydock/`, which belongs to drydock and always stays in place.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -20,28 +20,28 @@ use crate::private_index::{Copied, GITLINK, PrivateIndex};
 use crate::repository::tree_of;
 use crate::run::Place;
 
-/// A worktree that nobody else's git changes meanwhile.
+/// A worktree that no other git process can change meanwhile.
 pub(crate) struct Folder<'a> {
     pub(crate) checkout: &'a Checkout,
     pub(crate) lock: IndexLock,
-    /// Knows the files as they are.
+    /// Matches the current files.
     pub(crate) index: PrivateIndex,
-    /// Everything in the directory.
+    /// The content of the directory.
     pub(crate) tree: TreeId,
     /// The uncommitted work, if there is any.
     pub(crate) held: Option<Held>,
 }
 
-/// Whether a worktree can be moved at all.
+/// Whether a worktree can be moved.
 pub(crate) enum Opened<'a> {
     Ready(Folder<'a>),
-    /// What is in the way.
+    /// Why the worktree cannot be moved now.
     Busy(String),
 }
 
 impl<'a> Folder<'a> {
-    /// Locks and captures a worktree at `head`, of which the files of `coming` are to take the place.
-    /// Call it with the repository lock held.
+    /// Locks and captures a worktree at `head`, whose files are to be replaced by those of `coming`. The
+    /// caller must hold the repository lock.
     pub(crate) fn open(
         checkout: &'a Checkout,
         head: &CommitId,
@@ -83,7 +83,7 @@ impl<'a> Folder<'a> {
     }
 }
 
-/// Tells whether something is staged that is neither committed nor in the directory.
+/// Returns true if the index has staged content that is neither committed nor in the directory.
 pub(crate) fn staged_only(
     place: &Place,
     head: &TreeId,
@@ -99,7 +99,7 @@ pub(crate) fn staged_only(
     Ok(there.into_iter().any(|change| replaced.iter().any(|other| other.path == change.path)))
 }
 
-/// Returns the files that stand where others are to come, and that the capture does not have.
+/// Returns the files at paths where new files are to be written and that the capture does not contain.
 fn in_the_way(work_tree: &Path, changes: &[RawChange]) -> Result<Vec<Vec<u8>>, GitError> {
     let mut found = Vec::new();
     for change in changes.iter().filter(|change| change.mode_after != 0 && !is_own(change)) {

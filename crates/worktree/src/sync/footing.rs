@@ -1,4 +1,5 @@
-//! How a branch stands in its worktree, read from files: a sync that finds nothing to do must cost next to nothing.
+//! Reads the state of a branch's worktree directly from files, so that a sync with nothing to do costs almost
+//! nothing.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +11,7 @@ use crate::error::GitError;
 use crate::lock::IndexLock;
 use crate::repository::{commit_at, head_branch};
 
-/// What git leaves in a worktree's git directory while an operation is under way.
+/// Files that git creates in a worktree's git directory during an operation.
 const UNDER_WAY: &[(&str, &str)] = &[
     ("rebase-merge", "rebase"),
     ("rebase-apply/applying", "am"),
@@ -22,10 +23,10 @@ const UNDER_WAY: &[(&str, &str)] = &[
     ("BISECT_LOG", "bisect"),
 ];
 
-/// What a repository that keeps its refs in tables has in place of HEAD.
+/// Content of the HEAD file in a repository with reftable, where the real HEAD is stored elsewhere.
 const ELSEWHERE: &str = "refs/heads/.invalid";
 
-/// Looks at a worktree; one whose directory is gone is none.
+/// Reads the state of a worktree. A worktree without a directory counts as none.
 pub(crate) fn footing(checkout: &Checkout, full: &str) -> Result<Footing, GitError> {
     let git_dir = &checkout.place.git_dir;
     if !checkout.path().is_dir() || !git_dir.is_dir() {

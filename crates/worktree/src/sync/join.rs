@@ -1,4 +1,5 @@
-//! Joining what the branch and its worktree have with what the remote has, in memory: commits first, then edits.
+//! Combines the local commits and edits with the remote's commits in the object database: commits first, then
+//! edits.
 
 use drydock_domain::{Clash, CommitLine};
 
@@ -11,22 +12,22 @@ use crate::repository::Repository;
 use crate::sync::replay::{Replayed, clash_of, replay};
 use crate::sync::walk::Sides;
 
-/// What joining came to.
+/// The outcome of combining both sides.
 pub(crate) enum Joined {
     Clean {
-        /// Where the branch is to go.
+        /// The new commit of the branch.
         to: CommitId,
-        /// What the directory is to hold.
+        /// The new content of the directory.
         files: TreeId,
         replayed: Vec<CommitLine>,
-        /// Those whose changes the remote had already.
+        /// Local commits whose changes the remote already had.
         absorbed: Vec<CommitLine>,
     },
     Clash(Clash),
 }
 
 impl Repository {
-    /// Joins; nothing is changed but that objects are added.
+    /// Combines both sides. Only adds objects; files, index and refs stay unchanged.
     pub(crate) fn join_sides(
         &self,
         guard: &Replacements,

@@ -1,4 +1,4 @@
-//! What there is before a sync changes anything: refs, configuration, the remote's branch.
+//! Reads the input of a sync: refs, configuration, the remote's branch.
 
 use std::thread;
 
@@ -9,17 +9,17 @@ use crate::repository::Repository;
 use crate::sync::fetch::{Fetched, fetch, fetch_at_once};
 use crate::sync::order::{Names, RemoteBranch};
 
-/// The refs as they are.
+/// The current refs.
 #[derive(Debug, Default)]
 pub(crate) struct Refs {
     pub(crate) local: Option<CommitId>,
     pub(crate) tracking: Option<CommitId>,
     pub(crate) gone: Option<CommitId>,
-    /// The object that the marker of a recovery points to.
+    /// The object to which the recovery marker points.
     pub(crate) recovery: Option<String>,
 }
 
-/// What a look at the remote came to.
+/// The state of the remote's branch.
 pub(crate) enum RemoteSeen {
     Unreachable(String),
     NeverThere,
@@ -28,10 +28,10 @@ pub(crate) enum RemoteSeen {
 }
 
 impl Repository {
-    /// Looks at the refs, and already asks the remote meanwhile if that can be done without further ado.
+    /// Reads the refs, and at the same time tries a fetch that starts no program.
     pub(crate) fn look(&self, names: &Names, remote: &str) -> Result<(Refs, Option<CommitId>), GitError> {
-        // A recovery that is to be completed first needs no remote, and must not wait for one. Where the marker is no
-        // file of its own, it is found all the same, only later.
+        // An unfinished recovery is completed first. It needs no remote and must not wait for one. If the
+        // marker is not a loose ref, it is found later, when the refs are read.
         if self.common_dir().join(&names.recovery).exists() {
             return Ok((self.refs_of(names)?, None));
         }
@@ -53,7 +53,7 @@ impl Repository {
             let unreadable = || GitError::unexpected(attempt, line);
             let (id, name) = line.split_once(' ').ok_or_else(unreadable)?;
             let commit = || id.parse().map(Some).map_err(|_| unreadable());
-            // A pattern also finds what is below it, which is none of ours.
+            // A pattern also matches refs below the name, which are not part of this sync.
             match name {
                 _ if name == branch => refs.local = commit()?,
                 _ if name == tracking => refs.tracking = commit()?,
@@ -65,7 +65,7 @@ impl Repository {
         Ok(refs)
     }
 
-    /// Asks the remote.
+    /// Fetches the branch from the remote.
     pub(crate) fn ask_remote(&self, names: &RemoteBranch<'_>, remote: &str) -> Result<Fetched, GitError> {
         match self.place().source(remote)? {
             Some(source) => Ok(fetch(self.place(), &self.place().guard()?, remote, &source, names)),
@@ -73,7 +73,7 @@ impl Repository {
         }
     }
 
-    /// Compares what the remote said with what was seen before, and remembers a branch that it had and has no more.
+    /// Compares the fetched position with the last one, and records a branch that the remote had and deleted.
     pub(crate) fn remember(
         &self,
         names: &Names,

@@ -1,4 +1,4 @@
-//! Keeping a branch and that of its remote together: look, decide (in `domain`), step, verify.
+//! Syncs a branch with its remote branch: read the state, decide (in `domain`), perform the step, verify.
 
 mod fetch;
 mod folder;

@@ -1,4 +1,4 @@
-//! What a sync is asked to do, and the refs that it keeps for itself.
+//! The request of a sync, and the refs that a sync uses.
 
 use drydock_domain::{OnDivergence, Publish};
 
@@ -8,54 +8,54 @@ use crate::id::CommitId;
 use crate::name;
 use crate::pin::PinOrder;
 
-/// What to bring together, and how.
+/// The branch to sync, and how.
 #[derive(Debug, Clone, Copy)]
 pub struct SyncOrder<'a> {
-    /// The branch, here and on the remote.
+    /// The branch name, both local and on the remote.
     pub branch: &'a str,
-    /// Where the branch began; what it has beyond is its own.
+    /// The commit from which the branch started; later commits are its own.
     pub base: &'a CommitId,
-    /// The remote; none when the project has none.
+    /// The remote, or `None` if the project has none.
     pub remote: Option<&'a str>,
-    /// The directory that has the branch checked out, if any.
+    /// The worktree in which the branch is checked out, if any.
     pub worktree: Option<&'a Checkout>,
-    /// What to do about commits that cannot be joined.
+    /// Policy for commits that cannot be combined.
     pub on_divergence: OnDivergence,
-    /// Whether the branch's own commits are to be sent.
+    /// Whether the branch's own commits are pushed.
     pub publish: Publish,
-    /// A tip of the remote of which it was decided that the branch replaces it.
+    /// A remote tip that the branch should replace, as decided earlier.
     pub replaces: Option<&'a CommitId>,
-    /// For whom and why something may be pinned.
+    /// Plan, run and reason for any backup.
     pub pin: PinOrder<'a>,
 }
 
-/// A branch of a remote, and the ref of ours that keeps where it was.
+/// A branch of a remote, and drydock's ref that records its position.
 pub(crate) struct RemoteBranch<'a> {
     pub(crate) branch: &'a str,
     pub(crate) tracking: &'a str,
 }
 
-/// Returns the ref that keeps where a branch of a remote was when last seen.
+/// Returns the ref that records the last seen position of a remote's branch.
 pub(crate) fn tracking_name(remote: &str, branch: &str) -> Result<String, GitError> {
     let name = format!("refs/drydock/remote/{}/{branch}", part(remote)?);
     name::full_ref(&name)?;
     Ok(name)
 }
 
-/// One part of a ref, so that remotes called `a` and `a/b` do not get into each other's way.
+/// Encodes a remote's name as one path component, so that remotes named `a` and `a/b` do not conflict.
 fn part(remote: &str) -> Result<String, GitError> {
     Ok(name::remote(remote)?.replace('/', "%2F"))
 }
 
 /// The refs of one sync.
 pub(crate) struct Names {
-    /// The branch.
     pub(crate) branch: String,
-    /// Where the remote's branch was when last seen. Ours alone: the user's `refs/remotes` stay as they are.
+    /// The last seen position of the remote's branch. Used only by drydock: the user's `refs/remotes` stay
+    /// unchanged.
     pub(crate) tracking: String,
-    /// Where the remote's branch was before somebody deleted it.
+    /// The position of the remote's branch before it was deleted there.
     pub(crate) gone: String,
-    /// The marker of a recovery that is not settled.
+    /// The marker of an unfinished recovery.
     pub(crate) recovery: String,
 }
 

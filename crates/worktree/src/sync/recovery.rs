@@ -1,8 +1,9 @@
-//! The marker of a recovery: written with the pin, verified by the reset, deleted once a person was asked.
+//! The marker of a recovery: written with the backup, compared by the reset, deleted once the decision is
+//! stored.
 //!
-//! It makes a recovery one thing over any number of crashes: whoever syncs next finds it, completes what is not
-//! complete, and reports the same again. And it fences: a process that wakes up late finds the marker gone and
-//! moves nothing.
+//! The marker makes a recovery a single operation across any number of crashes: the next sync finds it,
+//! completes the remaining steps and reports the same outcome. It is also a fence: a process that resumes
+//! late finds that the marker was deleted, and moves nothing.
 
 use drydock_domain::{Clash, CommitLine, PinLine};
 use serde::{Deserialize, Serialize};
@@ -13,14 +14,14 @@ use crate::refs::{object_at, update};
 use crate::repository::Repository;
 use crate::sync::order::recovery_name;
 
-/// All that is needed to complete a recovery and to report it.
+/// Everything needed to complete and report a recovery.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Marker {
-    /// Where the branch was.
+    /// The branch's commit before the reset.
     pub(crate) local: String,
-    /// Where it is to go.
+    /// The commit to which the branch is reset.
     pub(crate) remote: String,
-    /// The uncommitted work that the pin has, if any: all files, and what was staged.
+    /// The uncommitted work in the backup, if any: the content of the directory, and the staged content.
     pub(crate) tree: Option<String>,
     pub(crate) staged: Option<String>,
     pub(crate) pin: PinLine,
@@ -30,13 +31,14 @@ pub(crate) struct Marker {
 }
 
 impl Repository {
-    /// Returns the pin of a recovery that is not settled yet.
+    /// Returns the backup of an unfinished recovery.
     pub fn recovery_pin(&self, plan: &str) -> Result<Option<String>, GitError> {
         let Some(blob) = object_at(self.place(), &recovery_name(plan)?)? else { return Ok(None) };
         self.marker_read(&blob).map(|marker| Some(marker.pin.name))
     }
 
-    /// Forgets a recovery: its outcome is recorded elsewhere by now. One that is not there is fine.
+    /// Deletes the marker of a recovery, whose outcome is stored elsewhere by now. A missing marker is not an
+    /// error.
     pub fn recovery_settle(&self, plan: &str) -> Result<(), GitError> {
         let name = recovery_name(plan)?;
         let attempt = format!("settle the recovery of {plan}");

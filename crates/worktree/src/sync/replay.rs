@@ -1,12 +1,13 @@
-//! Replaying commits on other commits, on objects alone: no file, index or ref is touched.
+//! Replays commits on top of other commits in the object database; files, index and refs stay unchanged.
 //!
-//! The branch is followed by first parents, each commit taken as its change to the first parent. So a merge that was
-//! made on the branch is replayed as one change, with its other parents kept, and the commits that it brought in are
-//! not replayed as if they were the branch's own. Author, committer, dates, encoding and message stay byte for byte;
-//! a signature goes, because it would no longer be true.
+//! The replay follows first parents and treats each commit as its change to the first parent. A merge made on
+//! the branch is therefore replayed as one change that keeps its other parents, and the commits it merged are
+//! not replayed as the branch's own. Author, committer, dates, encoding and message stay byte for byte;
+//! signatures are removed, because they would no longer be valid.
 //!
-//! First all states of the branch are merged with the remote's at once, in one process, since none of these merges
-//! waits for another. Only if one of them conflicts are the commits replayed one by one, which can still succeed.
+//! First, one process merges all commits of the branch with the remote's, because these merges do not depend
+//! on each other. Only if one of them conflicts, the commits are replayed one by one, which can still
+//! succeed.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -26,18 +27,18 @@ use crate::repository::tree_of;
 use crate::run::{LIMIT_FILES, Place, judge};
 use crate::sync::walk::{Sides, Walked};
 
-/// What a replay came to.
+/// The outcome of a replay.
 pub(crate) enum Replayed {
     Clean {
         to: CommitId,
         commits: Vec<CommitLine>,
-        /// Those whose changes the other side had already.
+        /// Commits whose changes the other side already had.
         absorbed: Vec<CommitLine>,
     },
     Clash(Clash),
 }
 
-/// Replays the local side on the tip of the remote.
+/// Replays the local commits on the remote's tip.
 pub(crate) fn replay(
     place: &Place,
     guard: &Replacements,
@@ -84,13 +85,14 @@ pub(crate) fn replay(
     Ok(Replayed::Clean { to: tip, commits, absorbed })
 }
 
-/// Finds out what both sides changed, and says so.
+/// Builds the conflict report of a merge.
 pub(crate) fn clash_of(conflict: &Conflict, commit: Option<CommitLine>) -> Clash {
     let paths = conflict.paths().into_iter().map(|path| String::from_utf8_lossy(path).into_owned()).collect();
     Clash { cause: ClashCause::Content, commit, paths, text: conflict.messages() }
 }
 
-/// Merges each commit with another by one base; none when one of them conflicts, or when this git cannot do all in one process.
+/// Merges each commit with `onto` using one base. Returns `None` if one of them conflicts, or if this git
+/// cannot do all merges in one process.
 fn merge_at_once(
     place: &Place,
     guard: &Replacements,
@@ -99,7 +101,7 @@ fn merge_at_once(
     chain: &[&Walked],
     attempt: &str,
 ) -> Result<Option<Vec<TreeId>>, GitError> {
-    // Without the option git finds the same base, where the chain goes back to a commit that the remote has.
+    // Without the option, git finds the same base if the chain starts at a commit that the remote has.
     let names_base = place.git.takes_merge_base();
     if !names_base && chain.first().is_some_and(|walked| walked.parents.is_empty()) {
         return Ok(None);
@@ -108,7 +110,7 @@ fn merge_at_once(
     let mut merged = false;
     for walked in chain {
         merged |= walked.parents.len() > 1;
-        // A merge may have brought in commits of the remote: from there on git finds a nearer base.
+        // A merge may have included commits of the remote: from there on git finds a closer base.
         let base = if merged || !names_base { String::new() } else { format!("{base} -- ") };
         asked.push_str(&format!("{base}{onto} {}\n", walked.id));
     }
@@ -134,7 +136,7 @@ fn merge_at_once(
     Ok(Some(trees))
 }
 
-/// The branch's own line, oldest first.
+/// Returns the first-parent history of the branch, oldest first.
 fn first_parents<'a>(sides: &'a Sides, local: &CommitId) -> Vec<&'a Walked> {
     let by_id: HashMap<&CommitId, &Walked> = sides.local.iter().map(|walked| (&walked.id, walked)).collect();
     let mut chain = Vec::new();
@@ -147,7 +149,7 @@ fn first_parents<'a>(sides: &'a Sides, local: &CommitId) -> Vec<&'a Walked> {
     chain
 }
 
-/// A commit without files, as the base of one that has no parents.
+/// Writes a commit without files, used as the base of a root commit.
 fn nothing(place: &Place, attempt: &str) -> Result<CommitId, GitError> {
     let tree = PrivateIndex::empty(place, attempt)?.write_tree(place, attempt)?;
     let text = format!("tree {tree}\nauthor drydock <> 0 +0000\ncommitter drydock <> 0 +0000\n\nnothing\n");
@@ -156,7 +158,7 @@ fn nothing(place: &Place, attempt: &str) -> Result<CommitId, GitError> {
     answer.trim_end().parse().map_err(|_| GitError::unexpected(attempt, answer))
 }
 
-/// The text of a commit with another tree and other parents, and without signatures.
+/// Returns the text of a commit with another tree and other parents, without signatures.
 fn rewritten(text: &[u8], tree: &TreeId, parent: &CommitId, others: &[&CommitId]) -> Vec<u8> {
     let end = text.windows(2).position(|pair| pair == b"\n\n").map_or(text.len(), |at| at + 1);
     let (head, message) = text.split_at(end);
@@ -167,7 +169,7 @@ fn rewritten(text: &[u8], tree: &TreeId, parent: &CommitId, others: &[&CommitId]
     let mut dropping = false;
     for line in head.split_inclusive(|b| *b == b'\n') {
         let gone: [&[u8]; 5] = [b"tree ", b"parent ", b"gpgsig ", b"gpgsig-sha256 ", b"mergetag "];
-        // The lines of a signature after its first begin with a space.
+        // Continuation lines of a signature begin with a space.
         dropping =
             if line.starts_with(b" ") { dropping } else { gone.iter().any(|word| line.starts_with(word)) };
         if !dropping {
@@ -178,7 +180,7 @@ fn rewritten(text: &[u8], tree: &TreeId, parent: &CommitId, others: &[&CommitId]
     result
 }
 
-/// A process that writes commits; one for each would be a thousand processes for a thousand commits.
+/// A process that writes commits, so that a thousand commits do not need a thousand processes.
 struct Writer {
     conversation: Option<Conversation>,
     folder: TempDir,

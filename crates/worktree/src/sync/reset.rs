@@ -1,4 +1,4 @@
-//! Setting a branch to the remote's commit after its own were pinned, as often as it takes.
+//! Resets a branch to the remote's commit after its own commits were backed up. Safe to repeat.
 
 use std::collections::HashSet;
 
@@ -18,7 +18,8 @@ use crate::sync::recovery::Marker;
 use crate::sync::shift::{Shift, Shifted};
 
 impl Repository {
-    /// Pins what cannot be joined, marks the recovery, and sets the branch to the remote's commit.
+    /// Backs up the commits that cannot be combined, marks the recovery, and sets the branch to the remote's
+    /// commit.
     pub(crate) fn recover(
         &self,
         order: &SyncOrder<'_>,
@@ -32,8 +33,8 @@ impl Repository {
         Ok(self.reset(names, &marker, &blob, folder))
     }
 
-    /// Completes a recovery that was cut short, and reports it as it would have been; none when the branch has moved
-    /// on to something else, so that the marker is of no use any more, and gone.
+    /// Completes an interrupted recovery and returns its outcome. Returns `None` if the branch has since
+    /// moved elsewhere; the marker is then obsolete and is deleted.
     pub(crate) fn resume(
         &self,
         order: &SyncOrder<'_>,
@@ -45,8 +46,8 @@ impl Repository {
         let marker = self.marker_read(blob)?;
         let target = commit(&marker.remote, &attempt)?;
         let own = commit(&marker.local, &attempt)?;
-        // Further on from the remote's commit, and without the branch's own: it was reset, and somebody went on. With
-        // both, somebody joined them by hand.
+        // A branch beyond the remote's commit and without its own old commit was reset and then received new
+        // commits. If it contains both, someone merged them manually.
         let reset = *local == target
             || (*local != own && self.is_ancestor(&target, local)? && !self.is_ancestor(&own, local)?);
         if reset {
@@ -86,13 +87,13 @@ impl Repository {
         let (marker, blob) = if self.is_kept(&folder, &marker, &target, &attempt)? {
             (marker, blob.to_owned())
         } else {
-            // Somebody has worked in the directory since: that is kept as well.
+            // The directory has changed since; the changes are backed up as well.
             self.mark(order, names, &marker, folder.held.as_ref(), Some(blob))?
         };
         Ok(Some(self.reset(names, &marker, &blob, Some(folder))))
     }
 
-    /// Pins and marks in one transaction.
+    /// Writes the backup and the marker in one transaction.
     fn mark(
         &self,
         order: &SyncOrder<'_>,
@@ -117,7 +118,7 @@ impl Repository {
         Ok((marked(&pinned.line), blob))
     }
 
-    /// Tells whether everything in the directory is in the pin or already as the remote has it.
+    /// Returns true if all content of the directory is in the backup or equals the remote's.
     fn is_kept(
         &self,
         folder: &Folder<'_>,
@@ -145,7 +146,8 @@ impl Repository {
         Ok(staged_known && known(&folder.tree)?)
     }
 
-    /// The pin is written and read back, and the marker names it: from here on commits may leave the branch.
+    /// Resets the branch. The backup was written and read back, and the marker names it, so commits may be
+    /// removed from the branch now.
     fn reset(&self, names: &Names, marker: &Marker, blob: &str, folder: Option<Folder<'_>>) -> SyncOutcome {
         match self.try_reset(names, marker, blob, folder) {
             Ok(Shifted::Done) => done(marker.clone()),

@@ -1,8 +1,9 @@
-//! Moving a branch, and the files of its worktree with it.
+//! Moves a branch together with the files of its worktree.
 //!
-//! The order is files, index, ref. A crash in between leaves the old head with newer files, which is seen as an edit
-//! that joins without conflict with what it came from; the reverse would look like an edit that takes somebody's
-//! commit back. The ref's old value was compared, and the ref locked, before the first file is written.
+//! The order is files, index, ref. A crash in between leaves the old head with newer files. This looks like
+//! an edit that merges without conflict with the commit it came from; with the reverse order it would look
+//! like an edit that reverts that commit. Before the first file is written, git has compared the old value of
+//! the ref and locked it.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -22,26 +23,26 @@ use crate::repository::{Repository, commit_at, head_branch, tree_of};
 use crate::run::{LIMIT_FILES, Place};
 use crate::sync::folder::Folder;
 
-/// Where a branch is to go.
+/// A move of a branch.
 pub(crate) struct Shift<'a> {
-    /// The branch's full name.
+    /// Full name of the branch.
     pub(crate) full: &'a str,
     pub(crate) from: &'a CommitId,
     pub(crate) to: &'a CommitId,
-    /// What the directory is to hold: the commit's own files, or those and edits.
+    /// The new content of the directory: the commit's own files, with or without edits.
     pub(crate) files: &'a TreeId,
     pub(crate) permit: Permit<'a>,
 }
 
-/// What came of it.
+/// The outcome of a move.
 pub(crate) enum Shifted {
     Done,
-    /// Nothing was changed, because of this.
+    /// Nothing was changed, for this reason.
     Refused(String),
 }
 
 impl Repository {
-    /// Moves a branch. Call it with the repository lock held.
+    /// Moves a branch. The caller must hold the repository lock.
     pub(crate) fn shift(&self, shift: &Shift<'_>, folder: Option<Folder<'_>>) -> Result<Shifted, GitError> {
         let own = folder.as_ref().map(|folder| folder.checkout);
         if let Some(reason) = self.held_elsewhere(shift.full, own)? {
@@ -66,7 +67,7 @@ impl Repository {
             Prepared::Elsewhere(found) => return Ok(Shifted::Refused(elsewhere(shift, found))),
         };
         if let Err(error) = write_files(&folder, &place, shift, &attempt) {
-            // Half of what was to come must not look like somebody's edits later.
+            // A partial update must not appear as a user's edits later.
             take_back(&folder, &place, shift, &attempt)?;
             return Err(error);
         }
@@ -80,7 +81,8 @@ impl Repository {
         Ok(Shifted::Done)
     }
 
-    /// A ref that moves under somebody's files would make the files look like edits.
+    /// Returns where else the branch is checked out, if anywhere. Moving the ref would make the files there
+    /// look like edits.
     pub(crate) fn held_elsewhere(
         &self,
         full: &str,
@@ -105,16 +107,16 @@ fn write_files(folder: &Folder<'_>, place: &Place, shift: &Shift<'_>, attempt: &
     let files = left_in_place(place, tree, shift.files, attempt)?;
     let settings = [place.guard()?, vec![("core.sparseCheckout".to_owned(), "false".to_owned())]].concat();
     let call = || place.call(attempt).index(&index.path()).settings(&settings).limit(LIMIT_FILES);
-    // Checks once more that every file is as it was captured before it writes the first.
-    // A part of it would look like edits to a second one.
+    // Before it writes the first file, git checks again that every file is as captured. The call is not
+    // repeated, because a second run would treat files written by the first as edits.
     call().args(["read-tree", "-m", "-u", tree.as_str(), files.as_str()]).once().run()?;
     crash::hit("sync.files");
     call().args(["read-tree", "-m", shift.to.as_str()]).run()?;
-    // Exit code 1 says that some file differs from the commit: an edit.
+    // Exit code 1 means that some file differs from the commit: an edit.
     call().args(["update-index", "-q", "--refresh"]).accept(&[0, 1]).run().map(drop)
 }
 
-/// Makes the directory again what was captured of it.
+/// Restores the directory to its captured content.
 fn take_back(folder: &Folder<'_>, place: &Place, shift: &Shift<'_>, attempt: &str) -> Result<(), GitError> {
     let Folder { index, tree, .. } = folder;
     let call = place.call(attempt).index(&index.path()).settings(&place.guard()?).limit(LIMIT_FILES);
@@ -131,8 +133,8 @@ fn take_back(folder: &Folder<'_>, place: &Place, shift: &Shift<'_>, attempt: &st
     Ok(())
 }
 
-/// Returns the tree to write, in which what must stay as it is on disk is as it was captured: `.drydock/`, which
-/// is drydock's, and submodules, of which only the index records where they should be.
+/// Returns the tree to write. In it, `.drydock/` and submodules are as captured, because they stay unchanged
+/// on disk: `.drydock/` belongs to drydock, and only the index records the commit of a submodule.
 fn left_in_place(place: &Place, from: &TreeId, to: &TreeId, attempt: &str) -> Result<TreeId, GitError> {
     let changes = raw_changes(place, from, to)?;
     let stays = changes.iter().filter(|change| is_own(change) || change.mode_before == GITLINK);
@@ -146,7 +148,8 @@ fn left_in_place(place: &Place, from: &TreeId, to: &TreeId, attempt: &str) -> Re
     index.write_tree(place, attempt)
 }
 
-/// Looks whether everything is where it should be; git has been known to report success with unmerged files.
+/// Verifies branch, commit and index after the move, because git has been known to report success with
+/// unmerged files.
 fn verify(place: &Place, shift: &Shift<'_>, attempt: &str) -> Result<(), GitError> {
     let wrong = |detail: String| Err(GitError::unexpected(attempt, detail));
     let branch = head_branch(place)?.map(|branch| format!("refs/heads/{branch}"));
@@ -158,7 +161,7 @@ fn verify(place: &Place, shift: &Shift<'_>, attempt: &str) -> Result<(), GitErro
         return wrong(format!("afterwards the branch is at {head:?}"));
     }
     let (Copied::Index(index) | Copied::Nothing(index)) = PrivateIndex::copy_of(place, attempt)?;
-    // An index with unmerged entries has no tree.
+    // `write_tree` fails for an index with unmerged entries.
     if index.write_tree(place, attempt)? != tree_of(place, shift.to)? {
         return wrong("afterwards the index differs from the commit".to_owned());
     }

@@ -1,4 +1,4 @@
-//! A sync from its first look to its outcome. It never fails: what could not be found out or done is an outcome too.
+//! Performs a sync from the first read to its outcome. It returns no error: a failure is an outcome too.
 
 use drydock_domain::{
     Clash, ClashCause, ClashStep, CommitLine, Footing, PinLine, Publish, Publishing, Relation, RemoteSight,
@@ -22,19 +22,19 @@ use crate::sync::recovery::Marker;
 use crate::sync::shift::{Shift, Shifted};
 use crate::sync::walk::{Sides, commit_lines};
 
-/// What is known once the remote has answered.
+/// The state once the remote has responded.
 struct Scene<'a> {
     order: &'a SyncOrder<'a>,
     names: &'a Names,
     remote: &'a str,
     local: CommitId,
-    /// The remote's commit; none when it has no such branch.
+    /// The remote's commit, or `None` if it has no such branch.
     tip: Option<CommitId>,
     sides: Sides,
 }
 
 impl Repository {
-    /// Brings a branch and that of its remote together, by the least destructive step.
+    /// Syncs a branch with its remote branch by the least destructive step.
     pub fn sync(&self, order: &SyncOrder<'_>) -> SyncOutcome {
         let Some(remote) = order.remote else { return SyncOutcome::NoRemote };
         self.try_sync(order, remote).unwrap_or_else(|error| SyncOutcome::Unknown {
@@ -81,7 +81,7 @@ impl Repository {
         Ok(self.publish_rebased(&scene, outcome))
     }
 
-    /// Takes a step that moves files, in turn with all others who move some.
+    /// Performs a step that moves files, holding the repository lock.
     fn step_locked(&self, scene: &Scene<'_>, sight: Sight) -> Result<SyncOutcome, GitError> {
         let _lock = self.lock(&format!("sync {} with {}", scene.order.branch, scene.remote))?;
         match self.open_folder(scene, &sight)? {
@@ -90,7 +90,7 @@ impl Repository {
         }
     }
 
-    /// Captures the worktree, if there is one; what is in the way is the inner error.
+    /// Captures the worktree, if there is one. The inner error is the reason why it cannot be moved.
     fn open_folder<'a>(
         &self,
         scene: &Scene<'a>,
@@ -107,7 +107,7 @@ impl Repository {
         }
     }
 
-    /// Compares the branch with what the remote has.
+    /// Compares the branch with the remote's.
     fn compare(
         &self,
         order: &SyncOrder<'_>,
@@ -146,8 +146,8 @@ impl Repository {
         Ok((RemoteSight::Tip(relation), Some(tip), sides))
     }
 
-    /// Says whether the remote's tip is what the branch replaces, or has its content on top of it: what was sent to
-    /// replace an earlier tip itself is such a commit.
+    /// Returns true if the remote's tip is the commit that the branch replaces, or a descendant with the same
+    /// content. A commit that was pushed to replace an earlier tip is such a descendant.
     fn is_replaced(&self, order: &SyncOrder<'_>, tip: &CommitId) -> Result<bool, GitError> {
         let Some(replaces) = order.replaces else { return Ok(false) };
         Ok(replaces == tip
@@ -185,7 +185,7 @@ impl Repository {
         }
     }
 
-    /// Sends the branch; refused or failed, nothing has changed.
+    /// Pushes the branch. If the push is rejected or fails, nothing has changed.
     fn send(&self, scene: &Scene<'_>) -> Result<SyncOutcome, GitError> {
         let head = scene.local.to_string();
         match self.publish(scene, &scene.local) {
@@ -207,7 +207,8 @@ impl Repository {
         match self.push(scene.remote, scene.order.branch, commit) {
             Ok(Push::Pushed) => {
                 crash::hit("sync.pushed");
-                // The next fetch would find out as well; a branch deleted before that would be sent again.
+                // The next fetch would record this too. But if the branch were deleted at the remote before
+                // that, it would be pushed again.
                 match self.remember_pushed(scene.names, commit) {
                     Ok(()) => Publishing::Done,
                     Err(error) => Publishing::Failed { reason: told(&error) },
@@ -218,15 +219,16 @@ impl Repository {
         }
     }
 
-    /// Sends a commit that has the branch's content and both tips as parents: the remote's commits stay in its
-    /// history, and nothing is forced. The branch follows once the remote has it.
+    /// Pushes a commit with the branch's content and both tips as parents: the remote's commits stay in its
+    /// history, and nothing is forced. The local branch moves once the remote has accepted the commit.
     fn supersede(&self, scene: &Scene<'_>) -> Result<SyncOutcome, GitError> {
         let Some(tip) = &scene.tip else {
             return Err(GitError::unexpected("supersede", "the remote has no such branch"));
         };
         let tree = self.tree_of(&scene.local)?;
         let plan = scene.order.pin.plan;
-        // Marked as ours, like every commit of a plan: the next run must not take it for work of others.
+        // The commit has the plan's trailer like every commit of a plan, so that the next run does not treat
+        // it as foreign work.
         let mark = trailer(plan);
         let message =
             format!("Keep the branch's own content\n\nThis replaces the content of {tip}.\n\n{mark}\n");
@@ -244,7 +246,7 @@ impl Repository {
         if let Some(reason) = self.held_elsewhere(&scene.names.branch, scene.order.worktree)? {
             return Ok(unknown(scene, reason));
         }
-        // Its content is that of the branch, so neither index nor files change.
+        // The content is the same as the branch's, so neither index nor files change.
         let Names { branch, tracking, .. } = scene.names;
         let permit = Permit { name: tracking, object: joined.as_str(), note: "drydock: sync" };
         match self.branch_move(branch, &scene.local, &joined, &permit)? {
@@ -260,7 +262,8 @@ impl Repository {
         })
     }
 
-    /// Moves the branch to the remote's commit, or its own commits on top of it, under whatever edits there are.
+    /// Moves the branch to the remote's commit, or replays its own commits on top of it, and keeps
+    /// uncommitted edits.
     fn bring_together(&self, scene: &Scene<'_>, folder: Option<Folder<'_>>) -> Result<SyncOutcome, GitError> {
         let Scene { order, names, local, sides, .. } = scene;
         let Some(tip) = &scene.tip else {
@@ -274,7 +277,7 @@ impl Repository {
             Joined::Clean { to, files, replayed, absorbed } => (to, files, replayed, absorbed),
             Joined::Clash(clash) => return self.clashed(scene, tip, clash, folder),
         };
-        // A fast-forward without edits drops nothing.
+        // A fast-forward without edits drops nothing, so it needs no backup.
         let pin = match held.is_some() || !sides.local.is_empty() {
             true => {
                 let content = Content { head: local, held, remote: Some(tip) };
@@ -306,10 +309,10 @@ impl Repository {
         }
     }
 
-    /// Sends a rebased branch; the lock that others wait for is not held over it.
+    /// Pushes a rebased branch. The repository lock is not held meanwhile.
     fn publish_rebased(&self, scene: &Scene<'_>, mut outcome: SyncOutcome) -> SyncOutcome {
         if let SyncOutcome::Rebased { to, onto, publishing, .. } = &mut outcome {
-            // All commits may have turned out to be on the remote already: then there is nothing to send.
+            // If all commits were already on the remote, there is nothing to push.
             *publishing = match to.parse::<CommitId>() {
                 Ok(_) if to == onto => Publishing::Done,
                 Ok(_) if scene.order.publish == Publish::IfAlone => Publishing::NotAsked,
@@ -320,8 +323,8 @@ impl Repository {
         outcome
     }
 
-    /// Pins a branch that has no history in common with the remote's. Neither is moved under any policy: joined, one
-    /// of them would be rewritten from its first commit on.
+    /// Backs up a branch without a common history with the remote's. No policy moves either branch: combining
+    /// them would rewrite one from its first commit.
     fn leave_unrelated(
         &self,
         scene: &Scene<'_>,

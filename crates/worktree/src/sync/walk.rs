@@ -1,4 +1,4 @@
-//! Lists of commits, as a person recognises them and as a replay needs them.
+//! Lists commits for display and for a replay.
 
 use drydock_domain::CommitLine;
 
@@ -6,7 +6,7 @@ use crate::error::GitError;
 use crate::id::{CommitId, TreeId};
 use crate::run::Place;
 
-/// A commit on one of two sides.
+/// A commit with its tree, parents and display line.
 #[derive(Debug, Clone)]
 pub(crate) struct Walked {
     pub(crate) id: CommitId,
@@ -15,7 +15,7 @@ pub(crate) struct Walked {
     pub(crate) line: CommitLine,
 }
 
-/// The commits that only one of two tips has, each oldest first, and those that both go back to.
+/// The commits that only one of two tips has, each oldest first, and the commits from which both descend.
 #[derive(Debug, Default)]
 pub(crate) struct Sides {
     pub(crate) local: Vec<Walked>,
@@ -24,7 +24,7 @@ pub(crate) struct Sides {
 }
 
 impl Sides {
-    /// Lists both sides at once.
+    /// Lists both sides in one call.
     pub(crate) fn walk(place: &Place, local: &CommitId, remote: &CommitId) -> Result<Sides, GitError> {
         let options = ["--left-right", "--boundary"].map(str::to_owned);
         let revisions = [options.as_slice(), &[format!("{local}...{remote}")]].concat();
@@ -57,7 +57,7 @@ pub(crate) fn commits(place: &Place, revisions: &[String]) -> Result<Vec<Walked>
     Ok(list(place, revisions)?.into_iter().map(|(_, walked)| walked).collect())
 }
 
-/// Lists commits as a person recognises them, oldest first.
+/// Lists commits for display, oldest first.
 pub(crate) fn commit_lines(place: &Place, revisions: &[String]) -> Result<Vec<CommitLine>, GitError> {
     Ok(lines(&commits(place, revisions)?))
 }
