@@ -1,5 +1,5 @@
-//! Runs one program under a keeper and turns its end into an `Ending`: an agent that is listened to, or a shell
-//! command whose output is kept.
+//! Runs one program under a keeper and converts its end into an `Ending`: an agent whose messages are
+//! handled, or a shell command whose output is kept.
 
 use std::ffi::OsString;
 use std::io;
@@ -22,10 +22,10 @@ use crate::secret::Secrets;
 use crate::signal::{Signal, Stream};
 use crate::supervise::{self, End, Ends, Launch};
 
-/// How much of a shell command's output is sent on. A command may print more; writing all of it would wear disks out.
+/// Maximum amount of a shell command's output that is forwarded. A command may print more; writing all of it
+/// would wear out disks.
 const PASSED_MAX: u64 = 256 * 1024 * 1024;
 
-/// The limits of one run.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
     pub(crate) timeout: Duration,
@@ -35,16 +35,16 @@ pub(crate) struct Limits {
     pub(crate) on_stall: OnStall,
 }
 
-/// What becomes of a run that shows no sign of life.
+/// How drydock reacts to a run without signs of life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OnStall {
-    /// Somebody is told.
+    /// A signal is emitted.
     Tell,
-    /// Somebody is told, and when it goes on the run is stopped.
+    /// A signal is emitted, and if the stall continues, the run is stopped.
     Stop,
 }
 
-/// Runs a program and passes on what it says.
+/// Runs a program and forwards its output as signals.
 pub(crate) async fn listen(
     launcher: &[OsString],
     launch: Launch,
@@ -82,12 +82,13 @@ pub(crate) async fn listen(
         sink.pump(stderr, Stream::Stderr, &over),
         mcp::attend(door, &sink, &over),
     );
-    // An agent may flood us and end before it is caught; that it ended by itself then means nothing.
+    // An agent may flood us and exit before it is stopped; its exit status is irrelevant then.
     let end = match end {
         End::Itself(_) if sink.exceeded().is_cancelled() => End::Exceeded,
         other => other,
     };
-    // An exit code says that something failed; the report, what. Without one only its last message counts.
+    // The exit code shows only that something failed; the report shows the cause. After a failure, only the
+    // last message counts as a report.
     let report = match end {
         End::Itself(Exit::Code(0)) => sink.report(),
         End::Itself(Exit::Code(_)) => sink.report_in_tail(),
@@ -99,8 +100,8 @@ pub(crate) async fn listen(
     })
 }
 
-/// Runs a program and keeps the end of its output, both streams in the order written. Sends each line to `heard` too, if there
-/// is a receiver.
+/// Runs a program and keeps the end of its output, both streams in the order written. Also sends each line to
+/// `heard`, if there is a receiver.
 pub(crate) async fn collect(
     launcher: &[OsString],
     launch: Launch,
@@ -118,7 +119,8 @@ pub(crate) async fn collect(
     let resources = launch.terms.resources;
     let kept = supervise::start(launcher, launch, stdout, stderr).await?;
     let (hurry, over) = (stop.child_token(), CancellationToken::new());
-    // Output that is thrown away as it comes cannot fill anything; only time limits a chatty validation.
+    // The output is discarded as it arrives, so it needs no limit; a verbose validation is limited only by
+    // time.
     let exceeded = CancellationToken::new();
     let stalled = CancellationToken::new();
     let ends =
@@ -158,7 +160,7 @@ pub(crate) async fn collect(
     Ok(ShellResult { ending: ending(end, limits, end_of_output.tail()), output: end_of_output.text() })
 }
 
-/// One pipe for both streams: two pipes would lose which line came first.
+/// Creates one pipe for both streams: with two pipes the order of the lines would be lost.
 fn shared_pipe() -> io::Result<(Receiver, Stdio, Stdio)> {
     let (reader, writer) = io::pipe()?;
     let second = writer.try_clone()?;

@@ -1,7 +1,8 @@
-//! Which part of an environment variable is a secret: the whole value where the name says so, and credentials inside
-//! other values. Model names, hosts and addresses are not secrets, and hiding them makes a log unreadable.
+//! Finds the secret part of an environment variable: the whole value if the name indicates a secret,
+//! otherwise credentials inside the value. Model names, hosts and addresses are not secrets; hiding them
+//! would make a log unreadable.
 
-/// A name with one of these anywhere in it is that of a secret.
+/// A name that contains one of these is the name of a secret.
 const IN_NAME: [&str; 10] = [
     "TOKEN",
     "SECRET",
@@ -14,7 +15,8 @@ const IN_NAME: [&str; 10] = [
     "COOKIE",
     "WEBHOOK",
 ];
-/// A name with one of these as a word (`OPENAI_API_KEY`) is that of a secret; inside a word they mean other things.
+/// A name with one of these as a word (`OPENAI_API_KEY`) is the name of a secret; as a part of a word they
+/// mean other things.
 const WORD_OF_NAME: [&str; 14] = [
     "KEY",
     "KEYS",
@@ -31,7 +33,7 @@ const WORD_OF_NAME: [&str; 14] = [
     "HEADERS",
     "SIGNATURE",
 ];
-/// How the tokens of well-known services begin.
+/// Prefixes of tokens of well-known services.
 const TOKEN_PREFIXES: [&str; 15] = [
     "sk-",
     "sk_",
@@ -49,14 +51,14 @@ const TOKEN_PREFIXES: [&str; 15] = [
     "hf_",
     "npm_",
 ];
-/// Shorter words with such a beginning are ordinary ones.
+/// Shorter words with such a prefix are ordinary words.
 const TOKEN_MIN: usize = 16;
 /// Shorter values occur in ordinary text.
 const SECRET_MIN: usize = 8;
-/// The words before a credential in a header.
+/// Words that precede a credential in a header.
 const SCHEMES: [&str; 3] = ["Bearer", "Basic", "Token"];
 
-/// Says whether the name of a variable is that of a secret.
+/// Returns true if a variable's name indicates a secret.
 pub(crate) fn is_secret_name(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
     let is_word = |word: &str| WORD_OF_NAME.contains(&word) || word.ends_with("KEY");
@@ -64,9 +66,10 @@ pub(crate) fn is_secret_name(name: &str) -> bool {
         || name.split(|c: char| !c.is_ascii_alphanumeric()).any(is_word)
 }
 
-/// Returns what must be hidden where the whole value is a secret: it, and each line of it, since output comes by lines.
+/// Returns the texts to hide if the whole value is a secret: the value, and each of its lines, because output
+/// is handled line by line.
 pub(crate) fn whole(value: &str) -> Vec<String> {
-    // A path is a place, and hiding it would make every message about a file unreadable.
+    // A path is a location; hiding it would make every message about a file unreadable.
     if value.len() < SECRET_MIN || value.starts_with('/') {
         return credentials(value);
     }
@@ -95,15 +98,15 @@ pub(crate) fn credentials(value: &str) -> Vec<String> {
     found
 }
 
-/// Returns the credentials of an address, which begins behind its scheme: `user:password@`, and parameters with the name
+/// Returns the credentials of an address without its scheme: `user:password@`, and parameters with the name
 /// of a secret.
 fn in_address(address: &str) -> Vec<String> {
     let mut found = Vec::new();
     let authority = address.split(['/', '?', '#']).next().unwrap_or_default();
     if let Some((login, _)) = authority.rsplit_once('@') {
         let password = login.split_once(':').map(|(_, password)| password);
-        // A login with a password is hidden at any length. A password or a name alone is hidden only if it is long:
-        // a long name may be a token.
+        // A login with a password is hidden regardless of its length. A password or a user name alone is
+        // hidden only if it is long: a long user name may be a token.
         let is_long = |text: &&str| text.len() >= SECRET_MIN;
         match password {
             Some(password) => {
@@ -122,7 +125,7 @@ fn in_address(address: &str) -> Vec<String> {
     found.into_iter().map(str::to_owned).chain(decoded).collect()
 }
 
-/// Returns a text without its percent-encoding, as a program may print it, if it has any.
+/// Returns a text without percent-encoding, as a program may print it; `None` if it has none.
 fn decoded(text: &str) -> Option<String> {
     let (mut bytes, mut rest) = (Vec::new(), text);
     while let Some((plain, encoded)) = rest.split_once('%') {
@@ -138,7 +141,8 @@ fn decoded(text: &str) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// Agents 11: breaks when the name of a model or host is taken for a secret, or that of a key for none.
+    /// Agents 11: breaks when the name of a model or host is treated as a secret, or the name of a key is
+    /// not.
     #[test]
     fn a_secret_is_known_by_its_name() {
         for name in [
@@ -175,7 +179,7 @@ mod tests {
         }
     }
 
-    /// Breaks when a credential leaks because the variable around it does not have the name of a secret.
+    /// Breaks when a credential leaks because the name of its variable does not indicate a secret.
     #[test]
     fn credentials_inside_a_value_are_found() {
         for (value, hidden) in [

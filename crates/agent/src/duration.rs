@@ -1,8 +1,8 @@
-//! Time limits as people write them in configuration: any duration, but none that lets nothing happen.
+//! Parses time limits in the configuration. A limit must be at least 1 ms.
 
 use std::time::Duration;
 
-/// Reads a limit; less than a millisecond is refused because every limit must let something happen.
+/// Parses a limit. Durations below a millisecond are rejected, because no run could do anything within them.
 pub(crate) fn parse(text: &str) -> Result<Duration, String> {
     match drydock_domain::duration(text) {
         None => Err(format!(

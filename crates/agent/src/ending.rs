@@ -6,84 +6,86 @@ use crate::failure::ModelFailure;
 use crate::limit::Resets;
 use crate::sandbox::Resource;
 
-/// The end of a run. By the time this value exists nothing that the run started is alive.
+/// The end of a run. When this value exists, no process of the run is alive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use = "an ending says whether the work was done"]
 pub enum Ending {
-    /// It exited with code 0.
+    /// The program exited with code 0.
     Finished,
-    /// It exited with another code.
+    /// The program exited with another code.
     Failed {
         /// The exit code.
         code: i32,
-        /// The last lines it wrote.
+        /// The last lines of output.
         tail: String,
     },
-    /// A signal that drydock did not send ended it.
+    /// A signal that drydock did not send ended the program.
     Killed {
-        /// The signal's number.
+        /// Number of the signal.
         signal: i32,
-        /// The last lines it wrote.
+        /// The last lines of output.
         tail: String,
     },
-    /// It ran longer than its limit and was stopped.
+    /// The run exceeded its time limit and was stopped.
     TimedOut {
-        /// The limit.
+        /// The time limit.
         after: Duration,
-        /// The last lines it wrote.
+        /// The last lines of output.
         tail: String,
     },
-    /// It was stopped because the caller asked for it.
+    /// The run was stopped at the caller's request.
     Stopped,
-    /// It wrote more than its limit and was killed.
+    /// The run exceeded its output limit and was killed.
     OutputExceeded {
         /// The limit in bytes.
         limit: u64,
     },
-    /// It did not do its work, and its protocol shows why: it gave up, or broke off, or said what cannot be read.
+    /// The agent did not do its work, and its protocol shows why: it gave up, disconnected, or sent invalid
+    /// data.
     Unfinished {
-        /// What happened, to go on after its name.
+        /// The reason; it follows the agent's name in a sentence.
         reason: String,
-        /// The last lines it wrote.
+        /// The last lines of output.
         tail: String,
     },
-    /// It ended by its own rules, and its words or its protocol show that its model did not do the work.
+    /// The agent exited normally, but its output or its protocol shows that its model did not do the work.
     ModelFailed {
-        /// What failed.
+        /// The kind of failure.
         cause: ModelFailure,
         /// The reason; it follows the agent's name in a sentence.
         reason: String,
-        /// The last lines it wrote.
+        /// The last lines of output.
         tail: String,
     },
-    /// It showed no sign of life, and its rule had it stopped.
+    /// The run showed no signs of life and was stopped, as configured.
     Stalled {
-        /// For how long.
+        /// Duration without signs of life.
         quiet: Duration,
-        /// The last lines it wrote.
+        /// The last lines of output.
         tail: String,
     },
-    /// The service behind it lets it do no more for now.
+    /// The agent's service rejects further requests for now.
     RateLimited {
-        /// When that is over.
+        /// When the limit resets.
         resets: Resets,
     },
-    /// It used more than its limit and was killed.
+    /// The run exceeded a resource limit and was killed.
     LimitExceeded {
-        /// What it used too much of.
+        /// The resource.
         what: Resource,
-        /// The limit.
+        /// The limit of the resource.
         max: u64,
-        /// The last lines it wrote.
+        /// The last lines of output.
         tail: String,
     },
 }
 
-/// The end of a shell command and what it wrote.
+/// The end of a shell command, and its output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShellResult {
-    /// How it ended.
+    /// How the command ended.
     pub ending: Ending,
-    /// Standard output and standard error in the order written: the last 64 KiB, after a line that says how much was cut.
+    /// Standard output and standard error in the order written: the last 64 KiB, after a line with the number
+    /// of bytes cut.
     pub output: String,
 }

@@ -1,4 +1,5 @@
-//! The environment of everything we start: built from nothing, so that no secret of drydock's own leaks into it.
+//! Builds the environment of the processes we start. It starts empty, so that no secret from drydock's own
+//! environment leaks.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -9,22 +10,22 @@ use crate::mcp::{SECRET, SOCKET};
 use crate::spec::AgentSpec;
 use crate::task::{RunDirs, Task};
 
-/// A complete environment; nothing is inherited beside it.
+/// A complete environment; nothing else is inherited.
 pub(crate) type Environment = BTreeMap<OsString, OsString>;
 
-/// The longest `NAME=value` with its closing NUL that Linux passes to a program (`MAX_ARG_STRLEN`).
+/// Maximum length of `NAME=value` with its terminating NUL that Linux passes to a program (`MAX_ARG_STRLEN`).
 const STRING_MAX: usize = 128 * 1024;
 
-/// Where programs are looked up when drydock itself has no `PATH`.
+/// Search path for programs if drydock itself has no `PATH`.
 const PATH_DEFAULT: &str = "/usr/local/bin:/usr/bin:/bin";
 
-/// The name of the file that carries a task too long for a variable.
+/// Name of the file with a task that is too long for a variable.
 const TASK_FILE: &str = "drydock-task.json";
 
-/// The variable by which everything below a keeper can be recognised when the keeper itself was killed.
+/// Variable that identifies all processes below a keeper if the keeper itself was killed.
 pub const KEEPER: &str = "DRYDOCK_KEEPER";
 
-/// Variables with a meaning of ours, which a configuration therefore cannot set.
+/// Variables set by drydock, which a configuration therefore cannot set.
 const OURS: [&str; 10] = [
     "DRYDOCK_TASK",
     "DRYDOCK_TASK_FILE",
@@ -32,18 +33,19 @@ const OURS: [&str; 10] = [
     "DRYDOCK_RUN",
     "DRYDOCK_PHASE",
     "DRYDOCK_WORKTREE",
-    // That of its run, and never a person's word.
+    // The token of the run; a user's token must never be passed.
     "DRYDOCK_TOKEN",
     KEEPER,
     SOCKET,
     SECRET,
 ];
 
-/// Returns what every process of ours gets.
+/// Returns the variables that every process gets.
 ///
-/// `HOME` is the temporary directory, so git and other tools find neither the credentials nor the settings of the
-/// person who runs drydock; the system's git settings, which may name a credential helper, are left out for the same
-/// reason, and git never waits for a password. It also takes no lock just to look, because a confined run may not.
+/// `HOME` is the temporary directory, so git and other tools find neither the credentials nor the settings of
+/// the user who runs drydock. The system's git settings may name a credential helper and are disabled for the
+/// same reason. Git never prompts for a password. It also takes no optional locks, because a sandboxed run
+/// may not write them.
 pub(crate) fn base(temp: &Path) -> Environment {
     let path = std::env::var_os("PATH").unwrap_or_else(|| PATH_DEFAULT.into());
     let fixed: [(&str, OsString); 7] = [
@@ -58,9 +60,9 @@ pub(crate) fn base(temp: &Path) -> Environment {
     fixed.into_iter().map(|(name, value)| (name.into(), value)).collect()
 }
 
-/// Returns the environment of an agent, and the file that must hold the task when it is too long for a variable.
+/// Returns the environment of an agent, and the file for a task that is too long for a variable.
 ///
-/// What the configuration sets wins over the base, so an agent that needs the real `HOME` can be given it.
+/// Configured variables override the base, so an agent that needs the real `HOME` can be given it.
 pub(crate) fn of_agent(
     spec: &AgentSpec,
     task: &Task,
@@ -69,7 +71,7 @@ pub(crate) fn of_agent(
 ) -> (Environment, Option<PathBuf>) {
     let mut environment = base(&dirs.temp);
     for name in spec.pass_env() {
-        // A variable that drydock does not have is left out, as a shell would leave it.
+        // A variable that drydock does not have is left unset.
         if let Some(value) = std::env::var_os(name) {
             environment.insert(name.into(), value);
         }
@@ -92,7 +94,7 @@ pub(crate) fn of_agent(
     }
 }
 
-/// Returns the file that a program's name leads to.
+/// Returns the file to which a program's name resolves.
 pub(crate) fn program_file(program: &str) -> Option<PathBuf> {
     if program.contains('/') {
         return Some(PathBuf::from(program)).filter(|path| path.is_file());
@@ -111,7 +113,7 @@ pub(crate) fn of_shell(env: &BTreeMap<String, String>, temp: &Path) -> Result<En
     Ok(environment)
 }
 
-/// Refuses a configured variable that cannot be set or is set by us.
+/// Returns an error for a configured variable that cannot be set or is set by drydock.
 pub(crate) fn check_variable(name: &str, value: &str) -> Result<(), &'static str> {
     check_text(name, value)?;
     if OURS.contains(&name) {

@@ -1,75 +1,75 @@
-//! Why a run could not be started. How a started run ends is `Ending`, not an error.
+//! Errors that prevent the start of a run. The end of a started run is an `Ending`, not an error.
 
 use std::io;
 use std::path::PathBuf;
 
-/// A run that never started; nothing of it is alive.
+/// The run did not start; no process of it is alive.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// No file of that name was found.
+    /// The program was not found.
     #[error("could not start {program}: there is no such program")]
     ProgramMissing {
         /// The first word of the command.
         program: String,
     },
-    /// The file is there and the system will not run it.
+    /// The file exists, but the system cannot execute it.
     #[error("could not start {program}: {reason}")]
     NotExecutable {
         /// The first word of the command.
         program: String,
-        /// What the system said, in words.
+        /// The system's error message.
         reason: String,
     },
-    /// The system refused for a reason that is not the program's, such as too many processes.
+    /// The system rejected the start for a reason unrelated to the program, such as too many processes.
     #[error("could not start {program}: {reason}")]
     Refused {
         /// The first word of the command.
         program: String,
-        /// What the system said.
+        /// The system's error message.
         reason: String,
     },
-    /// The script of a scripted agent cannot be used.
+    /// The script of a scripted agent is invalid.
     #[error("could not use the script {}: {reason}", path.display())]
     Script {
-        /// The script.
+        /// Path of the script.
         path: PathBuf,
-        /// What is wrong with it, naming the step where one is to blame.
+        /// What is wrong with it, with the step if one is the cause.
         reason: String,
     },
     /// A directory or file of the run cannot be used.
     #[error("could not prepare {} for the run", path.display())]
     Directory {
-        /// The directory or file.
+        /// Path of the directory or file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// A variable cannot be put into an environment.
+    /// An environment variable cannot be set.
     #[error("could not set the environment variable {name:?}: {reason}")]
     Environment {
-        /// Its name.
+        /// Name of the variable.
         name: String,
-        /// What is wrong with it.
+        /// Why it cannot be set.
         reason: &'static str,
     },
-    /// The sandbox that the run must have cannot be made.
+    /// The sandbox required for the run cannot be created.
     #[error("could not make the sandbox: {reason}")]
     Sandbox {
         /// What is missing.
         reason: String,
     },
-    /// Drydock's own keeper process did not come up.
+    /// Drydock's own keeper process did not start.
     #[error("could not start the keeper {launcher}: {reason}")]
     Keeper {
         /// The program that should have become the keeper.
         launcher: String,
-        /// What happened instead.
+        /// Why it did not start.
         reason: String,
     },
 }
 
 impl StartError {
-    /// Says what the reader can do about it.
+    /// Returns the next step for the user.
     pub fn hint(&self) -> String {
         match self {
             Self::ProgramMissing { program } if program.contains('/') => {

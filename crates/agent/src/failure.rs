@@ -1,51 +1,51 @@
-//! Which failures may pass by themselves and which would only be repeated: the one place that tells them apart. Whether
-//! something is then tried again is a rule's business, and a rate limit's is the plan's.
+//! Classifies failures as transient or permanent. Restart policies decide whether a run is retried; rate
+//! limits are handled by the plan.
 
 use serde::Deserialize;
 
 use crate::ending::Ending;
 use crate::error::StartError;
 
-/// What kept a model from doing the work.
+/// Why a model did not do the work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ModelFailure {
-    /// Its service failed, could not be reached, or sent an unusable answer.
+    /// The service failed, was unreachable, or sent an invalid response.
     Service,
-    /// Its service did not accept the key or the login.
+    /// The service rejected the key or the login.
     Auth,
-    /// It refused the task.
+    /// The model refused the task.
     Refused,
 }
 
-/// What an end means for whoever might try again.
+/// What the end of a run means for a retry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Nature {
-    /// It did its work.
+    /// The work was done.
     Success,
-    /// It was we who stopped it.
+    /// Drydock stopped the run.
     Stopped,
-    /// The same may succeed later with nothing corrected.
+    /// A retry may succeed without any correction.
     Transient(Passing),
-    /// The same would happen again: something must be corrected first.
+    /// A retry would fail again; something must be corrected first.
     Permanent,
 }
 
-/// A failure that may pass by itself.
+/// The cause of a transient failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Passing {
-    /// It exited with an error, was killed by a signal, or its model's service failed.
+    /// The agent exited with an error, was killed by a signal, or its model's service failed.
     Crash,
-    /// The system could not start it now, such as for want of processes.
+    /// The system could not start it, for example because of too many processes.
     Start,
-    /// It showed no sign of life for so long that its rule had it stopped.
+    /// The run showed no signs of life and was stopped, as configured.
     Stall,
-    /// The service behind it lets it do no more for now.
+    /// The agent's service rejects further requests for now.
     RateLimit,
 }
 
 impl Nature {
-    /// Tells what the end of an agent's run means.
+    /// Classifies the end of an agent's run.
     pub fn of(ended: &Result<Ending, StartError>) -> Nature {
         match ended {
             Ok(Ending::Finished) => Nature::Success,
@@ -58,7 +58,7 @@ impl Nature {
             Ok(Ending::Stalled { .. }) => Nature::Transient(Passing::Stall),
             Ok(Ending::RateLimited { .. }) => Nature::Transient(Passing::RateLimit),
             Err(StartError::Refused { .. } | StartError::Keeper { .. }) => Nature::Transient(Passing::Start),
-            // Out of time or bounds, refused, or not understood; missing, or wrongly configured.
+            // Over a limit, refused or invalid; program missing or configuration wrong.
             Ok(
                 Ending::TimedOut { .. }
                 | Ending::OutputExceeded { .. }

@@ -1,6 +1,6 @@
-//! Failures that an agent reports in words: many end a turn regularly although their model failed. The words are looked for
-//! only where the agent's configuration says that such a report begins (`failure_patterns`), never anywhere else: a
-//! model that writes about errors has not failed.
+//! Failures that an agent reports as text. Many agents end a turn normally although their model failed. A
+//! report is recognised only by the configured prefixes (`failure_patterns`), because a model that writes
+//! about errors has not failed.
 
 use std::sync::Arc;
 
@@ -12,12 +12,12 @@ use crate::limit::Resets;
 
 const TOO_MANY_REQUESTS: &str = "429";
 const UNAUTHORIZED: [&str; 2] = ["401", "403"];
-/// Words of services and agents, in lower case.
+/// Phrases of services and agents, in lower case.
 const LIMIT_WORDS: [&str; 4] = ["rate limit", "rate_limit", "too many requests", "usage limit"];
 const AUTH_WORDS: [&str; 6] =
     ["unauthorized", "authenticat", "api key", "api-key", "not logged in", "please run /login"];
 
-/// How the lines begin in which an agent reports that its model failed.
+/// Prefixes of the lines in which an agent reports that its model failed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "Vec<String>")]
 pub(crate) struct FailurePatterns(Arc<[String]>);
@@ -34,13 +34,13 @@ impl TryFrom<Vec<String>> for FailurePatterns {
 }
 
 impl FailurePatterns {
-    /// Says whether a text begins like a report.
+    /// Returns true if a text begins like a report.
     pub(crate) fn begin(&self, text: &str) -> bool {
         let text = text.trim_start();
         self.0.iter().any(|pattern| text.starts_with(pattern.as_str()))
     }
 
-    /// Returns the latest report among lines, with what follows it.
+    /// Returns the last report among the lines, with the lines that follow it.
     pub(crate) fn report<'a>(&self, lines: impl Iterator<Item = &'a str>) -> Option<String> {
         let lines: Vec<&str> = lines.filter(|line| !line.trim().is_empty()).collect();
         let from = lines.iter().rposition(|line| self.begin(line))?;
@@ -48,12 +48,13 @@ impl FailurePatterns {
     }
 }
 
-/// Returns the end of a run in which the agent reported this.
+/// Returns the ending of a run in which the agent reported a failure.
 pub(crate) fn reported(report: &str, tail: String) -> Ending {
-    // Nothing is said twice.
+    // Do not repeat the report in the tail.
     let tail = if tail.trim() == report.trim() { String::new() } else { tail };
     let first = report.lines().next().unwrap_or_default().trim();
-    // What follows the first line may be about anything, so no plan waits for it.
+    // The lines after the first may be about anything, so a rate limit mentioned only there does not make the
+    // plan wait.
     match cause(first).or_else(|| cause(report)) {
         Some(Cause::Limit) if cause(first) == Some(Cause::Limit) => {
             Ending::RateLimited { resets: Resets::Unknown }
@@ -68,7 +69,7 @@ pub(crate) fn reported(report: &str, tail: String) -> Ending {
     }
 }
 
-/// Says whether a text of an error is about a key or a login.
+/// Returns true if an error text is about a key or a login.
 pub(crate) fn is_about_auth(text: &str) -> bool {
     cause(text) == Some(Cause::Auth)
 }
@@ -79,7 +80,7 @@ enum Cause {
     Auth,
 }
 
-/// Reads the cause from a report: a status of HTTP that stands alone, else words.
+/// Reads the cause of a report: an HTTP status as a separate number, otherwise phrases.
 fn cause(report: &str) -> Option<Cause> {
     let text = report.to_lowercase();
     let has_number =
@@ -102,7 +103,7 @@ mod tests {
         FailurePatterns::try_from(vec!["Ran into this error".to_owned(), "API Error".to_owned()]).unwrap()
     }
 
-    /// Breaks when a report is not seen, or a text that only mentions one is.
+    /// Breaks when a report is not recognised, or a text that only mentions one is.
     #[test]
     fn a_report_begins_a_line_and_nothing_else_is_one() {
         let report = |text: &str| patterns().report(text.lines());
@@ -114,7 +115,7 @@ mod tests {
         assert!(FailurePatterns::try_from(vec![" ".to_owned()]).is_err());
     }
 
-    /// Breaks when a limit is not waited for, or a wrong key is.
+    /// Breaks when a rate limit is not recognised, or a wrong key is treated as one.
     #[test]
     fn the_cause_is_read_from_the_report() {
         for (report, read) in [
@@ -129,7 +130,7 @@ mod tests {
         }
     }
 
-    /// Breaks when a plan waits for a limit that only the lines after a report's first mention.
+    /// Breaks when a plan waits for a limit that is only mentioned after the first line of a report.
     #[test]
     fn a_limit_is_read_from_the_first_line_of_a_report() {
         let ending = reported("API Error: 429 busy\nPlease retry.", String::new());

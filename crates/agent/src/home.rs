@@ -1,8 +1,9 @@
-//! The few files of a person's home that an agent needs to know who it works for, such as its login. They are copied into
-//! the agent's own home, because it may not write to the real one, and removed when it is done.
+//! Copies the files of the user's home directory that an agent needs, such as its login, into the agent's own
+//! home, because the agent may not write to the real one. The copies are removed when the run ends.
 //!
-//! Drydock is not in the sandbox, and the agent may have put links into its home in an earlier round of the run: no link is
-//! followed on the way to a copy, and a copy is removed from the very directory that it was put into.
+//! Drydock does not run in the sandbox, and the agent may have put symbolic links into its home in an earlier
+//! round of the run. Therefore no link is followed on the way to a copy, and a copy is removed through the
+//! handle of the directory into which it was written.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -17,16 +18,16 @@ use rustix::io::Errno;
 use crate::error::StartError;
 use crate::spec::AgentSpec;
 
-/// The largest file that is copied.
+/// Maximum size of a copied file.
 const FILE_MAX: u64 = 1024 * 1024;
 
-/// Copied files; dropping this removes them.
+/// Copied files, removed on drop.
 #[derive(Debug, Default)]
 pub(crate) struct HomeFiles {
     copies: Vec<Copied>,
 }
 
-/// One copy: the directory it was put into, and its name there.
+/// A copy: its directory, and its name there.
 #[derive(Debug)]
 struct Copied {
     directory: OwnedFd,
@@ -34,7 +35,7 @@ struct Copied {
 }
 
 impl HomeFiles {
-    /// Copies what the agent names and what is there. An agent that is given the real home needs no copies.
+    /// Copies the configured files that exist. An agent with access to the real home needs no copies.
     pub(crate) async fn copied(spec: &AgentSpec, home: &Path) -> Result<Self, StartError> {
         let own_home = spec.env().contains_key("HOME") || spec.pass_env().iter().any(|name| name == "HOME");
         let Some(real) = std::env::home_dir().filter(|_| !own_home) else { return Ok(Self::default()) };
@@ -45,7 +46,7 @@ impl HomeFiles {
                 let from = real.join(&file);
                 match copy(&from, &home, Path::new(&file)) {
                     Ok(copy) => copied.copies.push(copy),
-                    // Not everybody has every file.
+                    // A configured file may be missing.
                     Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                     Err(source) => return Err(StartError::Directory { path: from, source }),
                 }
@@ -102,7 +103,8 @@ mod tests {
     use std::os::unix::fs::symlink;
     use std::path::Path;
 
-    /// Breaks when a link that an agent left leads drydock, which is not confined, to write or remove a file elsewhere.
+    /// Breaks when a symbolic link left by an agent makes drydock, which is not sandboxed, write or remove a
+    /// file elsewhere.
     #[test]
     fn no_link_of_an_agents_leads_a_copy_elsewhere() {
         let dock = tempfile::tempdir().unwrap();
@@ -115,7 +117,7 @@ mod tests {
         let file = Path::new(".codex/auth.json");
         let copies = HomeFiles { copies: vec![copy(&from, &home, file).unwrap()] };
         assert_eq!(fs::read_to_string(home.join(file)).unwrap(), "secret");
-        // The agent puts a link in the directory's place: what is removed is still the copy.
+        // The agent replaces the directory by a link; the copy is still the file that is removed.
         fs::rename(home.join(".codex"), home.join("moved")).unwrap();
         symlink(&real, home.join(".codex")).unwrap();
         drop(copies);

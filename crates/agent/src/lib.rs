@@ -1,9 +1,10 @@
-//! The only starter of processes other than git: agents that are programs, that speak the Agent Client Protocol or that
-//! are scripts, and shell commands.
+//! Runs processes other than git: agents (programs, programs with the Agent Client Protocol, scripts) and
+//! shell commands. No other crate starts such processes.
 //!
-//! Every process started here lives under a *keeper*, a copy of our own binary that outlives neither drydock nor the
-//! run and takes every descendant with it (`keeper`). A plan is a name here, and a worktree a directory: nothing
-//! knows a store or calls git, and nothing decides what an ending means.
+//! Every process started here runs under a *keeper*, a copy of our own binary that outlives neither drydock
+//! nor the run and kills every descendant of the run (`keeper`). This crate has no access to the store and
+//! does not call git: a plan is only a name and a worktree only a directory. It does not decide what follows
+//! from the end of a run.
 
 mod acp;
 mod command;

@@ -1,5 +1,5 @@
-//! Rate limits as agents tell them: a message, or an error of their protocol that says so by its data. Words are not
-//! searched: a guess that is wrong would make a plan wait for nothing, or run against a wall.
+//! Parses rate limits from an agent's message, or from the data of a protocol error. Free text is not
+//! searched: a wrong guess would make a plan wait for nothing, or run into the limit again.
 
 use std::time::Duration;
 
@@ -7,32 +7,32 @@ use serde_json::{Map, Value};
 
 use crate::duration;
 
-/// When a limit is over.
+/// When a rate limit resets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Resets {
     /// At this time, in milliseconds since 1970-01-01 UTC.
     At {
-        /// The time.
+        /// The reset time.
         unix_ms: i64,
     },
     /// This long from now.
     After(Duration),
-    /// Nobody says.
+    /// The time is not known.
     Unknown,
 }
 
-/// The keys that say when, as agents and the services behind them write them.
+/// Keys for the reset time, as written by agents and their services.
 const AT: [&str; 5] = ["until", "reset_at", "resets_at", "resetAt", "resetsAt"];
 const AFTER: [&str; 2] = ["retry_after", "retryAfter"];
-/// The keys that say what happened, and what they then hold.
+/// Keys for the kind of error, and their values for a rate limit.
 const WHAT: [&str; 4] = ["type", "code", "kind", "error"];
 const LIMITED: [&str; 5] =
     ["rate_limited", "rate_limit", "rate_limit_error", "rate_limit_exceeded", "too_many_requests"];
 const STATUS: [&str; 2] = ["status", "statusCode"];
-/// The status of HTTP that means it.
+/// HTTP status for a rate limit.
 const TOO_MANY_REQUESTS: u64 = 429;
 
-/// Reads when a limit is over from what a message holds.
+/// Parses the reset time from the fields of a message.
 pub(crate) fn resets(until: Option<&Value>, retry_after: Option<&Value>) -> Result<Resets, String> {
     match (until, retry_after) {
         (Some(_), Some(_)) => Err("give one of `until` and `retry_after`, not both".to_owned()),
@@ -42,12 +42,13 @@ pub(crate) fn resets(until: Option<&Value>, retry_after: Option<&Value>) -> Resu
     }
 }
 
-/// Reads a limit from the data of an error or of an answer; nothing where it does not say that it is one.
+/// Parses a rate limit from the data of an error or a response. Returns `None` if the data does not indicate
+/// one.
 pub(crate) fn told(data: &Value) -> Option<Resets> {
     let fields = data.as_object()?;
     let inner = ["error", "data", "rate_limit"].iter().filter_map(|key| fields.get(*key)).find_map(told);
     let when = find(fields, &AFTER).map(later).or_else(|| find(fields, &AT).map(at));
-    // A time that cannot be read still says that there is a limit.
+    // A reset time that cannot be parsed still indicates a limit.
     let when = when.map(|read| read.unwrap_or(Resets::Unknown));
     let named = WHAT.iter().filter_map(|key| fields.get(*key)?.as_str()).any(|what| LIMITED.contains(&what));
     let status = STATUS.iter().filter_map(|key| fields.get(*key)?.as_u64()).any(|it| it == TOO_MANY_REQUESTS);
@@ -58,7 +59,7 @@ fn find<'a>(fields: &'a Map<String, Value>, keys: &[&str]) -> Option<&'a Value> 
     keys.iter().find_map(|key| fields.get(*key)).filter(|value| !value.is_null())
 }
 
-/// Reads a point in time: RFC 3339, or seconds since 1970-01-01 UTC.
+/// Parses a point in time: RFC 3339, or seconds since 1970-01-01 UTC.
 fn at(value: &Value) -> Result<Resets, String> {
     let wrong = || format!("{value} is not a time; write it as 2026-01-31T12:00:00Z, or as Unix seconds");
     let unix_ms = match value {
@@ -68,7 +69,7 @@ fn at(value: &Value) -> Result<Resets, String> {
     Ok(Resets::At { unix_ms })
 }
 
-/// Reads a span of time: seconds, as a number or as text, or a duration such as `5m`.
+/// Parses a duration: seconds as a number or as text, or text such as `5m`.
 fn later(value: &Value) -> Result<Resets, String> {
     let wrong = || format!("{value} is not a span of time; write seconds, or a duration such as \"5m\"");
     let seconds = |number: f64| Duration::try_from_secs_f64(number).map_err(|_| wrong());
@@ -110,7 +111,7 @@ mod tests {
         }
     }
 
-    /// Breaks when an error that says so is not believed, or one that only sounds like it is.
+    /// Breaks when data that indicates a limit is ignored, or data that only sounds like one is accepted.
     #[test]
     fn data_says_that_it_is_a_limit_or_it_is_none() {
         let minute = Some(Resets::After(Duration::from_secs(60)));

@@ -1,11 +1,13 @@
-//! Signs of life: what an agent writes (its protocol's messages included), the time its processes compute, and the files
-//! it changes. When all of them are missing for long, somebody is told, once a run. Nothing is stopped for it, unless a rule
-//! says so and as long again goes by: a model may take its time, and how long a run may last is another limit.
+//! Detects stalled runs. Signs of life are output (including protocol messages), CPU time of the run's
+//! processes, and changed files. If all are missing for `stall_after`, a signal is emitted once per run. The
+//! run is stopped only if configured, and after the same time again: a model may be slow, and the duration of
+//! a run has its own limit.
 //!
-//! An agent that waits for its model computes a little (timers, spinners, polling: codex and claude use 1.4 to 3.1 % of a
-//! processor, in bursts). A compiler or a test that it runs uses a processor or most of it. So computing counts from a tenth of
-//! a processor on, in the last look and over several seconds: one burst, or one tick of the kernel's clock within a short look,
-//! is not life. Counting only the processes below the agent was refused: agents are often a program below a launcher.
+//! An agent that waits for its model uses a little CPU time (timers, spinners, polling: codex and claude use
+//! 1.4 to 3.1 % of a processor, in bursts). A compiler or test that it runs uses most of a processor. CPU
+//! time therefore counts from a tenth of a processor, both in the last sample and on average over several
+//! seconds: one burst, or one tick of the kernel's clock within a short sample, does not count. Counting only
+//! the descendants of the agent was rejected, because an agent is often started by a launcher.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -20,29 +22,29 @@ use crate::keeper::processes;
 use crate::output::Sink;
 use crate::signal::Signal;
 
-/// How many looks make up the time without life after which somebody is told.
+/// Number of samples within `stall_after`.
 const LOOKS: u32 = 10;
 const LOOK_SHORTEST: Duration = Duration::from_millis(10);
 const LOOK_LONGEST: Duration = Duration::from_secs(30);
-/// The part of one processor that counts as work.
+/// Fraction of one processor that counts as work.
 const BUSY: f64 = 0.1;
-/// Over which time computing is averaged, so that no burst counts, unless `stall_after` is too short for that.
+/// Time over which CPU usage is averaged, so that a burst does not count. Shorter if `stall_after` is short.
 const WINDOW: Duration = Duration::from_secs(10);
 const WINDOW_LOOKS_MAX: u32 = LOOKS / 2;
-/// How many files are looked at; a change in a tree that is larger may be missed.
+/// Maximum number of files checked; a change in a larger tree may be missed.
 const FILES_MAX: usize = 10_000;
 
-/// What is watched.
+/// The run to watch.
 pub(crate) struct Watched<'a> {
     pub(crate) keeper: Option<u32>,
     pub(crate) worktree: &'a Path,
     pub(crate) output: &'a Sink,
     pub(crate) limits: Limits,
-    /// Cancelled by the watch when the run is to be stopped.
+    /// Cancelled by [`watch`] if the run must be stopped.
     pub(crate) stalled: &'a CancellationToken,
 }
 
-/// What one look showed.
+/// One sample.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Seen {
     written: u64,
@@ -50,7 +52,7 @@ struct Seen {
     at: Instant,
 }
 
-/// Watches a run until it is over, or until nothing more is to be done about its silence.
+/// Watches a run until it ends, or until no further reaction to a stall is due.
 pub(crate) async fn watch(watched: Watched<'_>, over: &CancellationToken) {
     let Limits { stall_after, on_stall, .. } = watched.limits;
     let pause = (stall_after / LOOKS).clamp(LOOK_SHORTEST, LOOK_LONGEST);
@@ -67,7 +69,7 @@ pub(crate) async fn watch(watched: Watched<'_>, over: &CancellationToken) {
         let now = watched.look().await;
         let is_busy = load.is_busy(last, now);
         let mut alive = is_busy || now.written != last.written;
-        // Files are looked at last, because a large worktree takes a while.
+        // Files are checked last, because a large worktree takes a while.
         if !alive {
             let changed = watched.newest_change().await;
             alive = changed != newest;
@@ -92,24 +94,25 @@ pub(crate) async fn watch(watched: Watched<'_>, over: &CancellationToken) {
     }
 }
 
-/// How much was computed in each of the last looks.
+/// CPU time in each of the last samples.
 struct Load {
-    /// The time between two looks, and how much of it was computed; the newest last.
+    /// Elapsed time and CPU time of each sample, newest last.
     looks: VecDeque<(Duration, Duration)>,
     looks_max: usize,
 }
 
 impl Load {
-    /// Averages over [`WINDOW`], with a pause of this length between looks.
+    /// Averages over [`WINDOW`], with this pause between samples.
     fn over(pause: Duration) -> Self {
         let looks = WINDOW.as_millis().div_ceil(pause.as_millis().max(1));
         let looks = u32::try_from(looks).unwrap_or(u32::MAX).clamp(1, WINDOW_LOOKS_MAX);
         Self { looks: VecDeque::new(), looks_max: looks as usize }
     }
 
-    /// Adds a look. Returns whether the processes compute now, and did on average over the looks that are kept.
+    /// Adds a sample. Returns true if the processes used enough CPU time in it, and on average over all kept
+    /// samples.
     fn is_busy(&mut self, last: Seen, now: Seen) -> bool {
-        // A process that no one waits for takes its time with it when it ends.
+        // The total can shrink: the CPU time of a process that is not waited for is lost when it ends.
         let newest = (now.at.duration_since(last.at), now.computed.saturating_sub(last.computed));
         self.looks.push_back(newest);
         while self.looks.len() > self.looks_max {
@@ -134,15 +137,15 @@ impl Watched<'_> {
     }
 }
 
-/// Returns when something below a directory was last changed, as far as it was looked at. Removing a file changes its
-/// directory.
+/// Returns the last modification time below a directory, among the files checked. Removing a file modifies
+/// its directory.
 fn newest_below(root: PathBuf) -> Option<SystemTime> {
     let mut newest = None;
     let mut directories = VecDeque::from([root]);
     let mut looked_at = 0;
     while let Some(directory) = directories.pop_front() {
         newest = newest.max(fs::metadata(&directory).ok().and_then(|seen| seen.modified().ok()));
-        // What cannot be read, or is just being removed, shows nothing.
+        // Entries that cannot be read or are being removed are skipped.
         for entry in fs::read_dir(&directory).into_iter().flatten().flatten() {
             looked_at += 1;
             if looked_at > FILES_MAX {
@@ -168,7 +171,8 @@ mod tests {
     use std::time::Duration;
     use tokio::time::Instant;
 
-    /// Returns at which looks computing counts, when so many milliseconds are computed in each look of 2 s.
+    /// Returns the samples in which CPU time counts, given the milliseconds of CPU time in each sample of 2
+    /// s.
     fn busy(computed_ms: &[u64]) -> Vec<usize> {
         let (start, pause) = (Instant::now(), Duration::from_secs(2));
         let mut load = Load::over(pause);
@@ -185,8 +189,8 @@ mod tests {
         found
     }
 
-    /// Issue 13, item 4. Breaks when an agent that waits for its model counts as alive for its wake-ups or one burst, or when
-    /// a compiler does not, or counts long after its end.
+    /// Issue 13, item 4. Breaks when an agent that waits for its model counts as alive because of wake-ups or
+    /// one burst, or when a compiler does not count, or still counts long after its end.
     #[test]
     fn computing_is_life_and_waking_up_is_not() {
         assert_eq!(busy(&[62; 30]), [0; 0], "3.1 % all the time");

@@ -1,120 +1,121 @@
 //! Messages from an agent to drydock: lines of standard output that are JSON objects with a `drydock` key.
 //!
-//! Keys we do not know are let through, because agents embellish, and what is clear is taken (`clear`); any other key of
-//! ours that is missing or of the wrong type makes the line garbled, and the caller is told instead of guessing.
+//! Unknown keys are ignored, because agents add their own. Unambiguous variants are normalised (`clear`). If
+//! a required key is missing or has the wrong type, the line is reported as malformed instead of being
+//! guessed.
 
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
 use crate::limit::{self, Resets};
 
-/// What a checkpoint without a label is called.
+/// Label of a checkpoint without one.
 const UNNAMED: &str = "checkpoint";
 
-/// A message from an agent, by its `drydock` key.
+/// A message from an agent, identified by its `drydock` key.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "drydock", rename_all = "snake_case")]
 pub enum Message {
-    /// A decision the agent took by itself.
+    /// A choice that the agent made without asking.
     Choice {
-        /// What was to be decided.
+        /// The question that was open.
         question: String,
-        /// What it decided.
+        /// The chosen alternative.
         chosen: String,
-        /// What else it considered.
+        /// The other alternatives considered.
         #[serde(default)]
         alternatives: Vec<String>,
-        /// Why.
+        /// The reason for the choice.
         #[serde(default)]
         rationale: Option<String>,
-        /// How sure it is, from 0 to 1.
+        /// Confidence from 0 to 1.
         #[serde(default)]
         confidence: Option<f64>,
-        /// What other choices call it in `under`.
+        /// Id by which other choices refer to this one in `under`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         id: Option<String>,
-        /// The choice that it follows from, by its id or its question.
+        /// The choice from which this one follows, by id or question.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         under: Option<String>,
     },
-    /// How far it got.
+    /// Progress of the work.
     Progress {
-        /// What it is doing.
+        /// The current activity.
         text: String,
-        /// From 0 to 100, where it can tell.
+        /// From 0 to 100, if known.
         #[serde(default)]
         percent: Option<f64>,
     },
-    /// A state of the worktree worth keeping.
+    /// A state of the worktree that should be kept.
     Checkpoint {
-        /// What to call it.
+        /// Label of the checkpoint.
         label: String,
     },
-    /// A question only a person can answer.
+    /// A question that only a person can answer.
     Ask {
-        /// The question.
+        /// Text of the question.
         question: String,
-        /// The answers to choose from; empty when any text will do.
+        /// The answers to choose from; empty if any text is accepted.
         #[serde(default)]
         options: Vec<AskOption>,
     },
-    /// A part of the task to be planned on its own; the object without its `drydock` key.
+    /// A part of the task that becomes a subplan; the object without its `drydock` key.
     Subplan(Value),
-    /// The service behind it lets it do no more for now; the run ends.
+    /// The agent's service rejects further requests for now; the run ends.
     RateLimited {
-        /// When that is over: RFC 3339, or seconds since 1970-01-01 UTC.
+        /// Reset time: RFC 3339, or seconds since 1970-01-01 UTC.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         until: Option<Value>,
-        /// How long that lasts: seconds, or a duration such as `5m`.
+        /// Time until the reset: seconds, or a duration such as `5m`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         retry_after: Option<Value>,
     },
-    /// What it used since it last said so.
+    /// Usage since the previous usage message.
     Usage {
-        /// Tokens of its model.
+        /// Tokens of the model.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tokens: Option<u64>,
-        /// Money: US dollars, as text or as a number.
+        /// Cost in US dollars, as text or as a number.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cost_usd: Option<Value>,
-        /// Uses of tools, where drydock does not see them.
+        /// Tool calls that drydock does not see.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tool_calls: Option<u64>,
     },
-    /// What a reviewer says of the work.
+    /// A reviewer's verdict on the work.
     Verdict {
-        /// Yes or no.
+        /// Ack or refuse.
         verdict: Opinion,
-        /// What exactly was reviewed, where the reviewer says so; a number is taken as its text.
+        /// The reviewed version, if the reviewer names it; a number is converted to text.
         #[serde(default, deserialize_with = "text_or_number")]
         version: Option<String>,
-        /// Why.
+        /// The reason for the verdict.
         #[serde(default)]
         reason: Option<String>,
     },
 }
 
-/// One answer that an agent offers with its question.
+/// An answer that an agent offers with its question.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AskOption {
-    /// What is sent back.
+    /// Id that is sent back to the agent.
     pub id: String,
-    /// What a person reads.
+    /// Text shown to the person.
     pub label: String,
 }
 
-/// A reviewer's yes or no.
+/// The kind of a reviewer's verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Opinion {
-    /// The work may go on.
+    /// The work may continue.
     Ack,
-    /// The work must not go on as it is.
+    /// The work must not continue as it is.
     Refuse,
 }
 
 impl Message {
-    /// Returns when a rate limit is over, for a message that tells of one.
+    /// Returns the reset time of a rate limit message, and `None` for other messages.
     pub fn resets(&self) -> Option<Resets> {
         match self {
             Message::RateLimited { until, retry_after } => {
@@ -131,7 +132,7 @@ impl Message {
     }
 }
 
-/// What a line of standard output turned out to be.
+/// The result of parsing a line of standard output.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Reading {
     Log,
@@ -139,7 +140,7 @@ pub(crate) enum Reading {
     Garbled { reason: String },
 }
 
-/// Reads one line of standard output.
+/// Parses one line of standard output.
 pub(crate) fn read(line: &str) -> Reading {
     let text = line.trim();
     if !text.starts_with('{') {
@@ -158,12 +159,12 @@ pub(crate) fn read(line: &str) -> Reading {
     }
 }
 
-/// Tells whether a line that cannot be parsed was meant for drydock.
+/// Returns true if a line that cannot be parsed was meant for drydock.
 pub(crate) fn claims_to_be_a_message(line: &str) -> bool {
     line.trim_start().starts_with('{') && line.contains("\"drydock\"")
 }
 
-/// Makes a message of a JSON object with a `drydock` key, or says what is wrong with it.
+/// Converts a JSON object with a `drydock` key into a message, or returns what is wrong with it.
 pub(crate) fn from_value(mut value: Value) -> Result<Message, String> {
     clear(&mut value)?;
     let message: Message = serde_json::from_value(value).map_err(|error| error.to_string())?;
@@ -191,7 +192,8 @@ pub(crate) fn from_value(mut value: Value) -> Result<Message, String> {
     }
 }
 
-/// Says whether a line that cannot be read was meant to ask a person. Read from the words, since it may be cut or no JSON.
+/// Returns true if a line that cannot be parsed was meant as a question to a person. Searches the text,
+/// because the line may be truncated or invalid JSON.
 pub fn means_to_ask(line: &str) -> bool {
     let key = "\"drydock\"";
     line.match_indices(key).any(|(at, _)| {
@@ -200,7 +202,7 @@ pub fn means_to_ask(line: &str) -> bool {
     })
 }
 
-/// Puts what is clear into the keys that it belongs to: another common name of the one text that a message has, texts as options.
+/// Normalises unambiguous variants: other common names of a message's main text, and plain texts as options.
 fn clear(value: &mut Value) -> Result<(), String> {
     let Value::Object(fields) = value else { return Ok(()) };
     match fields.get("drydock").and_then(Value::as_str) {
@@ -224,7 +226,7 @@ fn clear(value: &mut Value) -> Result<(), String> {
     Ok(())
 }
 
-/// Gives a key that is missing the text that stands under another name.
+/// Copies the text from another key if `key` is missing.
 fn rename(fields: &mut Map<String, Value>, key: &str, others: &[&str]) {
     if fields.get(key).is_some_and(|value| !value.is_null()) {
         return;
@@ -235,7 +237,8 @@ fn rename(fields: &mut Map<String, Value>, key: &str, others: &[&str]) {
     }
 }
 
-/// Makes options of texts and numbers, and lets an id stand for a label and a label for an id. One that is said twice is one.
+/// Converts texts and numbers into options, and fills a missing id from the label or a missing label from the
+/// id. Removes duplicates.
 fn clear_options(offered: &mut Vec<Value>) -> Result<(), String> {
     for option in offered.iter_mut() {
         let (id, label) = match &*option {
@@ -256,7 +259,7 @@ fn clear_options(offered: &mut Vec<Value>) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns a text that says something, or a number as its text.
+/// Returns a text that is not blank, or a number as text.
 fn words(value: &Value) -> Option<String> {
     match value {
         Value::String(text) if !text.trim().is_empty() => Some(text.clone()),
@@ -350,7 +353,7 @@ mod tests {
         }
     }
 
-    /// Breaks when what is clear is refused, or a name of ours gives way to another.
+    /// Breaks when an unambiguous variant is rejected, or another name overrides the documented one.
     #[test]
     fn what_is_clear_is_taken() {
         let pairs = |pairs: &[(&str, &str)]| -> Vec<(String, String)> {
@@ -382,7 +385,7 @@ mod tests {
         );
     }
 
-    /// Breaks when a line that was to ask a person is not known as one, or another is.
+    /// Breaks when a line meant as a question to a person is not recognised, or another line is.
     #[test]
     fn a_line_that_was_meant_to_ask_is_known_by_its_words() {
         for line in [
