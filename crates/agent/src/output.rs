@@ -1,4 +1,5 @@
-//! What a process writes: cut into bounded lines, counted against a limit, the end of it remembered.
+//! The output of a process: split into lines of limited length, counted against a limit, with the last lines
+//! kept.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,20 +17,22 @@ use crate::reply::Reply;
 use crate::secret::Secrets;
 use crate::signal::{Activity, Signal, Stream};
 
-/// The longest line passed on; the rest of a longer one is counted and dropped.
+/// Maximum length of a forwarded line; the rest of a longer line is counted and dropped.
 const LINE_MAX: usize = 64 * 1024;
-/// How many lines an ending quotes, and how much of each.
+/// Number of lines in the tail of an ending, and the maximum length of each.
 const TAIL_LINES: usize = 20;
 const TAIL_LINE_MAX: usize = 2 * 1024;
-/// How many lines of a report of a failed model are kept.
+/// Maximum number of lines kept of a report of a failed model.
 const REPORT_LINES_MAX: usize = 50;
-/// How much of a shell command's output is kept.
+/// Maximum amount kept of a shell command's output.
 const KEPT_MAX: usize = 64 * 1024;
-/// How long an open pipe is read after every process of the run is gone: somebody else was given its other end.
+/// How long an open pipe is read after every process of the run has ended. It stays open if a process outside
+/// the run was given the other end.
 const DRAIN_PATIENCE: Duration = Duration::from_secs(2);
 const CHUNK: usize = 16 * 1024;
 
-/// A stream of a run, read to its end; given up when the run is over and somebody still holds the stream open.
+/// A stream of a run, read to its end. Reading stops if the run has ended and another process still holds the
+/// stream open.
 pub(crate) struct Drain<R> {
     from: R,
     over: CancellationToken,
@@ -41,7 +44,7 @@ impl<R: AsyncRead + Unpin> Drain<R> {
         Self { from, over: over.clone(), chunk: vec![0; CHUNK] }
     }
 
-    /// Returns the next bytes, or nothing at the end.
+    /// Returns the next bytes, or `None` at the end.
     pub(crate) async fn next(&mut self) -> Option<&[u8]> {
         let patience = async {
             self.over.cancelled().await;
@@ -68,13 +71,14 @@ impl<R: AsyncRead + Unpin> Drain<R> {
 /// The agent's last message, as far as it may report a failed model.
 #[derive(Default)]
 struct Last {
-    /// Whether it said something since it last used a tool or sent a message to drydock: the next line begins none.
+    /// Whether the agent wrote text since it last used a tool or sent a message to drydock. If so, the next
+    /// line does not begin a new message.
     begun: bool,
     /// The latest report of a failed model since the agent last used a tool, with the lines after it.
     report: Vec<String>,
 }
 
-/// Where the lines of one agent go: to the caller, into the tail, and against the limit.
+/// Receives the lines of one agent: forwards them to the caller, keeps the tail and counts against the limit.
 pub(crate) struct Sink {
     signals: mpsc::Sender<Signal>,
     /// Cancelled when the run is being stopped: from then on nothing waits for a slow receiver.
@@ -109,17 +113,17 @@ impl Sink {
         }
     }
 
-    /// Returns the same sink, which looks for reports of a failed model that begin like this.
+    /// Returns this sink with prefixes by which it recognises reports of a failed model.
     pub(crate) fn reporting(self, failure_patterns: FailurePatterns) -> Self {
         Self { failure_patterns, ..self }
     }
 
-    /// Says whether a text begins like the report of a failed model.
+    /// Returns true if a text begins like the report of a failed model.
     pub(crate) fn begins_report(&self, text: &str) -> bool {
         self.failure_patterns.begin(text)
     }
 
-    /// Returns the report of a failed model after which the agent used no tool, if there is one.
+    /// Returns the latest report of a failed model, if the agent used no tool after it.
     pub(crate) fn report(&self) -> Option<String> {
         let report = &self.last.lock().unwrap_or_else(PoisonError::into_inner).report;
         (!report.is_empty()).then(|| report.join("\n"))
@@ -130,8 +134,8 @@ impl Sink {
         self.failure_patterns.report(self.tail().lines())
     }
 
-    /// Keeps a line of a report. A report is at the beginning of a message; in the middle of one an agent may write about
-    /// errors.
+    /// Keeps a line if it is part of a report. A report begins a message; in the middle of a message an agent
+    /// may write about errors.
     fn remember(&self, line: &str, begins: bool) {
         if line.trim().is_empty() {
             return;
@@ -158,17 +162,18 @@ impl Sink {
         self.tail.lock().unwrap_or_else(PoisonError::into_inner).text()
     }
 
-    /// Returns the beginning of a line without secrets. They are hidden first: half of one could not be recognised.
+    /// Returns the beginning of a line without secrets. They are hidden before the line is shortened, because
+    /// a part of a secret could not be recognised.
     fn shortened(&self, line: &str) -> String {
         shortened(&self.hide(line.to_owned()))
     }
 
-    /// Returns a text about the run without what it was given in secret.
+    /// Returns a text about the run without secrets.
     pub(crate) fn hide(&self, text: String) -> String {
         self.secrets.hide(text)
     }
 
-    /// Passes on everything `from` says, line by line, as fast as the receiver takes it.
+    /// Forwards everything that `from` writes, line by line, at the receiver's pace.
     pub(crate) async fn pump<R: AsyncRead + Unpin>(&self, from: R, stream: Stream, over: &CancellationToken) {
         let mut lines = Lines::new(self.secrets.clone());
         let mut drain = Drain::new(from, over);
@@ -196,12 +201,12 @@ impl Sink {
         }
     }
 
-    /// Returns how many bytes were read so far.
+    /// Returns the number of bytes read so far.
     pub(crate) fn written(&self) -> u64 {
         self.written.load(Ordering::Relaxed)
     }
 
-    /// Counts what was read, and stops the run when it is too much.
+    /// Counts bytes that were read, and stops the run if they exceed the limit.
     pub(crate) fn count(&self, bytes: usize) {
         if self.counted(bytes) {
             self.exceeded.cancel();
@@ -222,17 +227,18 @@ impl Sink {
         self.tell(line.into_signal(stream)).await;
     }
 
-    /// Passes on a line that an agent said, and maybe began a message with; it may be a message as any other.
+    /// Forwards a line of the agent's text, which may be a message to drydock. `begins` is true if it starts
+    /// a new text.
     pub(crate) async fn say(&self, text: &str, begins: bool) {
         self.pass(Stream::Stdout, Line::of(text.as_bytes(), 0), begins).await;
     }
 
-    /// Passes on a signal as soon as the receiver has room.
+    /// Sends a signal as soon as the receiver has room.
     pub(crate) async fn tell(&self, signal: Signal) {
         self.offer(signal).await;
     }
 
-    /// Passes on what a signal is made of and waits until the receiver has dealt with it, up to a time.
+    /// Sends a signal and waits until the receiver has handled it, at most for `patience`.
     pub(crate) async fn ask(&self, signal: impl FnOnce(Reply) -> Signal, patience: Duration) -> Dealt {
         let (reply, heard) = Reply::new();
         if !self.offer(signal(reply)).await {
@@ -250,7 +256,7 @@ impl Sink {
         }
     }
 
-    /// Passes on a signal as `tell` does, and says whether there was somebody to take it.
+    /// Sends a signal like [`Sink::tell`], and returns whether the receiver got it.
     pub(crate) async fn offer(&self, signal: Signal) -> bool {
         // An agent that uses another tool has recovered from the error it reported.
         if matches!(signal, Signal::Activity(Activity::Tool { .. })) {
@@ -262,8 +268,8 @@ impl Sink {
             permit = self.signals.reserve() => permit.ok(),
             () = self.hurry.cancelled() => None,
         };
-        // Without a permit either nobody listens any more, or the run is being stopped and the receiver is full: the
-        // line is dropped so that the agent can go on, or end.
+        // Without a permit, either the receiver is closed, or the run is being stopped and the receiver is
+        // full. The line is dropped so that the agent can continue or end.
         match permit {
             Some(permit) => {
                 permit.send(signal);
@@ -274,18 +280,18 @@ impl Sink {
     }
 }
 
-/// What came of a signal whose sender waits.
+/// The outcome of a signal whose sender waits.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Dealt {
     Done,
     Refused(String),
-    /// Nobody listens any more, or the run is being stopped.
+    /// The receiver is closed, or the run is being stopped.
     Nobody,
-    /// It takes longer than the sender waits; it may still be done.
+    /// The sender's wait timed out; the signal may still be handled.
     Late,
 }
 
-/// One line without its end, at most `LINE_MAX` bytes of it.
+/// One line without its line ending, at most `LINE_MAX` bytes.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Line {
     text: String,
@@ -318,7 +324,8 @@ impl Line {
     }
 }
 
-/// Cuts a stream of bytes into lines without ever holding more than `LINE_MAX` of one and what may be the rest of a secret.
+/// Splits a stream of bytes into lines. It never buffers more than `LINE_MAX` of a line plus the length of a
+/// secret that may continue there.
 #[derive(Default)]
 pub(crate) struct Lines {
     partial: Vec<u8>,
@@ -357,7 +364,7 @@ impl Lines {
         line
     }
 
-    /// Returns the last line when it has no end.
+    /// Returns the last line if it has no line ending.
     pub(crate) fn rest(mut self) -> Option<Line> {
         if self.partial.is_empty() { None } else { Some(self.take()) }
     }
@@ -411,7 +418,7 @@ impl Kept {
 
     pub(crate) fn text(&self) -> String {
         let bytes: Vec<u8> = self.bytes.iter().copied().collect();
-        // Never in the middle of a secret, which could not be recognised.
+        // Never cut in the middle of a secret, because a part could not be recognised.
         let start = self.secrets.cut(&bytes, bytes.len().saturating_sub(KEPT_MAX));
         let text = self.secrets.hide(String::from_utf8_lossy(&bytes[start..]).into_owned());
         let cut = self.cut + start as u64;
@@ -476,7 +483,7 @@ mod tests {
         assert_eq!(seen[1], line("next"));
     }
 
-    /// N9. Breaks when a secret that begins just before the limit of a line is shown as far as it fits.
+    /// N9. Breaks when a secret that crosses the length limit of a line is shown in part.
     #[test]
     fn a_secret_across_the_limit_of_a_line_is_left_out() {
         let mut lines = Lines::new(Secrets::of([("API_KEY", "sk-1234567890".to_owned())], &[]));
@@ -502,7 +509,8 @@ mod tests {
         assert!(text.starts_with("30\n") && text.ends_with("\n49"), "{text}");
     }
 
-    /// N1. Breaks when a report of a failed model is not seen because many lines follow its first, or is kept after a tool was used.
+    /// N1. Breaks when a report of a failed model is not recognised because many lines follow its first, or
+    /// is kept after a tool was used.
     #[tokio::test]
     async fn a_report_of_many_lines_is_one_until_a_tool_is_used() {
         let sink = sink(Secrets::default());
@@ -519,7 +527,8 @@ mod tests {
         assert_eq!(sink.report(), None);
     }
 
-    /// N1. Breaks when a message that only mentions an error counts as a report, or a report is missed that begins a message.
+    /// N1. Breaks when a message that only mentions an error counts as a report, or a report at the beginning
+    /// of a message is missed.
     #[tokio::test]
     async fn a_report_begins_a_message() {
         const REPORT: &str = "Ran into this error: 500";
@@ -554,7 +563,7 @@ mod tests {
         assert!(kept.text().starts_with("[5 bytes cut]\nxxx"));
     }
 
-    /// N9. Breaks when the output of a validation shows a secret, or the last part of one where its beginning was cut.
+    /// N9. Breaks when the output of a validation shows a secret, or the end of one whose beginning was cut.
     #[test]
     fn kept_output_has_no_secret_and_no_part_of_one() {
         let secrets = Secrets::of([("API_KEY", "sk-1234567890".to_owned())], &[]);

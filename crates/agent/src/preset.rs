@@ -1,4 +1,4 @@
-//! Agents that drydock knows without configuration. They are configuration too: a table beside this file.
+//! Built-in agents. They are defined as configuration too, in a table beside this file.
 
 use std::collections::BTreeMap;
 
@@ -8,14 +8,14 @@ use crate::spec::{AgentSpec, Written};
 
 const TABLE: &str = include_str!("presets.toml");
 
-/// An agent that is there without being configured.
+/// An agent that is available without configuration.
 #[derive(Debug, Clone)]
 pub struct Preset {
-    /// Its name.
+    /// Name of the agent.
     pub name: String,
-    /// How it is run.
+    /// Configuration of the agent.
     pub spec: AgentSpec,
-    /// What to do when it is missing.
+    /// Instruction for installing it.
     pub install: String,
 }
 
@@ -26,7 +26,7 @@ struct Entry {
     agent: Written,
 }
 
-/// Returns the agents that are built in, by name.
+/// Returns the built-in agents, by name.
 pub fn presets() -> Vec<Preset> {
     let preset = |(name, entry): (String, Entry)| Preset {
         name,
@@ -36,7 +36,7 @@ pub fn presets() -> Vec<Preset> {
     table().into_iter().map(preset).collect()
 }
 
-/// Returns a preset as it is written, to be adapted.
+/// Returns the raw configuration of a preset, to be adapted.
 pub(crate) fn written(name: &str) -> Result<Written, String> {
     let mut table = table();
     match table.remove(name) {

@@ -1,13 +1,13 @@
-//! The way back to an agent that waits until what it said was dealt with.
+//! The reply to an agent that waits until its message was handled.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::oneshot;
 
-/// What the receiver of a signal made of it.
+/// The receiver's result for a signal.
 type Outcome = Result<(), String>;
 
-/// Answers an agent that waits, once. One that is dropped unused lets the agent go on without a word.
+/// Replies once to an agent that waits. If it is dropped unused, the agent continues without a reply.
 #[derive(Debug, Clone)]
 pub struct Reply {
     back: Arc<Mutex<Option<oneshot::Sender<Outcome>>>>,
@@ -19,10 +19,10 @@ impl Reply {
         (Self { back: Arc::new(Mutex::new(Some(back))) }, heard)
     }
 
-    /// Says that it was done, or why not.
+    /// Sends success, or the reason for the failure.
     pub fn say(&self, outcome: Result<(), String>) {
         let back = self.back.lock().unwrap_or_else(PoisonError::into_inner).take();
-        // An agent that waits no longer needs no answer.
+        // The send fails if the agent no longer waits; then no reply is needed.
         drop(back.map(|back| back.send(outcome)));
     }
 }

@@ -1,4 +1,5 @@
-//! When an agent that ended badly is started again: only by rule, only for what may pass, and each time a little later.
+//! Restart policy of a failed agent: only if configured, only for transient failures, and with an increasing
+//! delay.
 
 use std::time::Duration;
 
@@ -8,13 +9,13 @@ use crate::ending::Ending;
 use crate::error::StartError;
 use crate::failure::{Nature, Passing};
 
-/// The pause before the first restart; each later one is twice as long.
+/// Delay before the first restart; each later one is twice as long.
 const PAUSE_FIRST: Duration = Duration::from_secs(1);
 const PAUSE_LONGEST: Duration = Duration::from_secs(60);
-/// More restarts than this hide a fault rather than bridge it.
+/// More restarts would hide a fault rather than bridge it.
 const RESTARTS_MAX: u32 = 10;
 
-/// The rule of one agent, written as `restart = { max = 2, on = ["crash"] }`.
+/// The restart policy of one agent, configured as `restart = { max = 2, on = ["crash"] }`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(try_from = "Written")]
 pub(crate) struct Restart {
@@ -44,8 +45,8 @@ impl TryFrom<Written> for Restart {
 }
 
 impl Restart {
-    /// Returns how long to wait before the next restart, or nothing when there is none: the end was no failure, will
-    /// not pass by itself, is not in the rule, or `done` restarts were enough.
+    /// Returns the delay before the next restart. Returns `None` if the run did not fail, the failure is
+    /// permanent or not covered by the policy, or there were already `max` restarts.
     pub(crate) fn pause(&self, done: u32, ended: &Result<Ending, StartError>) -> Option<Duration> {
         let Nature::Transient(cause) = Nature::of(ended) else { return None };
         let allowed = done < self.max && self.on.contains(&cause);
@@ -54,7 +55,7 @@ impl Restart {
 }
 
 impl Restart {
-    /// Says whether an agent that shows no sign of life is stopped, to be started again.
+    /// Returns true if a stalled agent is stopped, so that it can be restarted.
     pub(crate) fn stops_stalled(&self) -> bool {
         self.on.contains(&Passing::Stall)
     }
@@ -92,7 +93,7 @@ mod tests {
             Ok(Ending::Stopped),
             Ok(Ending::Unfinished { reason: String::new(), tail: String::new() }),
             Err(StartError::ProgramMissing { program: "x".into() }),
-            // May pass, and is not in the rule.
+            // Transient, but not in the policy.
             Err(StartError::Refused { program: "x".into(), reason: "full".into() }),
         ] {
             assert_eq!(rule.pause(0, &permanent), None, "{permanent:?}");

@@ -1,4 +1,4 @@
-//! The door of this crate: runs agents and shell commands, each under a keeper of its own.
+//! Entry point of this crate: runs agents and shell commands, each under its own keeper.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -30,7 +30,7 @@ use crate::spec::{AgentSpec, Protocol};
 use crate::supervise::{Input, Launch};
 use crate::task::{RunDirs, Task};
 
-/// A run in progress. Dropping it kills everything the run started, at once.
+/// A run in progress. Dropping it immediately kills every process of the run.
 pub type Running<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// Starts agents and shell commands.
@@ -42,36 +42,38 @@ pub struct Runner {
 }
 
 impl Runner {
-    /// Makes a runner; `launcher` is the command that re-enters this very binary as the keeper, to which the words of
-    /// what is run are appended, e.g. `/proc/self/exe __keep --`.
+    /// Creates a runner. `launcher` is the command that starts this binary as the keeper, such as
+    /// `/proc/self/exe __keep --`; the words of the command to run are appended.
     ///
-    /// `/proc/self/exe` is the image that is running even after an upgrade replaced the file, so the two always
-    /// understand each other.
+    /// `/proc/self/exe` refers to the running image even after an upgrade replaced the file, so runner and
+    /// keeper always use the same protocol.
     pub fn new(launcher: Vec<OsString>) -> Self {
         Self { launcher: launcher.into(), sandbox: Arc::default(), floor: Floor::AsConfigured }
     }
 
-    /// Returns the same runner with another sandbox for agents and shell commands.
+    /// Returns this runner with another sandbox for agents and shell commands.
     #[must_use]
     pub fn with_sandbox(self, sandbox: Sandbox) -> Self {
         Self { sandbox: sandbox.into(), ..self }
     }
 
-    /// Returns a runner that starts agents and shell commands in a full sandbox or not at all.
+    /// Returns a runner that starts agents and shell commands only in a full sandbox.
     #[must_use]
     pub fn requiring_sandbox(&self) -> Self {
         Self { floor: Floor::Required, ..self.clone() }
     }
 
-    /// Says how this agent is confined: `landlock` and the version of the kernel's interface, or `none` and why.
+    /// Describes the confinement of this agent: `landlock` with the kernel's ABI version, or `none` with the
+    /// reason.
     pub fn confinement(&self, spec: &AgentSpec) -> String {
         describe(self.sandbox.mode_for(spec.sandbox(), self.floor), landlock())
     }
 
-    /// Runs an agent on a task in its worktree and tells `signals` what it says.
+    /// Runs an agent on a task in its worktree and sends its output to `signals`.
     ///
-    /// A slow receiver slows the agent down; one that is gone does not. When `stop` is cancelled the agent is asked to
-    /// end, and killed after `STOP_GRACE`; from then on lines that the receiver has no room for are dropped.
+    /// A slow receiver slows the agent down; a closed one does not. When `stop` is cancelled, the agent is
+    /// terminated, and killed after `STOP_GRACE`. From then on, lines for which the receiver has no room are
+    /// dropped.
     pub fn agent(
         &self,
         spec: &AgentSpec,
@@ -95,7 +97,7 @@ impl Runner {
     ) -> Running<Result<Conversed, StartError>> {
         let (launcher, spec, task) = (self.launcher.clone(), spec.clone(), task.clone());
         let program = own_program(&launcher);
-        // Where reading is restricted, the agent can still start the server that speaks for it.
+        // With restricted reads, the agent can still start the MCP server, which is our own binary.
         let dirs = RunDirs { reads: dirs.reads.iter().chain(&program).cloned().collect(), ..dirs.clone() };
         let resources = spec.resources().over(self.sandbox.resources());
         let mode = self.sandbox.mode_for(spec.sandbox(), self.floor);
@@ -155,8 +157,9 @@ impl Runner {
         })
     }
 
-    /// Starts an agent to see whether it can be: one that speaks a protocol is greeted and let go, one with `check` is
-    /// asked for its version, and any other is given the task. Returns how that ended, and who it said it is.
+    /// Starts an agent to check whether it works. An agent with a protocol only performs the handshake, one
+    /// with `check` prints its version, and any other gets the task. Returns the ending, and the name or
+    /// version that the agent reported.
     pub fn greet(
         &self,
         spec: &AgentSpec,
@@ -171,7 +174,7 @@ impl Runner {
             let first = async {
                 let mut first = None;
                 while let Some(signal) = heard.recv().await {
-                    // A version goes to standard output; the other stream is for complaints, which may come first.
+                    // A version is printed to standard output. Standard error may contain warnings before it.
                     let Signal::Log { stream: Stream::Stdout, line } = signal else { continue };
                     if versioned && first.is_none() {
                         first = Some(line).filter(|line| !line.trim().is_empty());
@@ -184,7 +187,7 @@ impl Runner {
         })
     }
 
-    /// Runs `sh -c command` with no input in the worktree, with a clean environment plus `env`.
+    /// Runs `sh -c command` without input in the worktree, with a clean environment plus `env`.
     pub fn shell(
         &self,
         command: &str,
@@ -196,8 +199,8 @@ impl Runner {
         self.shell_heard(command, dirs, env, timeout, stop, None)
     }
 
-    /// Runs `sh -c command` as `shell` does, and sends each line to `heard` as it is written, both streams as one, without
-    /// what `hidden` agents are given in secret. A slow receiver slows the command down.
+    /// Runs `sh -c command` like [`Runner::shell`], and also sends each line to `heard` as it is written,
+    /// both streams as one. Secrets of the given agents are hidden. A slow receiver slows the command down.
     pub fn shell_heard(
         &self,
         command: &str,
@@ -225,8 +228,8 @@ impl Runner {
         })
     }
 
-    /// Runs a person's own program outside the sandbox with `stdin` as its input, in a private directory that is made when it is missing
-    /// and that is its `HOME` too, with a clean environment plus `env`.
+    /// Runs a user's program outside the sandbox with `stdin` as its input and a clean environment plus
+    /// `env`. Its working directory and `HOME` is a private directory, which is created if missing.
     pub fn hook(
         &self,
         argv: &[String],
@@ -259,7 +262,7 @@ fn limits(spec: &AgentSpec, resources: Resources) -> Limits {
     }
 }
 
-/// Returns the task as an agent is told it, and the environment that it is told it in.
+/// Returns the task as JSON, and the agent's environment.
 async fn told(
     spec: &AgentSpec,
     task: &Task,
@@ -278,7 +281,7 @@ async fn told(
     Ok((json, env))
 }
 
-/// Opens a way for the agent's tools to reach us, where it works and is a program of its own.
+/// Opens the socket for the agent's tool calls if the agent does work and is a separate program.
 fn door(spec: &AgentSpec, task: &Task, dirs: &RunDirs, goal: Goal) -> Result<Option<Door>, StartError> {
     match (goal, spec.how()) {
         (Goal::Work, Protocol::Command { .. } | Protocol::Acp { .. }) => {
@@ -288,23 +291,23 @@ fn door(spec: &AgentSpec, task: &Task, dirs: &RunDirs, goal: Goal) -> Result<Opt
     }
 }
 
-/// Returns what the agent is given in secret, the way to us included.
+/// Returns the agent's secrets, including the one for its socket.
 fn secrets(spec: &AgentSpec, door: Option<&Door>) -> Secrets {
     door.map_or_else(|| spec.secrets(), |door| spec.secrets().and(door.secret()))
 }
 
-/// Returns the file of our own binary, for the agent to start: `/proc/self/exe` would be another one there. Nothing when
-/// an upgrade has taken the file away.
+/// Returns the path of our own binary for the agent to start, because `/proc/self/exe` would be the agent's
+/// own program there. Returns `None` if an upgrade removed the file.
 fn own_program(launcher: &[OsString]) -> Option<PathBuf> {
     let program = PathBuf::from(launcher.first()?);
     let file = if program == Path::new("/proc/self/exe") { std::env::current_exe().ok()? } else { program };
     Some(file).filter(|file| file.is_file())
 }
 
-/// The word of a command in whose place an agent gets its task as text.
+/// Placeholder in a command that is replaced by the task's prompt text.
 const PROMPT: &str = "{prompt}";
 
-/// Gives a program that wants its task as an argument that, and no input.
+/// If the command contains the placeholder, passes the prompt as an argument and no input.
 fn spoken_to(launch: Launch, task: &Task) -> Launch {
     if !launch.argv.iter().any(|word| word == PROMPT) {
         return launch;
@@ -314,13 +317,13 @@ fn spoken_to(launch: Launch, task: &Task) -> Launch {
     Launch { argv: argv.collect(), stdin: Input::Bytes(Vec::new()), ..launch }
 }
 
-/// Returns the words that make the shell run `command`.
+/// Returns the argument vector that runs `command` in a shell.
 pub(crate) fn shell_words(command: &str) -> Vec<OsString> {
     vec!["sh".into(), "-c".into(), command.into()]
 }
 
-/// Makes the temporary directory and sees that the working one is there: a missing one would later look like a
-/// missing program.
+/// Creates the temporary directory and checks that the working directory exists: a missing one would later
+/// look like a missing program.
 async fn prepare(cwd: &Path, temp: &Path) -> Result<(), StartError> {
     let failed = |path: &Path, source| StartError::Directory { path: path.to_owned(), source };
     let seen = tokio::fs::metadata(cwd).await.map_err(|source| failed(cwd, source))?;
@@ -338,7 +341,7 @@ async fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.flush().await
 }
 
-/// Makes a directory that only this user can look into, unless it is there.
+/// Creates a directory that only this user can access, if it does not exist.
 async fn make_private(path: &Path) -> Result<(), StartError> {
     let mut private = tokio::fs::DirBuilder::new();
     private.recursive(true).mode(0o700);

@@ -1,4 +1,5 @@
-//! The script of a scripted agent, as written: a TOML file of `[[steps]]`, checked as a whole before the first is played.
+//! Parses the script of a scripted agent: a TOML file of `[[steps]]`, checked as a whole before the first
+//! step runs.
 //!
 //! ```toml
 //! [[steps]]
@@ -9,8 +10,9 @@
 //! write = { path = "hello.txt", content = "hello\n" }
 //! ```
 //!
-//! Beside `message` and `write` a step is one of `append = { path, content }`, `delete = { path }`,
-//! `rename = { from, to }`, `log = "text"`, `sleep = "100ms"`, `run = "shell command"`, `fail = "text"`, `exit = code`.
+//! Besides `message` and `write`, a step is one of `append = { path, content }`, `delete = { path }`, `rename
+//! = { from, to }`, `log = "text"`, `sleep = "100ms"`, `run = "shell command"`, `fail = "text"`, `exit =
+//! code`.
 
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
@@ -21,7 +23,7 @@ use serde_json::Value;
 use crate::duration;
 use crate::message::{self, Message};
 
-/// One step, known to make sense.
+/// One checked step.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Step {
     only_in: Vec<String>,
@@ -43,13 +45,13 @@ pub(crate) enum Action {
 }
 
 impl Step {
-    /// Tells whether the step is played in this phase.
+    /// Returns true if the step applies to this phase.
     pub(crate) fn is_for(&self, phase: &str) -> bool {
         self.only_in.is_empty() || self.only_in.iter().any(|only| only == phase)
     }
 }
 
-/// Reads a whole script, or says which step is wrong and why.
+/// Parses a whole script, or returns which step is wrong and why.
 pub(crate) fn parse(text: &str) -> Result<Vec<Step>, String> {
     let file: File = toml::from_str(text).map_err(|error| error.to_string())?;
     let numbered = file.steps.into_iter().enumerate();
@@ -142,7 +144,7 @@ fn step(written: Written) -> Result<Step, String> {
     }
 }
 
-/// Refuses a path that leaves the worktree, or names it or git's own files.
+/// Returns an error for a path that leaves the worktree, or that names the worktree or git's own files.
 fn inside(path: PathBuf) -> Result<PathBuf, String> {
     let plain = |part: Component<'_>| matches!(part, Component::Normal(_) | Component::CurDir);
     let shown = path.display();

@@ -1,4 +1,4 @@
-//! Plays a script in place of an agent: for demos and tests, where the same thing must happen every time.
+//! Runs a script in place of an agent, for deterministic demos and tests.
 
 use std::ffi::OsString;
 use std::io;
@@ -19,10 +19,10 @@ use crate::secret::Secrets;
 use crate::signal::{Signal, Stream};
 use crate::supervise::Launch;
 
-/// The largest script that is read.
+/// Maximum size of a script.
 const SCRIPT_MAX: u64 = 4 * 1024 * 1024;
 
-/// Everything a script acts with.
+/// Everything that a script needs to run.
 pub(crate) struct Stage<'a> {
     pub(crate) launcher: &'a [OsString],
     pub(crate) launch: &'a (dyn Fn(Vec<OsString>) -> Launch + Send + Sync),
@@ -34,7 +34,7 @@ pub(crate) struct Stage<'a> {
     pub(crate) secrets: Secrets,
 }
 
-/// Plays the steps meant for the phase, in order, until one of them ends the run.
+/// Runs the steps for the phase in order, until one of them ends the run.
 pub(crate) async fn play(path: &Path, stage: &Stage<'_>) -> Result<Ending, StartError> {
     let unusable = |reason| StartError::Script { path: path.to_owned(), reason };
     let text = read(path).await.map_err(|error| unusable(error.to_string()))?;
@@ -71,13 +71,13 @@ impl Stage<'_> {
         let (signals, stop, secrets) = (self.signals.clone(), self.stop.clone(), self.secrets.clone());
         let ending = command::listen(self.launcher, launch, limits, signals, stop, secrets, None).await?;
         Ok(match ending {
-            // The limit is the script's as a whole, not what was left of it.
+            // Report the limit of the whole script, not the time that was left.
             Ending::TimedOut { tail, .. } => Ending::TimedOut { after: self.limits.timeout, tail },
             other => other,
         })
     }
 
-    /// Does one step that needs no process, unless the run is stopped or out of time first.
+    /// Performs a step that needs no process, unless the run is stopped or times out first.
     async fn act(&self, action: &Action, deadline: Instant) -> Ending {
         tokio::select! {
             biased;
@@ -152,7 +152,7 @@ impl Stage<'_> {
         tokio::fs::rename(from, to).await
     }
 
-    /// Makes the directories above `path` and returns where it lies, provided that is in the worktree even when
+    /// Creates the directories above `path` and returns its location, which must be in the worktree even when
     /// symbolic links are followed.
     async fn place(&self, path: &Path) -> io::Result<PathBuf> {
         let outside = || io::Error::other(format!("the path {} leads out of the worktree", path.display()));
@@ -169,7 +169,7 @@ impl Stage<'_> {
             }
         }
         let target = directory.join(path.file_name().ok_or_else(outside)?);
-        // A link as the last part would be followed by a write, so it is refused whatever it points to.
+        // A write would follow a symbolic link at the end of the path, so such a link is always rejected.
         match tokio::fs::symlink_metadata(&target).await {
             Ok(seen) if seen.is_symlink() => {
                 Err(io::Error::other(format!("{} is a symbolic link", path.display())))

@@ -1,4 +1,4 @@
-//! Values that were given to an agent and must not come back out of it: what it writes is passed on without them.
+//! Hides secrets that were passed to an agent in everything the agent writes.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use crate::credential::{credentials, is_secret_name, whole};
 use crate::message::Message;
 use crate::signal::{Activity, PermissionAsked, Signal};
 
-/// What stands in the place of a secret.
+/// Replacement text for a secret.
 const HIDDEN: &str = "[hidden]";
 
 /// The secrets of one run.
@@ -18,8 +18,8 @@ pub(crate) struct Secrets {
 }
 
 impl Secrets {
-    /// Finds the secrets among the variables that a configuration gives to an agent: those with the name of a secret or
-    /// named in `marked`, and credentials inside the others.
+    /// Finds the secrets among an agent's configured variables: values whose name indicates a secret or is in
+    /// `marked`, and credentials inside other values.
     pub(crate) fn of<'a>(variables: impl IntoIterator<Item = (&'a str, String)>, marked: &[String]) -> Self {
         let mut values: Vec<String> = Vec::new();
         for (name, value) in variables {
@@ -33,17 +33,16 @@ impl Secrets {
                 values.push(secret);
             }
         }
-        // A longer one first: it may hold a shorter one.
+        // Longer secrets first: they may contain a shorter one.
         values.sort_by_key(|value| std::cmp::Reverse(value.len()));
         Self { values: values.into() }
     }
 
-    /// Returns these secrets and one that drydock gives itself.
+    /// Returns these secrets and one that drydock generated.
     pub(crate) fn and(&self, secret: &str) -> Self {
         Self { values: self.values.iter().cloned().chain([secret.to_owned()]).collect() }
     }
 
-    /// Returns these secrets and others.
     pub(crate) fn with(&self, others: &Secrets) -> Self {
         let mut values: Vec<String> = self.values.iter().chain(others.values.iter()).cloned().collect();
         values.sort_by_key(|value| std::cmp::Reverse(value.len()));
@@ -58,16 +57,16 @@ impl Secrets {
         self.values.iter().fold(text, |text, secret| text.replace(secret.as_str(), HIDDEN))
     }
 
-    /// Returns how many bytes behind a cut have to be known for `cut` to see each secret that begins before it.
+    /// Returns how many bytes after a cut `cut` needs to recognise every secret that begins before it.
     pub(crate) fn overlap(&self) -> usize {
         self.values.iter().map(String::len).max().unwrap_or(0)
     }
 
-    /// Returns where to cut a text that is too long: at `max`, or before a secret that the cut would halve, which could not be
-    /// recognised in either part.
+    /// Returns where to cut a text that is too long: at `max`, or before a secret that crosses it, because
+    /// neither part could be recognised.
     pub(crate) fn cut(&self, text: &[u8], max: usize) -> usize {
         let mut at = max.min(text.len());
-        // A cut that was moved may halve another one.
+        // A moved cut may split another secret.
         while let Some(begin) =
             self.values.iter().filter_map(|secret| halved(text, secret.as_bytes(), at)).min()
         {
@@ -76,7 +75,7 @@ impl Secrets {
         at
     }
 
-    /// Returns how many bytes at the end of a text may be the first part of a secret.
+    /// Returns how many bytes at the end of a text may be the beginning of a secret.
     pub(crate) fn begun(&self, text: &str) -> usize {
         let begun = |secret: &String| {
             let most = (secret.len() - 1).min(text.len());
@@ -97,7 +96,7 @@ impl Secrets {
             Signal::Garbled { line, reason } => {
                 Signal::Garbled { line: self.hide(line), reason: self.hide(reason) }
             }
-            // Its name must stay what the agent knows it by.
+            // The session id must stay as the agent knows it.
             Signal::Session { id, begun, told } => {
                 Signal::Session { id, begun: begun.map(|why| self.hide(why)), told }
             }
@@ -117,7 +116,7 @@ impl Secrets {
     fn hide_in_message(&self, message: Message) -> Message {
         let mut value = serde_json::to_value(&message).unwrap_or_default();
         self.hide_in_value(&mut value);
-        // Only texts were replaced by texts, so it is still the same kind of message.
+        // Only texts were replaced by texts, so the message has the same kind.
         serde_json::from_value(value).unwrap_or(Message::Progress { text: HIDDEN.to_owned(), percent: None })
     }
 
@@ -148,7 +147,7 @@ impl Secrets {
     }
 }
 
-/// Returns where a secret begins that lies across this place.
+/// Returns the start of a secret that crosses this position.
 fn halved(text: &[u8], secret: &[u8], at: usize) -> Option<usize> {
     let first = (at + 1).saturating_sub(secret.len());
     (first..at).find(|begin| text.get(*begin..begin + secret.len()) == Some(secret))
@@ -160,7 +159,7 @@ mod tests {
     use crate::message::Message;
     use crate::signal::Signal;
 
-    /// Agents 11: breaks when a secret is passed on, or a value that is not a secret is hidden.
+    /// Agents 11: breaks when a secret is forwarded, or a value that is not a secret is hidden.
     #[test]
     fn secrets_are_hidden_and_ordinary_words_are_not() {
         let given = [
@@ -189,7 +188,8 @@ mod tests {
         assert!(!format!("{seen:?}").contains("sk-123"), "{seen:?}");
     }
 
-    /// N9. Breaks when a line that is cut shows the first part of a secret, or one line of several is not known.
+    /// N9. Breaks when a truncated line shows the beginning of a secret, or one line of a multi-line secret
+    /// is not hidden.
     #[test]
     fn a_cut_never_halves_a_secret_and_each_line_of_one_is_hidden() {
         let key = "-----BEGIN KEY-----\nMIIEvQIBADANBg\nkqhkiG9w0\n-----END KEY-----";

@@ -1,4 +1,4 @@
-//! What a running agent says while it runs.
+//! Signals that a running agent emits.
 
 use std::time::Duration;
 
@@ -8,101 +8,104 @@ use crate::message::Message;
 use crate::reply::Reply;
 use crate::task::SessionUse;
 
-/// One thing an agent said, in the order in which its stream said it.
+/// A signal of an agent. Signals from one stream keep their order.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Signal {
     /// A line that is not a message.
     Log {
-        /// Where it was written.
+        /// The stream on which it was written.
         stream: Stream,
-        /// The line without its end, at most 64 KiB; a longer one is cut and says by how much.
+        /// The line without its line ending, at most 64 KiB; a longer line is truncated and shows the number
+        /// of bytes cut.
         line: String,
     },
     /// A line that is a message to drydock.
     Message(Message),
-    /// It may use a tool only if a person says so. Made by drydock alone: no line of an agent is read as this.
+    /// The agent needs a person's permission for a tool. Only drydock creates this signal: no line of an
+    /// agent is parsed as one.
     Permission(PermissionAsked),
-    /// A message whose sender waits until it was dealt with.
+    /// A message whose sender waits until it was handled.
     Called(Message, Reply),
-    /// The state of the worktree is worth keeping, because a tool is about to write or has written.
+    /// The worktree should be checkpointed, because a tool is about to write or has written.
     Keep {
-        /// What to call it.
+        /// Label of the checkpoint.
         label: String,
-        /// Answered when it is kept.
+        /// Resolved once the checkpoint is stored.
         reply: Reply,
     },
-    /// The session that it works in, which a later run may go on with.
+    /// The agent's session, which a later run may resume.
     Session {
-        /// Its own name for it.
+        /// The agent's id of the session.
         id: String,
-        /// Set when it is a new one: why not the earlier one, or nothing where there was none.
+        /// Set for a new session: why the earlier one was not resumed, or an empty text if there was none.
         begun: Option<String>,
-        /// What was told of its use before.
+        /// Usage of the session reported before.
         told: SessionUse,
     },
-    /// What its session used, as its protocol tells.
+    /// Usage of the session, as reported by the protocol.
     Used {
-        /// Since it last said so.
+        /// Usage since the previous report.
         more: SessionUse,
-        /// The whole session, earlier conversations included.
+        /// Usage of the whole session, including earlier conversations.
         session: SessionUse,
     },
-    /// Something it does, as its protocol tells.
+    /// An activity of the agent, as reported by the protocol.
     Activity(Activity),
-    /// It has shown no sign of life for as long as its `stall_after`; told once a run.
+    /// The agent has shown no signs of life for `stall_after`. Emitted once per run.
     Stalled {
-        /// For how long.
+        /// Duration without signs of life.
         quiet: Duration,
     },
-    /// A line that was meant as a message but cannot be read as one.
+    /// A line that was meant as a message but is malformed.
     Garbled {
-        /// The line as it came.
+        /// The original line.
         line: String,
         /// What is wrong with it.
         reason: String,
     },
 }
 
-/// A tool that a person is asked about.
+/// A tool for which a person's permission is needed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PermissionAsked {
-    /// The kind of tool.
+    /// Kind of the tool.
     pub tool: String,
     /// The complete request.
     pub matches: String,
-    /// The question.
+    /// The question to the person.
     pub question: String,
 }
 
-/// What an agent does, where its protocol says so.
+/// An activity of an agent, as reported by its protocol.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub enum Activity {
-    /// It made or changed its plan.
+    /// The agent created or changed its plan.
     Plan {
-        /// The steps, the first few of them.
+        /// The first few steps.
         steps: Vec<Step>,
     },
-    /// It uses a tool, or that use came to something.
+    /// The agent uses a tool, or the use ended.
     Tool {
-        /// Its own name for this use.
+        /// The agent's id of this tool call.
         id: String,
-        /// What it does, in its own words.
+        /// The agent's description.
         title: String,
-        /// The kind of tool: `read`, `edit`, `delete`, `move`, `search`, `execute`, `think`, `fetch`, `other`.
+        /// Kind of the tool: `read`, `edit`, `delete`, `move`, `search`, `execute`, `think`, `fetch`,
+        /// `other`.
         kind: &'static str,
         /// `pending`, `in_progress`, `completed` or `failed`.
         status: &'static str,
-        /// The files it touches, the first few of them.
+        /// The first few files it touches.
         paths: Vec<String>,
-        /// What it says it changed, the first few files.
+        /// The first few reported file changes.
         diffs: Vec<Changed>,
     },
-    /// It asked whether it may.
+    /// The agent requested permission for a tool.
     Permission {
-        /// What it wants to do.
+        /// The agent's description.
         title: String,
-        /// The kind of tool.
+        /// Kind of the tool.
         kind: &'static str,
         /// `allowed`, `rejected` or `asked`.
         answer: &'static str,
@@ -110,7 +113,7 @@ pub enum Activity {
 }
 
 impl Activity {
-    /// Returns what it is called in events.
+    /// Returns the name used in events.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Plan { .. } => "plan",
@@ -123,28 +126,28 @@ impl Activity {
 /// One step of an agent's plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Step {
-    /// What is to be done.
+    /// Description of the step.
     pub text: String,
     /// `pending`, `in_progress` or `completed`.
     pub status: &'static str,
 }
 
-/// A file that a tool changed, as the agent says.
+/// A file change reported by an agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Changed {
-    /// Which file.
+    /// Path of the file.
     pub path: String,
-    /// How many lines it had.
+    /// Number of lines before.
     pub lines_before: usize,
-    /// How many it has.
+    /// Number of lines after.
     pub lines_after: usize,
 }
 
-/// The stream a line came from.
+/// The stream of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stream {
     /// Standard output, which also carries messages.
     Stdout,
-    /// Standard error, which is only ever log.
+    /// Standard error, which only carries log lines.
     Stderr,
 }

@@ -18,26 +18,30 @@ use crate::{duration, environment, preset};
 const TIMEOUT_DEFAULT: Duration = Duration::from_secs(30 * 60);
 const STALL_DEFAULT: Duration = Duration::from_secs(10 * 60);
 const OUTPUT_DEFAULT_MAX: u64 = 16 * 1024 * 1024;
-/// An agent that writes so many times as much as its log keeps is killed: a flood costs time and wears disks out.
+/// An agent that writes this many times its log limit is killed: such a flood costs time and wears out disks.
 const FLOOD_FACTOR: u64 = 16;
 const MESSAGE_DEFAULT_MAX: usize = 8 * 1024 * 1024;
 const MESSAGE_MIN: usize = 1024;
 
-/// One agent: how it is started, what it sees of the environment, and its limits.
+/// One agent: how it is started, its environment and its limits.
 ///
-/// Written as `protocol = "command"` with `command = [program, arguments…]`, `protocol = "acp"` with the same and
-/// `permissions` and `message_max` (8 MiB unless said), or `protocol = "scripted"` with `script = "file.toml"`; and
-/// for all `env`, `pass_env`, `timeout` (30m unless said), `stall_after` (10m unless said), `restart`, `output_max`
-/// (default: 16 MiB), and in place of what `[sandbox]` says `sandbox`, `memory_max`, `processes_max` and
-/// `files_max`. `home_files` are copied from the user's home into the agent's; `check` are the arguments with which the
-/// program only says its version; `failure_patterns` are how the lines begin in which it reports that its model failed. With `preset` the table adapts an agent that is built in. Unknown keys are refused.
+/// Written as `protocol = "command"` with `command = [program, arguments…]`; as `protocol = "acp"` with the
+/// same and `permissions` and `message_max` (default: 8 MiB); or as `protocol = "scripted"` with `script =
+/// "file.toml"`.
+///
+/// All protocols accept `env`, `pass_env`, `timeout` (default: 30m), `stall_after` (default: 10m), `restart`,
+/// `output_max` (default: 16 MiB), and `sandbox`, `memory_max`, `processes_max` and `files_max`, which
+/// override `[sandbox]`. `home_files` are copied from the user's home into the agent's. `check` contains the
+/// arguments with which the program only prints its version. `failure_patterns` are the prefixes of lines in
+/// which it reports that its model failed. With `preset`, the table adapts a built-in agent. Unknown keys are
+/// rejected.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "Written")]
 pub struct AgentSpec {
     protocol: Protocol,
     env: BTreeMap<String, String>,
     pass_env: Vec<String>,
-    /// Variables whose values are hidden though their names do not say so.
+    /// Variables whose values are hidden although their names do not indicate a secret.
     hide_env: Vec<String>,
     timeout: Duration,
     output_max: u64,
@@ -50,7 +54,7 @@ pub struct AgentSpec {
     failure_patterns: FailurePatterns,
 }
 
-/// How drydock and the agent talk.
+/// How drydock and the agent communicate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Protocol {
     Command { argv: Vec<String> },
@@ -58,13 +62,13 @@ pub(crate) enum Protocol {
     Scripted { script: PathBuf },
 }
 
-/// A configuration that cannot be used.
+/// An invalid configuration.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct SpecError(String);
 
 impl AgentSpec {
-    /// Describes a program to run; `argv` is the program and its arguments.
+    /// Configures a program to run; `argv` is the program and its arguments.
     pub fn command<S: Into<String>>(argv: impl IntoIterator<Item = S>) -> Result<Self, SpecError> {
         Self::checked(Written {
             command: Some(argv.into_iter().map(Into::into).collect()),
@@ -72,7 +76,7 @@ impl AgentSpec {
         })
     }
 
-    /// Describes a program that speaks the Agent Client Protocol.
+    /// Configures a program that uses the Agent Client Protocol.
     pub fn acp<S: Into<String>>(argv: impl IntoIterator<Item = S>) -> Result<Self, SpecError> {
         Self::checked(Written {
             command: Some(argv.into_iter().map(Into::into).collect()),
@@ -80,34 +84,35 @@ impl AgentSpec {
         })
     }
 
-    /// Describes a script to play.
+    /// Configures a script to run.
     pub fn scripted(script: impl Into<PathBuf>) -> Result<Self, SpecError> {
         Self::checked(Written { script: Some(script.into()), ..Written::of(ProtocolName::Scripted) })
     }
 
-    /// Returns the same agent with another limit of time.
+    /// Returns this agent with another time limit.
     #[must_use]
     pub fn with_timeout(self, timeout: Duration) -> Self {
         Self { timeout, ..self }
     }
 
-    /// How much of a run's output is kept where no agent says otherwise, in bytes.
+    /// Default for how much of a run's output is kept, in bytes.
     pub const OUTPUT_MAX: u64 = OUTPUT_DEFAULT_MAX;
 
-    /// Returns the same agent with another limit of output, in bytes.
+    /// Returns this agent with another output limit, in bytes.
     #[must_use]
     pub fn with_output_max(self, output_max: u64) -> Self {
         Self { output_max, ..self }
     }
 
-    /// Returns the same agent with a sandbox mode of its own.
+    /// Returns this agent with its own sandbox mode.
     #[must_use]
     pub fn with_sandbox(self, mode: SandboxMode) -> Self {
         Self { sandbox: Some(mode), ..self }
     }
 
-    /// Returns the same agent with this identity for commits it makes itself; what the configuration sets stays. A name
-    /// that cannot stand in an environment is left out, and git then asks for one as it always does.
+    /// Returns this agent with an identity for the commits that it makes. Configured variables take
+    /// precedence. A name that is not valid in an environment is left out; git then reports a missing
+    /// identity as usual.
     #[must_use]
     pub fn as_author(mut self, name: &str, email: &str) -> Self {
         for (variable, value) in [
@@ -123,8 +128,8 @@ impl AgentSpec {
         self
     }
 
-    /// Returns the same agent with a server to ask about its plan, and the token of its run. Where the configuration names a
-    /// server, that one stays.
+    /// Returns this agent with the server of its plan and the token of its run. A server set in the
+    /// configuration takes precedence.
     #[must_use]
     pub fn with_pass(mut self, server: &str, token: &str) -> Self {
         self.env.entry("DRYDOCK_SERVER".to_owned()).or_insert_with(|| server.to_owned());
@@ -132,7 +137,8 @@ impl AgentSpec {
         self
     }
 
-    /// Returns the same agent with a relative script path taken from `directory`, where the configuration lies.
+    /// Returns this agent with a relative script path resolved against `directory`, which contains the
+    /// configuration.
     #[must_use]
     pub fn resolved_from(mut self, directory: &Path) -> Self {
         if let Protocol::Scripted { script } = &mut self.protocol {
@@ -150,7 +156,7 @@ impl AgentSpec {
         }
     }
 
-    /// Returns what is run, for people to read: the command line or the script's path.
+    /// Returns the command line or the script's path, for display.
     pub fn summary(&self) -> String {
         match &self.protocol {
             Protocol::Command { argv } | Protocol::Acp { argv, .. } => argv.join(" "),
@@ -158,12 +164,12 @@ impl AgentSpec {
         }
     }
 
-    /// Returns how long one run may take.
+    /// Returns the time limit of one run.
     pub fn timeout(&self) -> Duration {
         self.timeout
     }
 
-    /// Returns the program that is run, unless it is a script.
+    /// Returns the program, or `None` for a script.
     pub fn program(&self) -> Option<&str> {
         match &self.protocol {
             Protocol::Command { argv } | Protocol::Acp { argv, .. } => argv.first().map(String::as_str),
@@ -171,12 +177,12 @@ impl AgentSpec {
         }
     }
 
-    /// Returns the file that would be run: found by the path it names, or in drydock's own `PATH`.
+    /// Returns the file that would be run, found by its path or in drydock's own `PATH`.
     pub fn program_file(&self) -> Option<PathBuf> {
         environment::program_file(self.program()?)
     }
 
-    /// Returns the same agent as it is only checked: its program with the arguments of `check`, where there are some.
+    /// Returns this agent as used for a check: its program with the arguments of `check`, if configured.
     pub(crate) fn checking(mut self) -> Self {
         if let (Protocol::Command { argv }, Some(words)) = (&mut self.protocol, &self.check) {
             argv.truncate(1);
@@ -185,17 +191,18 @@ impl AgentSpec {
         self
     }
 
-    /// Returns how long the agent may show no sign of life before somebody is told.
+    /// Returns how long the agent may show no signs of life before it counts as stalled.
     pub fn stall_after(&self) -> Duration {
         self.stall_after
     }
 
-    /// Returns how long to wait before this agent is started again after it ended like this, when its rule has it so.
+    /// Returns the delay before this agent is restarted after such an end, or `None` if its policy allows no
+    /// restart.
     pub fn restart_pause(&self, done: u32, ended: &Result<Ending, StartError>) -> Option<Duration> {
         self.restart.pause(done, ended)
     }
 
-    /// Says whether an agent that shows no sign of life is stopped, to be started again.
+    /// Returns true if a stalled agent is stopped, so that it can be restarted.
     pub fn stops_stalled(&self) -> bool {
         self.restart.stops_stalled()
     }
@@ -212,7 +219,7 @@ impl AgentSpec {
         &self.home_files
     }
 
-    /// Returns what the configuration gives the agent and nobody else shall see.
+    /// Returns the secrets that the configuration passes to the agent.
     pub(crate) fn secrets(&self) -> Secrets {
         let passed = self.pass_env.iter().filter_map(|name| {
             let value = std::env::var_os(name)?;
@@ -239,7 +246,7 @@ impl AgentSpec {
         self.output_max
     }
 
-    /// Returns how many bytes it may write before it is killed.
+    /// Returns how many bytes the agent may write before it is killed.
     pub(crate) fn flood_max(&self) -> u64 {
         self.output_max.saturating_mul(FLOOD_FACTOR)
     }
@@ -308,7 +315,7 @@ impl AgentSpec {
     }
 }
 
-/// The table as it stands in the file, before it is known to make sense.
+/// The table as parsed, before it is checked.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Written {
@@ -372,7 +379,8 @@ impl Written {
         }
     }
 
-    /// Returns the preset with what is written here in its place; variables and files are added to its own.
+    /// Returns the preset with these values in place of its own; variables and files are added to the
+    /// preset's.
     fn over(self, base: Written) -> Written {
         let mut env = base.env;
         env.extend(self.env);
@@ -409,7 +417,7 @@ impl TryFrom<Written> for AgentSpec {
     }
 }
 
-/// Finds out how the agent is talked to; a key that belongs to another protocol is refused.
+/// Determines the protocol. Returns an error for a key of another protocol.
 fn protocol(written: &Written) -> Result<Protocol, SpecError> {
     let Some(named) = written.protocol else {
         return refused("an agent needs `protocol` (\"command\", \"acp\" or \"scripted\") or `preset`");
@@ -450,7 +458,7 @@ fn refused<T>(reason: &str) -> Result<T, SpecError> {
     Err(SpecError(reason.to_owned()))
 }
 
-/// Tells whether a path names something below the directory it is joined to.
+/// Returns true if a path stays below the directory to which it is joined.
 fn is_below(path: &Path) -> bool {
     path.components().all(|part| matches!(part, Component::Normal(_))) && path.file_name().is_some()
 }

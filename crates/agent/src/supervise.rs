@@ -1,8 +1,9 @@
-//! Drydock's end of a keeper: start it, wait for one of four ends, and see to it that the end is complete.
+//! Drydock's side of a keeper: starts it, waits until the run ends or must be ended, and ensures that no
+//! process of the run remains.
 //!
-//! Dropping any future of this file closes the socket to the keeper, which then kills all that it keeps. So a caller
-//! that is cancelled, panics or dies leaves nothing running. The keeper itself is therefore never killed on drop: that
-//! would be the one way to let its descendants escape.
+//! Dropping any future of this file closes the socket to the keeper, which then kills all its processes. A
+//! caller that is cancelled, panics or dies therefore leaves nothing running. The keeper itself is never
+//! killed on drop: only that would let its descendants escape.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -30,61 +31,62 @@ use crate::keeper::wire::{self, Exit, Report, Terms};
 use crate::keeper::{orphans, processes};
 use crate::sandbox::Resource;
 
-/// How long a run that is told to stop may take to end by itself.
+/// How long a run may take to end after it was terminated, before it is killed.
 pub const STOP_GRACE: Duration = Duration::from_secs(3);
 
-/// How long a keeper may take to come up; it needs milliseconds.
+/// Maximum start time of a keeper; it usually needs milliseconds.
 const START_PATIENCE: Duration = Duration::from_secs(30);
 
-/// How long a keeper may take to kill everything before it is taken for dead: longer than it gives itself.
+/// How long a keeper may take to kill everything before it counts as dead: longer than the keeper's own
+/// limit.
 const KEEPER_PATIENCE: Duration = SWEEP_PATIENCE.saturating_add(Duration::from_secs(5));
 
-/// How often what a dead keeper left is looked for; each look kills all it sees.
+/// Maximum number of scans for processes left by a dead keeper; each scan kills everything it finds.
 const REST_SWEEPS_MAX: usize = 50;
 const REST_PAUSE: Duration = Duration::from_millis(20);
 
-/// What is to be started.
+/// The program to start.
 pub(crate) struct Launch {
     pub(crate) argv: Vec<OsString>,
     pub(crate) cwd: PathBuf,
     pub(crate) env: Environment,
     pub(crate) stdin: Input,
     pub(crate) terms: Terms,
-    /// How the lines begin in which it reports that its model failed.
+    /// Prefixes of the lines in which it reports that its model failed.
     pub(crate) failure_patterns: FailurePatterns,
 }
 
-/// The standard input of what is started.
+/// The standard input of the program.
 pub(crate) enum Input {
-    /// These bytes and their end.
+    /// These bytes, then end of file.
     Bytes(Vec<u8>),
-    /// A pipe whose other end somebody holds.
+    /// A pipe whose other end the caller holds.
     Pipe(OwnedFd),
 }
 
-/// Why a run ended: by itself, or because of us.
+/// Why a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum End {
     Itself(Exit),
     Stopped,
     TimedOut,
-    /// It showed no sign of life for too long.
+    /// The run showed no signs of life for too long.
     Stalled,
     Exceeded,
-    /// Its keeper saw it use too much.
+    /// The keeper found that the run exceeded a resource limit.
     Greedy(Resource),
 }
 
-/// What ends a run besides itself.
+/// Conditions that end a run before it exits.
 pub(crate) struct Ends<'a> {
     pub(crate) stop: &'a CancellationToken,
     pub(crate) timeout: Duration,
     pub(crate) exceeded: &'a CancellationToken,
-    /// Cancelled when the run is to be stopped because it shows no sign of life.
+    /// Cancelled when the run must be stopped because it stalled.
     pub(crate) stalled: &'a CancellationToken,
-    /// Cancelled as soon as the run is being ended by us.
+    /// Cancelled as soon as drydock starts to end the run.
     pub(crate) hurry: &'a CancellationToken,
-    /// Cancelled when every process of the run is gone.
+    /// Cancelled when every process of the run has ended.
     pub(crate) over: &'a CancellationToken,
 }
 
@@ -94,12 +96,13 @@ pub(crate) struct Kept {
     pid: Option<u32>,
     orders: OwnedWriteHalf,
     reports: Lines<BufReader<OwnedReadHalf>>,
-    /// The end as it was reported, kept because whoever read it may have been cancelled before it could say so.
+    /// The reported exit. It is stored because the future that read it may have been cancelled before it
+    /// could return it.
     reported: Option<Exit>,
     greedy: Option<Resource>,
 }
 
-/// Starts the keeper and, through it, what is to be started; returns when that runs.
+/// Starts the keeper and, through it, the program. Returns when the program runs.
 pub(crate) async fn start(
     launcher: &[OsString],
     launch: Launch,
@@ -128,7 +131,8 @@ pub(crate) async fn start(
         }
         Ok(Ok(Some(Report::Ended { .. }))) => Err(no_keeper(launcher, "it reported an end before a start")),
         Ok(Ok(None)) => match kept.reaped().await {
-            // Killed, perhaps by an agent that was quicker than the report of its start: `finish` sees to the rest.
+            // The keeper was killed, perhaps by an agent before its start was reported; `finish` handles the
+            // rest.
             Some(status) if status.signal().is_some() => Ok(kept),
             status => {
                 let status =
@@ -178,12 +182,12 @@ impl Kept {
         })
     }
 
-    /// Returns the keeper's own number.
+    /// Returns the keeper's pid.
     pub(crate) fn pid(&self) -> Option<u32> {
         self.pid
     }
 
-    /// Takes the pipes of the keeper that were asked for.
+    /// Gives access to the keeper's pipes.
     pub(crate) fn child_mut(&mut self) -> &mut Child {
         &mut self.keeper
     }
@@ -195,13 +199,13 @@ impl Kept {
         };
         let opening = wire::opening(&launch.terms, input)?;
         if let Err(error) = self.orders.write_all(&opening).await {
-            // It ended without reading; the missing report says so better than a broken pipe.
+            // The keeper ended without reading. The missing report describes this better than a broken pipe.
             tracing::debug!(error = %told(&error), "a keeper did not read its opening");
         }
         self.report().await
     }
 
-    /// Returns the next report, or nothing when the keeper is gone. Safe to cancel.
+    /// Returns the next report, or `None` if the keeper has ended. Safe to cancel.
     async fn report(&mut self) -> io::Result<Option<Report>> {
         match self.reports.next_line().await {
             Ok(Some(line)) => serde_json::from_str(&line).map(Some).map_err(io::Error::from),
@@ -212,7 +216,7 @@ impl Kept {
         }
     }
 
-    /// Waits until the run ended, by itself or by one of `ends`, and everything of it is gone.
+    /// Waits until the run has ended, or ends it on one of `ends`, and until all its processes are gone.
     pub(crate) async fn finish(mut self, ends: Ends<'_>) -> End {
         let end = tokio::select! {
             biased;
@@ -230,7 +234,8 @@ impl Kept {
         end
     }
 
-    /// Ends the run: asks, waits for the grace, then kills. One that floods us is not asked.
+    /// Ends the run: terminates it, waits for the grace period, then kills it. A run that floods us is killed
+    /// immediately.
     async fn halt(mut self, end: End) {
         if matches!(end, End::Stopped | End::TimedOut | End::Stalled) {
             if let Err(error) = self.orders.write_all(&[wire::TERMINATE]).await {
@@ -250,14 +255,14 @@ impl Kept {
         if let Err(error) = self.keeper.start_kill() {
             tracing::warn!(error = %told(&error), keeper = self.pid, "could not kill a keeper");
         }
-        // What it kept comes to us only when it is gone.
+        // Orphans of the keeper are reparented to this process only once the keeper is gone.
         if timeout(KEEPER_PATIENCE, self.reaped()).await.is_err() {
             tracing::error!(keeper = self.pid, "a keeper that was killed is still there");
         }
         self.sweep_rest().await;
     }
 
-    /// Waits for the agent's own end as the keeper reports it, and for the keeper's. Safe to cancel.
+    /// Waits for the agent's exit as reported by the keeper, and for the keeper's own. Safe to cancel.
     async fn exit(&mut self) -> Exit {
         if let Some(exit) = self.reported {
             self.reaped().await;
@@ -278,7 +283,8 @@ impl Kept {
                 exit
             }
             other => {
-                // Killed by an agent that is not confined, by a person or for memory: what it kept is nobody's now, or ours.
+                // The keeper was killed by an agent without a sandbox, by a user or by the out-of-memory
+                // killer. Its processes are now orphans or children of this process.
                 tracing::warn!(?other, keeper = self.pid, "a keeper ended without a report");
                 let status = self.reaped().await;
                 self.sweep_rest().await;
@@ -300,7 +306,7 @@ impl Kept {
         }
     }
 
-    /// Kills whatever carries the mark of this keeper or has come to us as an orphan, until nothing is left.
+    /// Kills every process with this keeper's mark and every orphan of this process, until none is left.
     async fn sweep_rest(&self) {
         let Some(pid) = self.pid else { return };
         let mark = format!("{KEEPER}={pid}");
@@ -325,7 +331,7 @@ fn exit_of(status: Option<ExitStatus>) -> Exit {
     let code = status.and_then(|status| status.code());
     match (signal, code) {
         (Some(signal), _) => Exit::Signal(signal),
-        // A code of 0 without a report is no success: we do not know how the agent fared.
+        // Exit code 0 without a report is not a success: it is unknown how the agent ended.
         (None, code) => Exit::Code(code.filter(|code| *code != 0).unwrap_or(1)),
     }
 }
@@ -335,7 +341,7 @@ fn no_keeper(launcher: &[OsString], reason: impl ToString) -> StartError {
     StartError::Keeper { launcher, reason: reason.to_string() }
 }
 
-/// Puts the system's refusal into words that name the program.
+/// Converts the system's error into a start error that names the program.
 fn refused(program: String, cwd: &Path, env: &Environment, errno: Option<i32>, text: String) -> StartError {
     let is = |wanted: Errno| errno == Some(wanted.raw_os_error());
     if is(Errno::NOENT) {

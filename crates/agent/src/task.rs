@@ -1,4 +1,4 @@
-//! What an agent is told, and where it may work.
+//! The task of an agent, and the directories in which it works.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -6,50 +6,51 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
-/// The task of one run of an agent, given as JSON on its standard input and in `DRYDOCK_TASK`.
+/// The task of one run of an agent, passed as JSON on its standard input and in `DRYDOCK_TASK`.
 #[derive(Debug, Clone, Serialize)]
 pub struct Task {
-    /// The plan's id.
+    /// Id of the plan.
     pub plan: String,
-    /// The run's id.
+    /// Id of the run.
     pub run: String,
     /// `strategize`, `execute` or `apply`.
     pub phase: String,
-    /// What the agent is asked to be, such as `writer` or `reviewer`.
+    /// The agent's role, such as `writer` or `reviewer`.
     pub role: String,
-    /// The task in words, arguments already filled in.
+    /// The task text with all arguments filled in.
     pub task: String,
-    /// What must be true at the end, where the action says so.
+    /// What must be true at the end, if the action defines it.
     pub definition_of_done: Option<String>,
     /// The plan's arguments by name.
     pub arguments: BTreeMap<String, String>,
-    /// The rules in force, in words or as expressions.
+    /// The invariants in force, as text or expressions.
     pub invariants: Vec<String>,
-    /// The choices already taken for this plan.
+    /// The choices already made for this plan.
     pub choices: Vec<serde_json::Value>,
-    /// What people and reviewers said about earlier attempts.
+    /// Feedback from people and reviewers on earlier attempts.
     pub feedback: Vec<String>,
-    /// The directory the agent works in.
+    /// The directory in which the agent works.
     pub worktree: String,
-    /// The commit the worktree started from.
+    /// The commit from which the worktree started.
     pub base: String,
-    /// The session of an earlier run that the agent may go on with, where it can; no part of what it is told.
+    /// The session of an earlier run that the agent may resume, if it can; not sent to the agent.
     #[serde(skip)]
     pub session: Option<EarlierSession>,
-    /// A person's answers about its tools; not sent to the agent.
+    /// A person's answers about tools; not sent to the agent.
     #[serde(skip)]
     pub permitted: Permits,
-    /// What a reviewer shall judge.
+    /// The proposal that a reviewer checks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub proposal: Option<Proposal>,
 }
 
-/// The answers of people about tools, for all starts of agents in one run. The first use takes an answer for one use.
+/// People's answers about tools, shared by all starts of agents in one run. An answer for one use is consumed
+/// by the first use.
 #[derive(Debug, Clone, Default)]
 pub struct Permits(Arc<Mutex<Vec<Permitted>>>);
 
 impl Permits {
-    /// Takes the latest answer to this very request: yes, no, or none.
+    /// Returns the latest answer to exactly this request, and consumes it if it is for one use.
     pub(crate) fn answer(&self, tool: &str, matches: &str) -> Option<bool> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let at = known.iter().rposition(|one| one.tool == tool && one.matches == matches)?;
@@ -70,38 +71,38 @@ impl FromIterator<Permitted> for Permits {
 /// A person's answer about a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Permitted {
-    /// The kind of tool.
+    /// Kind of the tool.
     pub tool: String,
     /// The complete request.
     pub matches: String,
-    /// Yes or no.
+    /// Whether the use is allowed.
     pub allowed: bool,
-    /// Whether it is for one use alone.
+    /// Whether the answer is for one use only.
     pub once: bool,
 }
 
-/// A session that an agent had before.
+/// A session of an earlier run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EarlierSession {
-    /// The agent's own name for it.
+    /// The agent's id of the session.
     pub id: String,
-    /// What it told of its use then.
+    /// Usage of the session reported in the earlier run.
     pub told: SessionUse,
 }
 
-/// What a session used, as far as its agent tells.
+/// Usage of a session, as far as the agent reports it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionUse {
-    /// Tokens of its model.
+    /// Tokens of the model.
     pub tokens: u64,
-    /// Money, in millionths of a US dollar.
+    /// Cost, in millionths of a US dollar.
     pub cost_micros: u64,
 }
 
-/// A result that is proposed to reviewers.
+/// A result that reviewers check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Proposal {
-    /// Its number within the run; a verdict names it.
+    /// Its number within the run; a verdict refers to it.
     pub version: usize,
     /// Its commit, which is checked out in the reviewer's worktree.
     pub commit: String,
@@ -110,10 +111,10 @@ pub struct Proposal {
 /// The directories of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunDirs {
-    /// Where the agent starts and works; must exist.
+    /// Working directory of the agent; must exist.
     pub worktree: PathBuf,
-    /// The agent's own scratch space, also its `HOME` and `TMPDIR`; made when missing.
+    /// The agent's temporary directory, also its `HOME` and `TMPDIR`; created if missing.
     pub temp: PathBuf,
-    /// What it must be able to read beside these where reading is restricted, such as the repository's `.git`.
+    /// Further paths that it must be able to read if reads are restricted, such as the repository's `.git`.
     pub reads: Vec<PathBuf>,
 }

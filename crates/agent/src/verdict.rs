@@ -1,13 +1,13 @@
-//! Finds a reviewer's verdict in its output when the verdict is not on one line of its own: models often put JSON into
-//! a code fence or indent it.
+//! Finds a reviewer's verdict in output in which it is not on a line of its own: models often indent JSON or
+//! put it into a code fence.
 
 use serde_json::{Deserializer, Value};
 
 use crate::message::{self, Message};
 
-/// Returns the verdict in a text: a JSON object with `"drydock": "verdict"` that begins a line, over any number of lines, and
-/// names the version it is about. After other words on its line, a diff's sign or a quotation mark it is quoted and counts
-/// for nothing. Where several differ none counts.
+/// Returns the verdict in a text: a JSON object with `"drydock": "verdict"` that begins a line, may span
+/// several lines, and names its version. An object preceded on its line by other text, a diff sign or a
+/// quotation mark is a quotation and is ignored. If several verdicts differ, none counts.
 pub fn verdict_in(text: &str) -> Option<Message> {
     let mut found: Vec<Message> = Vec::new();
     let mut at = 0;
@@ -58,7 +58,8 @@ mod tests {
         }
     }
 
-    /// Finding 8 of agents: breaks when a verdict as models write it is not one, or the template counts as one.
+    /// Finding 8 of agents: breaks when a verdict in a form that models write is not recognised, or the
+    /// template counts as one.
     #[test]
     fn fenced_indented_and_broken_lines_are_verdicts() {
         let fenced = "Looks good.\n```json\n{\n  \"drydock\": \"verdict\",\n  \"verdict\": \"ack\",\n  \"version\": 1\n}\n```\n";
