@@ -1,9 +1,9 @@
-//! What a session has used, as its agent tells. It always tells it for the whole session, so only what is beyond its last
-//! word counts, that of an earlier conversation included.
+//! Counts the usage of a session. An agent always reports totals for the whole session, including earlier
+//! conversations, so only the difference from its last report counts.
 
 use crate::task::SessionUse;
 
-/// Keeps the last word on what a session used.
+/// The last reported usage of a session.
 #[derive(Debug, Default)]
 pub(super) struct Account {
     tokens: Meter,
@@ -13,28 +13,28 @@ pub(super) struct Account {
 #[derive(Debug, Default)]
 struct Meter {
     told: u64,
-    /// Set until the first word after the session was loaded.
+    /// Set until the first report after the session was loaded.
     resumed: bool,
 }
 
 impl Account {
-    /// Goes on with a session of which this much was told before.
+    /// Continues a session whose usage so far was already reported.
     pub(super) fn resumed(told: SessionUse) -> Self {
         let meter = |told| Meter { told, resumed: true };
         Self { tokens: meter(told.tokens), cost_micros: meter(told.cost_micros) }
     }
 
-    /// Hears the tokens of the whole session, and returns how many are new.
+    /// Records the session's total tokens, and returns the increase.
     pub(super) fn tokens(&mut self, total: u64) -> SessionUse {
         SessionUse { tokens: self.tokens.hear(total), cost_micros: 0 }
     }
 
-    /// Hears what the whole session cost, and returns how much of it is new.
+    /// Records the session's total cost, and returns the increase.
     pub(super) fn cost(&mut self, total_micros: u64) -> SessionUse {
         SessionUse { tokens: 0, cost_micros: self.cost_micros.hear(total_micros) }
     }
 
-    /// Returns what the whole session has used by its agent's last word.
+    /// Returns the last reported usage of the whole session.
     pub(super) fn told(&self) -> SessionUse {
         SessionUse { tokens: self.tokens.told, cost_micros: self.cost_micros.told }
     }
@@ -42,7 +42,7 @@ impl Account {
 
 impl Meter {
     fn hear(&mut self, total: u64) -> u64 {
-        // One that tells less than before has begun to count anew with this conversation.
+        // A total lower than the last one means that the agent restarted counting with this conversation.
         if std::mem::take(&mut self.resumed) && total < self.told {
             self.told = 0;
         }
@@ -56,7 +56,7 @@ impl Meter {
 mod tests {
     use super::{Account, SessionUse};
 
-    /// Breaks when what was told in an earlier conversation counts again, or what is new does not.
+    /// Breaks when usage reported in an earlier conversation counts again, or new usage does not count.
     #[test]
     fn only_what_is_beyond_the_last_word_counts() {
         let mut account = Account::resumed(SessionUse { tokens: 100, cost_micros: 50 });

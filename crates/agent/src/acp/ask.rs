@@ -1,28 +1,28 @@
-//! A permission put to a person: the question, and finding its answer again in a later run.
+//! A permission request to a person: the question, and the lookup of its answer in a later run.
 //!
-//! A run does not wait for an answer: it is asked to stop, its plan waits, and the run that follows the answer is given
-//! the permissions that people gave, as data. When the agent then makes exactly the same request, the answer is taken
-//! from there. The text sent to the agent is not read for it.
+//! A run does not wait for an answer: it is stopped and its plan waits. The run that follows the answer
+//! receives people's permissions as data. If the agent makes exactly the same request again, the answer is
+//! taken from there. The text sent to the agent is not used for this.
 
 use agent_client_protocol::v1::schema::ToolCallUpdate;
 
 use crate::signal::PermissionAsked;
 use crate::task::Permits;
 
-/// How much of what a tool is given is shown.
+/// Maximum length of a tool's input in the question.
 const INPUT_SHOWN_MAX: usize = 2_000;
-/// How much of a request is kept to compare it; an answer to a longer one counts for no other.
+/// Maximum length of a request that is kept for comparison; an answer to a longer request never matches.
 const MATCH_MAX: usize = 64 * 1024;
 
-/// One request, as a person reads it.
+/// One request, in a form readable for a person.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Request {
     pub(super) title: String,
     pub(super) kind: &'static str,
     question: String,
-    /// The request. The parts that a person did not see are compared, too.
+    /// The request for comparison, including the parts that are not shown to the person.
     matches: String,
-    /// Whether that is all of it.
+    /// Whether `matches` contains the complete request.
     whole: bool,
 }
 
@@ -52,13 +52,13 @@ impl Request {
         }
     }
 
-    /// Takes the answer to this very request, where people gave one.
+    /// Returns the answer to exactly this request, if a person gave one.
     pub(super) fn answer(&self, permitted: &Permits) -> Option<bool> {
         if self.whole { permitted.answer(self.kind, &self.matches) } else { None }
     }
 }
 
-/// Text on one line.
+/// Returns text on one line.
 fn plain(text: &str) -> String {
     text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
 }
@@ -92,7 +92,7 @@ mod tests {
         assert_eq!(request("make", "clean").answer(&known), None);
     }
 
-    /// code 8.1: breaks when an answer holds for more than was asked, such as an input whose end was not shown.
+    /// code 8.1: breaks when an answer covers more than was asked, such as an input whose end was not shown.
     #[test]
     fn an_answer_holds_for_the_whole_of_what_was_asked() {
         let long = "x".repeat(5_000);
@@ -102,7 +102,7 @@ mod tests {
         assert_eq!(request("write", &format!("{long}; rm")).answer(&known), None);
         let other = Request { kind: "read", ..asked };
         assert_eq!(other.answer(&known), None);
-        // Of one that is too long a part is kept, which is not enough to compare.
+        // For a request that is too long only a part is kept, which is not enough for a comparison.
         let endless = request("write", &"x".repeat(MATCH_MAX));
         assert_eq!(endless.answer(&Permits::from_iter([permitted(&endless, true, false)])), None);
     }

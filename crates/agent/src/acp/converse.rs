@@ -1,8 +1,9 @@
-//! One conversation with an agent: greet it, open a session in the worktree, give it the task, hear it out, let it go.
+//! One conversation with an agent: initialize, open a session in the worktree, send the task, handle messages
+//! until the end.
 //!
-//! The process belongs to our keeper as any other; the protocol's crate gets two streams of lines and nothing else. A
-//! conversation ends when the agent has answered the task, when it broke off, or when we stop it: then it is told so by
-//! the protocol first, and as a process after that.
+//! The process runs under a keeper like any other; the protocol's crate only gets two streams of lines. A
+//! conversation ends when the agent has responded to the task, when it disconnects, or when drydock stops it:
+//! first by the protocol, then as a process.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -47,23 +48,23 @@ use crate::signal::{Signal, Stream};
 use crate::supervise::{self, End, Ends, Input, Launch};
 use crate::task::{RunDirs, Task};
 
-/// How long an agent may take to answer its greeting or to open a session; some fetch things first.
+/// How long an agent may take to respond to `initialize` or to open a session; some download files first.
 const GREETING_PATIENCE: Duration = Duration::from_secs(120);
-/// How long it may take to end its turn once it was told to.
+/// How long it may take to end its turn after a cancel notification.
 const CANCEL_PATIENCE: Duration = Duration::from_secs(2);
-/// How long it may take to end by itself when it has nothing more to read.
+/// How long it may take to exit after its input was closed.
 const LEAVE_PATIENCE: Duration = Duration::from_secs(2);
 
 /// How far a conversation goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Goal {
-    /// To the end of the task.
+    /// Until the task ends.
     Work,
-    /// To the greeting.
+    /// Until the agent responded to `initialize`.
     Greet,
 }
 
-/// What a conversation is held with.
+/// Everything needed for a conversation.
 pub(crate) struct Converser<'a> {
     pub(crate) launcher: &'a [OsString],
     pub(crate) task: &'a Task,
@@ -73,38 +74,38 @@ pub(crate) struct Converser<'a> {
     pub(crate) limits: Limits,
     pub(crate) goal: Goal,
     pub(crate) secrets: Secrets,
-    /// Where the tools that drydock offers lead to.
+    /// The socket for calls of drydock's tools.
     pub(crate) door: Option<&'a Door>,
-    /// Our own binary, where the agent can start it.
+    /// Our own binary, if the agent can start it.
     pub(crate) program: Option<PathBuf>,
 }
 
-/// How a conversation ended.
+/// The end of a conversation.
 pub(crate) struct Conversed {
     pub(crate) ending: Ending,
-    /// Who it was held with, as far as that was said.
+    /// The agent's name and version, if it sent them.
     pub(crate) greeting: Option<String>,
 }
 
-/// What came of the talking.
+/// The outcome of the protocol dialog.
 enum Talk {
-    /// It answered the task.
+    /// The agent responded to the task.
     Answered(StopReason),
-    /// It was greeted, which was all.
+    /// The agent responded to `initialize`, and no more was requested.
     Greeted,
-    /// The service behind it lets it do no more for now.
+    /// The agent's service rejects further requests for now.
     Limited(Resets),
-    /// It was told to stop.
+    /// The run was stopped.
     Cancelled,
-    /// Its model failed; the reason follows its name in a sentence.
+    /// The model failed; the reason follows the agent's name in a sentence.
     Failed(ModelFailure, String),
-    /// It said what it must not, or that it cannot; to go on after its name.
+    /// The agent violated the protocol or returned an error; the text follows its name in a sentence.
     Broken(String),
-    /// It was gone before it answered.
+    /// The agent exited before it responded.
     Left(String),
 }
 
-/// Holds a conversation to its end.
+/// Runs a conversation to its end.
 pub(crate) async fn converse(
     with: Converser<'_>,
     launch: Launch,
@@ -129,7 +130,7 @@ pub(crate) async fn converse(
     let stdout = child.stdout.take().expect("standard output was asked for as a pipe in this function");
     let stderr = child.stderr.take().expect("standard error was asked for as a pipe in this function");
 
-    // Stopping has two steps, so the process is not given the caller's token but one of ours.
+    // Stopping has two steps, so the process gets our own token instead of the caller's.
     let (halt, hurry, over) = (CancellationToken::new(), stop.child_token(), CancellationToken::new());
     let output = Sink::new(signals, with.limits.output_max, hurry.clone(), with.secrets.clone());
     let output = Arc::new(output.reporting(failure_patterns));
@@ -148,7 +149,7 @@ pub(crate) async fn converse(
     let greeting = Mutex::new(None);
     let talking = async {
         let talk = talk(&with, transport, output.clone(), &fault, &greeting, &stop).await;
-        // Its input has ended with the talk: it should leave by itself.
+        // The dialog has closed the agent's input, so it should exit.
         tokio::select! {
             () = over.cancelled() => {}
             () = tokio::time::sleep(LEAVE_PATIENCE) => halt.cancel(),
@@ -175,7 +176,7 @@ fn ending(end: End, talk: Talk, exceeded: bool, limits: Limits, output: &Sink) -
             command::ending(end, limits, output.tail())
         }
         (_, Talk::Limited(resets)) => Ending::RateLimited { resets },
-        // That a turn ended proves nothing: some agents end it so when their model failed.
+        // The end of a turn proves nothing: some agents end it normally when their model failed.
         (_, Talk::Answered(StopReason::EndTurn)) => match output.report() {
             Some(report) => failure_report::reported(&report, output.tail()),
             None => Ending::Finished,
@@ -189,7 +190,7 @@ fn ending(end: End, talk: Talk, exceeded: bool, limits: Limits, output: &Sink) -
             Ending::ModelFailed { cause, reason, tail: output.tail() }
         }
         (_, Talk::Answered(reason)) => unfinished(gave_up(reason).to_owned()),
-        // An exit that says that it failed says more than that it left.
+        // A failure exit status is more informative than a disconnect.
         (End::Itself(exit @ (Exit::Signal(_) | Exit::Code(1..))), Talk::Left(_)) => {
             command::ending(End::Itself(exit), limits, output.tail())
         }
@@ -228,7 +229,7 @@ where
         story: Mutex::new(Story::without(with.secrets.clone())),
         replaying: AtomicBool::new(false),
     });
-    // What it was last asked, for when it breaks off.
+    // The last method called, for the error if the agent disconnects.
     let asked = Mutex::new("");
     let (told, read, written, permitted) = (host.clone(), host.clone(), host.clone(), host.clone());
     let opening = host.clone();
@@ -277,7 +278,7 @@ where
     }
 }
 
-/// Returns what an error for an answer means.
+/// Classifies an error response.
 fn refused(error: &Error, asked: &Mutex<&'static str>) -> Talk {
     if let Some(resets) = limited(error) {
         return Talk::Limited(resets);
@@ -297,12 +298,12 @@ fn broke_off(fault: &Fault, asked: &Mutex<&'static str>) -> Talk {
     fault.seen().map_or_else(|| Talk::Left(format!("ended without an answer to `{asked}`")), Talk::Broken)
 }
 
-/// Returns when a rate limit is over, where an error says that it is one.
+/// Returns the reset time if an error indicates a rate limit.
 fn limited(error: &Error) -> Option<Resets> {
     error.data.as_ref().and_then(limit::told)
 }
 
-/// Returns what an answer to the task means. One that stopped short may say by its data that it is a limit.
+/// Classifies the response to the task. If the agent stopped early, its metadata may indicate a rate limit.
 fn meant(response: PromptResponse) -> Talk {
     let told = match response.stop_reason {
         StopReason::EndTurn => None,
@@ -376,8 +377,8 @@ async fn dialogue(
         }
         () = stop.cancelled() => {
             agent.send_notification(CancelNotification::new(session))?;
-            // Whatever it answers now, it was we who stopped it; what it still writes until then is kept, and what it
-            // says that it used counts.
+            // Drydock stopped the run, regardless of the response. Output until then is kept, and reported
+            // usage counts.
             if let Ok(Ok(answer)) = timeout(CANCEL_PATIENCE, prompt).await {
                 count(host, &answer).await;
             }
@@ -386,14 +387,14 @@ async fn dialogue(
     }
 }
 
-/// Passes on what an answer says that the session used.
+/// Forwards the usage reported in a response.
 async fn count(host: &Host, answer: &PromptResponse) {
     if let Some(usage) = &answer.usage {
         host.used(usage.total_tokens).await;
     }
 }
 
-/// Returns drydock as a server of tools. An agent without it can still write its messages as lines.
+/// Returns drydock as an MCP server. Without it, an agent can still write its messages as lines.
 fn offered(with: &Converser<'_>) -> Vec<McpServer> {
     let (Some(door), Some(program)) = (with.door, &with.program) else { return Vec::new() };
     let variable = |(name, value): (&str, &OsStr)| value.to_str().map(|value| EnvVariable::new(name, value));

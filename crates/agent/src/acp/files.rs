@@ -1,5 +1,5 @@
-//! Files that an agent asks drydock to read and write for it. Drydock itself is not in the sandbox, so the kernel is
-//! asked to resolve each path below the worktree and nowhere else: a check of our own could be raced with a link.
+//! Reads and writes files on behalf of an agent. Drydock itself is not in the sandbox, so the kernel resolves
+//! each path below the worktree only: a check of our own could be raced with a symbolic link.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -9,19 +9,19 @@ use std::path::{Component, Path, PathBuf};
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, mkdirat, openat, openat2};
 use rustix::io::Errno;
 
-/// The largest file that is read for an agent; it must fit into a message.
+/// Maximum size of a file that is read for an agent; it must fit into a message.
 const READ_MAX: u64 = 4 * 1024 * 1024;
 
-/// Reads a file that an agent left below a directory: no link leads out of there, nothing but a file of a bounded size is
-/// read, and nothing is waited for.
+/// Reads a file that an agent left below a directory. No symbolic link leads outside, only a regular file of
+/// limited size is read, and the call does not block.
 pub fn read_below(directory: &Path, path: &Path) -> io::Result<String> {
     Worktree::at(directory).read(path, None, None)
 }
 
-/// Where an agent's files are.
+/// The directory of an agent's files.
 pub(super) struct Worktree {
     root: PathBuf,
-    /// The same without links, as an agent may call it.
+    /// The resolved path, which an agent may use too.
     real: PathBuf,
 }
 
@@ -30,7 +30,7 @@ impl Worktree {
         Self { root: root.to_owned(), real: root.canonicalize().unwrap_or_else(|_| root.to_owned()) }
     }
 
-    /// Returns the text of a file, or the lines asked for: from `line` (the first is 1), at most `limit`.
+    /// Returns the text of a file, or at most `limit` lines starting at `line`, counted from 1.
     pub(super) fn read(&self, path: &Path, line: Option<u32>, limit: Option<u32>) -> io::Result<String> {
         let below = self.below(path)?;
         let file = regular(self.open(&self.directory()?, &below, OFlags::RDONLY)?)?;
@@ -48,7 +48,8 @@ impl Worktree {
         Ok(text.split_inclusive('\n').skip(skipped).take(taken).collect())
     }
 
-    /// Writes a file, making the directories above it. What is called `.git` is drydock's or would hide work from it.
+    /// Writes a file and creates the directories above it. Paths with a `.git` component are rejected: they
+    /// belong to drydock, or would hide work from it.
     pub(super) fn write(&self, path: &Path, content: &str) -> io::Result<()> {
         let (below, root) = (self.below(path)?, self.directory()?);
         if below.components().any(|part| part.as_os_str() == ".git") {
@@ -62,7 +63,7 @@ impl Worktree {
             match (part, mkdirat(&above, part.as_os_str(), Mode::from_raw_mode(0o777))) {
                 (Component::Normal(_), Ok(()) | Err(Errno::EXIST)) => made.push(part),
                 (Component::Normal(_), Err(errno)) => return Err(errno.into()),
-                // `..` and `.` name what is there already.
+                // `..` and `.` name directories that already exist.
                 _ => made.push(part),
             }
         }
@@ -76,7 +77,7 @@ impl Worktree {
         Ok(openat(CWD, &self.root, flags, Mode::empty())?)
     }
 
-    /// Takes the worktree off a path; whether the rest stays below it is the kernel's to say.
+    /// Removes the worktree's prefix from a path; the kernel checks that the rest stays below it.
     fn below(&self, path: &Path) -> io::Result<PathBuf> {
         let below = [&self.root, &self.real].into_iter().find_map(|root| path.strip_prefix(root).ok());
         match below {
@@ -88,7 +89,7 @@ impl Worktree {
 
     fn open(&self, root: &OwnedFd, below: &Path, flags: OFlags) -> io::Result<OwnedFd> {
         let path = if below.as_os_str().is_empty() { Path::new(".") } else { below };
-        // Without waiting: a pipe that the agent put there must not hold drydock up.
+        // Non-blocking, so that a pipe created by the agent does not block drydock.
         let waitless = if flags.contains(OFlags::PATH) { OFlags::empty() } else { OFlags::NONBLOCK };
         let flags = flags | OFlags::CLOEXEC | waitless;
         let mode = if flags.contains(OFlags::CREATE) { Mode::from_raw_mode(0o666) } else { Mode::empty() };
@@ -131,7 +132,7 @@ mod tests {
         assert_eq!(tree.read(&root.join("link"), Some(3), None).unwrap(), "3\n");
     }
 
-    /// Breaks when any of these leads drydock, which is not confined, out of the worktree.
+    /// Breaks when any of these paths leads drydock, which is not sandboxed, out of the worktree.
     #[test]
     fn no_path_leads_out() {
         let dock = tempfile::tempdir().unwrap();
@@ -161,7 +162,7 @@ mod tests {
         assert!(!dock.path().join("new").exists() && !dock.path().join("deep").exists());
     }
 
-    /// Breaks when a protocol agent can cut its worktree off from the repository.
+    /// Breaks when a protocol agent can disconnect its worktree from the repository.
     #[test]
     fn what_belongs_to_git_is_not_written() {
         let dock = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! What drydock answers an agent: files of its worktree, permissions, and an ear for what it tells.
+//! Drydock's handlers for an agent's requests and notifications: files of its worktree, permissions, updates.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,9 +23,10 @@ use crate::reply::Reply;
 use crate::signal::{Activity, Signal};
 use crate::task::Permits;
 
-/// How long an agent waits for the snapshot around a write; one that takes longer is made while it goes on.
+/// How long an agent waits for the checkpoint around a write; a slower checkpoint is written while the agent
+/// continues.
 const KEEP_PATIENCE: Duration = Duration::from_secs(5);
-/// How much of a tool's title names its snapshots.
+/// Maximum length of a tool's title in a checkpoint label.
 const LABEL_CHARS_MAX: usize = 100;
 
 /// Drydock's side of one conversation.
@@ -33,11 +34,11 @@ pub(super) struct Host {
     pub(super) output: Arc<Sink>,
     pub(super) worktree: PathBuf,
     pub(super) permissions: Permissions,
-    /// What people answered about tools.
+    /// People's answers about tools.
     pub(super) permitted: Permits,
     pub(super) stop: CancellationToken,
     pub(super) story: Mutex<Story>,
-    /// Set while the agent repeats what was said in an earlier run.
+    /// Set while the agent repeats messages of an earlier run.
     pub(super) replaying: AtomicBool,
 }
 
@@ -64,7 +65,7 @@ impl Host {
                 let label = around(&activity);
                 self.output.tell(Signal::Activity(activity)).await;
                 if let Some(label) = label {
-                    // It does not wait for us, so waiting here would only be late for what it tells next.
+                    // The agent does not wait for us, so waiting here would only delay its next updates.
                     self.output.tell(Signal::Keep { label, reply: Reply::new().0 }).await;
                 }
             }
@@ -73,12 +74,12 @@ impl Host {
         }
     }
 
-    /// Counts the use of a session from here on.
+    /// Starts counting the usage of a session.
     pub(super) fn open_account(&self, account: Account) {
         self.story().account = account;
     }
 
-    /// Passes on how many tokens the agent says that its session used.
+    /// Forwards the total tokens that the agent reports for its session.
     pub(super) async fn used(&self, total_tokens: u64) {
         let told = self.story().tokens(total_tokens);
         if let Told::Used { more, session } = told {
@@ -86,7 +87,7 @@ impl Host {
         }
     }
 
-    /// Passes on what was said and not ended by a new line.
+    /// Forwards text that was not ended by a newline.
     pub(super) async fn flush(&self) {
         let rest = self.story().rest();
         if let Some(Said { line, begins }) = rest {
@@ -110,16 +111,17 @@ impl Host {
         Ok(WriteTextFileResponse::new())
     }
 
-    /// Has the worktree kept as it is while the agent waits for us.
+    /// Requests a checkpoint of the worktree while the agent waits.
     async fn keep(&self, label: String) {
         let dealt = self.output.ask(|reply| Signal::Keep { label, reply }, KEEP_PATIENCE).await;
         if dealt != Dealt::Done {
-            // Whoever keeps it tells people; the agent need not know.
+            // The receiver reports the failure to the user; the agent does not need to know.
             tracing::debug!(?dealt, "a write went on without its snapshot");
         }
     }
 
-    /// Answers a request by rule, by an answer given before, or not at all: then the run is about to be stopped.
+    /// Answers a request by the configured policy or by an earlier answer. Otherwise a person is asked and
+    /// the run is about to be stopped.
     pub(super) async fn permit(&self, request: RequestPermissionRequest) -> RequestPermissionResponse {
         let known = self.story().known(&request.tool_call.tool_call_id.to_string());
         let asked = Request::of(&request.tool_call, known);
@@ -143,7 +145,7 @@ impl Host {
         };
         let chosen = kinds.iter().find_map(|kind| request.options.iter().find(|option| option.kind == *kind));
         let allowed = rule == Rule::Allow && chosen.is_some();
-        // One that offers no way to say yes is told no.
+        // If the agent offers no option to allow, the request is cancelled.
         let answer = if rule == Rule::Allow && !allowed { "cancelled" } else { answer };
         let before = label("before", asked.kind, &asked.title);
         let activity = Activity::Permission { title: asked.title, kind: asked.kind, answer };
@@ -155,7 +157,7 @@ impl Host {
             Some(option) => {
                 RequestPermissionOutcome::Selected(SelectedPermissionOutcome::new(option.option_id.clone()))
             }
-            // It offers no such answer; this one means no.
+            // The agent offers no matching option; cancelling means no.
             None => RequestPermissionOutcome::Cancelled,
         })
     }
@@ -168,12 +170,12 @@ impl Host {
     }
 }
 
-/// Says whether a tool of this kind may change files.
+/// Returns true if a tool of this kind may change files.
 fn writes(kind: &str) -> bool {
     matches!(kind, "edit" | "delete" | "move" | "execute")
 }
 
-/// Returns what the state of the worktree around a tool's use is called, where the tool may change it.
+/// Returns the checkpoint label for a tool call that may change files.
 fn around(activity: &Activity) -> Option<String> {
     let Activity::Tool { title, kind, status, .. } = activity else { return None };
     let when = match *status {
@@ -188,7 +190,7 @@ fn label(when: &str, kind: &str, title: &str) -> String {
     format!("{when} {kind}: {title}")
 }
 
-/// Returns a path as it is seen from the worktree, on one line.
+/// Returns a path relative to the worktree, on one line.
 fn shown(worktree: &Path, path: &Path) -> String {
     let below = path.strip_prefix(worktree).unwrap_or(path).to_string_lossy();
     below.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect()

@@ -1,5 +1,5 @@
-//! The two streams of a conversation as lines: what the agent writes is bounded and must be JSON before the protocol's
-//! crate sees it, and what is wrong with it is kept in words.
+//! The two streams of a conversation as lines. The agent's messages are limited in length and must be JSON
+//! before the protocol's crate gets them; the first violation is kept as text.
 
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,14 +13,14 @@ use tokio_util::sync::CancellationToken;
 
 use crate::output::{self, Drain};
 
-/// How much of a line that cannot be read is quoted.
+/// Maximum length of a quoted line that cannot be parsed.
 const QUOTED_MAX: usize = 200;
-/// The version of the protocol that drydock speaks.
+/// The supported protocol version.
 const VERSION: u64 = 1;
-/// How long the end of an agent's output may be behind the end of its input.
+/// Maximum delay between the end of an agent's input and the end of its output.
 const CLOSING_PATIENCE: Duration = Duration::from_secs(2);
 
-/// What ended the reading of an agent's messages.
+/// Why reading of an agent's messages ended.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Fault {
     seen: Arc<Mutex<Option<String>>>,
@@ -29,7 +29,7 @@ pub(super) struct Fault {
 }
 
 impl Fault {
-    /// Says what was wrong, to go on after the agent's name, if anything was.
+    /// Returns the violation, if any; the text follows the agent's name in a sentence.
     pub(super) fn seen(&self) -> Option<String> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -45,20 +45,20 @@ impl Fault {
     }
 }
 
-/// What is read from an agent.
+/// Reader of an agent's messages.
 pub(super) struct Incoming<R> {
     drain: Drain<R>,
     output: Arc<output::Sink>,
     fault: Fault,
     message_max: usize,
     partial: Vec<u8>,
-    /// How far `partial` was searched for the end of a line.
+    /// Length of the part of `partial` already searched for a line ending.
     searched: usize,
-    /// Whether the agent has said which version it speaks.
+    /// Whether the agent has sent its protocol version.
     greeted: bool,
 }
 
-/// The answer to a greeting, as far as it matters here.
+/// The part of the `initialize` response that is needed here.
 #[derive(Deserialize)]
 struct Greeting {
     result: Chosen,
@@ -82,9 +82,9 @@ impl<R: AsyncRead + Unpin + Send + 'static> Incoming<R> {
         Self { drain, output, fault, message_max, partial: Vec::new(), searched: 0, greeted: false }
     }
 
-    /// Returns the messages as they come, until the end or the first that cannot be one.
+    /// Returns the messages as they arrive, until the end or the first invalid one.
     pub(super) fn messages(self) -> impl Stream<Item = io::Result<String>> + Send + 'static {
-        // A stream that failed has ended: whoever asks again gets nothing.
+        // After an error the stream has ended and returns nothing more.
         Box::pin(stream::unfold(Some(self), async |state| {
             let mut incoming = state?;
             match incoming.next().await {
@@ -143,7 +143,7 @@ impl<R: AsyncRead + Unpin + Send + 'static> Incoming<R> {
         }
     }
 
-    /// Refuses another version of the protocol before anything else of it is read.
+    /// Rejects another protocol version before any further field is parsed.
     fn understood(&mut self, text: String) -> io::Result<String> {
         if !self.greeted
             && let Ok(greeting) = serde_json::from_str::<Greeting>(&text)
@@ -184,7 +184,7 @@ fn quoted(text: &str) -> String {
     format!("{shown:?}{cut}")
 }
 
-/// What is written to an agent, one message a line.
+/// Writes messages to an agent, one per line.
 pub(super) fn outgoing<W>(to: W, fault: Fault) -> impl Sink<String, Error = io::Error> + Send + 'static
 where
     W: AsyncWrite + Unpin + Send + 'static,
@@ -198,7 +198,8 @@ where
         match written {
             Ok(()) => Ok((to, fault)),
             Err(error) => {
-                // Most likely it ended; then the end of its output says so, and better.
+                // The agent most likely exited; then the end of its output is reported, which is more
+                // informative.
                 if tokio::time::timeout(CLOSING_PATIENCE, fault.closed.cancelled()).await.is_err() {
                     return Err(fault.set(format!("does not read what it is told: {error}")));
                 }

@@ -1,5 +1,5 @@
-//! Agents that speak the Agent Client Protocol over their standard streams. Everything that knows the protocol's crate
-//! is in here; what comes out are signals and an ending, as from any other agent.
+//! Agents that use the Agent Client Protocol over their standard streams. Only this module uses the
+//! protocol's crate; it returns signals and an ending, like any other agent.
 
 mod account;
 mod ask;

@@ -1,14 +1,14 @@
-//! Which permission requests of an agent are allowed, rejected or put to a person.
+//! Policy for an agent's permission requests: allow, reject or ask a person.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Deserializer};
 
-/// The kinds of tools that a configuration can name.
+/// Kinds of tools that a configuration can name.
 pub(super) const KINDS: [&str; 10] =
     ["read", "edit", "delete", "move", "search", "execute", "think", "fetch", "switch_mode", "other"];
 
-/// What is answered to a request.
+/// The answer to a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Rule {
@@ -17,10 +17,10 @@ pub(super) enum Rule {
     Ask,
 }
 
-/// The answers of one agent, written as `permissions = "allow"`, `"reject"` or `"ask"`, or by kind of tool as
-/// `permissions = { read = "allow", execute = "ask", other = "reject" }`. A kind that is not named gets what `other`
-/// gets, and without `other` a person is asked. Unless said, all is allowed: the sandbox holds the agent, and nothing
-/// lands before it was judged.
+/// The policy of one agent, configured as `permissions = "allow"`, `"reject"` or `"ask"`, or by kind of tool
+/// as `permissions = { read = "allow", execute = "ask", other = "reject" }`. A kind that is not named is
+/// treated like `other`; without `other` a person is asked. Default: everything is allowed, because the agent
+/// runs in the sandbox and its work is checked before it lands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Permissions {
     rest: Rule,

@@ -1,10 +1,10 @@
-//! The task as text, for agents that are spoken to.
+//! The task as prompt text, for agents that take text.
 
 use serde_json::Value;
 
 use crate::task::{Proposal, Task};
 
-/// Puts a task into words. What is empty is not mentioned.
+/// Returns a task as text. Empty parts are left out.
 pub(crate) fn words(task: &Task) -> String {
     let mut text = format!("{}\n", task.task.trim());
     let mut part = |heading: &str, lines: &[String]| {
@@ -40,8 +40,8 @@ pub(crate) fn words(task: &Task) -> String {
     text
 }
 
-/// Puts a task into words for an agent that remembers an earlier run. All is said again: some of it is new, and what the
-/// agent remembers of its files may no longer be so.
+/// Returns a task as text for an agent that resumes an earlier session. It contains everything again: some
+/// parts are new, and the agent's memory of the files may be outdated.
 pub(crate) fn words_again(task: &Task) -> String {
     format!(
         "You have worked on this before, and go on now. The directory may be another one, and what you wrote before may not \

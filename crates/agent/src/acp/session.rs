@@ -1,5 +1,6 @@
-//! Opening the session of a conversation: an earlier one is gone on with where there is one and the agent can, a new one is
-//! begun otherwise. What an agent repeats of an earlier conversation while it loads it is not heard again.
+//! Opens the session of a conversation: loads an earlier one if there is one and the agent supports it,
+//! otherwise starts a new one. Messages of an earlier conversation that an agent repeats while loading are
+//! ignored.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -17,20 +18,20 @@ use super::handle::Host;
 use crate::signal::Signal;
 use crate::task::SessionUse;
 
-/// A longer name of a session is not kept.
+/// A longer session id is not stored.
 const SESSION_BYTES_MAX: usize = 1_000;
 
-/// What came of it.
+/// The outcome of opening a session.
 pub(super) enum Opened {
-    /// It began.
+    /// A new session was started.
     New(SessionId),
-    /// An earlier one goes on.
+    /// An earlier session was loaded.
     Loaded(SessionId),
-    /// No answer came in time.
+    /// The agent did not respond to this method in time.
     Silent(&'static str),
 }
 
-/// Opens the session of a conversation. `ask` is told what the agent is asked before it is asked.
+/// Opens the session of a conversation. `ask` is called with the name of each method before it is called.
 pub(super) async fn open(
     with: &Converser<'_>,
     agent: &ConnectionTo<Agent>,
@@ -56,7 +57,7 @@ pub(super) async fn open(
                 tell(host, &earlier, None, told).await;
                 return Ok(Opened::Loaded(earlier));
             }
-            // It may have forgotten it: what was said then is said again in words.
+            // The agent may no longer have the session; the prompt then contains the whole task again.
             Ok(Err(error)) => {
                 why = Some(super::converse::described(&error));
                 host.open_account(Account::default());
@@ -79,7 +80,7 @@ pub(super) async fn open(
     }
 }
 
-/// Tells which session it is, so that a later run can go on with it; `begun` says why it is a new one.
+/// Emits the session's id, so that a later run can resume it; `begun` is the reason for a new one.
 async fn tell(host: &Host, session: &SessionId, begun: Option<String>, told: SessionUse) {
     let id = session.to_string();
     if id.len() <= SESSION_BYTES_MAX {

@@ -1,4 +1,4 @@
-//! What an agent tells of its work, in our words and within bounds.
+//! Converts an agent's session updates into signals of limited size.
 
 use std::collections::HashMap;
 
@@ -12,23 +12,23 @@ use crate::secret::Secrets;
 use crate::signal::{Activity, Changed, Step};
 use crate::task::SessionUse;
 
-/// How many steps, paths and changed files one signal names.
+/// Maximum number of steps, paths and changed files in one signal.
 const NAMED_MAX: usize = 20;
-/// How long a title or a step is.
+/// Maximum length of a title or a step.
 const TITLE_MAX: usize = 300;
-/// How many uses of tools are remembered for their titles.
+/// Maximum number of tool calls whose titles are kept.
 const TOOLS_MAX: usize = 1_000;
-/// How long a line of what an agent says may grow before it is passed on.
+/// Maximum length of a line of the agent's text before it is forwarded without a line ending.
 const LINE_MAX: usize = 4 * 1024;
 
-/// What came of one update.
+/// The result of one update.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Told {
-    /// Lines that are complete.
+    /// Complete lines.
     Lines(Vec<Said>),
-    /// Lines that were open before, and then this.
+    /// The unfinished line before it, then the activity.
     Activity(Option<Said>, Activity),
-    /// Its session used more.
+    /// The session's usage increased.
     Used {
         more: SessionUse,
         session: SessionUse,
@@ -36,36 +36,36 @@ pub(super) enum Told {
     Nothing,
 }
 
-/// A line that the agent said.
+/// A line of the agent's text.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Said {
     pub(super) line: String,
-    /// Whether a message begins with it, as far as that is known.
+    /// Whether a message begins with it, as far as this is known.
     pub(super) begins: bool,
 }
 
-/// What must be remembered between updates.
+/// State kept between updates.
 #[derive(Debug, Default)]
 pub(super) struct Story {
-    /// The line that is being said.
+    /// The unfinished line.
     open: String,
-    /// Whether a report began with the line that is being said.
+    /// Whether a report began with the unfinished line.
     begins: bool,
-    /// Secrets that cutting the line must not split.
+    /// Secrets that must not be split when the line is cut.
     secrets: Secrets,
     tools: HashMap<String, (String, &'static str, &'static str)>,
-    /// What its session used so far.
+    /// Usage of the session so far.
     pub(super) account: Account,
 }
 
 impl Story {
-    /// Returns the story of an agent that was given these secrets.
+    /// Returns the state for an agent with these secrets.
     pub(super) fn without(secrets: Secrets) -> Self {
         Self { secrets, ..Self::default() }
     }
 
-    /// Hears one update. `begins_report` says whether a text begins like the report of a failed model, which is then a line of
-    /// its own although the agent was in the middle of another.
+    /// Handles one update. `begins_report` returns true for a text that begins like the report of a failed
+    /// model; such a text starts a new line even if another line is unfinished.
     pub(super) fn hear(&mut self, update: SessionUpdate, begins_report: impl Fn(&str) -> bool) -> Told {
         match update {
             SessionUpdate::AgentMessageChunk(chunk) => match chunk.content {
@@ -76,12 +76,12 @@ impl Story {
             SessionUpdate::ToolCallUpdate(update) => self.tool_update(update),
             SessionUpdate::Plan(plan) => Told::Activity(self.rest(), steps(plan)),
             SessionUpdate::UsageUpdate(update) => self.cost(update.cost),
-            // Thoughts, modes and commands are the agent's own business; that they come shows that it lives.
+            // Thoughts, modes and commands are not forwarded; their arrival already counts as a sign of life.
             _ => Told::Nothing,
         }
     }
 
-    /// Returns the line that is being said, as far as it goes.
+    /// Returns the unfinished line.
     pub(super) fn rest(&mut self) -> Option<Said> {
         let open = std::mem::take(&mut self.open);
         if open.trim().is_empty() { None } else { Some(self.said(open.trim_end().to_owned())) }
@@ -91,23 +91,23 @@ impl Story {
         Said { line, begins: std::mem::take(&mut self.begins) }
     }
 
-    /// Returns title and kind of a tool's use.
+    /// Returns title and kind of a tool call.
     pub(super) fn known(&self, id: &str) -> Option<(String, &'static str)> {
         self.tools.get(id).map(|(title, kind, _)| (title.clone(), *kind))
     }
 
-    /// Tells what the session cost since it last told; what it costs in another unit is not known in dollars.
+    /// Returns the increase of the session's cost; a cost in another currency cannot be converted to dollars.
     fn cost(&mut self, cost: Option<Cost>) -> Told {
         let Some(cost) = cost.filter(|cost| cost.currency == "USD" && cost.amount > 0.0) else {
             return Told::Nothing;
         };
-        // The protocol has a fraction; from here on it is counted in whole millionths.
+        // The protocol uses a fraction; from here on cost is counted in whole millionths.
         let micros = (cost.amount * 1e6).round() as u64;
         let more = self.account.cost(micros);
         self.used(more)
     }
 
-    /// Tells how many tokens the session used since it last told.
+    /// Returns the increase of the session's tokens.
     pub(super) fn tokens(&mut self, total: u64) -> Told {
         let more = self.account.tokens(total);
         self.used(more)
@@ -136,7 +136,7 @@ impl Story {
         if lines.is_empty() { Told::Nothing } else { Told::Lines(lines) }
     }
 
-    /// Takes a line that is too long, but for what may be the first part of a secret.
+    /// Returns a line that is too long, except for an end that may be the beginning of a secret.
     fn cut(&mut self) -> Said {
         let rest = self.open.split_off(self.open.len() - self.secrets.begun(&self.open));
         let line = std::mem::replace(&mut self.open, rest);
@@ -151,7 +151,7 @@ impl Story {
         Told::Activity(self.rest(), Activity::Tool { id, title, kind, status, paths, diffs })
     }
 
-    /// Tells of a use of a tool again only when it came further: its output may come in thousands of pieces.
+    /// Reports a tool call again only if its status changed: its output may arrive in thousands of updates.
     fn tool_update(&mut self, update: ToolCallUpdate) -> Told {
         let id = short(&update.tool_call_id.to_string());
         let fields = update.fields;

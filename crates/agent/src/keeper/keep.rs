@@ -1,12 +1,14 @@
-//! The keeper's whole life: start the agent, wait for its end or for the end of drydock, kill all that is left.
+//! The keeper process: starts the agent, waits for its end or the end of drydock, and kills all remaining
+//! processes.
 //!
-//! Three threads and no runtime, so that it is up in a millisecond: one reads orders, one reaps children, and the
-//! first one decides. *All gone* is the kernel's word, not our reading of `/proc`: a child subreaper inherits every
-//! orphan below it, so "no children" from `wait` means no descendants, whatever they did to detach themselves.
+//! It uses three threads and no async runtime, so that it starts within a millisecond: one reads orders, one
+//! reaps children, and the main thread decides. The kernel, not `/proc`, shows that all processes have ended:
+//! a child subreaper inherits every orphan below it, so `wait` reporting no children means no descendants,
+//! even if they detached themselves.
 //!
-//! What it cannot hold: processes that the agent asked somebody else to start (a container daemon, systemd), and
-//! processes of another user (sudo). An agent that is not confined has our user id and can kill its keeper, on which
-//! drydock kills whatever carries the keeper's mark or has become an orphan (`orphans`).
+//! Not covered: processes that the agent had started by another service (a container daemon, systemd), and
+//! processes of another user (sudo). An agent without a sandbox has our user id and can kill its keeper.
+//! Drydock then kills every process with the keeper's mark, and orphans (`orphans`).
 
 use std::ffi::OsString;
 use std::io::{self, Read, Write};
@@ -30,45 +32,45 @@ use super::wire::{self, Exit, Report, Terms};
 use crate::environment::KEEPER;
 use crate::sandbox::{Resource, Resources, confine};
 
-/// How long the keeper goes on killing before it reports what it could not kill.
+/// How long the keeper tries to kill everything before it reports the survivors.
 pub(crate) const SWEEP_PATIENCE: Duration = Duration::from_secs(20);
 
-/// The first descriptor that is not one of the three that every program has.
+/// The first file descriptor after the three standard ones.
 const FIRST_INHERITED: i32 = 3;
 
-/// The pause between two sweeps; a killed process needs a moment to be gone.
+/// Pause between two sweeps; a killed process needs a moment to end.
 const SWEEP_PAUSE: Duration = Duration::from_millis(5);
 
-/// What is said of an agent that we killed and did not see end.
+/// Exit reported for an agent that the keeper killed without seeing its end.
 const KILLED: Exit = Exit::Signal(Signal::KILL.as_raw());
 
-/// The exit code when the keeper could not do its work, beside a report or a line on standard error.
+/// Exit code if the keeper failed, in addition to a report or a line on standard error.
 const UNUSABLE: u8 = 125;
 
-/// Runs a program and takes everything it leaves behind along when it ends, or when drydock does.
+/// Runs a program and kills all its descendants when it ends or when drydock ends.
 ///
-/// The binary's `main` calls this for the hidden subcommand, before anything else, and exits with what it returns: the
-/// program's code, or 128 plus the number of the signal that ended it.
+/// The binary's `main` calls this for the hidden subcommand before anything else, and exits with the returned
+/// code: the program's exit code, or 128 plus the number of the signal that ended it.
 pub fn keep(argv: Vec<OsString>) -> ExitCode {
     match life(&argv) {
         Ok(code) => code,
         Err(error) => {
-            // Nobody is left to tell when standard error is gone too; the exit code stays.
+            // If standard error is closed too, the failure shows only in the exit code.
             drop(writeln!(io::stderr(), "drydock keeper: {error}"));
             ExitCode::from(UNUSABLE)
         }
     }
 }
 
-/// What can happen to a keeper.
+/// An input of the keeper's main loop.
 enum Happening {
-    /// Drydock asks for a polite end.
+    /// Drydock requests termination.
     Terminate,
-    /// Drydock is gone, or wants everything gone.
+    /// Drydock has ended, or wants everything killed.
     Released,
     /// The agent's own process ended.
     Exited(Exit),
-    /// There is no child left, and so no descendant.
+    /// There are no children left, and therefore no descendants.
     Childless,
 }
 
@@ -77,7 +79,7 @@ fn life(argv: &[OsString]) -> io::Result<ExitCode> {
     let only_by_drydock = |_| io::Error::other("this command is started by drydock itself, over a socket");
     control.local_addr().map_err(only_by_drydock)?;
     settle()?;
-    // An end of the stream in here means that drydock died or gave up before anything was started.
+    // If the stream ends here, drydock died or gave up before anything was started.
     let pipe = wire::receive_input(&control)?;
     let (terms, input) = wire::read_opening(&mut &control)?;
     let (agent, stdin) = match start(argv, &terms, pipe) {
@@ -87,7 +89,7 @@ fn life(argv: &[OsString]) -> io::Result<ExitCode> {
             return Ok(ExitCode::from(UNUSABLE));
         }
     };
-    // From here on no `?`: whatever fails, the agent must not be left alone.
+    // No `?` from here on: if something fails, the agent must still be watched.
     let (happenings, happened) = mpsc::channel();
     if let Some(stdin) = stdin {
         thread::spawn(move || feed(stdin, &input));
@@ -100,7 +102,7 @@ fn life(argv: &[OsString]) -> io::Result<ExitCode> {
         Ok(orders) => drop(thread::spawn(move || obey(orders, &happenings))),
         Err(_) => drop(happenings.send(Happening::Released)),
     }
-    // When drydock does not hear this it is gone, and the reader of orders will see that by itself.
+    // If the write fails, drydock has ended, and the thread that reads orders notices that.
     drop(wire::write_report(&mut &control, &Report::Started));
     limits::take_precedence();
     let (exit, survivors, exceeded) = watch(agent, &happened, &terms.resources);
@@ -112,23 +114,24 @@ fn life(argv: &[OsString]) -> io::Result<ExitCode> {
     Ok(ExitCode::from(u8::try_from(code).unwrap_or(u8::MAX)))
 }
 
-/// Takes the keeper's place among the processes.
+/// Sets up the keeper as a process: descriptors, subreaper, session.
 fn settle() -> io::Result<()> {
-    // Descriptors of drydock's starter, such as those of `exec 7>>file` in a shell, would let an agent write where its
-    // sandbox does not let it open anything (F12). Our own close on `exec` anyway.
+    // Descriptors inherited from drydock's parent, such as `exec 7>>file` in a shell, would let an agent
+    // write where its sandbox does not allow it to open files (F12). Our own are closed on `exec` anyway.
     close_fds::set_fds_cloexec_threadsafe(FIRST_INHERITED, &[]);
-    // Orphans below us become our children instead of the system's.
+    // Orphans below the keeper become its children.
     set_child_subreaper(Some(getpid()))?;
-    // An agent of our own user cannot read our memory or reach through /proc for the socket.
+    // An agent with the same user id can neither read our memory nor open the socket through /proc.
     set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
-    // A session of our own has no terminal: a Ctrl-C there is drydock's to handle, and nothing below can prompt on it.
+    // A new session has no terminal: drydock handles Ctrl-C, and no process below can prompt on the terminal.
     match setsid() {
         Ok(_) | Err(Errno::PERM) => Ok(()),
         Err(errno) => Err(errno.into()),
     }
 }
 
-/// Starts the agent on a thread that is first locked in, so that the agent is and the keeper is not.
+/// Starts the agent from a thread that is sandboxed first, so that the agent is sandboxed and the keeper is
+/// not.
 fn start(
     argv: &[OsString],
     terms: &Terms,
@@ -146,8 +149,8 @@ fn start(
     thread::scope(|scope| scope.spawn(confined).join().unwrap_or_else(|_| Err(died())))
 }
 
-/// Starts the agent in a process group of its own, with our working directory, environment, output and error. Its input
-/// is the pipe, or one that we feed.
+/// Starts the agent in its own process group, with our working directory, environment, output and error. Its
+/// input is the pipe, or a new one that the keeper fills.
 fn spawn(argv: &[OsString], pipe: Option<OwnedFd>) -> io::Result<(Pid, Option<ChildStdin>)> {
     let (program, arguments) = argv
         .split_first()
@@ -163,7 +166,7 @@ fn spawn(argv: &[OsString], pipe: Option<OwnedFd>) -> io::Result<(Pid, Option<Ch
     Ok((pid, stdin))
 }
 
-/// Gives the agent its input; one that does not want it, or ends first, is no error.
+/// Writes the agent's input. An agent that does not read it or ends first is not an error.
 fn feed(mut stdin: ChildStdin, input: &[u8]) {
     drop(stdin.write_all(input));
 }
@@ -178,14 +181,14 @@ fn obey(mut orders: UnixStream, happenings: &Sender<Happening>) {
             Ok(_) | Err(_) => Happening::Released,
         };
         let last = matches!(happening, Happening::Released);
-        // A failed send means that the first thread is done, and with it this process.
+        // If the send fails, the main thread has finished, and the process is about to end.
         if happenings.send(happening).is_err() || last {
             return;
         }
     }
 }
 
-/// Reaps every child, inherited orphans included, until none is left.
+/// Reaps every child, including inherited orphans, until none is left.
 fn reap(agent: Pid, happenings: &Sender<Happening>) {
     loop {
         let happening = match wait(WaitOptions::empty()) {
@@ -207,8 +210,8 @@ fn exit_of(status: WaitStatus) -> Option<Exit> {
     status.exit_status().map(Exit::Code).or_else(|| status.terminating_signal().map(Exit::Signal))
 }
 
-/// Waits for the end, then sweeps; returns how the agent ended, which processes would not die, and what of its limits
-/// it went beyond.
+/// Waits for the end, then sweeps. Returns how the agent ended, the processes that could not be killed, and
+/// the exceeded limit, if any.
 fn watch(
     agent: Pid,
     happened: &Receiver<Happening>,
@@ -235,7 +238,7 @@ fn watch(
 
 fn sweep(agent: Pid, mut exit: Option<Exit>, happened: &Receiver<Happening>) -> (Exit, Vec<i32>) {
     let deadline = Instant::now() + SWEEP_PATIENCE;
-    // The usual case, an agent that left nothing behind, is known in less than this and without a look at /proc.
+    // In the usual case, an agent that left no processes, this is long enough, and /proc is not read.
     let mut pause = Duration::from_millis(1);
     loop {
         match happened.recv_timeout(pause) {
@@ -243,7 +246,7 @@ fn sweep(agent: Pid, mut exit: Option<Exit>, happened: &Receiver<Happening>) -> 
             Ok(Happening::Exited(seen)) => exit = Some(seen),
             Ok(Happening::Terminate | Happening::Released) => {}
             Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
-                // The agent's own group dies even where /proc cannot be read.
+                // The agent's own group is killed even if /proc cannot be read.
                 signal_group(agent, Signal::KILL);
                 let alive = processes::kill_descendants();
                 if Instant::now() >= deadline {
@@ -258,7 +261,7 @@ fn sweep(agent: Pid, mut exit: Option<Exit>, happened: &Receiver<Happening>) -> 
 
 fn signal_group(group: Pid, signal: Signal) {
     match kill_process_group(group, signal) {
-        // It may have ended in this very moment; all else shows in whether children are left.
+        // The group may have just ended; any other failure shows in the remaining children.
         Ok(()) | Err(_) => {}
     }
 }

@@ -1,10 +1,11 @@
-//! The limits of a run, held by its keeper: what the system can hold per process it is told to, and what only the whole
-//! run can exceed is counted.
+//! The resource limits of a run, enforced by its keeper. Limits per process are set in the system; limits of
+//! the whole run are checked by counting.
 //!
-//! The system's own limit of processes counts all those of a user, drydock's and the desktop's included, and does not
-//! bind root; control groups would be right and are rarely ours to use. So the keeper counts, many times a second, and
-//! sees to it that a bomb cannot starve it: root's keeper takes precedence over what it keeps, and any other user's run
-//! has a hard limit as well, above what the user had running when it began.
+//! The system's process limit counts all processes of a user, including drydock's and the desktop's, and does
+//! not apply to root. Control groups would be better, but drydock rarely has the right to use them. The
+//! keeper therefore counts many times per second and ensures that a fork bomb cannot starve it: root's keeper
+//! gets the highest priority, and any other user's run also has a hard limit above the number of threads the
+//! user had when it started.
 
 use std::fs;
 use std::io;
@@ -15,18 +16,18 @@ use rustix::process::{Resource as Limited, Rlimit, geteuid, getrlimit, setpriori
 use super::processes;
 use crate::sandbox::{Resource, Resources};
 
-/// The pause between two looks at what a run uses.
+/// Pause between two checks of a run's usage.
 pub(super) const LOOK_PAUSE: Duration = Duration::from_millis(50);
 
-/// The highest precedence there is; only root may take it.
+/// The highest priority; only root may set it.
 const FIRST: i32 = -20;
 
-/// How many threads a process has on average at the most; the count of processes is the finer limit.
+/// Assumed maximum of threads per process on average; the process count is the stricter limit.
 const THREADS_EACH: u64 = 4;
 
-/// Lowers the limits of this process, which whatever it starts inherits. The keeper itself needs next to nothing.
+/// Lowers the limits of this process, which its children inherit. The keeper itself needs almost nothing.
 pub(super) fn lower(resources: &Resources) -> io::Result<()> {
-    // The data of a process, not its address space: runtimes reserve far more addresses than they ever use.
+    // Limits the data of a process, not its address space: runtimes reserve far more addresses than they use.
     let limits = [
         (Limited::Data, resources.memory_max),
         (Limited::Nofile, resources.files_max),
@@ -40,15 +41,16 @@ pub(super) fn lower(resources: &Resources) -> io::Result<()> {
     Ok(())
 }
 
-/// Lets the calling thread run before everything else, where that is allowed.
+/// Sets the highest priority for the calling thread, if allowed.
 pub(super) fn take_precedence() {
     match setpriority_process(None, FIRST) {
-        // Anybody but root is refused, and has the hard limit instead.
+        // Users other than root are not allowed to, and have the hard limit instead.
         Ok(()) | Err(_) => {}
     }
 }
 
-/// The system counts the threads of all processes of the user, so those that run already come on top.
+/// Returns the hard limit of threads. The system counts the threads of all processes of the user, so those
+/// already running are added.
 fn processes_hard_max(resources: &Resources) -> Option<u64> {
     if geteuid().is_root() {
         return None;
@@ -57,31 +59,33 @@ fn processes_hard_max(resources: &Resources) -> Option<u64> {
     Some(running.saturating_add(resources.processes_max.saturating_mul(THREADS_EACH)))
 }
 
-/// Returns what the run uses too much of.
+/// Returns the resource whose limit the run exceeds.
 pub(super) fn exceeded(resources: &Resources) -> Option<Resource> {
-    // Without a look there is no limit, and the next look comes in a moment.
+    // If the processes cannot be read, the limit is not enforced until the next check, a moment later.
     let alive = processes::living_descendants(resources.processes_max).ok()?;
     if alive.len() as u64 > resources.processes_max {
         return Some(Resource::Processes);
     }
     let max = resources.memory_max?;
     let sum = |of: fn(i32) -> Option<u64>| alive.iter().filter_map(|pid| of(*pid)).sum::<u64>();
-    // The first look is cheap and counts what processes share once for each; the second is made when that is too much.
+    // The first sum is cheap, but counts shared memory once per process. The second is computed only if the
+    // first is too large.
     (sum(held_bytes) > max && sum(shared_out_bytes) > max).then_some(Resource::Memory)
 }
 
-/// The memory of a process that no file backs: pages of programs and libraries would be counted once per process.
+/// Returns the memory of a process without file-backed pages, because programs and libraries would be counted
+/// once per process.
 fn held_bytes(pid: i32) -> Option<u64> {
     fields_bytes(&format!("/proc/{pid}/status"), ["RssAnon:", "RssShmem:"])
 }
 
-/// The same with what it shares with others divided among them.
+/// Returns the same memory, with shared pages divided among the processes that share them.
 fn shared_out_bytes(pid: i32) -> Option<u64> {
     fields_bytes(&format!("/proc/{pid}/smaps_rollup"), ["Pss_Anon:", "Pss_Shmem:"])
         .or_else(|| held_bytes(pid))
 }
 
-/// Adds up fields that the kernel gives in units of 1024 bytes.
+/// Adds up fields that the kernel prints in units of 1024 bytes.
 fn fields_bytes(file: &str, names: [&str; 2]) -> Option<u64> {
     let text = fs::read_to_string(file).ok()?;
     let field = |name: &str| {

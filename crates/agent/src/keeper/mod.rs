@@ -1,4 +1,5 @@
-//! The process between drydock and what it starts: nothing of a run outlives its keeper, and no keeper its drydock.
+//! The process between drydock and the programs it starts: no process of a run outlives its keeper, and no
+//! keeper outlives its drydock.
 
 mod keep;
 mod limits;

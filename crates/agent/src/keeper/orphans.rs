@@ -1,11 +1,12 @@
-//! Processes that drydock inherits: it kills those that a killed keeper left, and reaps those that have ended.
+//! Orphans that drydock inherits: kills those left by a killed keeper, and reaps those that have ended.
 //!
-//! A keeper's mark in the environment finds most of that, but a process can have dropped its environment. The kernel gives
-//! orphans to the nearest ancestor that asked for them, which for those of a dead keeper is drydock. They are told from what
-//! drydock started itself by their session: a keeper leads one of its own, and no process can come back from there.
+//! A keeper's mark in the environment finds most of its processes, but a process may have cleared its
+//! environment. The kernel reparents orphans to the nearest subreaper, which is drydock for those of a dead
+//! keeper. They differ from drydock's own children by their session: a keeper leads its own session, and a
+//! process cannot return from there.
 //!
-//! Drydock also inherits what git started and did not wait for (transport helpers, hooks, detached maintenance). Those may
-//! finish; each is a zombie until it is waited for.
+//! Drydock also inherits processes that git started and did not wait for (transport helpers, hooks, detached
+//! maintenance). These may finish; each is a zombie until it is reaped.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,19 +18,19 @@ use tokio::process::Child;
 use super::processes;
 
 static ADOPTING: AtomicBool = AtomicBool::new(false);
-/// The keepers that were started and not waited for yet. A list, not a set: the number of a keeper that was just waited for
-/// can belong to the next one before the first is removed.
+/// Keepers that were started and not reaped. A list, not a set: the pid of a reaped keeper can be reused by
+/// the next one before the first is removed.
 static KEEPERS: Mutex<Vec<i32>> = Mutex::new(Vec::new());
 
-/// Makes this process inherit what its keepers leave behind, and end that. For a program whose children in other sessions are
-/// all keepers.
+/// Makes this process inherit and kill the processes that its keepers leave behind. Only for programs whose
+/// children in other sessions are all keepers.
 pub fn adopt_orphans() -> io::Result<()> {
     set_child_subreaper(Some(getpid()))?;
     ADOPTING.store(true, Ordering::Release);
     Ok(())
 }
 
-/// Starts a keeper. Nobody looks for orphans meanwhile, who could take it for one.
+/// Starts a keeper under the lock, so that a concurrent scan for orphans cannot mistake it for one.
 pub(crate) fn enrolled(spawn: impl FnOnce() -> io::Result<Child>) -> io::Result<Child> {
     let mut keepers = keepers();
     let keeper = spawn()?;
@@ -37,7 +38,7 @@ pub(crate) fn enrolled(spawn: impl FnOnce() -> io::Result<Child>) -> io::Result<
     Ok(keeper)
 }
 
-/// Forgets a keeper that was waited for.
+/// Unregisters a keeper that was reaped.
 pub(crate) fn strike(keeper: u32) {
     let mut keepers = keepers();
     if let Some(at) = keepers.iter().position(|known| *known == keeper.cast_signed()) {
@@ -53,14 +54,14 @@ pub(crate) fn kill_orphans() -> io::Result<usize> {
     processes::kill_strange_children(&keepers())
 }
 
-/// Waits for every child of this process that has ended and is neither a keeper nor one of `registered`, and returns how
-/// many there were. The caller sees to it that no child other than a keeper is started meanwhile.
+/// Reaps every child of this process that has ended and is neither a keeper nor one of `registered`, and
+/// returns their number. The caller must ensure that no child other than a keeper is started meanwhile.
 ///
-/// No exit status is taken that another thread waits for. Each child of ours is registered before the lock under which it
-/// was started is released, and both locks are held here, so a child that is not registered was inherited. A registration
-/// ends after its owner has waited, when no status is left to take: if the number belongs to a new child of ours by
-/// then, the new child has a registration of its own. This function waits by number and never for "any child", since
-/// the kernel would choose the child.
+/// This never takes an exit status for which another thread waits. Each of our children is registered before
+/// the lock under which it was started is released. Both locks are held here, so an unregistered child was
+/// inherited. A registration ends after its owner has waited, when no status is left to take; if the pid then
+/// belongs to a new child of ours, the new child has its own registration. This function waits for specific
+/// pids and never for "any child", because then the kernel would choose the child.
 pub fn reap_orphans(registered: &[i32]) -> io::Result<usize> {
     if !ADOPTING.load(Ordering::Acquire) {
         return Ok(0);

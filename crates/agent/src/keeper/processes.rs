@@ -1,4 +1,4 @@
-//! The processes of this machine as `/proc` shows them, and killing whole trees of them.
+//! Reads the processes of this machine from `/proc`, and kills whole trees of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -10,31 +10,30 @@ use rustix::io::Errno;
 use rustix::param::clock_ticks_per_second;
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, kill_process_group, waitpid};
 
-/// One process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Process {
     pid: i32,
     parent: i32,
     group: i32,
     session: i32,
-    /// Dead and only waiting to be reaped.
+    /// Ended, but not yet reaped.
     zombie: bool,
 }
 
 /// Sends SIGKILL to every descendant of this process and returns those that were alive.
 ///
-/// Whole groups are signalled as well as single processes: the kernel does that in one step, so a process that forks
-/// faster than we read `/proc` cannot slip through. A group of a descendant holds only descendants, because the keeper
-/// leads a session of its own and groups do not cross sessions. A number read here could in theory be reused before
-/// the signal is sent, but only if all process numbers were used up once in those microseconds.
+/// Signals go to whole process groups as well as to single processes: the kernel signals a group in one step,
+/// so a process that forks faster than we read `/proc` cannot escape. The group of a descendant contains only
+/// descendants, because the keeper leads its own session and groups do not cross sessions. A pid could in
+/// theory be reused before the signal is sent, but only if all pids were used up within those microseconds.
 pub(crate) fn kill_descendants() -> io::Result<Vec<i32>> {
     let processes = all()?;
     let own = own(&processes)?;
     kill_alive(descendants(&processes, own.pid), own)
 }
 
-/// Sends SIGKILL to every child of this process in another session that is none of `known`, and to all below, and returns how
-/// many were alive. Those that have ended are waited for, since nobody else will.
+/// Sends SIGKILL to every child of this process in another session that is not in `known`, and to all its
+/// descendants. Returns how many were alive. Children that have ended are reaped, because nothing else does.
 pub(crate) fn kill_strange_children(known: &[i32]) -> io::Result<usize> {
     let processes = all()?;
     let own = own(&processes)?;
@@ -47,24 +46,24 @@ pub(crate) fn kill_strange_children(known: &[i32]) -> io::Result<usize> {
         tree.push(*child);
         killed += kill_alive(tree, own)?.len();
         match waitpid(Pid::from_raw(child.pid), WaitOptions::NOHANG) {
-            // One that is being killed is waited for by the next look.
+            // A child that is still ending is reaped in the next scan.
             Ok(_) | Err(_) => {}
         }
     }
     Ok(killed)
 }
 
-/// Waits for every child of this process that has ended and is not `spared`, and returns how many there were.
+/// Reaps every child of this process that has ended and is not `spared`, and returns their number.
 pub(crate) fn reap_children(spared: impl Fn(i32) -> bool) -> io::Result<usize> {
     let own = std::process::id().cast_signed();
-    // The kernel lists children without reading the whole of `/proc`, where it does.
+    // If the kernel lists children, there is no need to read the whole of `/proc`.
     let children = children(own).or_else(|_| {
         let below = |process: &Process| (process.parent == own).then_some(process.pid);
         all().map(|processes| processes.iter().filter_map(below).collect())
     })?;
     let mut reaped = 0;
     for child in children.into_iter().filter(|child| !spared(*child)) {
-        // A child that lives is left alone, and one that was reaped meanwhile is gone.
+        // Living children are not affected, and a child that was reaped meanwhile no longer exists.
         reaped += usize::from(matches!(waitpid(Pid::from_raw(child), WaitOptions::NOHANG), Ok(Some(_))));
     }
     Ok(reaped)
@@ -72,8 +71,8 @@ pub(crate) fn reap_children(spared: impl Fn(i32) -> bool) -> io::Result<usize> {
 
 /// Returns this process.
 ///
-/// In a container its session and group can be 0, which is how `/proc` and the kernel name one that began outside;
-/// rustix takes them for numbers that are never 0.
+/// In a container its session and group can be 0, which is how `/proc` and the kernel show one from outside
+/// the container; rustix assumes that they are never 0.
 fn own(processes: &[Process]) -> io::Result<Process> {
     let pid = std::process::id().cast_signed();
     let own = processes.iter().find(|process| process.pid == pid);
@@ -93,16 +92,17 @@ fn kill_alive(found: Vec<Process>, own: Process) -> io::Result<Vec<i32>> {
     Ok(alive.iter().map(|process| process.pid).collect())
 }
 
-/// Returns the descendants of this process that are alive, or the first few more than `most` of them.
+/// Returns the living descendants of this process, or slightly more than `most` of them.
 ///
-/// Asks the kernel for the children of each, which costs by the size of the run and not of the machine; a kernel that
-/// does not say is read whole. What forks or ends meanwhile may be missed: this is for limits, not for killing.
+/// Reads the kernel's list of children for each process, so the cost depends on the size of the run, not of
+/// the machine; without such a list all of `/proc` is read. Processes that fork or end meanwhile may be
+/// missed: this is for limits, not for killing.
 pub(crate) fn living_descendants(most: u64) -> io::Result<Vec<i32>> {
     let own = std::process::id().cast_signed();
     let mut found = BTreeSet::new();
     let mut parents = vec![own];
     while let Some(parent) = parents.pop() {
-        // A fork bomb grows while it is counted; knowing that there are too many is enough.
+        // A fork bomb grows while it is counted; it is enough to know that there are too many.
         if found.len() as u64 > most {
             break;
         }
@@ -113,20 +113,20 @@ pub(crate) fn living_descendants(most: u64) -> io::Result<Vec<i32>> {
                 let alive = descendants(&all()?, own).into_iter().filter(|process| !process.zombie);
                 return Ok(alive.map(|process| process.pid).collect());
             }
-            // It ended since it was listed.
+            // The process ended since it was listed.
             Err(_) => {}
         }
     }
     Ok(found.into_iter().collect())
 }
 
-/// Returns how long the descendants of a process have computed, those that have ended and were waited for included.
+/// Returns the CPU time of a process's descendants, including those that have ended and were reaped.
 pub(crate) fn computed_below(root: u32) -> Duration {
     let mut ticks = 0;
     let mut parents = vec![root.cast_signed()];
     let mut seen = BTreeSet::new();
     while let Some(parent) = parents.pop() {
-        // One that ends meanwhile is counted by whoever waits for it.
+        // A process that ends meanwhile is counted by the parent that reaps it.
         parents.extend(children(parent).unwrap_or_default().into_iter().filter(|child| seen.insert(*child)));
         let stat = fs::read(format!("/proc/{parent}/stat")).unwrap_or_default();
         ticks += parse_ticks(&String::from_utf8_lossy(&stat)).unwrap_or(0);
@@ -134,18 +134,19 @@ pub(crate) fn computed_below(root: u32) -> Duration {
     Duration::from_millis(ticks.saturating_mul(1_000) / clock_ticks_per_second().max(1))
 }
 
-/// Adds up the times of a process and of its children: `utime stime cutime cstime`, the 12th to 15th after the name.
+/// Adds up the times of a process and its children: `utime stime cutime cstime`, the 12th to 15th field after
+/// the name.
 fn parse_ticks(stat: &str) -> Option<u64> {
     let (_, rest) = stat.rsplit_once(") ")?;
     let times = rest.split_ascii_whitespace().skip(11).take(4);
     times.map(|time| time.parse::<u64>().ok()).sum()
 }
 
-/// Returns how many threads a user has.
+/// Returns the number of threads of a user.
 pub(crate) fn threads_of(user: u32) -> io::Result<u64> {
     let mut threads = 0;
     for process in all()? {
-        // One that ended meanwhile has none.
+        // The process ended meanwhile.
         let Ok(status) = fs::read_to_string(format!("/proc/{}/status", process.pid)) else { continue };
         let field = |name: &str| {
             status.lines().find_map(|line| {
@@ -168,13 +169,13 @@ fn children(pid: i32) -> io::Result<Vec<i32>> {
     Ok(children)
 }
 
-/// Sends SIGKILL to every process whose environment at its start held `entry`, and returns how many there were.
+/// Sends SIGKILL to every process whose initial environment contained `entry`, and returns their number.
 ///
-/// This is for the descendants of a keeper that was itself killed: they are no longer below anything of ours.
+/// Used for descendants of a killed keeper: they are no longer descendants of this process.
 pub(crate) fn kill_marked(entry: &str) -> io::Result<usize> {
     let mut found = 0;
     for process in all()?.into_iter().filter(|process| !process.zombie) {
-        // A process of somebody else cannot be read, and one that just ended is gone: neither is ours to kill.
+        // Processes of other users cannot be read, and a process may just have ended; neither must be killed.
         let Ok(environment) = fs::read(format!("/proc/{}/environ", process.pid)) else { continue };
         if environment.split(|byte| *byte == 0).any(|variable| variable == entry.as_bytes()) {
             found += 1;
@@ -184,10 +185,10 @@ pub(crate) fn kill_marked(entry: &str) -> io::Result<usize> {
     Ok(found)
 }
 
-/// Kills, and takes a process that is gone or not ours for what it is: nothing to kill.
+/// Sends SIGKILL. A process that has ended or belongs to another user is ignored.
 fn deliver(raw: i32, kill: impl Fn(Pid, Signal) -> rustix::io::Result<()>) -> io::Result<()> {
-    // 0 is "no such number" for rustix and "my own group" for the kernel; `/proc` shows it for kernel threads and
-    // for groups that began outside a container.
+    // 0 is invalid for rustix and means "my own group" for the kernel; `/proc` shows it for kernel threads
+    // and for groups from outside a container.
     let Some(pid) = Pid::from_raw(raw) else { return Ok(()) };
     match kill(pid, Signal::KILL) {
         Ok(()) | Err(Errno::SRCH | Errno::PERM) => Ok(()),
@@ -200,7 +201,7 @@ fn all() -> io::Result<Vec<Process>> {
     for entry in fs::read_dir("/proc")? {
         let entry = entry?;
         let is_process = entry.file_name().as_encoded_bytes().iter().all(u8::is_ascii_digit);
-        // A process may end between the listing and the look at it.
+        // A process may end after it was listed.
         if is_process && let Ok(stat) = fs::read(entry.path().join("stat")) {
             processes.extend(parse_stat(&String::from_utf8_lossy(&stat)));
         }
@@ -208,7 +209,7 @@ fn all() -> io::Result<Vec<Process>> {
     Ok(processes)
 }
 
-/// Reads `pid (name) state parent group session …`; the name may itself hold spaces and parentheses.
+/// Parses `pid (name) state parent group session …`; the name may contain spaces and parentheses.
 fn parse_stat(stat: &str) -> Option<Process> {
     let (pid, rest) = stat.split_once(" (")?;
     let (_, rest) = rest.rsplit_once(") ")?;
@@ -227,7 +228,7 @@ fn descendants(processes: &[Process], root: i32) -> Vec<Process> {
     }
     let mut found = Vec::new();
     let mut parents = vec![root];
-    // Taking each list out once ends the walk even if the snapshot, which is not atomic, holds a cycle.
+    // Each list is removed once, so the walk ends even if the listing, which is not atomic, contains a cycle.
     while let Some(parent) = parents.pop() {
         for child in children.remove(&parent).unwrap_or_default() {
             parents.push(child.pid);

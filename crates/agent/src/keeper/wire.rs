@@ -1,14 +1,17 @@
-//! What drydock and a keeper say to each other, over one socket that is the keeper's standard input.
+//! The protocol between drydock and a keeper, over one socket that is the keeper's standard input.
 //!
-//! To the keeper: one byte, with the reading end of a pipe attached when the agent's standard input is to stay open; the terms of the run and the agent's standard input, each as a length (8 bytes, little endian) and so
-//! many bytes, and from then on orders of one byte. The end of the stream is an order too, the strongest one: *kill
-//! everything now*. The kernel gives that order for us when drydock dies, whatever it dies of.
+//! To the keeper: first one byte, with the read end of a pipe attached if the agent's standard input stays
+//! open. Then the confinement of the run and the agent's standard input, each as a length (8 bytes, little
+//! endian) followed by that many bytes. After that, orders of one byte. The end of the stream is an order
+//! too, the strongest one: *kill everything now*. The kernel sends this order when drydock dies, for any
+//! reason.
 //!
-//! A socket and not signals: a parent-death signal is tied to the *thread* that started the keeper, and threads of an
-//! async runtime come and go; a handler for SIGTERM cannot be had without unsafe code; and a signal sent before the
-//! keeper is ready is lost, so that a start would race with a death. The socket has none of these, and because it goes
-//! both ways it also carries how the agent ended, which an exit code cannot (128 + n may be a code or a signal).
-//! It is closed on exec at both ends, so no other process of ours can hold it open by accident.
+//! A socket is used instead of signals for three reasons. A parent-death signal is tied to the *thread* that
+//! started the keeper, and threads of an async runtime come and go. A SIGTERM handler needs unsafe code. A
+//! signal sent before the keeper is ready is lost, so a start would race with a death. The socket has none of
+//! these problems, and because it is bidirectional, it also carries how the agent ended, which an exit code
+//! cannot (128 + n may be a code or a signal). It is close-on-exec on both sides, so no other process of ours
+//! can hold it open by accident.
 //!
 //! To drydock: reports, one JSON object per line.
 
@@ -24,21 +27,21 @@ use serde::{Deserialize, Serialize};
 
 use crate::sandbox::{Cage, Resource, Resources};
 
-/// The order to ask the agent's process group politely to end (SIGTERM). All else is left to the end of the stream.
+/// Order to terminate the agent's process group (SIGTERM). The end of the stream covers everything else.
 pub(crate) const TERMINATE: u8 = b'T';
 
-/// The longest part of an opening that a keeper takes, so that a stray number is not taken for a length.
+/// Maximum length of a part, so that a corrupt number is not used as a length.
 const PART_MAX: u64 = 256 * 1024 * 1024;
 
-/// Under which terms a keeper starts the agent.
+/// The confinement under which a keeper starts the agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Terms {
-    /// Where it may write and read; everywhere when there is none.
+    /// Where it may write and read; without it, everywhere.
     pub(crate) cage: Option<Cage>,
     pub(crate) resources: Resources,
 }
 
-/// What a keeper reports: `Started` then `Ended`, or only `Refused`.
+/// A keeper's report: `Started` then `Ended`, or only a failure to start.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Report {
@@ -46,9 +49,10 @@ pub(crate) enum Report {
     Started,
     /// The system did not start the agent; no process exists.
     Refused { errno: Option<i32>, text: String },
-    /// The sandbox could not be made; no process exists.
+    /// The sandbox could not be created; no process exists.
     Unconfined { text: String },
-    /// The agent ended and every descendant is gone, except those listed, which could not be killed in time.
+    /// The agent ended and all its descendants have ended, except those listed, which could not be killed in
+    /// time.
     Ended { exit: Exit, survivors: Vec<i32>, exceeded: Option<Resource> },
 }
 
@@ -60,7 +64,7 @@ pub(crate) enum Exit {
     Signal(i32),
 }
 
-/// Sends the very first byte, and with it the pipe that becomes the agent's standard input, if there is one.
+/// Sends the first byte, with the pipe for the agent's standard input attached, if there is one.
 pub(crate) fn send_input(to: impl AsFd, pipe: Option<BorrowedFd<'_>>) -> io::Result<()> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut attached = SendAncillaryBuffer::new(&mut space);
@@ -72,7 +76,7 @@ pub(crate) fn send_input(to: impl AsFd, pipe: Option<BorrowedFd<'_>>) -> io::Res
     Ok(())
 }
 
-/// Receives the very first byte and what is attached to it.
+/// Receives the first byte and the attached pipe.
 pub(crate) fn receive_input(from: impl AsFd) -> io::Result<Option<OwnedFd>> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut attached = RecvAncillaryBuffer::new(&mut space);
@@ -88,7 +92,7 @@ pub(crate) fn receive_input(from: impl AsFd) -> io::Result<Option<OwnedFd>> {
     Ok(pipes.flatten().next())
 }
 
-/// Returns the bytes that follow.
+/// Returns the bytes of confinement and input.
 pub(crate) fn opening(terms: &Terms, input: &[u8]) -> io::Result<Vec<u8>> {
     let terms = serde_json::to_vec(terms)?;
     let mut bytes = Vec::with_capacity(16 + terms.len() + input.len());
@@ -99,7 +103,7 @@ pub(crate) fn opening(terms: &Terms, input: &[u8]) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Reads the terms and the agent's standard input from the opening.
+/// Reads the confinement and the agent's standard input.
 pub(crate) fn read_opening(from: &mut impl Read) -> io::Result<(Terms, Vec<u8>)> {
     let terms = read_part(from)?;
     Ok((serde_json::from_slice(&terms)?, read_part(from)?))

@@ -1,7 +1,9 @@
-//! The run's end of its socket: lets in whoever knows the run's secret, and hears messages there as it hears lines.
+//! The run's side of its socket: accepts connections that know the run's secret, and handles messages from
+//! there like lines of output.
 //!
-//! What holds: the socket lies in a directory of this user alone and is gone with the run; a secret is good for one run;
-//! whatever is said counts as this run's agent's. An agent that removes or replaces its socket is not heard, no more.
+//! Guarantees: the socket is in a directory of this user only and is removed with the run; a secret is valid
+//! for one run; every message counts as sent by this run's agent. An agent that removes or replaces its
+//! socket only loses this channel.
 
 use std::ffi::OsStr;
 use std::fmt::Write as _;
@@ -29,22 +31,22 @@ use crate::output::{Dealt, Sink};
 use crate::signal::Signal;
 use crate::task::Task;
 
-/// How long a message is at the most, as a line of output.
+/// Maximum length of a message, as for a line of output.
 const MESSAGE_MAX: usize = 64 * 1024;
-/// How many servers of one run are heard at a time; others wait.
+/// Maximum number of concurrent connections per run; others wait.
 const GUESTS_MAX: usize = 8;
-/// How often one run is heard; what is said beyond is refused.
+/// Maximum number of calls per run; further calls are refused.
 const CALLS_MAX: usize = 1_000;
-/// How long a call waits until it was dealt with; a snapshot of a large worktree takes a while.
+/// How long a call waits until it was handled; a checkpoint of a large worktree takes a while.
 const CALL_PATIENCE: Duration = Duration::from_secs(60);
-/// How long a failed attempt to let one in is not repeated.
+/// Pause after a failed accept.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// What the run answers to a line.
+/// The run's response to a line.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Answer {
-    /// To the secret: who calls here.
+    /// Response to the secret, with the kind of the caller.
     Welcome {
         caller: Caller,
     },
@@ -53,7 +55,7 @@ pub(super) enum Answer {
     Refused(String),
 }
 
-/// What the agent of a run is, as far as its tools differ by it.
+/// The kind of a run's agent, which determines its tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Caller {
@@ -61,18 +63,18 @@ pub(super) enum Caller {
     Reviewer,
 }
 
-/// A run's open socket; dropping it removes it.
+/// A run's open socket, removed on drop.
 pub(crate) struct Door {
     listener: UnixListener,
     path: PathBuf,
     secret: String,
     task: Value,
-    /// The version that its agent judges, where it is a reviewer.
+    /// The version under review, if the agent is a reviewer.
     proposal: Option<usize>,
     calls: AtomicUsize,
 }
 
-/// Hears whoever comes to the door, where there is one, until every process of the run is gone.
+/// Serves the socket, if there is one, until every process of the run has ended.
 pub(crate) async fn attend(door: Option<&Door>, output: &Sink, over: &CancellationToken) {
     if let Some(door) = door {
         door.attend(output, over).await;
@@ -80,7 +82,7 @@ pub(crate) async fn attend(door: Option<&Door>, output: &Sink, over: &Cancellati
 }
 
 impl Door {
-    /// Opens a socket in the run's temporary directory, under a name that nothing has yet.
+    /// Opens a socket with an unused name in the run's temporary directory.
     pub(crate) fn open(temp: &Path, task: &Task) -> Result<Self, StartError> {
         let failed = |source: io::Error| StartError::Directory { path: temp.to_owned(), source };
         let path = temp.join(format!("mcp-{}.sock", random::<8>().map_err(failed)?));
@@ -92,12 +94,12 @@ impl Door {
         Ok(Self { listener, path, secret, task, proposal, calls })
     }
 
-    /// Returns the variables that lead a server here.
+    /// Returns the variables with which a server finds the socket.
     pub(crate) fn variables(&self) -> [(&'static str, &OsStr); 2] {
         [(SOCKET, self.path.as_os_str()), (SECRET, OsStr::new(&self.secret))]
     }
 
-    /// Returns what must be said first.
+    /// Returns the secret that a connection must send first.
     pub(crate) fn secret(&self) -> &str {
         &self.secret
     }
@@ -141,14 +143,16 @@ impl Door {
                     (MESSAGE_MAX, Answer::Refused(format!("a message is at most {MESSAGE_MAX} bytes")))
                 }
             };
-            // What is said here is output of the run as any other: it shows that it lives, and it is limited.
+            // These messages are output of the run like any other: they are signs of life and count against
+            // the limit.
             output.count(bytes);
             send(&mut writer, &answer).await?;
         }
         Ok(())
     }
 
-    /// Binds a verdict to the version that this run's reviewer judges. Whoever is no reviewer gives none.
+    /// Sets a verdict's version to the version under review. Returns an error for an agent that is not a
+    /// reviewer.
     fn bound(&self, message: Message) -> Result<Message, String> {
         let Message::Verdict { verdict, version, reason } = message else { return Ok(message) };
         let proposed = self.proposal.ok_or("only reviewers give verdicts")?.to_string();
@@ -181,7 +185,7 @@ impl Door {
     }
 }
 
-/// Tells the server what its call came to.
+/// Converts the outcome of a call into a response.
 fn dealt(dealt: Dealt) -> Answer {
     match dealt {
         Dealt::Done => Answer::Heard,
@@ -217,7 +221,7 @@ fn random<const BYTES: usize>() -> io::Result<String> {
     }))
 }
 
-/// Compares in a time that does not tell where the two differ.
+/// Compares in constant time, so that the time does not reveal where the texts differ.
 fn same(said: &str, secret: &str) -> bool {
     let differing = said.bytes().zip(secret.bytes()).fold(0, |seen, (one, other)| seen | (one ^ other));
     said.len() == secret.len() && differing == 0

@@ -1,18 +1,18 @@
-//! Lines of a stream that cannot be trusted to end them.
+//! Reads lines of limited length from an untrusted stream.
 
 use std::io;
 
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 
-/// One line without its end.
+/// One line without its line ending.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Line {
     Text(String),
-    /// It is longer than it may be; the rest of it is skipped.
+    /// The line exceeds the limit; the rest of it is skipped.
     TooLong,
 }
 
-/// Cuts a stream into lines and never holds more than `max` bytes of one.
+/// Splits a stream into lines and never buffers more than `max` bytes of one.
 pub(super) struct Lines<R> {
     from: BufReader<R>,
     max: usize,
@@ -24,7 +24,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         Self { from: BufReader::new(from), max, skipping: false }
     }
 
-    /// Returns the next line, or nothing at the end. A last line without an end counts as one.
+    /// Returns the next line, or `None` at the end. A last line without a line ending counts.
     pub(super) async fn next(&mut self) -> io::Result<Option<Line>> {
         let mut line = Vec::new();
         loop {
@@ -50,7 +50,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         }
     }
 
-    /// Returns when there is something to read, or the stream has ended. Nothing is lost when this is dropped.
+    /// Returns when there is something to read or the stream has ended. Safe to cancel.
     pub(super) async fn ready(&mut self) -> io::Result<()> {
         self.from.fill_buf().await.map(drop)
     }
@@ -64,7 +64,7 @@ fn text(line: Vec<u8>) -> String {
 mod tests {
     use super::{Line, Lines};
 
-    /// Breaks when a line grows without bound, or a long one takes the next with it.
+    /// Breaks when a line is buffered without limit, or a long line swallows the next one.
     #[tokio::test]
     async fn a_line_that_is_too_long_is_skipped_and_the_next_is_read() {
         let stream = format!("ab\n{}\n\ncd\n{}\nrest", "x".repeat(20_000), "y".repeat(5));

@@ -1,6 +1,7 @@
-//! Drydock as an MCP server: an agent calls tools instead of writing lines. The server is a process of the agent's, in its
-//! sandbox; what it hears goes through a socket to the run's own drydock, which hears it as it hears lines. There is no
-//! second way for a message to count, and nothing in here can answer a decision.
+//! Drydock as an MCP server: an agent calls tools instead of writing lines. The server is a process of the
+//! agent, inside its sandbox. It forwards messages over a socket to the run's drydock process, which handles
+//! them like lines of output. There is only one path by which a message counts, and nothing in this module
+//! can answer a decision.
 
 mod door;
 mod lines;

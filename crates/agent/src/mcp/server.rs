@@ -1,6 +1,6 @@
-//! The server that an agent starts, `drydock mcp`: the Model Context Protocol on its standard streams, one request at a
-//! time, and the run's socket behind it. The few methods of the protocol that a server with nothing but tools has are
-//! written out here; it decides nothing, so it need not be trusted.
+//! The server that an agent starts, `drydock mcp`: the Model Context Protocol on its standard streams, one
+//! request at a time, connected to the run's socket. It implements only the few methods that a server with
+//! tools needs. It makes no decisions, so it need not be trusted.
 
 use std::ffi::OsString;
 use std::io;
@@ -16,11 +16,11 @@ use super::lines::{Line, Lines};
 use super::socket::{SECRET, SOCKET, Short};
 use super::tools;
 
-/// How long a request is at the most.
+/// Maximum length of a request.
 const REQUEST_MAX: usize = 256 * 1024;
-/// How long an answer of the run is at the most; a task may be long.
+/// Maximum length of the run's response; a task may be long.
 const ANSWER_MAX: usize = 16 * 1024 * 1024;
-/// The versions of the protocol in which tools are what they are here, the newest first.
+/// Supported protocol versions, newest first; tools work the same in all of them.
 const VERSIONS: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
 
 const PARSE_ERROR: i32 = -32700;
@@ -28,35 +28,35 @@ const INVALID_REQUEST: i32 = -32600;
 const METHOD_NOT_FOUND: i32 = -32601;
 const INVALID_PARAMS: i32 = -32602;
 
-/// Why there is nobody to serve for.
+/// Why the server cannot run.
 #[derive(Debug, thiserror::Error)]
 pub enum McpError {
-    /// It was not started inside a run.
+    /// The server was not started inside a run.
     #[error("this is for agents inside a run, and {variable} is not set")]
     NoRun {
-        /// What is missing.
+        /// The missing variable.
         variable: &'static str,
     },
-    /// Nobody listens there any more.
+    /// The run's socket could not be reached.
     #[error("could not reach the run at {}", path.display())]
     Unreachable {
-        /// The run's socket.
+        /// Path of the run's socket.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// The run does not know us.
+    /// The run rejected the secret.
     #[error("the run refused: {reason}")]
     Refused {
-        /// What it said.
+        /// The run's message.
         reason: String,
     },
-    /// The agent's streams or the run's broke in the middle.
+    /// The agent's streams or the run's socket broke.
     #[error("could not go on")]
     Broken(#[source] io::Error),
 }
 
-/// Serves the agent at these streams for the run that the environment names, until either is gone.
+/// Serves the agent on these streams for the run that the environment names, until either ends.
 pub async fn serve_mcp<R, W>(input: R, mut output: W) -> Result<(), McpError>
 where
     R: AsyncRead + Unpin,
@@ -67,7 +67,7 @@ where
     loop {
         let line = tokio::select! {
             line = requests.next() => line.map_err(McpError::Broken)?,
-            // The run says nothing unasked: this is its end, and so ours.
+            // The run sends nothing unless requested, so this is its end, and the server ends too.
             _ = run.answers.ready() => return Ok(()),
         };
         let answer = match line {
@@ -87,14 +87,14 @@ where
     }
 }
 
-/// Returns the answer to one line, where it wants one.
+/// Returns the response to one line, if it needs one.
 async fn answered(run: &mut Run, line: &str) -> io::Result<Option<Value>> {
     let request = match serde_json::from_str::<Value>(line) {
         Ok(Value::Object(request)) => request,
         Ok(_) => return Ok(Some(failure(&Value::Null, INVALID_REQUEST, "one request is one JSON object"))),
         Err(error) => return Ok(Some(failure(&Value::Null, PARSE_ERROR, &error.to_string()))),
     };
-    // Without an id it is a notification, and without a method an answer: there is nothing to say to either.
+    // Without an id it is a notification, without a method a response; neither gets a response.
     let (Some(id), Some(method)) = (request.get("id"), request.get("method").and_then(Value::as_str)) else {
         return Ok(None);
     };
@@ -123,7 +123,7 @@ fn greeting(params: &Value) -> Value {
     })
 }
 
-/// Calls a tool; a call that cannot be understood at all is an error, one that is refused a result that says so.
+/// Calls a tool. An invalid call is an error; a refused call is a result with `isError`.
 async fn call(run: &mut Run, params: &Value) -> io::Result<Result<Value, String>> {
     let name = params["name"].as_str().unwrap_or_default();
     let arguments = match &params["arguments"] {
@@ -153,7 +153,7 @@ fn failure(id: &Value, code: i32, text: &str) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": text}})
 }
 
-/// The run's drydock, seen from the server.
+/// The connection to the run's drydock process.
 struct Run {
     caller: Caller,
     answers: Lines<OwnedReadHalf>,
@@ -179,7 +179,7 @@ impl Run {
         }
     }
 
-    /// Says one line and returns what the run answers.
+    /// Sends one line and returns the run's response.
     async fn say(&mut self, line: &str) -> io::Result<Answer> {
         let line = format!("{line}\n");
         self.messages.write_all(line.as_bytes()).await?;

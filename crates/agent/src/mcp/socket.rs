@@ -1,4 +1,4 @@
-//! Where a run's socket is: the variables that lead to it, and a name for it that is short enough.
+//! Location of a run's socket: the environment variables, and a path that is short enough.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags, open};
 
-/// The variable with the path of the run's socket.
+/// Variable with the path of the run's socket.
 pub(crate) const SOCKET: &str = "DRYDOCK_MCP_SOCKET";
-/// The variable with what must be said there first.
+/// Variable with the secret that a connection must send first.
 pub(crate) const SECRET: &str = "DRYDOCK_MCP_SECRET";
 
-/// Another name for a socket, good as long as this lives: the system takes at most 107 bytes, and a run's temporary
-/// directory may have a longer name than that.
+/// A short path to a socket, valid while this value lives. The system accepts at most 107 bytes, and a run's
+/// temporary directory may have a longer path.
 pub(super) struct Short {
     directory: OwnedFd,
     name: PathBuf,

@@ -1,21 +1,19 @@
-//! The tools that an agent sees, and the message that each of them is. What a message may hold is judged where it is heard.
+//! The tools offered to an agent, and the message for each. Messages are validated by their receiver.
 
 use serde_json::{Map, Value, json};
 
 use super::door::Caller;
 
-/// One tool.
 pub(super) struct Tool {
     pub(super) name: &'static str,
     /// The kind of message that a call becomes.
     kind: &'static str,
     about: &'static str,
     schema: fn() -> Value,
-    /// What the agent reads when it was heard.
+    /// The result that the agent reads after success.
     pub(super) heard: &'static str,
 }
 
-/// All tools.
 static TOOLS: [Tool; 7] = [
     Tool {
         name: "record_choice",
@@ -103,22 +101,22 @@ static TOOLS: [Tool; 7] = [
 
 /// The tool that only reviewers have.
 const VERDICT: &str = "give_verdict";
-/// The kind of the one call that is no message but a look.
+/// The kind of the only call that is a query instead of a message.
 pub(super) const STATUS: &str = "status";
 
-/// Returns the tools that a caller has.
+/// Returns the tools of a caller.
 pub(super) fn offered(caller: Caller) -> impl Iterator<Item = &'static Tool> {
     TOOLS.iter().filter(move |tool| tool.name != VERDICT || caller == Caller::Reviewer)
 }
 
-/// Returns what `tools/list` tells.
+/// Returns the result of `tools/list`.
 pub(super) fn list(caller: Caller) -> Value {
     let told =
         |tool: &Tool| json!({"name": tool.name, "description": tool.about, "inputSchema": (tool.schema)()});
     json!({ "tools": offered(caller).map(told).collect::<Vec<_>>() })
 }
 
-/// Returns the message that a call of this tool is.
+/// Returns the message for a call of this tool.
 pub(super) fn message(tool: &Tool, mut arguments: Map<String, Value>) -> Value {
     arguments.insert("drydock".to_owned(), tool.kind.into());
     arguments.into()

@@ -1,24 +1,26 @@
-//! The one call that Landlock leaves open and that ends others: setting the limits of another process of the same user, which
-//! then dies of them. A seccomp filter refuses it; a process sets its own limits, and reads those of all, as before.
+//! A seccomp filter for the one system call that Landlock does not restrict and that can end other processes:
+//! setting the limits of another process of the same user. The filter rejects it. A process can still set its
+//! own limits and read those of all processes.
 //!
-//! A filter cannot know who is below whom, so a run cannot set the limits of its own children either, once they are started.
-//! Other calls on a process of the same user need its memory, which Landlock keeps, or can only slow it down.
+//! A filter does not know which process is a descendant, so a run cannot set the limits of its own running
+//! children either. Other calls on a process of the same user need access to its memory, which Landlock
+//! denies, or can only slow it down.
 
 use std::io;
 
 use rustix::io::Errno;
 use seccompiler::{Error, apply_filter, sock_filter};
 
-/// What the kernel made of it.
+/// Whether the filter is active.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Filtered {
     Yes,
-    /// This kernel has no filters, or we do not know how this machine calls it.
+    /// This kernel has no filters, or the system call numbers of this architecture are unknown.
     Unknown,
 }
 
-/// Every way to make the call, as an architecture and a number there: a kernel takes calls of older programs too, and those of
-/// x86-64 once more for programs with short addresses.
+/// Every way to make the call, as architecture and number: a kernel also accepts 32-bit calls, and on x86-64
+/// those of the x32 ABI.
 const CALLS: [(u32, u32); 6] = [
     (0xC000_003E, 302),
     (0xC000_003E, 302 | 0x4000_0000),
@@ -30,7 +32,8 @@ const CALLS: [(u32, u32); 6] = [
 const MACHINE_IS_KNOWN: bool =
     cfg!(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64"));
 
-/// Where the kernel shows a filter the number, the architecture, the process and the new limit, whose address has two halves.
+/// Offsets of number, architecture, process and new limit in the data that the kernel passes to a filter; the
+/// pointer to the limit has two halves.
 const NUMBER: u32 = 0;
 const ARCHITECTURE: u32 = 4;
 const PROCESS: u32 = 16;
@@ -43,7 +46,7 @@ const ANSWER: u16 = 0x06;
 const ALLOW: u32 = 0x7FFF_0000;
 const REFUSE: u32 = 0x0005_0000 | 1;
 
-/// Keeps the calling thread and all it starts from setting the limits of others, for good.
+/// Permanently prevents the calling thread and its children from setting the limits of other processes.
 pub(super) fn filter() -> io::Result<Filtered> {
     if !MACHINE_IS_KNOWN {
         return Ok(Filtered::Unknown);
@@ -64,13 +67,13 @@ fn program() -> Vec<sock_filter> {
     let if_equal = |k, jt, jf| sock_filter { code: IF_EQUAL, jt, jf, k };
     let mut program = Vec::new();
     for (left, (architecture, number)) in (0..CALLS.len() as u8).rev().zip(CALLS) {
-        // Past the other ways and the answer after them.
+        // Jumps over the remaining checks and the `ALLOW` after them.
         let found = left * 4 + 1;
         program.extend([load(ARCHITECTURE), if_equal(architecture, 0, 2)]);
         program.extend([load(NUMBER), if_equal(number, found, 0)]);
     }
     program.push(answer(ALLOW));
-    // Only the lower half of a process's number counts for the kernel; 0 is the caller.
+    // The kernel uses only the lower half of the pid; 0 is the caller.
     program.extend([load(PROCESS), if_equal(0, 4, 0)]);
     program.extend([load(NEW_LIMIT[0]), if_equal(0, 0, 3)]);
     program.extend([load(NEW_LIMIT[1]), if_equal(0, 0, 1)]);
@@ -82,7 +85,7 @@ fn program() -> Vec<sock_filter> {
 mod tests {
     use super::{ALLOW, ANSWER, CALLS, IF_EQUAL, LOAD, REFUSE, program};
 
-    /// Does what the kernel does with the three kinds of instructions that there are.
+    /// Interprets the program like the kernel, for the three kinds of instructions in use.
     fn answer(seen: [u32; 16]) -> u32 {
         let program = program();
         let (mut at, mut loaded) = (0, 0);
@@ -105,8 +108,8 @@ mod tests {
         answer(seen)
     }
 
-    /// Breaks when one way to make the call is left open, or when a call that harms nobody is refused. What the kernel itself
-    /// makes of it is tried in `escaping.rs`.
+    /// Breaks when one way to make the call is left open, or when a harmless call is rejected. The kernel's
+    /// real behaviour is tested in `escaping.rs`.
     #[test]
     fn every_way_to_set_the_limits_of_others_is_refused_and_no_other_call() {
         for (architecture, number) in CALLS {

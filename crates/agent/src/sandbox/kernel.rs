@@ -1,14 +1,15 @@
-//! The sandbox of the kernel: what there is of Landlock and of the filter beside it (`calls`), and locking the calling thread
-//! in for good.
+//! The kernel's sandbox: detects Landlock and the seccomp filter (`calls`), and confines the calling thread
+//! permanently.
 //!
-//! Rights in Landlock only add up: what lies below a path that may be written cannot be taken out again. So the
-//! repository's own `.git` is protected by never lying below one, and a run is granted its worktree and its temporary
-//! directory, nothing above them. Devices cannot be made even there: root could otherwise make a disk and write to it.
+//! Landlock rights only add up: a path below a writable one cannot be excluded. The repository's own `.git`
+//! is protected because it is never below a writable path: a run may write to its worktree and its temporary
+//! directory, and to nothing above them. Devices cannot be created even there, because root could otherwise
+//! create a disk device and write to it.
 //!
-//! Beyond files, a confined process can send signals only to what is confined with it, so not to its keeper and not to
-//! drydock; cannot look into the memory or the environment of a process outside; and cannot connect to an abstract socket
-//! of one. What Landlock does not control: changing the mode, owner, times or attributes of a file that can be seen,
-//! connecting to a socket that is a file, and the network.
+//! Besides files, a confined process can only signal processes in the same sandbox, so neither its keeper nor
+//! drydock. It cannot read the memory or environment of a process outside, or connect to its abstract
+//! sockets. Landlock does not control changes to the mode, owner, times or attributes of visible files,
+//! connections to sockets in the file system, or the network.
 
 use std::ffi::OsString;
 use std::io;
@@ -25,54 +26,55 @@ use serde::{Deserialize, Serialize};
 use super::calls::{self, Filtered};
 use super::powers;
 
-/// The rights of files that we know: all that existed when ioctl on devices became one.
+/// The file rights in use: all up to the version that added ioctl on devices.
 const FILES: ABI = ABI::V5;
 /// The version that scopes signals and abstract sockets.
 const SCOPES: ABI = ABI::V6;
-/// The first version under which nothing outside can be changed: before it, a file could be cut short.
+/// The first version under which nothing outside can be changed: before it, a file could be truncated.
 const WRITES_HELD: i32 = 3;
 
-/// What an agent can do where there is no filter.
+/// What an agent can do without the filter.
 const UNFILTERED: &str = "has no seccomp beside it: an agent can end drydock by setting its limits";
 
-/// Devices that are no way out and that every program expects to write.
+/// Harmless devices that programs expect to be writable.
 const DEVICES: [&str; 5] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
 
-/// What this kernel has of Landlock.
+/// Landlock support of this kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Landlock {
-    /// All that the sandbox needs.
+    /// Everything that the sandbox needs.
     Full {
-        /// The version of the kernel's interface.
+        /// ABI version of the kernel.
         abi: i32,
     },
     /// A part of it.
     Partial {
-        /// The version of the kernel's interface.
+        /// ABI version of the kernel.
         abi: i32,
-        /// What is missing, to go on after its name.
+        /// What is missing; the text follows "Landlock" in a sentence.
         lacks: &'static str,
     },
-    /// Nothing.
+    /// No support.
     Absent {
-        /// Why.
+        /// Why it is not supported.
         reason: String,
     },
-    /// It is there and cannot be used, which is no reason to do without.
+    /// Supported but failing. The run must not start without it.
     Broken {
-        /// What happened.
+        /// The error.
         reason: String,
     },
 }
 
-/// Where a run may write, and read if not everywhere. Not paths but their bytes: a path need not be text.
+/// Where a run may write, and where it may read if reads are restricted. Bytes instead of paths, because a
+/// path need not be text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Cage {
     pub(crate) writes: Vec<OsString>,
     pub(crate) reads: Option<Vec<OsString>>,
 }
 
-/// Returns what this kernel has of Landlock. Looked at once: on a thread that locks itself in and ends.
+/// Returns the Landlock support of this kernel. Detected once, on a thread that confines itself and ends.
 pub fn landlock() -> &'static Landlock {
     static SEEN: OnceLock<Landlock> = OnceLock::new();
     SEEN.get_or_init(|| {
@@ -106,13 +108,12 @@ fn judge(status: LandlockStatus, filtered: Filtered) -> Landlock {
     }
 }
 
-/// Locks the calling thread in, and with it every process it starts; there is no way back. Fails when nothing could
-/// be enforced.
+/// Permanently confines the calling thread and every process it starts. Fails if nothing could be enforced.
 pub(crate) fn confine(cage: &Cage) -> io::Result<()> {
     powers::give_up()?;
     let status = restrict(cage)?;
     match calls::filter()? {
-        // Whoever asked for a cage has been told what there is of it.
+        // Already checked: callers know the kernel's support from [`landlock`].
         Filtered::Yes | Filtered::Unknown => {}
     }
     match status.ruleset {
@@ -130,7 +131,7 @@ fn restrict(cage: &Cage) -> io::Result<RestrictionStatus> {
         .map_err(told)?;
     let mut allow = |path: &Path, access: BitFlags<AccessFs>| -> io::Result<()> {
         let opened = PathFd::new(path).map_err(|error| unopened(path, &error))?;
-        // Rights of directories mean nothing on a file, and are refused there.
+        // Directory rights are meaningless on a file, and the kernel rejects them there.
         let access = if path.is_dir() { access } else { access & AccessFs::from_file(FILES) };
         (&mut rules).add_rule(PathBeneath::new(opened, access)).map(drop).map_err(told)
     };

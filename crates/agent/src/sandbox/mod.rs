@@ -1,4 +1,4 @@
-//! Where a run may write and read, and how much it may use: what is configured, and what the kernel makes of it.
+//! Where a run may write and read, and its resource limits: the configuration, and the kernel's enforcement.
 
 mod calls;
 mod kernel;

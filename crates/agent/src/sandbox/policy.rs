@@ -1,4 +1,4 @@
-//! The sandbox as configured, in `[sandbox]` and per agent, and what it comes to for one run on this kernel.
+//! The sandbox as configured in `[sandbox]` and per agent, and the result for one run on this kernel.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -11,17 +11,17 @@ use super::size::Size;
 use crate::error::StartError;
 use crate::task::RunDirs;
 
-/// What programs need to read to run at all, beside what a configuration names; those that are missing are left out.
+/// Paths that programs need to read, in addition to configured ones; missing paths are left out.
 const SYSTEM: [&str; 14] = [
     "/bin", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/nix", "/opt", "/proc", "/run", "/sbin", "/sys",
     "/usr", "/var/lib",
 ];
 
-/// How firmly a run is confined.
+/// How strictly a run is confined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SandboxMode {
-    /// As far as the kernel can; without Landlock not at all.
+    /// As far as the kernel supports it; without Landlock not at all.
     #[default]
     BestEffort,
     /// Fully, or the run does not start.
@@ -30,18 +30,18 @@ pub enum SandboxMode {
     Off,
 }
 
-/// What a run may read beside its own directories.
+/// What a run may read besides its own directories.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Reads {
-    /// Whatever its user may.
+    /// Everything that its user may read.
     #[default]
     All,
-    /// The system's programs and settings, the repository, and these.
+    /// The system's programs and settings, the repository, and these paths.
     Only(Vec<PathBuf>),
 }
 
-/// The sandbox of everything that is run, written as `[sandbox]` with `mode`, `read` (`"all"` or paths), `write`
-/// (further paths), `memory_max`, `processes_max` and `files_max`. Unknown keys are refused.
+/// The sandbox of all runs, configured as `[sandbox]` with `mode`, `read` (`"all"` or paths), `write`
+/// (further paths), `memory_max`, `processes_max` and `files_max`. Unknown keys are rejected.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(try_from = "Written")]
 pub struct Sandbox {
@@ -51,7 +51,7 @@ pub struct Sandbox {
     resources: WrittenResources,
 }
 
-/// What is asked of a run's sandbox beyond the configuration.
+/// A minimum for a run's sandbox beyond the configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Floor {
     #[default]
@@ -60,25 +60,25 @@ pub(crate) enum Floor {
 }
 
 impl Sandbox {
-    /// Returns how firmly runs are confined that say nothing themselves.
+    /// Returns the mode for runs without a mode of their own.
     pub fn mode(&self) -> SandboxMode {
         self.mode
     }
 
-    /// Returns the same sandbox in another mode.
+    /// Returns this sandbox in another mode.
     #[must_use]
     pub fn with_mode(self, mode: SandboxMode) -> Self {
         Self { mode, ..self }
     }
 
-    /// Returns the same sandbox with one more path that may be written.
+    /// Returns this sandbox with one more writable path.
     #[must_use]
     pub fn with_write(mut self, path: impl Into<PathBuf>) -> Self {
         self.write.push(path.into());
         self
     }
 
-    /// Returns the same sandbox with these reads.
+    /// Returns this sandbox with these reads.
     #[must_use]
     pub fn with_read(self, read: Reads) -> Self {
         Self { read, ..self }
@@ -88,7 +88,7 @@ impl Sandbox {
         self.resources.over(Resources::default())
     }
 
-    /// Says what `mode`, if a run has its own, comes to: `required` wherever it is said is final.
+    /// Returns the effective mode for a run with an optional mode of its own; `required` in any place wins.
     pub(crate) fn mode_for(&self, own: Option<SandboxMode>, floor: Floor) -> SandboxMode {
         let required = floor == Floor::Required
             || self.mode == SandboxMode::Required
@@ -96,7 +96,7 @@ impl Sandbox {
         if required { SandboxMode::Required } else { own.unwrap_or(self.mode) }
     }
 
-    /// Returns the cage of a run, or nothing when it runs free, or why it must not start.
+    /// Returns the sandbox paths of a run, `None` if it is not confined, or an error if it must not start.
     pub(crate) fn cage(
         &self,
         mode: SandboxMode,
@@ -137,7 +137,7 @@ impl Sandbox {
     }
 }
 
-/// Says how a run in this mode is confined, for the record.
+/// Describes how a run in this mode is confined, for the record.
 pub(crate) fn describe(mode: SandboxMode, kernel: &Landlock) -> String {
     match (mode, kernel) {
         (SandboxMode::Off, _) => "none: it is off in the configuration".to_owned(),
@@ -147,7 +147,7 @@ pub(crate) fn describe(mode: SandboxMode, kernel: &Landlock) -> String {
     }
 }
 
-/// The table as it stands in the file.
+/// The table as parsed.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Written {
@@ -190,7 +190,7 @@ fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Reads, D::Error> {
     }
 }
 
-/// Fills in the home directory; a relative path would mean another place in every worktree.
+/// Expands `~`. Returns an error for other relative paths, which would differ between worktrees.
 fn absolute(paths: Vec<PathBuf>) -> Result<Vec<PathBuf>, String> {
     let one = |path: PathBuf| match (path.strip_prefix("~"), std::env::home_dir()) {
         (Ok(below), Some(home)) => Ok(home.join(below)),

@@ -1,5 +1,5 @@
-//! What root loses in the sandbox: the powers that work beside files, such as loading a module into the kernel, reading
-//! the memory of any process, or restarting the machine.
+//! Drops root's capabilities in the sandbox that do not concern files, such as loading a kernel module,
+//! reading the memory of any process, or rebooting.
 
 use std::io;
 
@@ -7,7 +7,7 @@ use rustix::io::Errno;
 use rustix::process::geteuid;
 use rustix::thread::{CapabilitySet, capability_is_in_bounding_set, remove_capability_from_bounding_set};
 
-/// What is left: the powers over files and users that installing and testing software as root takes.
+/// Kept capabilities: those over files and users that are needed to install and test software as root.
 const LEFT: CapabilitySet = CapabilitySet::CHOWN
     .union(CapabilitySet::DAC_OVERRIDE)
     .union(CapabilitySet::FOWNER)
@@ -20,7 +20,8 @@ const LEFT: CapabilitySet = CapabilitySet::CHOWN
     .union(CapabilitySet::SYS_CHROOT)
     .union(CapabilitySet::SETFCAP);
 
-/// Takes root's powers from what the calling thread starts. Nobody else has any, and none can gain some in the sandbox.
+/// Drops root's capabilities for processes that the calling thread starts. Other users have none, and cannot
+/// gain any in the sandbox.
 pub(super) fn give_up() -> io::Result<()> {
     if !geteuid().is_root() {
         return Ok(());
@@ -28,7 +29,7 @@ pub(super) fn give_up() -> io::Result<()> {
     for power in CapabilitySet::all().difference(LEFT).iter() {
         match capability_is_in_bounding_set(power) {
             Ok(true) => remove_capability_from_bounding_set(power)?,
-            // Not there, or not known to this kernel.
+            // Already dropped, or not known to this kernel.
             Ok(false) | Err(Errno::INVAL) => {}
             Err(errno) => return Err(errno.into()),
         }

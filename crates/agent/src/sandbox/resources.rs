@@ -1,5 +1,5 @@
-//! How much one run may use. Memory and processes are counted over the whole run by its keeper; open files are the
-//! system's own limit of each process.
+//! Resource limits of one run. The keeper counts memory and processes over the whole run; open files are
+//! limited per process by the system.
 
 use std::fmt;
 
@@ -13,13 +13,13 @@ const PROCESSES_DEFAULT_MAX: u64 = 4096;
 const MEMORY_MIN: u64 = 64 * 1024 * 1024;
 const FILES_MIN: u64 = 64;
 
-/// What a run used too much of.
+/// A resource whose limit was exceeded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Resource {
     /// Memory, in bytes.
     Memory,
-    /// Processes that are alive at once.
+    /// Number of living processes.
     Processes,
 }
 
@@ -32,7 +32,7 @@ impl fmt::Display for Resource {
     }
 }
 
-/// The limits of one run.
+/// Resource limits of one run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Resources {
     pub(crate) memory_max: Option<u64>,
@@ -46,7 +46,7 @@ impl Default for Resources {
     }
 }
 
-/// Limits as they are written, in `[sandbox]` for all and in `[agents.NAME]` for one.
+/// Configured limits, in `[sandbox]` for all runs and in `[agents.NAME]` for one agent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct WrittenResources {
     pub(crate) memory_max: Option<u64>,
@@ -55,7 +55,7 @@ pub(crate) struct WrittenResources {
 }
 
 impl WrittenResources {
-    /// Takes limits as a configuration has them, or says which makes no sense.
+    /// Checks configured limits, and returns which one is not valid.
     pub(crate) fn checked(
         memory_max: Option<Size>,
         processes_max: Option<u64>,
@@ -74,7 +74,7 @@ impl WrittenResources {
         Ok(Self { memory_max, processes_max, files_max })
     }
 
-    /// Returns `under` with what is written here in its place.
+    /// Returns `under`, overridden by the configured limits.
     pub(crate) fn over(self, under: Resources) -> Resources {
         Resources {
             memory_max: self.memory_max.or(under.memory_max),

@@ -1,15 +1,15 @@
-//! Amounts of memory and of files as people write them in configuration: a number of bytes, or `512MiB`, `4GiB`.
+//! Parses sizes in the configuration: a number of bytes, or text such as `512MiB` or `4GiB`.
 
 use serde::{Deserialize, Deserializer};
 
 const MIB: u64 = 1024 * 1024;
 
-/// An amount in bytes.
+/// A size in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Size(pub(crate) u64);
 
 impl Size {
-    /// Returns it in bytes.
+    /// Returns the number of bytes.
     pub fn bytes(self) -> u64 {
         self.0
     }
