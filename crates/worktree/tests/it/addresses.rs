@@ -1,11 +1,11 @@
-//! A remote that is fetched from one address and pushed to another: all is read where it is written (issue 12, N2).
+//! A remote with different fetch and push addresses: everything is read from the push address (issue 12, N2).
 
 use drydock_worktree::{GitError, IntentPushed, RemoteLanded, RemoteLanding, RemoteTip, Revoked};
 
 use crate::fixture::{Fixture, write};
 use crate::scene::{BRANCH, Scene};
 
-/// Gives `origin` another repository to fetch from, which has the same history so far.
+/// Gives `origin` another fetch repository, which has the same history so far.
 fn fetch_elsewhere(fixture: &Fixture) {
     let push = fixture.user(&["config", "remote.origin.url"], &fixture.repo());
     fixture.user(&["clone", "-q", "--bare", "remote", "original"], &fixture.path(""));
@@ -13,7 +13,7 @@ fn fetch_elsewhere(fixture: &Fixture) {
     fixture.user(&["config", "remote.origin.url", "../original"], &fixture.repo());
 }
 
-/// Breaks when a landing looks for its target or its intents where it does not push them.
+/// Breaks when a landing reads its target or its intents at an address to which it does not push.
 #[test]
 fn a_landing_looks_where_it_pushes() {
     let fixture = Fixture::new();
@@ -24,7 +24,8 @@ fn a_landing_looks_where_it_pushes() {
     let ours = fixture.build(&first, |folder| write(&folder.join("a.txt"), "landed\n"));
     let theirs = fixture.build(&first, |folder| write(&folder.join("b.txt"), "elsewhere\n"));
     let repository = fixture.open();
-    // A user's rule for the push address itself: git does not apply it to a `pushInsteadOf`, so it must not be met.
+    // A user's rule for the push address itself: git does not apply it to the result of `pushInsteadOf`, so
+    // drydock must not either.
     let remote = fixture.path("remote").display().to_string();
     fetch_elsewhere(&fixture);
     fixture.user(&["config", "--unset", "remote.origin.pushurl"], &fixture.repo());
@@ -59,7 +60,7 @@ fn a_landing_looks_where_it_pushes() {
     assert_eq!(at("original"), format!("{theirs} refs/heads/main"));
 }
 
-/// Breaks when a branch that was pushed is looked for elsewhere, and counts as deleted or as that of others.
+/// Breaks when a pushed branch is read at another address, and counts as deleted or foreign.
 #[test]
 fn a_sync_reads_the_branch_that_it_sends() {
     let scene = Scene::new();
@@ -74,7 +75,7 @@ fn a_sync_reads_the_branch_that_it_sends() {
     assert_eq!(there, "", "{BRANCH} is sent to one place");
 }
 
-/// N12. Breaks when a remote that is pushed to several addresses is judged by one of them, or when the next step does not help.
+/// N12. Breaks when only one of several push addresses is checked, or when the hint does not help.
 #[test]
 fn several_addresses_to_push_to_are_refused_with_a_next_step() {
     let scene = Scene::pushed();

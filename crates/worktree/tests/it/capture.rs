@@ -1,4 +1,4 @@
-//! Capturing what an agent did, however it did it.
+//! Captures of an agent's work, however it was made.
 
 use std::fs::{self, File};
 use std::os::unix::ffi::OsStrExt;
@@ -10,7 +10,6 @@ use drydock_worktree::{Captured, ChangeOp, Checkout, CommitId, GitError, Reposit
 
 use crate::fixture::{Fixture, ada, read, write};
 
-/// The branch of the checkout.
 pub(crate) const BRANCH: &str = "drydock/p/work";
 
 /// A repository with a checkout in which an agent works.
@@ -55,14 +54,15 @@ impl Scene {
     }
 }
 
-/// Breaks when the index is copied without its time: git then takes a file for unchanged that was written anew, as long
-/// as before, in the second in which it was checked out.
+/// Breaks when the index is copied without its modification time: git then considers a file unchanged that
+/// was rewritten with the same size in the second in which it was checked out.
 #[test]
 fn what_is_written_in_the_second_of_the_checkout_is_captured() {
     let scene = Scene::new();
     let (file, index) =
         (scene.path().join("a.txt"), PathBuf::from(scene.agent(&["rev-parse", "--git-path", "index"])));
-    // The kernel alone sets the time of a change of status; without it, the second can be chosen.
+    // Only the kernel can set the ctime; with this setting git ignores it, and the test can choose the
+    // second.
     scene.agent(&["config", "core.trustctime", "false"]);
     let second = SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000);
     let age = |path: &Path| File::options().write(true).open(path).unwrap().set_modified(second).unwrap();
@@ -75,7 +75,7 @@ fn what_is_written_in_the_second_of_the_checkout_is_captured() {
     age(&file);
     let captured = scene.capture();
     assert_eq!(scene.paths(&captured), [("a.txt".to_owned(), ChangeOp::Modify)]);
-    // What the agent asks git about its worktree afterwards is true as well.
+    // The agent's `git status` afterwards is correct as well.
     scene.checkout.branch_set(&scene.base).unwrap();
     assert!(scene.agent(&["status", "--porcelain"]).contains("a.txt"));
 }
@@ -223,7 +223,8 @@ fn a_link_that_the_parent_has_stays() {
     assert_eq!(scene.paths(&scene.capture()), [("new.txt".to_owned(), ChangeOp::Create)]);
 }
 
-/// Breaks when files in a submodule's directory are left out of a capture without a word, or what is in its place is.
+/// Breaks when files in a submodule's directory, or a replacement of the directory, are silently left out of
+/// a capture.
 #[test]
 fn what_becomes_of_a_submodule_is_captured_or_refused() {
     let fixture = Fixture::new();

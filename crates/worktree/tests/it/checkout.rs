@@ -1,4 +1,4 @@
-//! Making and removing worktrees, also on top of what a crash left.
+//! Creating and removing worktrees, also on top of the remains of a crash.
 
 use std::fs;
 use std::path::Path;
@@ -72,8 +72,8 @@ fn whatever_a_crash_left_at_the_path_is_replaced() {
     }
 }
 
-/// Breaks when one worktree whose making is under way, or was cut short, stops the work in all others: git dies of the
-/// empty file wherever it looks at all worktrees.
+/// Breaks when a worktree whose creation is in progress or was interrupted blocks the work in all others: git
+/// fails on the empty file in every call that reads all worktrees.
 #[test]
 fn the_half_made_worktree_of_another_stops_nobody() {
     let fixture = Fixture::new();
@@ -96,7 +96,7 @@ fn the_half_made_worktree_of_another_stops_nobody() {
     assert_eq!(fixture.status(&fixture.tree("q")), "");
 }
 
-/// Breaks when the record of a worktree whose directory is gone keeps its branch from everybody.
+/// Breaks when the record of a worktree without a directory blocks its branch for all others.
 #[test]
 fn the_record_of_a_directory_that_is_gone_stops_nobody() {
     let fixture = Fixture::new();
@@ -114,7 +114,7 @@ fn the_record_of_a_directory_that_is_gone_stops_nobody() {
     assert_eq!(repository.linked_trees().len(), 3, "who has the directories may want the records");
 }
 
-/// INV-KEEP. Breaks when a directory counts as gone because git's link is gone from it.
+/// INV-KEEP. Breaks when a directory counts as missing because its `.git` link is missing.
 #[test]
 fn a_directory_that_only_lost_its_link_is_left_alone() {
     let fixture = Fixture::new();
@@ -128,7 +128,8 @@ fn a_directory_that_only_lost_its_link_is_left_alone() {
     assert_eq!(read(&old.join("precious.txt")), "p\n");
 }
 
-/// Breaks when a link that an agent wrote leads out of git's records: what it names is removed with the worktree.
+/// Breaks when a `.git` link written by an agent leads out of git's records: its target would be removed with
+/// the worktree.
 #[test]
 fn a_link_out_of_the_records_leads_nowhere() {
     let fixture = Fixture::new();
@@ -142,7 +143,7 @@ fn a_link_out_of_the_records_leads_nowhere() {
     assert!(common.join("HEAD").exists() && !tree.exists());
 }
 
-/// INV-KEEP: an agent may be at work in it right now, and a process that lost its lock must not sweep it away.
+/// INV-KEEP: an agent may be working in it, and a process that lost its lock must not remove it.
 #[test]
 fn a_checkout_that_has_the_branch_elsewhere_is_left_alone() {
     let fixture = Fixture::new();
@@ -185,7 +186,7 @@ fn eight_at_once_all_succeed() {
         for number in 0..8 {
             let (fixture, base) = (&fixture, &base);
             scope.spawn(move || {
-                // Each opens the repository by itself, as separate workers do.
+                // Each thread opens the repository separately, as separate workers do.
                 let repository = fixture.open();
                 let path = fixture.tree(&format!("p{number}"));
                 let checkout =
@@ -250,7 +251,8 @@ fn a_detached_checkout_is_sound_on_no_branch() {
     assert_eq!(reopened.verify(&base).unwrap(), Verified::Sound { head: base });
 }
 
-/// BUG-6. Breaks when `git worktree prune`, typed where the directory cannot be seen, removes the record of a living worktree.
+/// BUG-6. Breaks when `git worktree prune`, run where the directory is not visible, removes the record of a
+/// worktree in use.
 #[test]
 fn pruning_where_the_directory_is_not_seen_leaves_the_record() {
     let fixture = Fixture::new();
@@ -267,7 +269,8 @@ fn pruning_where_the_directory_is_not_seen_leaves_the_record() {
     assert_eq!(checkout.verify(&base).unwrap(), Verified::Missing);
 }
 
-/// BUG-6. Breaks when records that git keeps for us are never removed, or one is that still has files, or is the user's.
+/// BUG-6. Breaks when records that are locked for drydock are never removed, or when a record is removed that
+/// has files or is the user's.
 #[test]
 fn records_without_files_are_found_and_others_are_not() {
     let fixture = Fixture::new();
@@ -280,7 +283,7 @@ fn records_without_files_are_found_and_others_are_not() {
     fs::remove_dir_all(fixture.path("users")).unwrap();
     fs::remove_dir_all(fixture.tree("gone")).unwrap();
     assert_eq!(repository.unfilled_trees(&below), [fixture.tree("gone")]);
-    // As a `git worktree add` that is killed leaves it.
+    // The state after a killed `git worktree add`.
     let half = fixture.tree("half");
     let git_dir = read(&half.join(".git")).trim_end().replace("gitdir: ", "");
     for file in ["a.txt", "b.txt", "dir/c.txt", "dir"] {

@@ -1,4 +1,5 @@
-//! This same test program as another process: a parent sets the variables, and the one test here does what they say.
+//! Runs this test program as another process: the parent sets variables, and the only test in this file does
+//! what they request.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -15,7 +16,7 @@ const JOB: &str = "DRYDOCK_WORKTREE_TEST_JOB";
 const FOLDER: &str = "DRYDOCK_WORKTREE_TEST_FOLDER";
 const ARGUMENT: &str = "DRYDOCK_WORKTREE_TEST_ARGUMENT";
 
-/// Starts another process that syncs and dies at a point.
+/// Starts another process that syncs and crashes at a point.
 pub(crate) fn sync_and_die(scene: &Scene, point: &str, replaces: Option<&CommitId>) -> proc::Running {
     let replaces = replaces.map_or("", CommitId::as_str);
     proc::spawn(program(scene, "sync", replaces).env("DRYDOCK_CRASH_AT", point))
@@ -27,7 +28,7 @@ pub(crate) fn sync_and_stall(scene: &Scene, point: &str, until: &Path) -> proc::
     proc::spawn(program(scene, "sync", "").env("DRYDOCK_STALL_AT", asked))
 }
 
-/// Starts another process that pins the commits of a file, one per line.
+/// Starts another process that backs up the commits listed in a file, one per line.
 pub(crate) fn pin_all(scene: &Scene, list: &Path) -> proc::Running {
     proc::spawn(&mut program(scene, "pin", list.to_str().unwrap()))
 }

@@ -1,4 +1,5 @@
-//! Repositories with very many worktrees and refs: what a landing must not look at one by one, or pair by pair.
+//! Repositories with very many worktrees and refs, which a landing must not process one by one or pair by
+//! pair.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -9,9 +10,9 @@ use drydock_worktree::{CommitId, Landing, PinOrder, Push};
 use crate::fixture::{Fixture, ada, land, write};
 use crate::scene::{BRANCH, Scene};
 
-/// Adds records of worktrees that are elsewhere, such as other plans' on a shared disk.
+/// Adds records of worktrees that are elsewhere, such as other plans' worktrees on a shared disk.
 fn records(fixture: &Fixture, count: usize) {
-    // Another spelling of the way there, so that comparing the texts alone finds none.
+    // Another spelling of the path, so that a plain text comparison finds no match.
     fs::create_dir_all(fixture.path("far")).unwrap();
     symlink(fixture.path("far"), fixture.path("link")).unwrap();
     for number in 0..count {
@@ -26,7 +27,8 @@ fn records(fixture: &Fixture, count: usize) {
     }
 }
 
-/// PERF-1. Breaks when each worktree is compared with each other one: that took 6 s of a landing with 1,000 of them.
+/// PERF-1. Breaks when each worktree is compared with every other one: with 1,000 of them that took 6 s of a
+/// landing.
 #[test]
 fn a_landing_takes_no_longer_for_a_thousand_worktrees() {
     let fixture = Fixture::new();
@@ -40,7 +42,8 @@ fn a_landing_takes_no_longer_for_a_thousand_worktrees() {
     assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
 }
 
-/// PERF-1. Breaks when a record is missed because it spells the way to its worktree differently, or relative to itself.
+/// PERF-1. Breaks when a record is missed because it spells the path of its worktree differently, or relative
+/// to itself.
 #[test]
 fn a_worktree_is_found_however_its_record_spells_the_path() {
     let fixture = Fixture::new();
@@ -61,8 +64,8 @@ fn a_worktree_is_found_however_its_record_spells_the_path() {
     }
 }
 
-/// PERF-3. Breaks when every ref is looked at to find that one of the plan keeps a commit. A ref that leads nowhere makes git
-/// refuse to go through all of them.
+/// PERF-3. Breaks when every ref is read to find that one of the plan's refs keeps a commit. A dangling ref
+/// makes git fail if it reads all of them.
 #[test]
 fn the_likely_keepers_are_asked_before_all_refs() {
     let fixture = Fixture::new();
@@ -80,7 +83,8 @@ fn the_likely_keepers_are_asked_before_all_refs() {
     repository.branch_is_kept_elsewhere(BRANCH, &[]).unwrap_err();
 }
 
-/// INV-KEEP. Breaks when a commit counts as kept because its branch has it, or is not found where only an unlikely ref does.
+/// INV-KEEP. Breaks when a commit counts as kept because its own branch has it, or is not found if only an
+/// unlikely ref has it.
 #[test]
 fn a_branch_is_kept_by_any_other_ref_but_not_by_itself() {
     let fixture = Fixture::new();
@@ -94,7 +98,8 @@ fn a_branch_is_kept_by_any_other_ref_but_not_by_itself() {
     assert!(repository.branch_is_kept_elsewhere(BRANCH, &likely).unwrap());
 }
 
-/// PERF-3. Breaks when a landed plan's refs stay here or at the remote, or when one goes that holds more than landed.
+/// PERF-3. Breaks when a landed plan's refs stay here or at the remote, or when a ref is removed that
+/// contains more than landed.
 #[test]
 fn what_landed_leaves_no_refs_and_what_did_not_stays() {
     let scene = Scene::pushed();

@@ -1,4 +1,4 @@
-//! Lists, patches and numbers of what changed.
+//! Lists, patches and statistics of changes.
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt;

@@ -16,7 +16,7 @@ pub(crate) struct Fixture {
 }
 
 impl Fixture {
-    /// Makes `repo` with a first commit on `main`: `a.txt`, `b.txt` and `dir/c.txt`.
+    /// Creates `repo` with a first commit on `main`: `a.txt`, `b.txt` and `dir/c.txt`.
     pub(crate) fn new() -> Fixture {
         let fixture = Fixture::empty();
         fixture.user(&["init", "-q", "-b", "main", "repo"], &fixture.path(""));
@@ -52,7 +52,7 @@ impl Fixture {
         Repository::open(&self.git, &self.repo()).unwrap()
     }
 
-    /// Runs git as the user, in a directory, and returns what it printed.
+    /// Runs git as the user in a directory, and returns its output.
     pub(crate) fn user(&self, args: &[&str], folder: &Path) -> String {
         let output = self.user_command(args, folder).output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -89,7 +89,7 @@ impl Fixture {
         self.user(&["rev-parse", &format!("refs/heads/{branch}")], &self.repo()).parse().unwrap()
     }
 
-    /// Makes a commit on top of another, in a worktree that is removed again.
+    /// Creates a commit on top of another, in a worktree that is removed again.
     pub(crate) fn build(&self, base: &CommitId, edit: impl FnOnce(&Path)) -> CommitId {
         let folder = self.path("build");
         let path = folder.to_str().unwrap();
@@ -104,7 +104,7 @@ impl Fixture {
         self.user(&["status", "--porcelain"], folder)
     }
 
-    /// Everything a user could notice: files with content and mode, index, refs and HEAD.
+    /// Returns everything a user could notice: files with content and mode, index, refs and HEAD.
     pub(crate) fn witness(&self) -> BTreeMap<PathBuf, Vec<u8>> {
         let mut seen = BTreeMap::new();
         collect(&self.repo(), &mut seen);
@@ -133,8 +133,9 @@ fn collect(folder: &Path, seen: &mut BTreeMap<PathBuf, Vec<u8>>) {
     }
 }
 
-/// Writes a file and makes the folders above it. Another process writes a program: a child that a second test forks at that
-/// moment would keep it open for writing, and the kernel runs no such program (ETXTBSY).
+/// Writes a file and creates the folders above it. Programs are written by another process: a child forked by
+/// a concurrent test would inherit the file open for writing, and the kernel does not run such a program
+/// (ETXTBSY).
 pub(crate) fn write(path: &Path, text: &str) {
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     if !text.starts_with("#!") {
@@ -154,7 +155,7 @@ pub(crate) fn ada() -> Signature {
     Signature { name: "Ada".to_owned(), email: "ada@example.org".to_owned(), at_seconds: 1_700_000_000 }
 }
 
-/// Lands under a permit of its own, as a holder of the plan does.
+/// Lands under its own intent ref, as the holder of a plan does.
 pub(crate) fn land(
     repository: &Repository,
     branch: &str,

@@ -1,4 +1,4 @@
-//! No program that a repository's configuration names is run.
+//! Programs that a repository's configuration names are not run.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -25,7 +25,7 @@ const HOOKS: &[&str] = &[
     "reference-transaction",
 ];
 
-/// Makes a change from checkout to landing and pushing.
+/// Takes a change from checkout to landing and pushing.
 fn whole_way(fixture: &Fixture) -> Result<(), GitError> {
     let (repository, base) = (fixture.open(), fixture.tip("main"));
     repository.dirty_paths()?;
@@ -120,7 +120,7 @@ fn a_merge_driver_of_the_repository_gives_a_conflict_instead_of_running() {
     assert!(!witness.exists());
 }
 
-/// B14: breaks when the next step that the error names does not help.
+/// B14: breaks when the hint of the error does not help.
 #[test]
 fn a_filter_of_the_repository_is_an_error_and_the_users_own_runs() {
     let fixture = scene();

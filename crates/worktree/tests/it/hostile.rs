@@ -1,4 +1,5 @@
-//! Files that an agent leaves to make a capture wait, grow without end, or run a program of the agent's.
+//! Files with which an agent tries to block a capture, make it grow without limit, or run the agent's
+//! program.
 
 use std::fs::{self, File};
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -16,13 +17,13 @@ use rustix::fs::{CWD, FileType, Mode, RenameFlags, mknodat, renameat_with};
 use crate::capture::Scene;
 use crate::fixture::{Fixture, ada, write};
 
-/// Long before a git that waits for a pipe is ended.
+/// Much shorter than the time limit of a git call that blocks on a pipe.
 const AT_ONCE: Duration = Duration::from_secs(20);
 
-/// A repository with a submodule, and in it a repository at the same commit whose filter leaves a mark.
+/// A repository with a submodule, and another repository at the same commit whose filter leaves a mark.
 struct Trap {
     scene: Scene,
-    /// The repository of the agent's, beside the worktree.
+    /// The agent's repository, next to the worktree.
     evil: PathBuf,
     mark: PathBuf,
 }
@@ -38,7 +39,7 @@ impl Trap {
         let inner = fixture.commit_in(&evil, "inner");
         let clean = format!("touch {}; cat", mark.display());
         fixture.user(&["config", "filter.evil.clean", &clean], &evil);
-        // As long as before, so that git must read it to know.
+        // Same size as before, so that git must read the file.
         write(&evil.join("x.txt"), "two\n");
         let link = format!("160000,{inner},sub");
         fixture.user(&["update-index", "--add", "--cacheinfo", &link], &fixture.repo());
@@ -57,9 +58,9 @@ fn refusal(scene: &Scene) -> GitError {
     error
 }
 
-/// F1. Breaks when a link to another repository is in the index while files are added: git then runs `status`, with the
-/// filters of the other repository, in whatever the agent has put in its place since it was looked at. Here that is the moment
-/// in which `git add` starts.
+/// F1. Breaks when a gitlink is in the index while files are added: git then runs `status`, with the filters
+/// of the other repository, in anything the agent put in its place since the check. Here the agent does so at
+/// the moment `git add` starts.
 #[test]
 fn nothing_runs_in_a_repository_that_takes_the_place_of_a_submodule() {
     let trap = Trap::new();
@@ -77,7 +78,7 @@ fn nothing_runs_in_a_repository_that_takes_the_place_of_a_submodule() {
     assert!(!mark.exists(), "a filter of the agent's ran: {captured:?}");
 }
 
-/// F1. The same while the agent exchanges the two all the time. Captures may fail, and run nothing.
+/// F1. The same while the agent keeps exchanging the two. Captures may fail, but run nothing.
 #[test]
 fn nothing_runs_while_a_submodule_is_exchanged_all_the_time() {
     let trap = Trap::new();
@@ -111,7 +112,7 @@ fn nothing_runs_while_a_submodule_is_exchanged_all_the_time() {
     );
 }
 
-/// F1. Breaks when a link that the agent staged to another commit is captured.
+/// F1. Breaks when a gitlink that the agent staged with another commit is captured.
 #[test]
 fn a_submodule_at_another_commit_is_refused() {
     let trap = Trap::new();
@@ -123,7 +124,8 @@ fn a_submodule_at_another_commit_is_refused() {
     assert!(matches!(&error, GitError::SubmoduleChanged { path } if path == "sub"), "{error:?}");
 }
 
-/// Breaks when what stands where a submodule was is not captured as what it is, or a link is followed.
+/// Breaks when a replacement of a submodule is not captured as what it now is, or a symbolic link is
+/// followed.
 #[test]
 fn a_submodule_that_became_a_link_or_a_folder_is_captured_or_refused() {
     let trap = Trap::new();
@@ -141,7 +143,7 @@ fn a_submodule_that_became_a_link_or_a_folder_is_captured_or_refused() {
     assert!(!trap.mark.exists());
 }
 
-/// F5. Breaks when git is let at a pipe, a socket or a device that it would wait for.
+/// F5. Breaks when git reads a pipe, a socket or a device on which it would block.
 #[test]
 fn special_files_that_git_would_wait_for_are_named_at_once() {
     let scene = Scene::new();
@@ -160,21 +162,21 @@ fn special_files_that_git_would_wait_for_are_named_at_once() {
     let error = refusal(&scene);
     assert!(matches!(&error, GitError::SpecialFile { kind: "socket", .. }), "{error:?}");
     fs::remove_file(scene.path().join("deep/.gitattributes")).unwrap();
-    // Where git does not follow a link, neither does the walk.
+    // Git does not follow a symbolic link here, and neither does the walk.
     fifo(&scene.fixture.path("pipe"));
     symlink(scene.fixture.path("pipe"), scene.path().join("dir/.gitattributes")).unwrap();
-    // Others do no harm, and are left out.
+    // Other special files do no harm and are left out.
     fifo(&scene.path().join("pipe"));
     let _other = UnixListener::bind(scene.path().join("dir/socket")).unwrap();
     assert_eq!(scene.paths(&scene.capture()), [("dir/.gitattributes".to_owned(), ChangeOp::Create)]);
-    // A checkout that is put back has none of those that git would wait for.
+    // A checkout that was reset has none of the files on which git would block.
     fifo(&scene.path().join(".gitignore"));
     scene.checkout.put_back(&scene.base).unwrap();
     assert!(scene.capture().is_empty());
 }
 
-/// F5. Breaks when a call that takes a submodule out of the index reads files, as git does when it writes an index in the second
-/// of its files.
+/// F5. Breaks when a call that removes a submodule from the index reads files, as git does when it writes an
+/// index in the same second as its files.
 #[test]
 fn a_pipe_beside_a_submodule_is_named_at_once() {
     let trap = Trap::new();
@@ -188,7 +190,7 @@ fn a_pipe_beside_a_submodule_is_named_at_once() {
     assert!(matches!(&error, GitError::SpecialFile { path, .. } if path == ".gitattributes"), "{error:?}");
 }
 
-/// F5. Breaks when git looks into a repository of the agent's whose HEAD is a pipe.
+/// F5. Breaks when git reads a nested repository of the agent whose HEAD is a pipe.
 #[test]
 fn a_nested_repository_of_pipes_is_named_at_once() {
     let scene = Scene::new();
@@ -207,7 +209,8 @@ fn a_nested_repository_of_pipes_is_named_at_once() {
     fifo(&git_dir.join("refs/heads/main"));
     let error = refusal(&scene);
     assert!(matches!(&error, GitError::NestedRepository { path } if path == "nested"), "{error:?}");
-    // What is ignored is left out, and a directory of this repository is captured, whatever is in it.
+    // An ignored directory is left out, and a directory of this repository is captured regardless of its
+    // content.
     write(&scene.path().join(".gitignore"), "nested/\n");
     assert_eq!(scene.paths(&scene.capture()), [(".gitignore".to_owned(), ChangeOp::Create)]);
     fs::rename(&git_dir, scene.path().join("dir/.git")).unwrap();
@@ -215,7 +218,8 @@ fn a_nested_repository_of_pipes_is_named_at_once() {
     assert!(scene.paths(&scene.capture()).contains(&("dir/new.txt".to_owned(), ChangeOp::Create)));
 }
 
-/// N6. Breaks when a checkout that is put back loses what a `.git` of the agent's leads to, or keeps a pipe that git reads.
+/// N6. Breaks when resetting a checkout removes the target of an agent's `.git` link, or keeps a pipe that
+/// git reads.
 #[test]
 fn files_outside_a_worktree_stay_when_it_is_put_back() {
     let scene = Scene::new();
@@ -236,7 +240,7 @@ fn files_outside_a_worktree_stay_when_it_is_put_back() {
     assert!(["named", "linked", "inside"].iter().all(|name| !scene.path().join(name).exists()));
 }
 
-/// N7. Breaks when many pipes hold up a checkout that is put back, or when a stop does not end git there.
+/// N7. Breaks when many pipes delay the reset of a checkout, or when a stop does not end git there.
 #[test]
 fn a_thousand_pipes_do_not_hold_up_a_checkout_that_is_put_back() {
     let fixture = Fixture::new();
@@ -251,7 +255,7 @@ fn a_thousand_pipes_do_not_hold_up_a_checkout_that_is_put_back() {
     let begun = Instant::now();
     scene.checkout.put_back(&scene.base).unwrap();
     assert!(!scene.path().join("many").exists());
-    // A filter of the user's that does not end stands for a git that is busy.
+    // A user's filter that does not end stands for a busy git.
     scene.fixture.user(&["config", "--global", "filter.slow.smudge", "sleep 600"], scene.path());
     fs::create_dir_all(scene.fixture.repo().join(".git/info")).unwrap();
     write(&scene.fixture.repo().join(".git/info/attributes"), "a.txt filter=slow\n");
@@ -261,7 +265,7 @@ fn a_thousand_pipes_do_not_hold_up_a_checkout_that_is_put_back() {
     assert!(begun.elapsed() < AT_ONCE, "{:?}", begun.elapsed());
 }
 
-/// F5. Breaks when the content of a file that is too large is read, or when files that are ignored or as in the base count.
+/// F5. Breaks when the content of a file that is too large is read, or when ignored or unchanged files count.
 #[test]
 fn bounds_count_what_differs_from_the_base() {
     let fixture = Fixture::new();
@@ -294,8 +298,8 @@ fn bounds_count_what_differs_from_the_base() {
     assert!(expected && error.to_string().contains("file_max"), "{error:?}");
 }
 
-/// N6. Breaks when a filter of the repository's own configuration runs while the bounds are checked: git reads files that changed in
-/// the second in which the index was written.
+/// N6. Breaks when a filter of the repository's own configuration runs while the limits are checked: git
+/// reads files that changed in the second in which the index was written.
 #[test]
 fn filters_of_the_repository_do_not_run_for_the_bounds() {
     let fixture = Fixture::new();
@@ -306,7 +310,7 @@ fn filters_of_the_repository_do_not_run_for_the_bounds() {
     let clean = format!("touch {}; cat", mark.display());
     scene.fixture.user(&["config", "filter.own.clean", &clean], &scene.fixture.repo());
     write(&scene.path().join(".gitattributes"), "a.txt filter=own\n");
-    // As long as before, and as old as the index, so that git must read it to know.
+    // Same size as before and as old as the index, so that git must read the file.
     write(&scene.path().join("a.txt"), "b\n");
     scene.agent(&["-c", "filter.own.clean=cat", "add", "a.txt"]);
     let index = File::options().write(true).open(scene.agent(&["rev-parse", "--git-path", "index"])).unwrap();
@@ -316,7 +320,7 @@ fn filters_of_the_repository_do_not_run_for_the_bounds() {
     assert!(!mark.exists(), "{error:?}");
 }
 
-/// F5. Breaks when a sparse file is read although it has more bytes than any capture takes by default.
+/// F5. Breaks when a sparse file is read although it exceeds the default limit of a capture.
 #[test]
 fn a_sparse_file_of_three_gigabytes_is_refused_at_once() {
     let scene = Scene::new();
@@ -326,8 +330,8 @@ fn a_sparse_file_of_three_gigabytes_is_refused_at_once() {
     assert!(error.to_string().contains("3221225472 bytes"), "{error}");
 }
 
-/// F5. Breaks when a capture that takes too long, or that is asked to stop, is waited for. A filter of the user's that does not
-/// end stands for a git that is busy.
+/// F5. Breaks when a capture continues after its time limit or a stop request. A user's filter that does not
+/// end stands for a busy git.
 #[test]
 fn a_capture_ends_at_its_limit_and_when_it_is_asked_to_stop() {
     let fixture = Fixture::new();
@@ -359,13 +363,13 @@ fn a_capture_ends_at_its_limit_and_when_it_is_asked_to_stop() {
     let error = capture.join().unwrap();
     assert!(matches!(&error, GitError::Stopped { .. }) && error.is_transient(), "{error:?}");
     assert!(at.elapsed() < AT_ONCE, "{:?}", at.elapsed());
-    // What keeps ordinary work is not stopped at once.
+    // A capture of ordinary work is not stopped immediately.
     fs::remove_file(scene.path().join("new.txt")).unwrap();
     write(&scene.path().join("other.txt"), "o\n");
     assert_eq!(scene.paths(&scene.capture()), [("other.txt".to_owned(), ChangeOp::Create)]);
 }
 
-/// F8. Breaks when a repository of the agent's stays in the place of `.git`, or what the agent put there is lost.
+/// F8. Breaks when the agent's repository stays in place of `.git`, or when its content is lost.
 #[test]
 fn the_link_of_a_worktree_is_put_back_and_what_was_there_is_kept() {
     let scene = Scene::new();
@@ -383,14 +387,15 @@ fn the_link_of_a_worktree_is_put_back_and_what_was_there_is_kept() {
     fs::remove_file(&link).unwrap();
     mknodat(CWD, &link, FileType::Fifo, Mode::from_raw_mode(0o600), 0).unwrap();
     fs::remove_dir_all(&aside).unwrap();
-    // Neither a look at the worktree nor a capture waits for the pipe.
+    // Neither the verification of the worktree nor a capture blocks on the pipe.
     scene.checkout.verify(&scene.base).unwrap();
     assert!(scene.capture().is_empty());
     assert_eq!(scene.checkout.restore_link(&aside).unwrap(), Link::Replaced);
     assert_eq!(fs::read(&link).unwrap(), before);
 }
 
-/// F8. Breaks when an agent keeps its `.git` by taking the right to write away. Rights do not bind root, so the modes are checked.
+/// F8. Breaks when an agent keeps its `.git` by removing write permission. Permissions do not apply to root,
+/// so the test checks the modes.
 #[test]
 fn the_link_of_a_worktree_is_put_back_where_the_agent_took_the_right_to_write() {
     let scene = Scene::new();

@@ -1,4 +1,4 @@
-//! Joining the work of two writers, with neither favoured: what is clean, and what is told of a conflict.
+//! Detailed merges without a preferred side: clean results, and the description of conflicts.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -15,7 +15,7 @@ fn executable(path: &Path) {
     fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
 }
 
-/// Joins with neither favoured, and expects a conflict.
+/// Merges without a preferred side, and expects a conflict.
 fn conflict(
     base: impl FnOnce(&Path),
     ours: impl FnOnce(&Path),
@@ -141,7 +141,7 @@ fn only_files_with_markers_of_a_join_are_unresolved() {
     let mut paths: Vec<String> = files.iter().flat_map(ConflictFile::paths).map(str::to_owned).collect();
     assert_eq!(paths, ["a.txt", "b\nb.txt"]);
     let others = ["text.txt", "no such\nfile", "dir", "", "a.txt\0"].map(str::to_owned);
-    // What is not there comes first, so that misreading it would show in the rest.
+    // Missing paths come first, so that misparsing them would affect the rest.
     paths.splice(0..0, others);
     let repository = joiner.fixture.open();
     assert_eq!(repository.unresolved(&tree, &paths).unwrap(), ["a.txt", "b\nb.txt"]);
@@ -237,7 +237,7 @@ fn each_kind_of_conflict_is_told_by_its_name() {
     assert!(others.clone().all(|file| file.hunks.is_empty()), "{:?}", others.collect::<Vec<_>>());
 }
 
-/// Stages a link to a commit of another repository; the directory lets `add` leave it alone.
+/// Stages a gitlink; the directory makes `git add` leave it alone.
 fn joiner_index(at: &Path, entry: &str) {
     fs::create_dir_all(at.join("sub")).unwrap();
     let status = std::process::Command::new("git")
@@ -260,7 +260,7 @@ fn joining_changes_nothing_of_the_repository_and_gives_the_same_again() {
         write(&at.join("a.txt"), "theirs\n");
         write(&at.join("b.txt"), "theirs\n");
     });
-    // What is staged and edited must not matter either.
+    // Staged and edited files must not matter either.
     fixture.write("a.txt", "staged\n");
     fixture.user(&["add", "a.txt"], &fixture.repo());
     fixture.write("a.txt", "edited\n");
@@ -298,7 +298,7 @@ fn a_join_takes_few_processes() {
     let calls = |theirs: &CommitId, favour: Favour| {
         write(&log, "");
         repository.join(&JoinOrder { base: &base, ours: &ours, theirs, favour }).unwrap();
-        // Where the configuration is, git is asked once in the life of a process.
+        // Git is called for the location of the configuration once per process.
         let finds = |line: &str| line.starts_with("var ") || line == "config --system";
         let calls = read(&log);
         let verbs = calls.lines().filter(|line| !finds(line)).filter_map(|line| line.split(' ').next());
@@ -331,7 +331,7 @@ fn a_joined_commit_depends_on_nothing_but_what_it_is_made_of() {
     assert_eq!(plain, make(&["user.name=Bob", "i18n.commitEncoding=latin1", "commit.gpgSign=true"]));
 }
 
-/// B15: breaks when what a terminal would obey gets from a task into the log.
+/// B15: breaks when control characters, which a terminal would interpret, get from a task into the log.
 #[test]
 fn a_commit_message_holds_no_control_characters() {
     let fixture = Fixture::new();

@@ -1,4 +1,5 @@
-//! Joining with a side favoured: always clean, nothing of that side lost, and of the other only what does not fit.
+//! Detailed merges with a preferred side: always clean, nothing of that side lost, and of the other only what
+//! conflicts.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -20,7 +21,7 @@ fn names(listing: &BTreeMap<String, Listed>) -> Vec<&str> {
     listing.keys().map(String::as_str).collect()
 }
 
-/// Joins three writers one after another into what there is so far.
+/// Merges the work of three writers, one after another.
 fn join_in_turn(fixture: &Fixture, base: &CommitId, writers: &[CommitId], favour: Favour) -> Join {
     let repository = fixture.open();
     let mut so_far = base.clone();
@@ -362,7 +363,7 @@ fn a_file_added_to_a_directory_that_moved_is_never_lost() {
             "{side}"
         );
     }
-    // With another conflict it stays where its writer put it.
+    // With another conflict, the file stays where its writer put it.
     let more = |name: &'static str| move |at: &Path| write(&at.join("a.txt"), &format!("{name}\n"));
     let joiner = Joiner::new(
         base,

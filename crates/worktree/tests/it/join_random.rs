@@ -1,8 +1,8 @@
-//! Random work of two writers: whatever they do to files, a join keeps what it says it keeps.
+//! Random work of two writers: for any changes to files, a merge keeps what it promises.
 //!
-//! Every line, link and binary file has a word of its own, so that what is lost can be named. The words of the favoured
-//! side are all there, but for those of the base that the other side deleted; the words that the other side added are
-//! there where the conflict is not about their place.
+//! Every line, link and binary file has a unique word, so that a loss can be named. All words of the
+//! preferred side are present, except for words of the base that the other side deleted. Words that the other
+//! side added are present unless the conflict concerns their place.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -12,16 +12,16 @@ use drydock_worktree::{CommitId, ConflictFile, Favour, Join, JoinOrder, TreeId};
 use crate::fixture::Fixture;
 use crate::joiner::listing;
 
-/// How many cases there are, and with `--soak`.
+/// Number of cases, normally and with `--soak`.
 const CASES: (u64, u64) = (40, 600);
 const SEED: u64 = 20;
 
-/// Names few enough that writers meet, some of which cannot be side by side.
+/// Few names, so that writers conflict; some of them cannot coexist.
 const NAMES: [&str; 10] = ["a", "b", "c", "d/e", "d/f", "d", "c/g", "h i", "ü", "a/j"];
 
 type Files = BTreeMap<String, (&'static str, String)>;
 
-/// Numbers that are the same for the same seed (xorshift).
+/// Deterministic random numbers for a seed (xorshift).
 struct Chance(u64);
 
 impl Chance {
@@ -49,7 +49,7 @@ fn base(chance: &mut Chance, words: &mut usize) -> Files {
     files
 }
 
-/// Puts a file where neither a file nor a directory is in the way.
+/// Adds a file if neither a file nor a directory is in the way.
 fn put(files: &mut Files, name: &str, file: (&'static str, String)) -> bool {
     let in_the_way = |other: &String| {
         other == name || other.starts_with(&format!("{name}/")) || name.starts_with(&format!("{other}/"))
@@ -127,7 +127,7 @@ fn case(chance: &mut Chance) -> Case {
     Case { base, sides }
 }
 
-/// Writes all commits with one process; three for each case.
+/// Writes all commits with one process, three per case.
 fn commits(fixture: &Fixture, cases: &[Case]) -> Vec<CommitId> {
     let mut input = String::new();
     let mut mark = 0;
@@ -173,7 +173,8 @@ fn words_of(files: &Files) -> BTreeSet<&str> {
     files.values().flat_map(|(_, text)| words(text)).collect()
 }
 
-/// Tells whether a writer deleted a word of the base: it is nowhere, or git could not see that its file was moved.
+/// Returns true if a writer deleted a word of the base: it is gone, or git could not detect that its file was
+/// moved.
 fn deleted(word: &str, base: &Files, files: &Files) -> bool {
     let holding = |files: &Files| {
         files.iter().find(|(_, (_, text))| words(text).contains(word)).map(|(name, _)| name.clone())
@@ -184,11 +185,11 @@ fn deleted(word: &str, base: &Files, files: &Files) -> bool {
     }
 }
 
-/// One case, joined with neither side favoured.
+/// One case, merged without a preferred side.
 struct Told<'a> {
     case: &'a Case,
     neither: &'a Join,
-    /// The words in the tree of that join.
+    /// The words in the merged tree.
     words: BTreeSet<String>,
 }
 
@@ -205,11 +206,12 @@ impl Told<'_> {
         self.conflicts().iter().flat_map(ConflictFile::paths).any(about)
     }
 
-    /// Words that a join for a side keeps.
+    /// Returns the words that a merge in favour of a side must keep.
     fn owed(&self, won: usize) -> BTreeSet<&str> {
         let (won, other) = (&self.case.sides[won], &self.case.sides[1 - won]);
         let old = words_of(&self.case.base);
-        // Git itself may drop a file: one that a side rewrote and moved, while the other moved it to the same place.
+        // Git itself may drop a file that one side rewrote and moved, while the other moved it to the same
+        // path.
         let dropped = |name: &str, word: &str| !self.words.contains(word) && !self.is_about(name);
         let of_won = pairs(won).filter(|(name, word)| {
             !(old.contains(word) && deleted(word, &self.case.base, other) || dropped(name, word))
@@ -230,7 +232,7 @@ fn pairs(files: &Files) -> impl Iterator<Item = (&str, &str)> {
     files.iter().flat_map(|(name, (_, text))| words(text).into_iter().map(move |word| (name.as_str(), word)))
 }
 
-/// Reads the words in a tree.
+/// Returns the words in a tree.
 fn words_in(fixture: &Fixture, tree: &TreeId) -> BTreeSet<String> {
     let files = listing(fixture, tree.as_str());
     files

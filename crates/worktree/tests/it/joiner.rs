@@ -1,4 +1,4 @@
-//! Two writers that started from one commit, and what their join holds.
+//! Two writers that started from one commit, and the content of their merge.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -16,7 +16,6 @@ pub(crate) struct Joiner {
     pub(crate) theirs: CommitId,
 }
 
-/// One file of a tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Listed {
     pub(crate) mode: String,
@@ -35,7 +34,7 @@ impl Listed {
 }
 
 impl Joiner {
-    /// Makes a base, in place of the fixture's own files, and a commit of each writer on top of it.
+    /// Creates a base that replaces the fixture's files, and a commit of each writer on top of it.
     pub(crate) fn new(
         base: impl FnOnce(&Path),
         ours: impl FnOnce(&Path),
@@ -54,7 +53,7 @@ impl Joiner {
         self.fixture.open().join(&JoinOrder { base, ours, theirs, favour }).unwrap()
     }
 
-    /// Joins for a side, and returns the files by their paths.
+    /// Merges in favour of a side, and returns the files by path.
     pub(crate) fn favour(&self, favour: Favour) -> BTreeMap<String, Listed> {
         match self.join(favour) {
             Join::Clean(tree) => self.listing(&tree),
@@ -67,7 +66,7 @@ impl Joiner {
     }
 }
 
-/// Reads all files of a commit or tree.
+/// Returns all files of a commit or tree.
 pub(crate) fn listing(fixture: &Fixture, tree: &str) -> BTreeMap<String, Listed> {
     let listed = fixture.user_command(&["ls-tree", "-r", "-z", tree], &fixture.repo()).output().unwrap();
     let mut files = BTreeMap::new();
@@ -90,7 +89,7 @@ pub(crate) fn listing(fixture: &Fixture, tree: &str) -> BTreeMap<String, Listed>
         let end = rest.iter().position(|b| *b == b'\n').unwrap();
         let head = std::str::from_utf8(&rest[..end]).unwrap();
         rest = &rest[end + 1..];
-        // A link to a commit of another repository is missing in this one.
+        // The commit of a gitlink is missing in this repository.
         if let Some(size) = head.split(' ').nth(2) {
             let size: usize = size.parse().unwrap();
             file.bytes = rest[..size].to_vec();
@@ -100,7 +99,7 @@ pub(crate) fn listing(fixture: &Fixture, tree: &str) -> BTreeMap<String, Listed>
     files
 }
 
-/// Lines that differ from each other.
+/// Returns lines that differ from each other.
 pub(crate) fn lines(numbers: RangeInclusive<usize>) -> String {
     numbers.map(|n| format!("line {n}\n")).collect()
 }

@@ -1,4 +1,4 @@
-//! Landing, and what it refuses to touch.
+//! Landings, and the cases in which they change nothing.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -274,7 +274,7 @@ fn a_landing_that_would_drop_commits_is_an_error() {
     scene.has_landed();
 }
 
-/// The states in which a landing can be cut short, in the order of its steps.
+/// Tests the states in which a landing can be interrupted, in the order of its steps.
 #[test]
 fn a_landing_cut_short_anywhere_is_completed_by_the_next() {
     type Cut<'a> = (&'a str, &'a dyn Fn(&Scene));
@@ -380,7 +380,7 @@ fn of_two_landers_one_moves_the_branch_and_the_other_is_stale() {
     }
 }
 
-/// S1.3: whoever lost its lock can move nothing any more, because the new holder revoked its permit.
+/// S1.3: a process that lost its lock can no longer move anything, because the new holder deleted its intent.
 #[test]
 fn nothing_lands_under_a_revoked_permit() {
     for checked_out in ["main", "other"] {

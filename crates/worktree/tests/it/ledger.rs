@@ -1,4 +1,4 @@
-//! The checker of "nothing is lost": what existed before must be reachable afterwards, from a ref or as a file.
+//! Checks that nothing is lost: all earlier content must still be reachable, from a ref or as a file.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,20 +11,21 @@ use crate::scene::Scene;
 
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// All commits and all contents of files that there were at some moment.
+/// All commits and all file contents at some moment.
 pub(crate) struct Ledger {
     commits: BTreeSet<String>,
     contents: BTreeSet<String>,
 }
 
 impl Ledger {
-    /// Writes down what is committed in repository and remote, staged, and in the worktree, ignored files included.
+    /// Records everything committed in repository and remote, staged, and in the worktree, including ignored
+    /// files.
     pub(crate) fn of(scene: &Scene) -> Ledger {
         let contents = files(scene).union(&staged(scene)).cloned().collect();
         Ledger { commits: commits(scene, &scene.fixture.repo()), contents }
     }
 
-    /// Names what is nowhere any more.
+    /// Returns everything that no longer exists anywhere.
     pub(crate) fn lost(&self, scene: &Scene) -> Vec<String> {
         let repo = scene.fixture.repo();
         let kept = scene.fixture.user(&["rev-list", "--all", "--objects"], &repo);
@@ -45,7 +46,7 @@ fn staged(scene: &Scene) -> BTreeSet<String> {
         return BTreeSet::new();
     }
     let listed = scene.fixture.user(&["ls-files", "--stage"], &scene.tree());
-    // Links to commits of other repositories are no content of this one.
+    // Gitlinks are not content of this repository.
     let blobs = listed.lines().filter(|line| !line.starts_with("160000"));
     blobs.filter_map(|line| line.split(' ').nth(1)).map(str::to_owned).collect()
 }
@@ -54,7 +55,7 @@ fn commits(scene: &Scene, folder: &Path) -> BTreeSet<String> {
     scene.fixture.user(&["rev-list", "--all"], folder).lines().map(str::to_owned).collect()
 }
 
-/// The contents of all files in the worktree, by the names that git would give them.
+/// Returns the object ids of all files in the worktree.
 fn files(scene: &Scene) -> BTreeSet<String> {
     let mut paths = Vec::new();
     collect(&scene.tree(), &mut paths);
@@ -70,7 +71,7 @@ fn files(scene: &Scene) -> BTreeSet<String> {
 }
 
 fn collect(folder: &Path, paths: &mut Vec<std::path::PathBuf>) {
-    // A worktree that is gone has no files.
+    // A missing worktree has no files.
     for entry in fs::read_dir(folder).into_iter().flatten() {
         let path = entry.unwrap().path();
         if path.file_name().is_some_and(|name| name == ".git") {

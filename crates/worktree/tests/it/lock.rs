@@ -1,4 +1,4 @@
-//! The repository's lock: whose it is, and a holder that may not hold it any more (BUG-11).
+//! The repository lock: its holder, and a holder whose fence has expired (BUG-11).
 
 use std::fs::File;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ fn hold(fixture: &Fixture, process: ProcessIdentity) -> File {
     file
 }
 
-/// Breaks when a waiter ends a process whose plan is still its own, or waits for good for one that is frozen.
+/// Breaks when a waiter kills a process whose fence is still current, or waits forever for a frozen one.
 #[test]
 fn a_frozen_holder_is_ended_once_its_fence_is_over() {
     let scene = Scene::pushed();
@@ -55,14 +55,15 @@ fn a_frozen_holder_is_ended_once_its_fence_is_over() {
     assert_eq!(std::fs::read(&lock).unwrap(), b"", "who lets go of it leaves no name");
 }
 
-/// Breaks when a holder that cannot be seen from here is waited for in silence, or its number is taken for a process of ours.
+/// Breaks when a waiter silently waits for a holder on another machine, or mistakes its pid for a local
+/// process.
 #[test]
 fn a_holder_elsewhere_is_reported() {
     let fixture = Fixture::new();
     let repository = fixture.open().judged_by(Arc::new(|_: &LockHolder| Standing::Over), LEASE);
     let mut bystander = std::process::Command::new("sleep").arg("60").spawn().unwrap();
     let AtPid::Started(at) = at_pid(bystander.id()) else { panic!("it runs") };
-    // All but the host is as here, so that the host alone tells them apart.
+    // Only the host differs from a local process.
     let (host, pid) = ("elsewhere".to_owned(), bystander.id());
     let process = ProcessIdentity { host, pid, started: Some(at), ..this_process() };
     let _held = hold(&fixture, process);

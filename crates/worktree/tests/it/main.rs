@@ -1,4 +1,4 @@
-//! Claims about the worktree crate, shown on real repositories.
+//! Tests of the worktree crate on real repositories.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 #![allow(clippy::print_stdout, reason = "a test in another process tells its parent by what it prints")]
 

@@ -1,4 +1,4 @@
-//! Merging without touching a file.
+//! Merges that touch no file.
 
 use drydock_worktree::{GitError, Merge};
 

@@ -1,4 +1,4 @@
-//! The oldest git that will do gives the same answers as a newer one (issue 13, item 10).
+//! The oldest supported git gives the same results as a newer one (issue 13, item 10).
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -9,7 +9,7 @@ use drydock_worktree::{Favour, Git, GitVersion, Join, JoinOrder, Merge, Reposito
 use crate::fixture::{Fixture, write};
 use crate::scene::Scene;
 
-/// Makes a git that calls itself 2.39 and knows no option that came later.
+/// Creates a git that reports version 2.39 and rejects options added later.
 fn older(fixture: &Fixture) -> Git {
     let program: PathBuf = fixture.path("older");
     let real = Git::locate().unwrap();
@@ -28,7 +28,8 @@ fn older(fixture: &Fixture) -> Git {
     git
 }
 
-/// Breaks when a base is found in another way than by its id: by history, where a base that descends from a side leads nowhere.
+/// Breaks when a base is not used by its id but found by history, which fails for a base that descends from a
+/// side.
 #[test]
 fn an_older_git_merges_by_the_same_base() {
     let fixture = Fixture::new();
@@ -44,7 +45,7 @@ fn an_older_git_merges_by_the_same_base() {
         (&first, &third, &apart),
         (&first, &first, &apart),
         (&first, &third, &first),
-        // The change of `second` is taken back.
+        // Reverts the change of `second`.
         (&second, &third, &first),
         (&third, &first, &apart),
         (&apart, &third, &third),
@@ -75,13 +76,14 @@ fn an_older_git_merges_by_the_same_base() {
     };
     assert_eq!(files[0].hunks[0].base.as_deref(), Some("a\n"));
     assert_eq!(before, fixture.witness(), "nothing is left behind");
-    // Nor by a process that is killed meanwhile: the files of its calls are among the temporary ones of the system.
+    // Nor does a killed process leave anything: the files of its calls are in the system's temporary
+    // directory.
     let grafts = fs::read_to_string(fixture.path("grafts")).unwrap();
     let outside = |file: &str| !file.is_empty() && !Path::new(file).starts_with(fixture.repo());
     assert!(grafts.lines().all(outside), "{grafts}");
 }
 
-/// Breaks when a fetch of which an older git says nothing is read as something else than what the remote has.
+/// Breaks when a fetch for which an older git prints nothing is read as a position other than the remote's.
 #[test]
 fn an_older_git_syncs_what_it_does_not_print() {
     let scene = Scene::pushed();
@@ -92,7 +94,7 @@ fn an_older_git_syncs_what_it_does_not_print() {
         assert_eq!(outcome.name(), wanted, "{outcome:?}");
     };
     named("in_sync");
-    // A ref that is in no file of its own is read as well.
+    // A packed ref is read as well.
     scene.fixture.user(&["pack-refs", "--all"], &scene.fixture.repo());
     named("in_sync");
     scene.remote_commit("a.txt", "theirs\n", "theirs");

@@ -105,7 +105,8 @@ fn the_signature_is_the_users_or_drydocks() {
 fn a_git_that_is_too_old_or_missing_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let script = folder.path().join("git");
-    // Written by another process: ours may fork elsewhere while it holds the file open for writing.
+    // Written by another process: this one may fork in another thread while it holds the file open for
+    // writing.
     let text =
         format!("printf '#!/bin/sh\\necho git version 2.30.0\\n' > {0}; chmod 755 {0}", script.display());
     assert!(Command::new("sh").args(["-c", &text]).status().unwrap().success());

@@ -1,4 +1,4 @@
-//! Pins: made without collision, listed, brought back, removed (S4.3).
+//! Backups: created without collision, listed, restored, removed (S4.3).
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -14,7 +14,7 @@ use crate::scene::Scene;
 
 const LIMIT: Duration = Duration::from_secs(300);
 
-/// Would break if a pin were written without comparing that its name is free.
+/// Breaks when a backup is written without checking that its name is free.
 #[test]
 fn two_processes_that_pin_at_once_never_take_each_others_name() {
     const EACH: usize = 200;
@@ -51,7 +51,7 @@ fn two_processes_that_pin_at_once_never_take_each_others_name() {
     assert_eq!(scene.repository().refs("refs/drydock/pin-about/p/").unwrap().len(), 2 * EACH);
 }
 
-/// Would break if what a pin says about itself were lost, or commits that a branch has were listed as its own.
+/// Breaks when the metadata of a backup is lost, or commits that a branch has are listed as its own.
 #[test]
 fn a_pin_says_what_it_keeps_and_why() {
     let scene = Scene::pushed();
@@ -76,7 +76,7 @@ fn a_pin_says_what_it_keeps_and_why() {
     assert_eq!(scene.repository().pin_list(Some("q")).unwrap(), []);
 }
 
-/// Would break if bringing a pin back moved a branch that exists.
+/// Breaks when restoring a backup moves an existing branch.
 #[test]
 fn a_pin_comes_back_as_a_branch_that_did_not_exist() {
     let scene = Scene::pushed();
@@ -94,7 +94,7 @@ fn a_pin_comes_back_as_a_branch_that_did_not_exist() {
     assert_eq!(repository.pin_restore("p/7", "other").unwrap(), Restored::NoSuchPin);
 }
 
-/// N4: would break if a pin went that keeps what is nowhere else, or one that keeps nothing stayed.
+/// N4: breaks when a backup is removed that keeps unique content, or one without unique content stays.
 #[test]
 fn a_pin_goes_when_all_it_keeps_is_elsewhere_or_by_a_word() {
     let scene = Scene::pushed();
@@ -123,8 +123,8 @@ fn a_pin_goes_when_all_it_keeps_is_elsewhere_or_by_a_word() {
     assert_eq!(repository.pin_list(None).unwrap(), []);
 }
 
-/// B1, D5: would break if a ref that drydock moves itself counted as a copy: a plan's branch, here or as it was last seen
-/// on a remote, and whatever is below `refs/drydock/`.
+/// B1, D5: breaks when a ref that drydock moves counts as a copy: a plan's branch, local or as last seen on a
+/// remote, or any ref below `refs/drydock/`.
 #[test]
 fn a_plans_own_refs_are_no_copies() {
     let scene = Scene::pushed();
@@ -156,7 +156,7 @@ fn a_plans_own_refs_are_no_copies() {
     }
 }
 
-/// Would break if a crash and a second attempt piled up pins of the same.
+/// Breaks when a crash and a second attempt create several backups of the same content.
 #[test]
 fn the_same_is_pinned_once() {
     let scene = Scene::new();

@@ -1,4 +1,4 @@
-//! Pushing to a remote that is a directory.
+//! Pushes to a remote that is a directory.
 
 use drydock_worktree::{GitError, Push};
 

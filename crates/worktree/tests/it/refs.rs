@@ -1,4 +1,4 @@
-//! Refs by compare-and-swap.
+//! Ref updates by compare-and-swap.
 
 use std::thread;
 

@@ -1,4 +1,4 @@
-//! What is remembered of git's answers is never wrong.
+//! The cache of git data is never wrong.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -17,7 +17,7 @@ struct Scene {
 }
 
 impl Scene {
-    /// Makes a repository whose git writes down what it is asked.
+    /// Creates a repository whose git logs its calls.
     fn new() -> Scene {
         let fixture = Fixture::new();
         let (program, log) = (fixture.path("git"), fixture.path("log"));
@@ -29,7 +29,7 @@ impl Scene {
         Scene { fixture, repository }
     }
 
-    /// Returns the user's name, and whether git was asked for it.
+    /// Returns the user's name, and whether git was called for it.
     fn name(&self) -> (String, bool) {
         let log = self.fixture.path("log");
         write(&log, "");
@@ -42,14 +42,14 @@ impl Scene {
     }
 }
 
-/// Breaks when a configuration is remembered by less than all of its files, or by less than what changes with each of them.
+/// Breaks when a cached configuration is not compared with all of its files, or not by their full content.
 #[test]
 fn a_configuration_that_changes_is_read_anew() {
     let scene = Scene::new();
     let (home, own) = (scene.fixture.path("home/.gitconfig"), scene.fixture.repo().join(".git/config"));
     scene.wait_until_kept();
     assert_eq!(scene.name(), ("Ada".to_owned(), false));
-    // As long as before, and written in place.
+    // Same size as before, and written in place.
     let text = read(&home).replace("Ada", "Bob");
     fs::write(&home, text).unwrap();
     assert_eq!(scene.name(), ("Bob".to_owned(), true));
@@ -63,14 +63,14 @@ fn a_configuration_that_changes_is_read_anew() {
     assert_eq!(scene.name(), ("Dan".to_owned(), true));
     scene.fixture.user(&["config", "--unset", "user.name"], &scene.fixture.repo());
     scene.wait_until_kept();
-    // A file that was not there is one that changes, too.
+    // The creation of a missing file is a change too.
     write(&scene.fixture.path("home/.config/git/config"), "[user]\n\tname = Eve\n");
     fs::remove_file(&home).unwrap();
     write(&home, "[user]\n\temail = eve@example.org\n");
     assert_eq!(scene.name(), ("Eve".to_owned(), true));
 }
 
-/// Breaks when a configuration is remembered that says more than its own files do.
+/// Breaks when a configuration is cached that depends on files other than its own.
 #[test]
 fn a_configuration_that_includes_others_is_read_each_time() {
     let scene = Scene::new();
@@ -79,7 +79,7 @@ fn a_configuration_that_includes_others_is_read_each_time() {
     scene.wait_until_kept();
     scene.fixture.user(&["config", "include.path", included.to_str().unwrap()], &scene.fixture.repo());
     for name in ["Bob", "Cyd", "Dan"] {
-        // Long enough for anything to be kept that would be.
+        // Long enough for a cached value to be used.
         let kept = wait::poll(Duration::from_millis(500), || (!scene.name().1).then_some(()));
         assert_eq!(kept, None);
         write(&included, &format!("[user]\n\tname = {name}\n"));

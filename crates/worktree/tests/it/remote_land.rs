@@ -1,4 +1,5 @@
-//! Landing at a remote: what the push compares, how its answers are judged, and remotes that allow less (N2).
+//! Landing at a remote: what the push compares, how its output is classified, and remotes with fewer features
+//! (N2).
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -39,7 +40,7 @@ impl Scene {
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
     }
 
-    /// What the remote has under a ref.
+    /// Returns the remote's value of a ref.
     fn remote(&self, name: &str) -> Option<String> {
         let command = self
             .fixture
@@ -76,7 +77,7 @@ impl Scene {
         self.repository.land_remote(&landing).unwrap()
     }
 
-    /// Pushes the plan's branch and has it seen, as a sync does; then others may push to it.
+    /// Pushes the plan's branch and records its position, as a sync does; then others may push to it.
     fn send_work(&self) -> SentBranch {
         self.fixture.user(
             &["push", "-q", "origin", &format!("{}:refs/heads/{WORK}", self.from)],
@@ -86,7 +87,7 @@ impl Scene {
         self.repository.sent_branch("origin", WORK, &self.to).unwrap().expect("it was seen, and lands")
     }
 
-    /// Somebody else pushes a commit to the target.
+    /// Pushes a commit to the target as another user.
     fn others_push(&self) -> CommitId {
         let theirs = self.fixture.build(&self.from, |folder| write(&folder.join("b.txt"), "theirs\n"));
         self.fixture.user(&["push", "-q", "../remote", &format!("{theirs}:main")], &self.fixture.repo());
@@ -97,8 +98,8 @@ impl Scene {
 const INTENT: &str = "refs/drydock/intent/pln-1/run-1";
 const WORK: &str = "drydock/pln-1/work";
 
-/// PERF-3. Breaks when the plan's branch needs a push of its own, or when a branch that others moved, or that the remote
-/// does not delete, keeps the target from moving.
+/// PERF-3. Breaks when the plan's branch needs its own push, or when a branch that others moved or that the
+/// remote does not delete prevents the target from moving.
 #[test]
 fn the_push_that_lands_also_removes_the_branch_where_it_can() {
     let scene = Scene::new();
@@ -133,7 +134,8 @@ fn the_push_that_lands_also_removes_the_branch_where_it_can() {
     assert_eq!(keeps.remote("main").as_deref(), Some(keeps.to.as_str()));
 }
 
-/// BUG-2, fleet-and-load 6. Breaks when the target moves though it or the intent is not as expected, or does not when both are.
+/// BUG-2, fleet-and-load 6. Breaks when the target moves although it or the intent is not at the expected
+/// commit, or does not move although both are.
 #[test]
 fn the_push_compares_target_and_intent_in_one_step() {
     let scene = Scene::new();
@@ -157,18 +159,20 @@ fn the_push_compares_target_and_intent_in_one_step() {
     assert_eq!(moved.repository.remote_tip("origin", "main").unwrap(), RemoteTip::At(theirs));
 }
 
-/// BUG-3. Breaks when a process that comes back after a take-over can still land, whenever it had asked where the refs are.
+/// BUG-3. Breaks when a process that resumes after a takeover can still land, regardless of when it read the
+/// refs.
 #[test]
 fn a_late_push_is_refused_by_the_remote_itself() {
     let scene = Scene::new();
     scene.announce();
-    // The hook runs after the remote said where its refs are: the take-over comes right then.
+    // The hook runs after the remote has sent its refs: the takeover happens exactly then.
     scene.hook("pre-receive", &format!("env -u GIT_QUARANTINE_PATH git update-ref -d {INTENT}"));
     assert!(matches!(scene.land(Some(INTENT)), RemoteLanded::Again { .. }));
     assert_eq!(scene.remote("main").as_deref(), Some(scene.from.as_str()));
 }
 
-/// N2. Breaks when a remote that keeps our refs for itself is not landed on, or what it refuses is reported as success.
+/// N2. Breaks when drydock cannot land on a remote that hides our refs, or when a rejection is reported as
+/// success.
 #[test]
 fn a_remote_that_allows_less_is_landed_on_in_another_way() {
     let hidden = Scene::new();
@@ -201,7 +205,7 @@ fn a_remote_that_allows_less_is_landed_on_in_another_way() {
     assert!(matches!(late.land(None), RemoteLanded::Moved));
 }
 
-/// N2. Breaks when words of the remote are lost, or a refusal that stays is tried again as if it passed.
+/// N2. Breaks when the remote's message is lost, or a permanent rejection is retried.
 #[test]
 fn what_a_remote_refuses_is_said_in_its_words() {
     let guarded = Scene::new();
@@ -230,7 +234,8 @@ fn what_a_remote_refuses_is_said_in_its_words() {
     assert!(matches!(gone.repository.intents_revoke("origin", "pln-1").unwrap(), Revoked::Away { .. }));
 }
 
-/// N2. Breaks when a target that the remote lacks is not made, or is made over one that somebody else made meanwhile.
+/// N2. Breaks when a target missing at the remote is not created, or overwrites one that was created
+/// concurrently.
 #[test]
 fn a_missing_target_is_made_and_nothing_is_made_over() {
     let scene = Scene::new();
@@ -246,7 +251,7 @@ fn a_missing_target_is_made_and_nothing_is_made_over() {
     assert_eq!(raced.remote("main"), Some(theirs.to_string()));
 }
 
-/// N2. Breaks when the local branch does not follow its remote, or following costs a person their edits or commits.
+/// N2. Breaks when the local branch does not follow its remote, or following loses a user's edits or commits.
 #[test]
 fn the_local_branch_follows_where_it_can() {
     let permit = |scene: &Scene| {
@@ -270,7 +275,8 @@ fn the_local_branch_follows_where_it_can() {
     assert_eq!(ahead.fixture.tip("main"), mine);
 }
 
-/// S2.3, B8, BUG-3. Breaks when a landing is not found by what its commit says, or an object that is not here is an error.
+/// S2.3, B8, BUG-3. Breaks when a landing is not found by its commit message, or a missing object is an
+/// error.
 #[test]
 fn a_landing_is_found_on_the_line_of_the_target() {
     let scene = Scene::new();

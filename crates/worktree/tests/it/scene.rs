@@ -1,4 +1,4 @@
-//! A plan's branch with its worktree, a remote, and somebody else who pushes there.
+//! A plan's branch with its worktree, a remote, and another user who pushes there.
 
 use std::path::PathBuf;
 
@@ -32,12 +32,12 @@ impl Scene {
         Scene { fixture, base, checkout, signature: ada() }
     }
 
-    /// The remote has the branch, at the same commit, and we have seen it there.
+    /// The remote has the branch at the same commit, and its position is recorded.
     pub(crate) fn pushed() -> Scene {
         Scene::new().push()
     }
 
-    /// Pushes the branch as it is, and sees it there.
+    /// Pushes the branch, and records its position.
     pub(crate) fn push(self) -> Scene {
         let scene = self;
         scene.fixture.user(&["push", "-q", "origin", BRANCH], &scene.fixture.repo());
@@ -82,7 +82,7 @@ impl Scene {
         self.fixture.commit_in(&self.tree(), message)
     }
 
-    /// Lets somebody else push a change to one file on top of what the remote has.
+    /// Pushes a change of one file on top of the remote's branch, as another user.
     pub(crate) fn remote_commit(&self, name: &str, text: &str, message: &str) -> CommitId {
         let other = self.other();
         write(&other.join(name), text);
@@ -91,7 +91,7 @@ impl Scene {
         commit
     }
 
-    /// Somebody else's clone, at what the remote has.
+    /// Returns another user's clone, updated to the remote.
     pub(crate) fn other(&self) -> PathBuf {
         let other = self.fixture.path("other");
         if !other.exists() {
@@ -102,7 +102,7 @@ impl Scene {
         other
     }
 
-    /// Lets somebody else force the remote's branch to a commit of theirs on top of another.
+    /// Forces the remote's branch to a commit on top of another, as another user.
     pub(crate) fn rewrite_remote(&self, onto: &CommitId, name: &str, text: &str) {
         let other = self.other();
         self.fixture.user(&["checkout", "-q", "--detach", onto.as_str()], &other);
@@ -111,12 +111,12 @@ impl Scene {
         self.fixture.user(&["push", "-q", "--force", "origin", &format!("HEAD:{BRANCH}")], &other);
     }
 
-    /// The worktree's own git directory.
+    /// Returns the worktree's own git directory.
     pub(crate) fn git_dir(&self) -> PathBuf {
         self.fixture.user(&["rev-parse", "--absolute-git-dir"], &self.tree()).into()
     }
 
-    /// The file by which git locks the branch.
+    /// Returns the file with which git locks the branch.
     pub(crate) fn ref_lock(&self) -> PathBuf {
         self.fixture.repo().join(format!(".git/refs/heads/{BRANCH}.lock"))
     }

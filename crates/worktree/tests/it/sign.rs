@@ -1,4 +1,4 @@
-//! Signing what lands: as the user says, never as the repository says (B9).
+//! Signing of landings: by the user's configuration, never by the repository's (B9).
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -13,7 +13,7 @@ impl Fixture {
         self.user(&["config", "--global", key, value], &self.repo());
     }
 
-    /// Makes a key, and lets the user sign with it.
+    /// Creates a key, and configures the user to sign with it.
     fn sign_by_ssh(&self, passphrase: &str) {
         let key = self.path("home/key");
         let made = Command::new("ssh-keygen")
@@ -76,7 +76,8 @@ fn refused(signed: Signed, by: &str, words: &str) {
     }
 }
 
-/// Breaks when a landing of a user who signs is not signed, or by a program, format or key that the repository names.
+/// Breaks when a landing of a user who signs is not signed, or is signed by a program, format or key from the
+/// repository's configuration.
 #[test]
 fn the_users_key_signs_and_what_the_repository_names_does_not_run() {
     let fixture = Fixture::new();
@@ -110,7 +111,7 @@ fn the_users_key_signs_and_what_the_repository_names_does_not_run() {
     assert!(!witness.exists());
 }
 
-/// Breaks when a signer that fails is not quoted, or one that would ask is waited for.
+/// Breaks when the message of a failing signer is lost, or when a signer that prompts blocks.
 #[test]
 fn a_signer_that_fails_is_quoted_and_is_not_given_a_prompt() {
     let fixture = Fixture::new();
@@ -123,7 +124,7 @@ fn a_signer_that_fails_is_quoted_and_is_not_given_a_prompt() {
     fixture.global("gpg.program", &failing);
     let signed = fixture.signed();
     match &signed {
-        // Git 2.39 does not pass gpg's message on; the command that is named prints it.
+        // Git 2.39 does not print gpg's message; the command in the reason prints it.
         Signed::Refused { reason, .. } if reason.starts_with("error: gpg failed to sign the data; ") => {
             let (_, shown) = reason.split_once(": '").unwrap();
             let ran = Command::new("sh").args(["-c", &format!("'{shown}")]).output().unwrap();

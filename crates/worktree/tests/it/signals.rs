@@ -1,4 +1,4 @@
-//! A git that a signal ends: started once more where that is safe, and never where it is not (BUG-10).
+//! A git process ended by a signal: repeated once where that is safe, and never where it is not (BUG-10).
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -8,7 +8,8 @@ use drydock_worktree::{Git, Landing, Merge, Repository};
 
 use crate::fixture::{Fixture, ada, land, read, write};
 
-/// Puts a program in place of git that dies of a signal in the first calls of one command, after doing something.
+/// Replaces git by a program that does something and then dies of a signal in the first calls of one
+/// subcommand.
 fn dying(fixture: &Fixture, command: &str, first: &str, deaths: usize) -> (Repository, PathBuf) {
     let (program, count) = (fixture.path("git"), fixture.path("count"));
     let real = Git::locate().unwrap();
@@ -43,7 +44,7 @@ fn a_merge_whose_git_was_killed_is_made_again() {
     assert_eq!(calls(&count), 2 + 2, "once more, and then it is an error");
 }
 
-/// Breaks when the lock that a killed git leaves beside our own copy of the index stops the second attempt.
+/// Breaks when the lock that a killed git leaves next to our copy of the index blocks the second attempt.
 #[test]
 fn a_capture_whose_git_was_killed_is_made_again() {
     let fixture = Fixture::new();
@@ -56,7 +57,7 @@ fn a_capture_whose_git_was_killed_is_made_again() {
     assert_eq!(calls(&count), 2);
 }
 
-/// Breaks when files that the killed git wrote are taken for the user's.
+/// Breaks when files written by the killed git are treated as the user's.
 #[test]
 fn a_landing_whose_git_was_killed_after_it_wrote_files_lands() {
     let fixture = Fixture::new();
@@ -68,7 +69,7 @@ fn a_landing_whose_git_was_killed_after_it_wrote_files_lands() {
     assert_eq!(read(&fixture.repo().join("a.txt")), "landed\n");
 }
 
-/// Breaks when a branch that a killed git had moved counts as moved by another process.
+/// Breaks when a branch moved by a killed git counts as moved by another process.
 #[test]
 fn a_branch_that_the_killed_git_had_moved_is_landed() {
     let fixture = Fixture::new();
@@ -82,7 +83,7 @@ fn a_branch_that_the_killed_git_had_moved_is_landed() {
     assert_eq!(fixture.tip("main"), to);
 }
 
-/// Breaks when a push is repeated: the remote may have taken the first, and would refuse the second.
+/// Breaks when a push is repeated: the remote may have accepted the first, and would reject the second.
 #[test]
 fn a_push_whose_git_was_killed_is_not_repeated() {
     let fixture = Fixture::new();

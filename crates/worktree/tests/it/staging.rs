@@ -1,4 +1,4 @@
-//! What is staged in a checkout becomes its branch's next commit.
+//! The staged content of a checkout becomes the next commit of its branch.
 
 use std::fs;
 
@@ -7,12 +7,12 @@ use drydock_worktree::Staged;
 use crate::capture::{BRANCH, Scene};
 use crate::fixture::{ada, read, write};
 
-/// Stages everything in the scene's checkout on top of where it began.
+/// Stages the content of the scene's checkout on top of its base.
 fn stage(scene: &Scene) -> Staged {
     scene.checkout.stage(&scene.base, "staged", &ada()).unwrap()
 }
 
-/// Breaks when the index that is installed differs from the commit or from the files, or hides what happens to them later.
+/// Breaks when the installed index differs from the commit or the files, or hides later changes.
 #[test]
 fn the_branch_takes_up_what_was_staged_and_the_status_is_clean() {
     let scene = Scene::new();
@@ -43,7 +43,7 @@ fn the_branch_takes_up_what_was_staged_and_the_status_is_clean() {
     assert!(!record.join("MERGE_HEAD").exists());
 }
 
-/// Breaks when an untouched checkout gets a commit of its own, or when it is taken for an untouched one too easily.
+/// Breaks when an untouched checkout gets a commit, or when a changed one counts as untouched.
 #[test]
 fn an_untouched_checkout_is_staged_as_what_it_was_made_at() {
     let scene = Scene::new();
@@ -58,13 +58,13 @@ fn an_untouched_checkout_is_staged_as_what_it_was_made_at() {
         (scene.base.clone(), String::new())
     );
     assert_eq!(scene.checkout.capture_change(&scene.base, "none", &ada()).unwrap(), None);
-    // As long as before, in the second of the checkout.
+    // Same size as before, in the second of the checkout.
     write(&scene.path().join("a.txt"), "b\n");
     let captured = scene.checkout.capture_change(&scene.base, "some", &ada()).unwrap().unwrap();
     assert_eq!(scene.repository.changes(&scene.base, &captured.commit).unwrap().len(), 1);
 }
 
-/// Breaks when commits are lost that came to the branch after it was looked at.
+/// Breaks when commits are lost that were added to the branch after it was verified.
 #[test]
 fn a_branch_that_moved_since_is_left_alone() {
     let scene = Scene::new();
@@ -86,7 +86,7 @@ fn a_branch_that_moved_since_is_left_alone() {
     assert_eq!(fs::read(scene.fixture.repo().join(".git/worktrees/1/index")).unwrap(), index);
 }
 
-/// Breaks when the file `.git`, which an agent can write, is believed about which worktree it belongs to.
+/// Breaks when the `.git` file, which an agent can write, decides to which worktree a directory belongs.
 #[test]
 fn a_worktree_that_names_the_record_of_another_is_not_taken_for_it() {
     let scene = Scene::new();

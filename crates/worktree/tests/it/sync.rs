@@ -1,11 +1,11 @@
-//! Bringing a branch and its remote together: every outcome, on real repositories.
+//! Syncing a branch with its remote: every outcome, on real repositories.
 
 use drydock_domain::{Publish, Publishing, SyncOutcome};
 
 use crate::fixture::{read, write};
 use crate::scene::Scene;
 
-/// S4.1: each of these would break if the sight or the step of that relation were wrong.
+/// S4.1: each test in this file breaks when the input or the step for its relation is wrong.
 #[test]
 fn without_a_remote_nothing_is_asked() {
     let scene = Scene::new();

@@ -1,4 +1,5 @@
-//! A sync that dies at any point is completed by the next: the same outcome, one pin, nothing lost (S4.2, S4.14).
+//! A sync that crashes at any point is completed by the next: the same outcome, one backup, nothing lost
+//! (S4.2, S4.14).
 
 use std::time::Duration;
 
@@ -15,7 +16,7 @@ const LIMIT: Duration = Duration::from_secs(120);
 const POINTS: [&str; 7] =
     ["sync.fetched", "sync.replayed", "sync.pinned", "sync.files", "sync.index", "sync.moved", "sync.pushed"];
 
-/// Dies at a point; tells whether the sync came that far.
+/// Crashes at a point; returns true if the sync reached it.
 fn dies(scene: &Scene, point: &str, replaces: Option<&CommitId>) -> bool {
     let ended = child::sync_and_die(scene, point, replaces).wait(LIMIT);
     match ended.code() {
@@ -29,7 +30,7 @@ fn pins(scene: &Scene) -> Vec<String> {
     scene.repository().pin_list(Some("p")).unwrap().into_iter().map(|pin| pin.name).collect()
 }
 
-/// Would break if the marker did not outlive the crash, or the branch moved before its files.
+/// Breaks when the marker does not survive the crash, or the branch moves before its files.
 #[test]
 fn a_recovery_that_dies_anywhere_is_reported_as_if_it_had_not() {
     let mut died = Vec::new();
@@ -68,7 +69,7 @@ fn a_recovery_that_dies_anywhere_is_reported_as_if_it_had_not() {
     );
 }
 
-/// Would break if files that a crash left newer than the branch were taken for edits that conflict.
+/// Breaks when files that a crash left newer than the branch count as conflicting edits.
 #[test]
 fn a_rebase_with_edits_that_dies_anywhere_is_completed() {
     let mut died = Vec::new();
@@ -95,7 +96,7 @@ fn a_rebase_with_edits_that_dies_anywhere_is_completed() {
     assert_eq!(died, POINTS);
 }
 
-/// Would break if a fast-forward moved its branch before its files.
+/// Breaks when a fast-forward moves its branch before its files.
 #[test]
 fn a_fast_forward_that_dies_anywhere_is_completed() {
     for point in POINTS {
@@ -111,7 +112,7 @@ fn a_fast_forward_that_dies_anywhere_is_completed() {
     }
 }
 
-/// Would break if the branch moved to what the remote does not have.
+/// Breaks when the branch moves to a commit that the remote does not have.
 #[test]
 fn a_replacement_that_dies_anywhere_is_completed() {
     for point in POINTS {
@@ -129,7 +130,7 @@ fn a_replacement_that_dies_anywhere_is_completed() {
     }
 }
 
-/// Would break if completing a reset took for granted that nobody has worked in the directory since.
+/// Breaks when the completion of a reset assumes that the directory has not changed since.
 #[test]
 fn work_done_after_the_crash_is_kept_as_well() {
     let scene = Scene::pushed();
@@ -145,14 +146,14 @@ fn work_done_after_the_crash_is_kept_as_well() {
     assert_eq!(scene.status(), "");
 }
 
-/// Would break if commits made after the crash were taken for those that the marker names.
+/// Breaks when commits made after the crash are mistaken for those that the marker names.
 #[test]
 fn commits_made_after_the_crash_start_a_new_recovery() {
     let scene = Scene::pushed();
     scene.commit("a.txt", "mine\n", "mine");
     scene.remote_commit("a.txt", "theirs\n", "theirs");
     assert!(dies(&scene, "sync.pinned", None));
-    // The lock that the crash left is ours; whoever works there by hand removes it first.
+    // The crash left drydock's own lock, which a user would have to remove before working there.
     std::fs::remove_file(scene.git_dir().join("index.lock")).unwrap();
     let later = scene.commit("b.txt", "later\n", "later");
     let ledger = Ledger::of(&scene);
@@ -161,7 +162,7 @@ fn commits_made_after_the_crash_start_a_new_recovery() {
     assert_eq!(ledger.lost(&scene), [""; 0]);
 }
 
-/// Would break if a process that woke up late moved a branch whose recovery was settled without it.
+/// Breaks when a process that resumes late moves a branch whose recovery was finished without it.
 #[test]
 fn a_reset_does_nothing_once_its_recovery_is_settled() {
     let scene = Scene::pushed();

@@ -1,4 +1,4 @@
-//! Remotes of every kind, a git that lacks an option, and all that may not be touched on the way.
+//! Remotes of every kind, a git that lacks an option, and everything that a sync must not touch.
 
 use std::fs;
 use std::net::{TcpListener, TcpStream};
@@ -15,7 +15,7 @@ use crate::fixture::{Fixture, read, write};
 use crate::ledger::Ledger;
 use crate::scene::{BRANCH, Scene};
 
-/// Every relation once, through whatever address the remote has.
+/// Goes through every relation once, over any remote address.
 fn goes_the_whole_way(scene: &Scene) {
     assert_eq!(scene.sync().name(), "no_remote_branch");
     scene.commit("b.txt", "mine\n", "mine");
@@ -38,7 +38,7 @@ fn goes_the_whole_way(scene: &Scene) {
     }
 }
 
-/// Breaks when a branch cannot be fetched because another worktree of the repository is being made.
+/// Breaks when a branch cannot be fetched because another worktree of the repository is being created.
 #[test]
 fn the_half_made_worktree_of_another_is_no_obstacle() {
     let scene = Scene::pushed();
@@ -51,7 +51,7 @@ fn the_half_made_worktree_of_another_is_no_obstacle() {
     assert_eq!(scene.fixture.status(&other), "");
 }
 
-/// S4.14: would break if anything depended on the remote being a directory.
+/// S4.14: breaks when anything depends on the remote being a directory.
 #[test]
 fn a_remote_in_a_directory() {
     goes_the_whole_way(&Scene::new());
@@ -61,7 +61,8 @@ fn a_remote_in_a_directory() {
 fn a_remote_behind_the_git_protocol() {
     let scene = Scene::new();
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    // Started directly: `git daemon` starts it as a child, which outlives the test when only the parent is killed.
+    // Started directly: `git daemon` starts it as a child, which outlives the test if only the parent is
+    // killed.
     let programs = proc::run(Command::new("git").arg("--exec-path"), Duration::from_secs(30)).expect_code(0);
     let mut daemon = Command::new(Path::new(programs.stdout.trim()).join("git-daemon"));
     daemon.args(["--reuseaddr", "--export-all", "--enable=receive-pack", "--listen=127.0.0.1"]);
@@ -76,7 +77,7 @@ fn a_remote_behind_the_git_protocol() {
     goes_the_whole_way(&scene);
 }
 
-/// Would break if the user's own way to reach a remote were not taken, or the repository's were.
+/// Breaks when the user's own ssh command is not used for a remote, or the repository's is.
 #[test]
 fn a_remote_behind_ssh() {
     let scene = Scene::new();
@@ -86,7 +87,7 @@ fn a_remote_behind_ssh() {
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
         path.to_str().unwrap().to_owned()
     };
-    // The far end is this machine, and the last word is what to run there.
+    // The remote end is this machine, and the last argument is the command to run there.
     let ssh = program("ssh", "for last; do :; done\nexec sh -c \"$last\"");
     let evil = program("evil", "exit 1");
     let repo = scene.fixture.repo();
@@ -97,7 +98,7 @@ fn a_remote_behind_ssh() {
     goes_the_whole_way(&scene);
 }
 
-/// Would break if the tracking of a sync reached into what is the user's.
+/// Breaks when the tracking of a sync changes the user's refs.
 #[test]
 fn the_users_own_refs_stay_as_they_are() {
     let scene = Scene::pushed();
@@ -116,7 +117,7 @@ fn the_users_own_refs_stay_as_they_are() {
     assert_eq!(fs::read(repo.join(".git/FETCH_HEAD")).unwrap(), fetched);
 }
 
-/// Would break if a sync ran what a repository's configuration names.
+/// Breaks when a sync runs programs that a repository's configuration names.
 #[test]
 fn programs_in_the_repositorys_configuration_do_not_run() {
     let scene = Scene::pushed();
@@ -130,7 +131,7 @@ fn programs_in_the_repositorys_configuration_do_not_run() {
     for key in keys.iter().chain(&more) {
         scene.fixture.user(&["config", key, evil.to_str().unwrap()], &scene.fixture.repo());
     }
-    // An alternate is what makes git run the last of these.
+    // Git runs the last of these only if there is an alternate.
     let alternate = format!("{}\n", scene.fixture.path("other/.git/objects").display());
     write(&scene.fixture.repo().join(".git/objects/info/alternates"), &alternate);
     for hook in ["reference-transaction", "post-checkout", "pre-push", "post-index-change", "post-rewrite"] {
@@ -140,7 +141,7 @@ fn programs_in_the_repositorys_configuration_do_not_run() {
     assert!(!witness.exists(), "{}", read(&witness));
 }
 
-/// S4.13: would break if an option that git does not know gave an empty answer.
+/// S4.13: breaks when an option that git does not know results in an empty output.
 #[test]
 fn a_git_that_does_not_know_an_option_says_so() {
     for (option, name) in
@@ -161,7 +162,7 @@ fn a_git_that_does_not_know_an_option_says_so() {
     }
 }
 
-/// A git that is older in one respect.
+/// Returns a git that lacks one option.
 fn stub(fixture: &Fixture, refused: &str) -> Git {
     let path = fixture.path("stub");
     let text = format!(
@@ -172,7 +173,7 @@ fn stub(fixture: &Fixture, refused: &str) -> Git {
     Git::at(path).unwrap().with_home(&fixture.path("home"))
 }
 
-/// Would break if history that is not there were taken for history that never was.
+/// Breaks when missing history is mistaken for history that never existed.
 #[test]
 fn a_repository_that_became_shallow_is_left_alone() {
     let scene = Scene::pushed();
@@ -187,7 +188,7 @@ fn a_repository_that_became_shallow_is_left_alone() {
     assert_eq!(scene.local(), before);
 }
 
-/// Would break if a branch moved under the files of somebody who has it checked out.
+/// Breaks when a branch moves while it is checked out in another worktree.
 #[test]
 fn a_branch_that_somebody_else_has_checked_out_is_not_moved() {
     let scene = Scene::pushed();
@@ -200,7 +201,7 @@ fn a_branch_that_somebody_else_has_checked_out_is_not_moved() {
     assert_eq!(scene.status(), "");
 }
 
-/// Would break if a name that no remote has were read as a directory.
+/// Breaks when the name of a remote that is not configured is used as a directory.
 #[test]
 fn a_remote_that_is_not_configured_is_not_looked_for_elsewhere() {
     let scene = Scene::new();
@@ -211,7 +212,7 @@ fn a_remote_that_is_not_configured_is_not_looked_for_elsewhere() {
     assert!(reason.contains("configured"), "{reason}");
 }
 
-/// Would break if what a remote's rules refuse were taken for sent, or cost the branch something.
+/// Breaks when a rejected push counts as sent, or changes the branch.
 #[test]
 fn a_push_that_is_refused_changes_nothing() {
     let scene = Scene::pushed();
@@ -228,7 +229,7 @@ fn a_push_that_is_refused_changes_nothing() {
     assert_eq!(scene.sync().name(), "pushed");
 }
 
-/// Would break if the remote's commits left its history, or were replaced unasked.
+/// Breaks when the remote's commits leave its history, or are replaced without a request.
 #[test]
 fn a_replacement_keeps_the_remotes_commits_in_history() {
     let scene = Scene::pushed();
@@ -249,13 +250,13 @@ fn a_replacement_keeps_the_remotes_commits_in_history() {
     assert_eq!(read(&scene.tree().join("a.txt")), "mine\n");
     assert_eq!(scene.status(), "");
     assert_eq!(scene.remote_tip(), Some(scene.local()));
-    // A tip that came after the decision is not what was decided about.
+    // The decision does not cover a tip that was pushed later.
     scene.remote_commit("a.txt", "theirs again\n", "theirs again");
     scene.commit("a.txt", "mine again\n", "mine again");
     assert_eq!(scene.sync_with(|order| order.replaces = Some(&theirs)).name(), "recovered_by_reset");
 }
 
-/// S4.7: would break if a reset that failed looked like one that was never tried, or wrote files first.
+/// S4.7: breaks when a failed reset looks like one that was never tried, or writes files first.
 #[test]
 fn a_reset_that_fails_is_told_and_tried_again() {
     let scene = Scene::pushed();

@@ -1,4 +1,4 @@
-//! What is replayed, how, and what stays where it is while it happens (S4.2, S4.4).
+//! Replays: which commits, how, and what stays unchanged meanwhile (S4.2, S4.4).
 
 use std::ffi::OsStr;
 use std::fmt::Write as _;
@@ -15,7 +15,7 @@ use crate::scene::{BRANCH, Scene};
 
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// Would break if a commit were replayed under another name, date or message.
+/// Breaks when a commit is replayed with another author, date or message.
 #[test]
 fn a_replayed_commit_keeps_author_dates_and_message() {
     let scene = Scene::pushed();
@@ -35,7 +35,7 @@ fn a_replayed_commit_keeps_author_dates_and_message() {
     assert_eq!((replayed[0].author.as_str(), replayed[0].subject.as_str()), ("Zoë", "Grüße"));
 }
 
-/// Would break if commits that the remote has under another name were replayed into empty ones.
+/// Breaks when commits that the remote has under another id are replayed as empty ones.
 #[test]
 fn what_the_remote_has_already_is_not_replayed_and_what_was_empty_stays() {
     let scene = Scene::pushed();
@@ -51,13 +51,13 @@ fn what_the_remote_has_already_is_not_replayed_and_what_was_empty_stays() {
         commits.iter().map(|commit| commit.subject.clone()).collect()
     };
     assert_eq!(subjects(replayed), ["made empty", "mine"]);
-    // S4.4, B4: what left is named, and so is what nothing stands for any more.
+    // S4.4, B4: commits that left the branch are listed, and so are those without a replacement.
     assert_eq!(subjects(discarded), ["the same", "made empty", "mine"]);
     assert_eq!(subjects(absorbed), ["the same"]);
     assert!(outcome.summary().contains("“the same”) left the branch"), "{}", outcome.summary());
 }
 
-/// Lesson of foreign commits: would break if a merge's other side were replayed as the branch's own commits.
+/// Lesson of foreign commits: breaks when the other side of a merge is replayed as the branch's own commits.
 #[test]
 fn a_merge_is_replayed_as_one_change_with_its_other_parent() {
     let scene = Scene::pushed();
@@ -74,7 +74,7 @@ fn a_merge_is_replayed_as_one_change_with_its_other_parent() {
     assert_eq!(scene.status(), "");
 }
 
-/// Would break if a merge of the remote's own commits conflicted with the remote.
+/// Breaks when a merge of the remote's own commits conflicts with the remote.
 #[test]
 fn a_merge_of_the_remotes_commits_is_no_conflict() {
     let scene = Scene::pushed();
@@ -89,7 +89,7 @@ fn a_merge_of_the_remotes_commits_is_no_conflict() {
     assert_eq!(read(&scene.tree().join("b.txt")), "mine\n");
 }
 
-/// Would break if commits were given up because states on the way conflict that one by one do not.
+/// Breaks when commits are given up because intermediate states conflict that do not conflict one by one.
 #[test]
 fn commits_that_replay_one_by_one_are_no_question() {
     let scene = Scene::pushed();
@@ -101,7 +101,7 @@ fn commits_that_replay_one_by_one_are_no_question() {
     assert_eq!(read(&scene.tree().join("a.txt")), "y\n");
 }
 
-/// Would break if edits were lost, committed, or left half merged.
+/// Breaks when edits are lost, committed, or left partially merged.
 #[test]
 fn edits_in_a_file_that_the_remote_changed_elsewhere_are_kept_as_edits() {
     let scene = Scene::pushed();
@@ -123,7 +123,7 @@ fn edits_in_a_file_that_the_remote_changed_elsewhere_are_kept_as_edits() {
     assert_eq!((pins.len(), &pins[0].head, pins[0].uncommitted), (1, &start, Uncommitted::Kept));
 }
 
-/// Would break if drydock's own files were captured, overwritten or removed.
+/// Breaks when drydock's own files are captured, overwritten or removed.
 #[test]
 fn drydocks_own_folder_stays_in_place() {
     for (name, text) in [("b.txt", "rebased"), ("a.txt", "recovered_by_reset")] {
@@ -139,7 +139,7 @@ fn drydocks_own_folder_stays_in_place() {
     }
 }
 
-/// Would break if a name that is not UTF-8 stopped a pin, or were changed by one.
+/// Breaks when a name that is not UTF-8 prevents a backup, or is changed by one.
 #[test]
 fn names_that_are_not_utf8_are_kept() {
     let scene = Scene::pushed();
@@ -160,7 +160,7 @@ fn names_that_are_not_utf8_are_kept() {
     assert!(names.contains(&b"caf\xe9.txt".as_slice()) && names.contains(&b"\xff".as_slice()));
 }
 
-/// Would break if a history as long as a long plan's were too long.
+/// Breaks when the history of a long plan is too long.
 #[test]
 fn a_thousand_commits_are_replayed_or_pinned() {
     const COMMITS: usize = 1000;
@@ -195,8 +195,8 @@ fn a_thousand_commits_are_replayed_or_pinned() {
     }
 }
 
-/// B6: would break if histories without a common commit were joined by rewriting one of them from its first commit on, or
-/// the branch or the remote were moved, whatever the policy is.
+/// B6: breaks when histories without a common commit are combined by rewriting one from its first commit, or
+/// when the branch or the remote is moved under any policy.
 #[test]
 fn unrelated_histories_are_left_alone_and_asked_about() {
     let scene = Scene::pushed();
@@ -204,7 +204,7 @@ fn unrelated_histories_are_left_alone_and_asked_about() {
     let other = scene.other();
     scene.fixture.user(&["checkout", "-q", "--orphan", "new"], &other);
     scene.fixture.user(&["rm", "-q", "-r", "--cached", "."], &other);
-    // Nothing in it conflicts with what the branch has.
+    // Nothing in it conflicts with the branch's files.
     write(&other.join("other.txt"), "unrelated\n");
     scene.fixture.user(&["add", "other.txt"], &other);
     scene.fixture.user(&["commit", "-q", "-m", "unrelated"], &other);

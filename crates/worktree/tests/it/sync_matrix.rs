@@ -1,5 +1,6 @@
-//! Every relation of branch and remote with every state of the worktree. After each sync, nothing is lost; a second
-//! sync finds the same or is done; and the outcome is the one that the pair calls for (S4.1, S4.2, S4.4, S4.7).
+//! Every relation of branch and remote with every state of the worktree. After each sync nothing is lost, the
+//! outcome is the expected one for the pair, and a second sync reports the same or nothing to do (S4.1, S4.2,
+//! S4.4, S4.7).
 
 use std::fs;
 use std::path::Path;
@@ -64,7 +65,7 @@ enum State {
 }
 
 impl Relation {
-    /// Returns the tip of the remote that is to be replaced, if any.
+    /// Returns the remote's tip that should be replaced, if any.
     fn arrange(self, fixture: Fixture) -> (Scene, Option<CommitId>) {
         let scene = match self {
             Relation::Missing | Relation::MissingAndNothingToSend => Scene::on(fixture),
@@ -107,7 +108,7 @@ impl Relation {
     }
 }
 
-/// Somebody else changes a file and adds two.
+/// Changes a file and adds two, as another user.
 fn theirs(scene: &Scene) {
     let other = scene.other();
     write(&other.join("a.txt"), "theirs\n");
@@ -187,7 +188,7 @@ fn add_submodule(fixture: &Fixture, tree: &Path) {
     fixture.user(&args, tree);
 }
 
-/// Leaves an index with a conflict and nothing else that would tell of it, as an autostash can.
+/// Leaves an index with a conflict and no other sign of it, as an autostash can.
 fn unmerged(scene: &Scene) {
     let tree = scene.tree();
     let blob = scene.fixture.user(&["hash-object", "a.txt"], &tree);
@@ -198,7 +199,7 @@ fn unmerged(scene: &Scene) {
     drydock_testkit::proc::run_with_input(&mut command, &records, limit).expect_code(0);
 }
 
-/// What the pair calls for.
+/// Returns the expected outcome of the pair.
 fn expected(state: State, relation: Relation, policy: OnDivergence) -> &'static str {
     match state {
         State::Detached | State::OnAnotherBranch => return "detached",
@@ -213,7 +214,7 @@ fn expected(state: State, relation: Relation, policy: OnDivergence) -> &'static 
         matches!(relation, Relation::Behind | Relation::Diverged | Relation::Clash | Relation::Rewritten);
     match (state, relation) {
         (State::IndexLocked | State::Unmerged, _) if moves => "mid_operation",
-        // A link to another repository that was never committed cannot be kept, so nothing is moved.
+        // A gitlink that was never committed cannot be backed up, so nothing is moved.
         (State::SubmoduleAdded, _) if moves => "unknown",
         (State::RefLocked, Relation::Clash) if policy == OnDivergence::Recover => "reset_failed",
         (
@@ -234,7 +235,7 @@ fn expected(state: State, relation: Relation, policy: OnDivergence) -> &'static 
     }
 }
 
-/// The policy matters only where something may have to be given up.
+/// Returns the policies to test; they matter only where something may have to be given up.
 fn policies(state: State, relation: Relation) -> &'static [OnDivergence] {
     match (state, relation) {
         (State::Detached | State::OnAnotherBranch | State::MidRebase | State::MidMerge, _) => {
@@ -272,7 +273,7 @@ fn every_relation(state: State) {
     }
 }
 
-/// A step that was taken left branch, index and worktree at the same commit.
+/// Checks that after a step branch, index and worktree are at the same commit.
 fn check_place(scene: &Scene, outcome: &SyncOutcome, told: &str) {
     let to = match outcome {
         SyncOutcome::FastForwarded { to, .. }
@@ -288,12 +289,12 @@ fn check_place(scene: &Scene, outcome: &SyncOutcome, told: &str) {
     assert_eq!(scene.fixture.head(&scene.tree()).as_str(), to, "{told}");
     if let SyncOutcome::RecoveredByReset { .. } = outcome {
         let left = scene.status();
-        // What is in a submodule is the submodule's.
+        // Content of a submodule belongs to the submodule.
         assert!(left.lines().all(|line| line == " M sub"), "{told}: {left}");
     }
 }
 
-/// A second sync changes nothing more: it reports the same divergence, or that nothing is left to do.
+/// Checks that a second sync changes nothing more: it reports the same divergence, or nothing to do.
 fn settles(first: &SyncOutcome, second: &SyncOutcome, told: &str) {
     match first {
         SyncOutcome::RecoveredByReset { .. }
@@ -313,7 +314,7 @@ fn settles(first: &SyncOutcome, second: &SyncOutcome, told: &str) {
     }
 }
 
-/// Makes a test of each state, so that they run beside each other.
+/// Creates a test for each state, so that they run in parallel.
 macro_rules! states {
     ($($name:ident: $state:ident,)*) => {$(
         #[test]
@@ -345,7 +346,7 @@ states! {
     no_worktree: NoWorktree,
 }
 
-/// Would break if the ledger did not notice what it is there to notice.
+/// Breaks when the ledger does not detect a loss.
 #[test]
 fn the_ledger_notices_a_loss() {
     let (scene, _) = Relation::Clash.arrange(Fixture::new());
@@ -355,6 +356,6 @@ fn the_ledger_notices_a_loss() {
     let SyncOutcome::RecoveredByReset { pin, .. } = scene.sync() else { panic!("a conflict") };
     assert_eq!(ledger.lost(&scene), [""; 0]);
     let _ = scene.repository().pin_drop(&pin.name, true).unwrap();
-    // The commit, the file that it changed, what was staged, what was edited, and what was new.
+    // The commit, the file that it changed, the staged content, the edited file and the new file.
     assert_eq!(ledger.lost(&scene).len(), 5);
 }
