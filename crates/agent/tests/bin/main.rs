@@ -1,4 +1,5 @@
-//! A stand-in for the drydock binary in the tests of this crate: it becomes a keeper, or a drydock that can be killed.
+//! A replacement for the drydock binary in the tests of this crate: it becomes a keeper, or a drydock that
+//! can be killed.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -20,11 +21,11 @@ fn main() -> ExitCode {
     }
 }
 
-/// `mcp`: serves the agent that started it, as `drydock mcp` does.
+/// `mcp`: serves the agent that started it, like `drydock mcp`.
 fn mcp() -> ExitCode {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let served = runtime.block_on(serve_mcp(tokio::io::stdin(), tokio::io::stdout()));
-    // A thread that still waits for the agent must not keep the process.
+    // A thread that still waits for the agent must not keep the process alive.
     runtime.shutdown_background();
     match served {
         Ok(()) => ExitCode::SUCCESS,
@@ -35,7 +36,7 @@ fn mcp() -> ExitCode {
     }
 }
 
-/// `run COMMAND DIRECTORY`: runs a shell command as drydock would; `run-free` does so without a sandbox.
+/// `run COMMAND DIRECTORY`: runs a shell command like drydock; `run-free` does so without a sandbox.
 fn run(arguments: Vec<OsString>, sandbox: Sandbox) -> ExitCode {
     adopt_orphans().expect("orphans are adopted");
     let command = arguments[0].to_string_lossy().into_owned();

@@ -1,4 +1,5 @@
-//! Tools that an agent calls: they are heard as its lines are, for its own run, within bounds, and while it lasts.
+//! Tools that an agent calls: handled like its lines, for its own run, within limits, and only while the run
+//! lasts.
 
 use std::fs::{self, File};
 use std::os::fd::AsRawFd;
@@ -16,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::world::{World, dealt, lines, sh, until};
 
-/// How long a server may take to see that its run is over.
+/// How long a server may take to notice that its run has ended.
 const PATIENCE: Duration = Duration::from_secs(15);
 const SERVER: &str = env!("CARGO_BIN_EXE_drydock-agent-tests");
 
@@ -30,8 +31,8 @@ fn messages(signals: &[Signal]) -> Vec<&Message> {
     heard
 }
 
-/// Breaks when an agent that speaks a protocol is not offered the tools, cannot start their server where it reads next to
-/// nothing, or a call is not heard as a message.
+/// Breaks when an agent with a protocol is not offered the tools, cannot start their server where it may read
+/// almost nothing, or a call is not handled as a message.
 #[tokio::test]
 async fn a_speaking_agent_is_offered_tools_and_a_call_is_heard() {
     let mut world = World::new();
@@ -57,7 +58,7 @@ async fn a_speaking_agent_is_offered_tools_and_a_call_is_heard() {
     assert!(told[0].contains(r#""name":"drydock""#) && told[1].contains(r#""text":"recorded""#), "{told:?}");
 }
 
-/// Breaks when a request is left without an answer that says what is wrong with it, or when one of them is heard.
+/// Breaks when an invalid request gets no response with the reason, or is handled as a message.
 #[tokio::test]
 async fn what_cannot_be_understood_is_answered_and_not_heard() {
     let world = World::new();
@@ -123,12 +124,12 @@ async fn what_cannot_be_understood_is_answered_and_not_heard() {
     assert_eq!(names, offered);
 }
 
-/// One guest at a run's socket.
+/// One connection to a run's socket.
 struct Guest(BufReader<UnixStream>);
 
 impl Guest {
     async fn at(socket: &Path) -> std::io::Result<Self> {
-        // The path of a socket is short, that of a directory need not be.
+        // The path of a socket must be short; that of a directory need not be.
         let directory = File::open(socket.parent().unwrap())?;
         let name = socket.file_name().unwrap().to_str().unwrap();
         let stream = UnixStream::connect(format!("/proc/self/fd/{}/{name}", directory.as_raw_fd())).await?;
@@ -147,8 +148,8 @@ impl Guest {
     }
 }
 
-/// Breaks when somebody is heard without the run's secret, without bounds, or after the run's end, when the secret is
-/// passed on, or when a long path keeps an agent from its tools.
+/// Breaks when a message is handled without the run's secret, without limits, or after the run's end, when
+/// the secret is forwarded, or when a long path keeps an agent from its tools.
 #[tokio::test]
 async fn only_who_knows_the_secret_is_heard_and_only_while_the_run_lasts() {
     let world = World::new();
@@ -191,7 +192,7 @@ async fn only_who_knows_the_secret_is_heard_and_only_while_the_run_lasts() {
         server.arg("mcp").env("DRYDOCK_MCP_SOCKET", &socket).env("DRYDOCK_MCP_SECRET", secret);
         let mut server =
             server.stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true).spawn().unwrap();
-        // Kept open: it ends because of the run, not because of us.
+        // Kept open: the server must end because of the run, not because of its input.
         let mut input = server.stdin.take().unwrap();
         input.write_all(b"{\"id\":1,\"method\":\"ping\"}\n").await.unwrap();
         assert!(server.stdout.as_mut().unwrap().read(&mut [0; 100]).await.unwrap() > 0);
@@ -211,7 +212,7 @@ async fn only_who_knows_the_secret_is_heard_and_only_while_the_run_lasts() {
     assert_eq!(fs::read_dir(temp).unwrap().count(), 0);
 }
 
-/// Breaks when a server serves on for nobody: without a run, or with the secret of another one.
+/// Breaks when a server keeps running without a run, or with the secret of another one.
 #[tokio::test]
 async fn a_server_without_a_run_says_so_and_ends() {
     let world = World::new();
@@ -231,7 +232,7 @@ async fn a_server_without_a_run_says_so_and_ends() {
     assert_eq!(said.len(), 3, "{said:?}");
 }
 
-/// Breaks when a reviewer has no tool for its verdict, or gives one about another version than it was shown.
+/// Breaks when a reviewer has no tool for its verdict, or can give one about a version other than its own.
 #[tokio::test]
 async fn a_reviewer_gives_its_verdict_on_its_own_version_alone() {
     let mut world = World::new();

@@ -1,4 +1,4 @@
-//! How a run ends, and that the ending says so.
+//! The endings of runs.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ async fn exit_codes_and_signals_are_told_apart() {
     }
 }
 
-/// Breaks when the tail is the beginning, or everything.
+/// Breaks when the tail is the beginning, or the whole output.
 #[tokio::test]
 async fn a_failure_quotes_the_last_lines() {
     let world = World::new();
@@ -31,7 +31,7 @@ async fn a_failure_quotes_the_last_lines() {
     assert_eq!(tail.lines().collect::<Vec<_>>(), (981..=1000).map(|n| n.to_string()).collect::<Vec<_>>());
 }
 
-/// Breaks when the limit of time is not held.
+/// Breaks when the time limit is not enforced.
 #[tokio::test]
 async fn an_agent_that_takes_too_long_times_out() {
     let world = World::new();
@@ -40,7 +40,7 @@ async fn an_agent_that_takes_too_long_times_out() {
     assert_eq!(ending.unwrap(), Ending::TimedOut { after: limit, tail: "began".into() });
 }
 
-/// Breaks when a stop kills at once: the agent has something to tidy up.
+/// Breaks when a stop kills immediately, without time to clean up.
 #[tokio::test]
 async fn a_stopped_agent_may_tidy_up() {
     let world = World::new();
@@ -50,13 +50,13 @@ async fn a_stopped_agent_may_tidy_up() {
     assert_eq!((ending.unwrap(), world.file("tidied").as_str()), (Ending::Stopped, "tidied\n"));
 }
 
-/// Breaks when nothing follows the polite request.
+/// Breaks when an agent is not killed after the grace period.
 #[tokio::test]
 async fn an_agent_that_ignores_the_request_to_stop_is_killed() {
     let world = World::new();
     let script = "trap '' TERM; echo $$ > pid; while :; do sleep 0.1; done";
     let ready = until("the agent is ready", || !world.file("pid").is_empty());
-    // Far more than the grace, far less than the patience with a keeper that does nothing.
+    // Much more than the grace period, and much less than the limit for a keeper that does nothing.
     let bound = STOP_GRACE + Duration::from_secs(12);
     let run = tokio::time::timeout(bound, async { world.run_until(&sh(script), ready).await });
     let (ending, _) = run.await.expect("the kill follows the grace");
@@ -64,7 +64,7 @@ async fn an_agent_that_ignores_the_request_to_stop_is_killed() {
     assert!(!crate::world::alive(&world.file("pid")));
 }
 
-/// Breaks when a stop before the start starts something.
+/// Breaks when a run that is stopped before its start starts a process.
 #[tokio::test]
 async fn an_agent_that_is_stopped_beforehand_never_starts() {
     let world = World::new();
@@ -76,7 +76,7 @@ async fn an_agent_that_is_stopped_beforehand_never_starts() {
     assert!(!world.worktree().join("started").exists());
 }
 
-/// Breaks when writing the task waits for, or fails with, an agent that does not want it.
+/// Breaks when writing the task blocks on, or fails with, an agent that does not read it.
 #[tokio::test]
 async fn an_agent_need_not_read_its_task() {
     let mut world = World::new();
@@ -90,7 +90,7 @@ async fn an_agent_need_not_read_its_task() {
     assert_eq!(ending.unwrap(), Ending::Stopped);
 }
 
-/// Breaks when runs share anything.
+/// Breaks when concurrent runs affect each other.
 #[tokio::test]
 async fn many_agents_at_once_each_end_as_themselves() {
     let world = World::new();

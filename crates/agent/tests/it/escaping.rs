@@ -1,5 +1,5 @@
-//! Ways out of the sandbox, each tried by a real process: none may change anything outside, and what a run needs inside
-//! still works.
+//! Ways out of the sandbox, each tried by a real process: none may change anything outside, and everything a
+//! run needs inside still works.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::world::{World, alive, lines, sh};
 
-/// A real repository with a linked worktree, as a run has it, and a directory of somebody else.
+/// A real repository with a linked worktree, as a run has it, and a directory of another owner.
 struct Ship {
     world: World,
     dock: TempDir,
@@ -49,7 +49,7 @@ impl Ship {
         RunDirs { reads: vec![self.outside("repository/.git")], ..self.world.dirs() }
     }
 
-    /// Runs a script that finds the way out in `$OUT`, and the repository's `.git` in `$GIT`.
+    /// Runs a script with the outside directory in `$OUT` and the repository's `.git` in `$GIT`.
     async fn try_out(&self, script: &str) -> (Ending, Vec<Signal>) {
         self.world.sh(&self.told(script)).await
     }
@@ -59,7 +59,7 @@ impl Ship {
         format!("OUT={out}; GIT={}\n{script}", git.display())
     }
 
-    /// What is outside, file by file with its content.
+    /// Returns all outside files with their content.
     fn seen_outside(&self) -> BTreeMap<PathBuf, Vec<u8>> {
         let mut seen = BTreeMap::new();
         let mut directories = vec![self.dock.path().to_owned()];
@@ -95,8 +95,9 @@ fn git(at: &Path, words: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Breaks when a run can change anything outside its two directories. Every line is one way; `out` counts those that
-/// the system let pass. None would harm the machine of whoever runs this against a version that lets it pass.
+/// Breaks when a run can change anything outside its two directories. Every line is one attempt; `out` counts
+/// those that the system allowed. None would harm the machine if this is run against a version that allows
+/// it.
 #[tokio::test]
 async fn no_way_out_changes_anything_outside() {
     let ship = Ship::new();
@@ -158,8 +159,8 @@ async fn no_way_out_changes_anything_outside() {
     assert_eq!(ship.world.file("stolen"), "");
 }
 
-/// Breaks when a run can set the limits of its keeper, and so of drydock: the kernel ends who has used up its time. The limits
-/// that are tried would end nobody.
+/// Breaks when a run can set the limits of its keeper, and therefore of drydock: the kernel kills a process
+/// that exceeded its CPU limit. The limits tried here would end no process.
 #[tokio::test]
 async fn no_limit_of_another_process_can_be_set() {
     let world = World::new();
@@ -177,7 +178,7 @@ async fn no_limit_of_another_process_can_be_set() {
     assert_eq!((ending, said), (Ending::Finished, vec!["unlimited", "100", "90"]));
 }
 
-/// Breaks when the repository that the worktree belongs to can be written: its settings, hooks, refs or objects.
+/// Breaks when the repository of the worktree is writable: its settings, hooks, refs or objects.
 #[tokio::test]
 async fn the_repository_of_the_worktree_cannot_be_written() {
     let ship = Ship::new();
@@ -210,7 +211,7 @@ async fn the_repository_of_the_worktree_cannot_be_written() {
     assert_eq!(ship.seen_outside(), before);
 }
 
-/// Breaks when the sandbox keeps a run from its work: files, git to read with, devices, its own processes.
+/// Breaks when the sandbox prevents normal work: files, reading with git, devices, own processes.
 #[tokio::test]
 async fn inside_everything_works() {
     let ship = Ship::new();
@@ -229,7 +230,7 @@ async fn inside_everything_works() {
     assert!(ship.world.file("status").contains("?? moved"), "{}", ship.world.file("status"));
 }
 
-/// Breaks when a validation is held less firmly than an agent.
+/// Breaks when a validation is confined less strictly than an agent.
 #[tokio::test]
 async fn a_shell_command_is_confined_as_well() {
     let ship = Ship::new();
@@ -243,7 +244,7 @@ async fn a_shell_command_is_confined_as_well() {
     assert_eq!((ship.world.file("inside").as_str(), ship.outside("new").exists()), ("in\n", false));
 }
 
-/// Breaks when what a configuration allows or forbids is not what the kernel is told.
+/// Breaks when the kernel's rules differ from the configured reads and writes.
 #[tokio::test]
 async fn reads_and_writes_are_as_configured() {
     let mut ship = Ship::new();
@@ -277,7 +278,7 @@ async fn reads_and_writes_are_as_configured() {
     assert!(ship.outside("folder/new").exists() && !ship.outside("shelf/new").exists());
 }
 
-/// Breaks when `off` does nothing, or when a place that is configured and missing is quietly left out.
+/// Breaks when `off` has no effect, or when a configured path that does not exist is silently left out.
 #[tokio::test]
 async fn off_is_off_and_a_missing_place_is_named() {
     let mut ship = Ship::new();
@@ -294,7 +295,8 @@ async fn off_is_off_and_a_missing_place_is_named() {
     assert!(matches!(&error, StartError::Sandbox { reason } if reason.contains("nowhere")), "{error}");
 }
 
-/// Breaks when a sandbox that the kernel refuses is done without: it allows sixteen in one another, so the last fails.
+/// Breaks when a run starts without a sandbox that the kernel rejected: it allows sixteen nested ones, so the
+/// last one fails.
 #[tokio::test]
 async fn a_sandbox_that_fails_starts_nothing() {
     let world = World::new();
@@ -310,8 +312,8 @@ async fn a_sandbox_that_fails_starts_nothing() {
     assert!(level < 20 && !world.file("stopped").is_empty(), "{level}");
 }
 
-/// Breaks when the whole run is not counted: each of its processes alone is within the limit. The bomb is one of 8191
-/// processes, so that a machine survives a version that lets it go off.
+/// Breaks when the whole run is not counted: each single process is within the limit. The bomb has 8191
+/// processes, so that a machine survives a version without the limit.
 #[tokio::test]
 async fn a_fork_bomb_is_over_in_a_moment() {
     let world = World::new();
@@ -336,7 +338,7 @@ async fn a_fork_bomb_is_over_in_a_moment() {
 #[tokio::test]
 async fn a_run_that_takes_too_much_memory_is_ended() {
     let world = World::new();
-    // Ten processes of some 20 MB each, which `tail` keeps because the line has no end.
+    // Ten processes of about 20 MB each, which `tail` buffers because the line does not end.
     let script =
         "for n in 0 1 2 3 4 5 6 7 8 9; do (head -c 20000000 /dev/zero; sleep 1000) | tail -n 1 & done; wait";
     let spec: AgentSpec = toml::from_str(&format!(
@@ -351,7 +353,7 @@ async fn a_run_that_takes_too_much_memory_is_ended() {
     );
 }
 
-/// Breaks when memory that processes share is not counted, or is counted once for each of them.
+/// Breaks when shared memory is not counted, or is counted once per process.
 #[tokio::test]
 async fn shared_memory_counts_and_counts_once() {
     let world = World::new();
@@ -368,11 +370,11 @@ async fn shared_memory_counts_and_counts_once() {
     };
     let ending = world.run(&limited("'150', '1000'")).await.0.unwrap();
     assert!(matches!(ending, Ending::LimitExceeded { what: Resource::Memory, .. }), "{ending:?}");
-    // Long enough for the keeper to look many times; one that is slower could only let more pass.
+    // Long enough for the keeper to check many times; a slower one could only miss an excess.
     assert_eq!(world.run(&limited("'60', '1'")).await.0.unwrap(), Ending::Finished);
 }
 
-/// Breaks when one process can take more than the run may have before anybody looks.
+/// Breaks when one process can exceed the run's limit between two checks.
 #[tokio::test]
 async fn limits_of_each_process_are_set() {
     let world = World::new();
@@ -384,7 +386,7 @@ async fn limits_of_each_process_are_set() {
     assert_eq!(lines(&signals, Stream::Stdout), ["100", "1048576"]);
 }
 
-/// Breaks when a gigabyte is kept, or stops a validation that only talks much.
+/// Breaks when a gigabyte of output is kept, or stops a validation that is only verbose.
 #[tokio::test]
 async fn a_gigabyte_of_output_ends_an_agent_and_not_a_validation() {
     let world = World::new();
@@ -400,7 +402,7 @@ async fn a_gigabyte_of_output_ends_an_agent_and_not_a_validation() {
     assert!(seen.ending == Ending::Finished && seen.output.len() < 70_000, "{:?}", seen.ending);
 }
 
-/// Breaks when a confined daemon can hold on to something: it dies with the run, and could write nowhere meanwhile.
+/// Breaks when a sandboxed daemon can persist: it must end with the run and must not write anywhere outside.
 #[tokio::test]
 async fn a_daemon_neither_escapes_nor_outlives_the_run() {
     let ship = Ship::new();

@@ -1,4 +1,4 @@
-//! Nothing of a run outlives it, whatever the agent does to detach itself and whoever dies first.
+//! No process of a run outlives it, regardless of how the agent detaches itself and which process dies first.
 
 use std::env;
 use std::process::{Command, Stdio};
@@ -10,8 +10,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::world::{World, alive, processes_mentioning, sh, until};
 
-/// Starts, one by one, everything that tries to stay: a child in the group, one in a session of its own, a daemon by
-/// double fork, one that ignores what can be ignored, and one that cleared its environment.
+/// Starts, one by one, all kinds of processes that try to stay: a child in the group, one in its own session,
+/// a daemon by double fork, one that ignores signals, and one that cleared its environment.
 const STAYERS: &str = r#"
     sleep 1000 & echo $! > stay1
     setsid sh -c 'echo $$ > stay2; exec sleep 1000' &
@@ -51,7 +51,7 @@ async fn a_stop_takes_sessions_and_daemons_along() {
     assert_none_is_left(&world);
 }
 
-/// Breaks when a run out of time leaves its descendants.
+/// Breaks when a run that timed out leaves its descendants.
 #[tokio::test]
 async fn a_timeout_takes_sessions_and_daemons_along() {
     let world = World::new();
@@ -61,7 +61,7 @@ async fn a_timeout_takes_sessions_and_daemons_along() {
     assert_none_is_left(&world);
 }
 
-/// Breaks when the keeper needs drydock alive to notice that it is not.
+/// Breaks when the keeper does not notice that drydock was killed.
 #[tokio::test]
 async fn a_drydock_killed_at_once_leaves_nothing() {
     let world = World::new();
@@ -79,7 +79,8 @@ async fn a_drydock_killed_at_once_leaves_nothing() {
     until("the keeper is gone", || !alive(&world.file("keeper"))).await;
 }
 
-/// Breaks when a start that races with drydock's death can be missed: drydock is killed at every moment of it.
+/// Breaks when a start that races with drydock's death leaves a process: drydock is killed at every moment of
+/// the start.
 #[tokio::test]
 async fn a_drydock_killed_while_it_starts_a_run_leaves_nothing() {
     for delay_us in [0, 300, 600, 1_000, 1_500, 2_000, 3_000, 5_000, 8_000, 12_000] {
@@ -90,7 +91,7 @@ async fn a_drydock_killed_while_it_starts_a_run_leaves_nothing() {
             .stdin(Stdio::null())
             .spawn()
             .unwrap();
-        // Not a wait for a condition but a choice of the moment; whatever it hits, the outcome must be the same.
+        // Not a wait for a condition but a choice of the moment; the outcome must be the same for each.
         std::thread::sleep(Duration::from_micros(delay_us));
         drydock.kill().unwrap();
         drydock.wait().unwrap();
@@ -112,7 +113,7 @@ async fn a_run_that_is_dropped_leaves_nothing() {
     until("all are gone", || stayers(&world).iter().all(|pid| !alive(pid))).await;
 }
 
-/// Breaks when an agent that kills its keeper is free. Without a sandbox, which would not let it.
+/// Breaks when an agent can escape by killing its keeper. Runs without a sandbox, which would prevent that.
 #[tokio::test]
 async fn an_agent_that_kills_its_keeper_does_not_escape() {
     let world = World::new();
@@ -123,8 +124,8 @@ async fn an_agent_that_kills_its_keeper_does_not_escape() {
     assert!(!alive(&world.file("stay1")) && !alive(&world.file("stay2")));
 }
 
-/// Breaks when a process of a killed keeper is found only by its environment: this one has none. Nor has it the keeper's session
-/// or group, and its parent is gone.
+/// Breaks when a process of a killed keeper is found only by its environment: this one has none. It is not in
+/// the keeper's session or group either, and its parent has ended.
 #[tokio::test]
 async fn a_daemon_without_an_environment_does_not_outlive_its_keeper() {
     let world = World::new();
@@ -142,8 +143,9 @@ async fn a_daemon_without_an_environment_does_not_outlive_its_keeper() {
     assert!(!alive(&world.file("daemon")) && !alive(&world.file("child")));
 }
 
-/// Breaks when drydock needs its session to have begun in its own container: the kernel calls one from outside 0. The test above
-/// runs in a namespace of its own, where there may be one; where not, this is a container already and the test above was enough.
+/// Breaks when drydock requires that its session started in its own container: the kernel shows 0 for a
+/// session from outside. Runs the test above in a new namespace, if that is allowed. If not, this already is
+/// a container, and the test above is sufficient.
 #[tokio::test]
 async fn in_a_container_nothing_outlives_its_keeper_either() {
     let container = || {
@@ -156,11 +158,12 @@ async fn in_a_container_nothing_outlives_its_keeper_either() {
     }
     let above = "leaving_nothing::a_daemon_without_an_environment_does_not_outlive_its_keeper";
     let tested = container().arg(env::current_exe().unwrap()).args(["--exact", above]).output().unwrap();
-    // Not printed as it comes: whoever reads the names of failed tests would read this one's twice.
+    // The output is not printed directly: tools that read the names of failed tests would find this one
+    // twice.
     assert!(tested.status.success(), "{tested:?}");
 }
 
-/// Breaks when one look at `/proc` is trusted: each of these processes lives shorter than the look takes.
+/// Breaks when a single scan of `/proc` is trusted: each of these processes lives shorter than a scan takes.
 #[tokio::test]
 async fn a_process_that_is_always_another_one_is_caught() {
     let world = World::new();
@@ -171,7 +174,8 @@ async fn a_process_that_is_always_another_one_is_caught() {
     assert_eq!(processes_mentioning(&comet), 0);
 }
 
-/// Breaks when the keeper does not reap orphans while the agent runs: a long run would fill the process table.
+/// Breaks when the keeper does not reap orphans while the agent runs: a long run would fill the process
+/// table.
 #[tokio::test]
 async fn orphans_that_end_during_a_run_are_reaped() {
     let world = World::new();

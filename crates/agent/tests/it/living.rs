@@ -1,10 +1,10 @@
-//! Signs of life: an agent that shows none is told of once, and each single sign is enough.
+//! Signs of life: a stalled agent is reported once, and each single sign is enough.
 
 use drydock_agent::{AgentSpec, Ending, Signal};
 
 use crate::world::World;
 
-/// Runs a script that counts as stalled after a moment, and says how often that was told.
+/// Runs a script with a short `stall_after`, and returns how often a stall was reported.
 async fn stalls(script: &str) -> usize {
     let world = World::new();
     let command = ["sh", "-c", script];
@@ -16,14 +16,15 @@ async fn stalls(script: &str) -> usize {
     signals.iter().filter(|signal| matches!(signal, Signal::Stalled { .. })).count()
 }
 
-/// Breaks when silence is not noticed, or told again and again.
+/// Breaks when a stall is not detected, or reported repeatedly.
 #[tokio::test]
 async fn an_agent_without_a_sign_of_life_is_told_of_once() {
     assert_eq!(stalls("sleep 3").await, 1);
     assert_eq!(stalls("sleep 2; echo hello; sleep 2").await, 1);
 }
 
-/// Breaks when a silent agent is stopped without a rule or before its time, or not stopped with one, or told of late.
+/// Breaks when a stalled agent is stopped without a policy or too early, not stopped with one, or reported
+/// late.
 #[tokio::test]
 async fn a_silent_agent_is_stopped_only_by_rule_and_after_the_alert() {
     let world = World::new();
@@ -38,11 +39,11 @@ async fn a_silent_agent_is_stopped_only_by_rule_and_after_the_alert() {
     let (ending, told) = run("echo begin; sleep 60").await;
     assert!(matches!(&ending, Ending::Stalled { tail, .. } if tail == "begin"), "{ending:?}");
     assert_eq!(told, 1);
-    // It is told of, and lives again before it would be stopped.
+    // The stall is reported, and the agent recovers before it would be stopped.
     assert_eq!(run("sleep 1.5; echo alive; sleep 1").await, (Ending::Finished, 1));
 }
 
-/// Breaks when one of the signs is not seen. Each loop lasts several times as long as silence may.
+/// Breaks when one of the signs is not detected. Each loop lasts several times `stall_after`.
 #[tokio::test]
 async fn every_single_sign_of_life_is_enough() {
     let beats = "for n in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30";
@@ -52,7 +53,7 @@ async fn every_single_sign_of_life_is_enough() {
     assert_eq!(stalls(work).await, 0, "computing");
 }
 
-/// Uses 3 % of a processor for some seconds, as agents do that wait for their model.
+/// Uses 3 % of a processor for some seconds, like agents that wait for their model.
 const WAITS: &str = "
 import time
 end = time.monotonic() + 3
@@ -63,8 +64,8 @@ while time.monotonic() < end:
     time.sleep(0.3)
 ";
 
-/// Issue 13, item 4. Breaks when an agent that waits for a model that hangs counts as alive for the little that it computes
-/// meanwhile, or when it does not count as alive while a compiler that it started computes.
+/// Issue 13, item 4. Breaks when an agent that waits for a hanging model counts as alive because of the
+/// little CPU time it uses, or when it does not count as alive while a compiler that it started is running.
 #[tokio::test]
 async fn an_agent_that_waits_for_its_model_stalls_and_one_whose_compiler_runs_does_not() {
     let waits = format!("exec python3 -c '{WAITS}'");

@@ -1,7 +1,7 @@
-//! Agents and shell commands as real processes, seen from outside: through what they are told, what is passed on, how
-//! they end, and that nothing of them is left.
+//! Agents and shell commands as real processes, observed from outside: their input, the forwarded output,
+//! their endings, and that no process is left.
 
-// clippy lets functions marked as tests unwrap; the world they share may too.
+// clippy allows `unwrap` in functions marked as tests; their shared helpers use it too.
 #![allow(clippy::unwrap_used)]
 
 mod calling;

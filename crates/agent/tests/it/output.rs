@@ -1,4 +1,4 @@
-//! What an agent writes is bounded, and who is slow waits.
+//! The output of an agent is limited, and a slow receiver slows it down.
 
 use drydock_agent::{Ending, Signal, Stream};
 use tokio::sync::mpsc;
@@ -6,7 +6,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::world::{World, lines, sh, until};
 
-/// Breaks when an agent that writes more than its log keeps is stopped, or one that floods is not.
+/// Breaks when an agent that writes more than its log limit is stopped, or one that floods is not.
 #[tokio::test]
 async fn an_agent_that_floods_us_is_stopped() {
     let world = World::new();
@@ -15,7 +15,7 @@ async fn an_agent_that_floods_us_is_stopped() {
     assert!(signals.len() < 100_000, "{} lines were passed on", signals.len());
 }
 
-/// Breaks when both streams have a limit of their own, or a quick end hides the excess.
+/// Breaks when each stream has its own limit, or a quick exit hides the excess.
 #[tokio::test]
 async fn the_limit_is_for_both_streams_together_and_to_the_byte() {
     let world = World::new();
@@ -24,7 +24,7 @@ async fn the_limit_is_for_both_streams_together_and_to_the_byte() {
     assert_eq!(world.run(&script(33)).await.0.unwrap(), Ending::OutputExceeded { limit: 32 });
 }
 
-/// Breaks when a line is kept whole, or what follows it is lost.
+/// Breaks when a long line is kept whole, or the lines after it are lost.
 #[tokio::test]
 async fn a_line_of_ten_megabytes_is_cut_and_says_so() {
     let world = World::new();
@@ -35,7 +35,7 @@ async fn a_line_of_ten_megabytes_is_cut_and_says_so() {
     assert_eq!(lines[1..], ["end"]);
 }
 
-/// Breaks when a message that was cut is passed off as log.
+/// Breaks when a truncated message counts as a log line.
 #[tokio::test]
 async fn a_message_too_long_for_a_line_is_garbled() {
     let world = World::new();
@@ -49,7 +49,7 @@ async fn a_message_too_long_for_a_line_is_garbled() {
     );
 }
 
-/// Breaks when bytes that are no text end the run or are lost with their line.
+/// Breaks when bytes that are not text end the run or are lost with their line.
 #[tokio::test]
 async fn bytes_that_are_no_text_are_passed_on_as_far_as_they_go() {
     let world = World::new();
@@ -57,7 +57,7 @@ async fn bytes_that_are_no_text_are_passed_on_as_far_as_they_go() {
     assert_eq!(lines(&signals, Stream::Stdout), ["a\u{fffd}b", "c"]);
 }
 
-/// Breaks when lines are dropped, or reordered, because the receiver is slow.
+/// Breaks when lines are dropped or reordered because the receiver is slow.
 #[tokio::test]
 async fn a_slow_receiver_gets_every_line() {
     let world = World::new();
@@ -77,7 +77,7 @@ async fn a_slow_receiver_gets_every_line() {
     assert_eq!((ending.unwrap(), count), (Ending::Finished, 20_000));
 }
 
-/// Breaks when an agent waits for a receiver that is gone.
+/// Breaks when an agent waits for a closed receiver.
 #[tokio::test]
 async fn a_receiver_that_went_away_holds_nobody_up() {
     let world = World::new();
@@ -88,7 +88,7 @@ async fn a_receiver_that_went_away_holds_nobody_up() {
     assert_eq!(run.await.unwrap(), Ending::Finished);
 }
 
-/// Breaks when a stop waits for a receiver that takes nothing.
+/// Breaks when a stop waits for a receiver that reads nothing.
 #[tokio::test]
 async fn a_receiver_that_sleeps_does_not_hold_up_a_stop() {
     let world = World::new();
@@ -102,7 +102,7 @@ async fn a_receiver_that_sleeps_does_not_hold_up_a_stop() {
     assert_eq!(ending.unwrap(), Ending::Stopped);
 }
 
-/// Breaks when a stop is heard only while the agent runs, not while its last lines wait to be taken.
+/// Breaks when a stop takes effect only while the agent runs, not while its last lines wait for the receiver.
 #[tokio::test]
 async fn a_stop_is_heard_while_the_last_lines_wait() {
     let world = World::new();

@@ -14,7 +14,7 @@ fn scripted(world: &World, script: &str) -> AgentSpec {
     AgentSpec::scripted(path).unwrap()
 }
 
-/// Breaks when a step is lost, out of order, or played in the wrong phase.
+/// Breaks when a step is lost, out of order, or run in the wrong phase.
 #[tokio::test]
 async fn the_steps_of_the_phase_are_played_in_order() {
     let world = World::new();
@@ -67,7 +67,7 @@ async fn a_step_that_fails_ends_the_run_with_its_reason() {
     }
 }
 
-/// Breaks when a link in the worktree lets a script write outside it.
+/// Breaks when a symbolic link in the worktree lets a script write outside it.
 #[tokio::test]
 async fn a_script_does_not_follow_links_out_of_the_worktree() {
     let world = World::new();
@@ -82,7 +82,7 @@ async fn a_script_does_not_follow_links_out_of_the_worktree() {
     assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 0);
 }
 
-/// Breaks when a wrong script is found out half way.
+/// Breaks when an invalid script is detected only after some steps have run.
 #[tokio::test]
 async fn a_wrong_script_is_refused_before_its_first_step() {
     let world = World::new();
@@ -94,7 +94,7 @@ async fn a_wrong_script_is_refused_before_its_first_step() {
     assert!(error.to_string().contains("/no/such/script"), "{error}");
 }
 
-/// Breaks when a script in its sleep does not hear.
+/// Breaks when a sleeping script cannot be stopped or time out.
 #[tokio::test]
 async fn a_script_can_be_stopped_and_runs_out_of_time() {
     let world = World::new();
@@ -107,7 +107,7 @@ async fn a_script_can_be_stopped_and_runs_out_of_time() {
     assert!(matches!(ending.unwrap(), Ending::TimedOut { after, .. } if after == limit));
 }
 
-/// Breaks when the command of a script is not kept.
+/// Breaks when a script's command does not run under a keeper.
 #[tokio::test]
 async fn a_command_of_a_script_leaves_nothing() {
     let world = World::new();

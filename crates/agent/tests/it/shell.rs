@@ -1,4 +1,4 @@
-//! Shell commands: validations and invariant commands; and the programs that a person wants told of events.
+//! Shell commands (validations and invariant commands), and programs that run for hooks.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -32,7 +32,7 @@ async fn both_streams_are_kept_in_the_order_written() {
     );
 }
 
-/// Breaks when a chatty validation is failed, or kept whole.
+/// Breaks when a verbose validation fails, or its output is kept whole.
 #[tokio::test]
 async fn long_output_is_cut_at_its_beginning_and_is_no_failure() {
     let world = World::new();
@@ -42,7 +42,7 @@ async fn long_output_is_cut_at_its_beginning_and_is_no_failure() {
     assert!(seen.output.ends_with("\n3000000\n") && seen.output.len() < 66_000);
 }
 
-/// Breaks when a shell command is held less firmly than an agent.
+/// Breaks when a shell command is supervised less strictly than an agent.
 #[tokio::test]
 async fn a_timeout_and_a_stop_leave_nothing() {
     let world = World::new();
@@ -62,7 +62,7 @@ async fn a_timeout_and_a_stop_leave_nothing() {
     assert!(!alive(&world.file("stay")));
 }
 
-/// Breaks when a variable that cannot be set is quietly left out.
+/// Breaks when a variable that cannot be set is silently left out.
 #[tokio::test]
 async fn a_variable_that_cannot_be_set_is_named() {
     let world = World::new();
@@ -73,7 +73,8 @@ async fn a_variable_that_cannot_be_set_is_named() {
     assert!(matches!(&error, StartError::Environment { name, .. } if name == "A=B"), "{error}");
 }
 
-/// Breaks when a person's program does not get its input whole, or runs where others could have left something.
+/// Breaks when a user's program does not get its complete input, or runs in a directory in which others could
+/// have left files.
 #[tokio::test]
 async fn a_hook_gets_its_input_in_a_directory_of_its_own() {
     let world = World::new();
@@ -88,7 +89,7 @@ async fn a_hook_gets_its_input_in_a_directory_of_its_own() {
     let output = format!("300000\n{}\n{} b clean\n700\n", place.display(), directory.display());
     assert_eq!(seen, ShellResult { ending: Ending::Finished, output });
 
-    // One that does not care for its input is no failure.
+    // A program that does not read its input has not failed.
     let quick = ["true".to_owned()];
     let run =
         world.runner.hook(&quick, vec![b'x'; 300_000], &env, &directory, LONG, CancellationToken::new());

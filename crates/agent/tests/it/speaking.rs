@@ -1,5 +1,5 @@
-//! Conversations with agents that speak the Agent Client Protocol: what is told, what is answered, and every way in which
-//! an agent can get it wrong.
+//! Conversations with agents that use the Agent Client Protocol: messages, responses, and every way in which
+//! an agent can violate the protocol.
 
 use std::fs;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use drydock_testkit::program::acp_agent;
 
 use crate::world::{World, alive, lines, until};
 
-/// The test agent with a behaviour, and more keys of its table.
+/// Returns the test agent with a behaviour, and further keys of its table.
 fn agent(words: &[&str], keys: &str) -> AgentSpec {
     let mut command = vec![acp_agent()];
     command.extend(words);
@@ -33,7 +33,7 @@ fn activities(signals: &[Signal]) -> Vec<&Activity> {
     told
 }
 
-/// Breaks when an error that says it is a limit passes for a failure, or its time is lost.
+/// Breaks when an error that indicates a rate limit counts as a failure, or its reset time is lost.
 #[tokio::test]
 async fn an_error_that_says_it_is_a_limit_is_one() {
     let world = World::new();
@@ -42,7 +42,7 @@ async fn an_error_that_says_it_is_a_limit_is_one() {
     assert_eq!(ending, Ending::RateLimited { resets: Resets::After(Duration::from_secs(90)) });
 }
 
-/// Breaks when a step of the agent is lost, or told in another order, or the task does not reach it.
+/// Breaks when a step of the agent is lost or reported out of order, or the task does not reach it.
 #[tokio::test]
 async fn a_task_is_done_and_every_step_is_told() {
     let world = World::new();
@@ -71,8 +71,8 @@ async fn a_task_is_done_and_every_step_is_told() {
     assert_eq!(lines(&signals, Stream::Stdout), ["I will write it.", "Now", "Done"]);
 }
 
-/// Breaks when drydock does not read or write for the agent, or does so outside the worktree, where only the agent is
-/// held.
+/// Breaks when drydock does not read or write files for the agent, or does so outside the worktree, where
+/// only the agent is confined.
 #[tokio::test]
 async fn files_are_read_and_written_in_the_worktree_and_nowhere_else() {
     let world = World::new();
@@ -88,7 +88,7 @@ async fn files_are_read_and_written_in_the_worktree_and_nowhere_else() {
     assert_eq!(fs::read_to_string(precious).unwrap(), "mine");
 }
 
-/// Breaks when a rule is not followed, or not told.
+/// Breaks when the policy is not followed, or its answer is not reported.
 #[tokio::test]
 async fn permissions_are_given_and_refused_by_rule() {
     for (keys, file, answer) in [
@@ -106,7 +106,7 @@ async fn permissions_are_given_and_refused_by_rule() {
     }
 }
 
-/// Breaks when people are told that something was allowed to an agent that was told no.
+/// Breaks when a permission is reported as given although the agent got a rejection.
 #[tokio::test]
 async fn a_permission_that_could_not_be_given_is_not_told_as_given() {
     let world = World::new();
@@ -117,8 +117,8 @@ async fn a_permission_that_could_not_be_given_is_not_told_as_given() {
     assert!(!signals.iter().any(|signal| matches!(signal, Signal::Keep { .. })), "{signals:?}");
 }
 
-/// code 8.1: breaks when a question is not put, words of others pass for its answer, or an answer to it is not found by
-/// the next run.
+/// code 8.1: breaks when a question is not asked, other text counts as its answer, or the next run does not
+/// find its answer.
 #[tokio::test]
 async fn a_permission_that_is_asked_for_becomes_a_question_and_its_answer_holds() {
     let mut world = World::new();
@@ -148,7 +148,7 @@ async fn a_permission_that_is_asked_for_becomes_a_question_and_its_answer_holds(
     }
 }
 
-/// Breaks when a stop does not reach the agent as the protocol says, or one that does not care stays.
+/// Breaks when a stop is not sent by the protocol, or an agent that ignores it stays.
 #[tokio::test]
 async fn a_stop_is_told_by_the_protocol_and_then_by_force() {
     for behaviour in ["stall", "deaf"] {
@@ -160,7 +160,8 @@ async fn a_stop_is_told_by_the_protocol_and_then_by_force() {
         let (ending, _) = world
             .run_until(&spec, async {
                 asked.await;
-                // Its pid is there before it was given the task; a stop at any moment must come out the same.
+                // The pid is written before the agent gets the task; a stop at any moment must have the same
+                // result.
                 tokio::time::sleep(Duration::from_millis(300)).await;
             })
             .await;
@@ -170,7 +171,7 @@ async fn a_stop_is_told_by_the_protocol_and_then_by_force() {
     }
 }
 
-/// Breaks when one of these hangs, passes for success, or does not say what was seen.
+/// Breaks when one of these hangs, counts as success, or its reason does not name the violation.
 #[tokio::test]
 async fn every_way_to_break_off_is_named() {
     for (behaviour, reason) in [
@@ -205,7 +206,8 @@ async fn every_way_to_break_off_is_named() {
     assert_eq!(ending, Ending::Failed { code: 3, tail: "no model today".into() });
 }
 
-/// Breaks when an agent that never ends its turn, or never answers at all, is waited for, or one that floods fills memory.
+/// Breaks when drydock keeps waiting for an agent that never ends its turn or never responds, or when an
+/// agent that floods fills memory.
 #[tokio::test]
 async fn silence_runs_out_of_time_and_a_flood_out_of_room() {
     for behaviour in ["deaf", "silent"] {
@@ -219,7 +221,7 @@ async fn silence_runs_out_of_time_and_a_flood_out_of_room() {
     assert_eq!(ending, Ending::OutputExceeded { limit: 3_000_000 });
 }
 
-/// Breaks when a program that is no such agent is taken for one, or for one that did its work.
+/// Breaks when a program that does not use the protocol counts as an agent, or as one that did its work.
 #[tokio::test]
 async fn a_program_that_speaks_something_else_is_told_from_an_agent() {
     let world = World::new();
@@ -234,7 +236,7 @@ async fn a_program_that_speaks_something_else_is_told_from_an_agent() {
     }
 }
 
-/// Breaks when what a speaking agent was given in confidence is quoted in the reason why it failed.
+/// Breaks when a secret of an agent is quoted in the reason for its failure.
 #[tokio::test]
 async fn what_is_quoted_of_a_broken_conversation_holds_no_secret() {
     let world = World::new();

@@ -1,4 +1,4 @@
-//! What cannot be started says what and why, and what to do next.
+//! Failures to start: the error names the cause and the next step.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -23,7 +23,7 @@ async fn a_missing_program_is_named() {
     }
 }
 
-/// Breaks when the three ways not to be executable are confused with being missing.
+/// Breaks when the three ways not to be executable are confused with a missing program.
 #[tokio::test]
 async fn a_program_that_cannot_be_run_says_why() {
     let world = World::new();
@@ -49,7 +49,7 @@ async fn a_missing_worktree_is_named() {
     );
 }
 
-/// Breaks when something that is no keeper is waited for, or taken for one.
+/// Breaks when drydock waits for a program that is not a keeper, or accepts it as one.
 #[tokio::test]
 async fn a_launcher_that_is_no_keeper_is_an_error() {
     let mut world = World::new();
@@ -62,7 +62,7 @@ async fn a_launcher_that_is_no_keeper_is_an_error() {
     assert!(!world.worktree().join("started").exists());
 }
 
-/// Breaks when the hidden subcommand does something for a person who tries it.
+/// Breaks when the hidden subcommand does something for a user who tries it.
 #[test]
 fn a_keeper_started_by_hand_says_that_it_is_not_for_that() {
     let output = std::process::Command::new(env!("CARGO_BIN_EXE_drydock-agent-tests"))

@@ -1,4 +1,4 @@
-//! What an agent is told, and what its environment holds.
+//! The task and the environment of an agent.
 
 use std::collections::BTreeSet;
 
@@ -19,7 +19,7 @@ async fn the_task_arrives_on_standard_input_and_in_the_environment() {
     assert_eq!((&told["task"], &told["feedback"][0]), (&"fix the door".into(), &"the hinge too".into()));
 }
 
-/// Breaks when a long task is forced into one variable, which Linux refuses.
+/// Breaks when a long task is passed in one variable, which Linux rejects.
 #[tokio::test]
 async fn a_task_too_long_for_a_variable_is_in_a_file() {
     let mut world = World::new();
@@ -31,7 +31,7 @@ async fn a_task_too_long_for_a_variable_is_in_a_file() {
     assert_eq!(world.file("stdin"), world.file("file"));
 }
 
-/// Breaks at exactly one of the two sides of the kernel's limit when it is counted wrongly.
+/// Breaks at exactly one of the two sides of the kernel's limit if the length is miscounted.
 #[tokio::test]
 async fn the_longest_task_that_fits_a_variable_is_in_one() {
     let mut world = World::new();
@@ -45,7 +45,7 @@ async fn the_longest_task_that_fits_a_variable_is_in_one() {
     }
 }
 
-/// Breaks when anything of drydock's own environment is inherited.
+/// Breaks when anything from drydock's own environment is inherited.
 #[tokio::test]
 async fn the_environment_holds_nothing_but_what_was_meant() {
     assert!(
@@ -76,7 +76,7 @@ async fn the_environment_holds_nothing_but_what_was_meant() {
     assert_eq!(names, BTreeSet::from(meant));
 }
 
-/// Breaks when configured variables are lost, or the temporary directory is not made.
+/// Breaks when configured variables are lost, or the temporary directory is not created.
 #[tokio::test]
 async fn configured_and_passed_variables_are_there() {
     let world = World::new();
@@ -91,7 +91,7 @@ async fn configured_and_passed_variables_are_there() {
     assert!(world.dirs().temp.join("x").exists());
 }
 
-/// Breaks when what was given to an agent in confidence comes back by any way out: log, message, error or ending.
+/// Breaks when a secret of an agent appears in a log, message, error or ending.
 #[tokio::test]
 async fn what_an_agent_is_given_in_confidence_is_not_passed_on() {
     let world = World::new();
@@ -118,7 +118,7 @@ async fn what_an_agent_is_given_in_confidence_is_not_passed_on() {
     assert_eq!(world.file("kept"), "sk-very-secret\n", "its own files are its own");
 }
 
-/// Breaks when a program that wants its task as an argument does not get it, or gets it twice.
+/// Breaks when a program that takes its task as an argument does not get it, or gets it twice.
 #[tokio::test]
 async fn a_task_can_be_an_argument_in_words() {
     let world = World::new();
@@ -133,7 +133,7 @@ async fn a_task_can_be_an_argument_in_words() {
     );
 }
 
-/// Breaks when a line is taken for the wrong kind of thing, or two lines change places.
+/// Breaks when a line is misclassified, or two lines change places.
 #[tokio::test]
 async fn messages_are_told_from_log_and_garbled_ones_are_reported() {
     let world = World::new();

@@ -1,4 +1,4 @@
-//! A worktree, a temporary directory and a runner, and a second look at the processes through `/proc`.
+//! A worktree, a temporary directory and a runner, and an independent check of processes through `/proc`.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-/// How long a condition may take to come true on a machine that is busy with other things.
+/// How long a condition may take to become true on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(15);
 
 pub(crate) struct World {
@@ -70,7 +70,7 @@ impl World {
         self.run_until(spec, std::future::pending()).await
     }
 
-    /// Runs an agent and stops it when `moment` comes.
+    /// Runs an agent and stops it when `moment` completes.
     pub(crate) async fn run_until(
         &self,
         spec: &AgentSpec,
@@ -106,12 +106,12 @@ impl World {
     }
 }
 
-/// An agent that is a shell script.
+/// Returns an agent that is a shell script.
 pub(crate) fn sh(script: &str) -> AgentSpec {
     AgentSpec::command(["sh", "-c", script]).unwrap()
 }
 
-/// Lets an agent go on that waits until its signal was dealt with.
+/// Replies to an agent that waits until its signal was handled.
 pub(crate) fn dealt(signal: &Signal) {
     match signal {
         Signal::Called(_, reply) | Signal::Keep { reply, .. } => reply.say(Ok(())),
@@ -126,7 +126,7 @@ pub(crate) fn dealt(signal: &Signal) {
     }
 }
 
-/// The log lines of one stream, in order.
+/// Returns the log lines of one stream, in order.
 pub(crate) fn lines(signals: &[Signal], wanted: Stream) -> Vec<&str> {
     signals
         .iter()
@@ -146,7 +146,7 @@ pub(crate) fn lines(signals: &[Signal], wanted: Stream) -> Vec<&str> {
         .collect()
 }
 
-/// Waits until `condition` holds, and fails with `what` when it never does.
+/// Waits until `condition` holds, and fails with `what` if it never does.
 pub(crate) async fn until(what: &str, condition: impl Fn() -> bool) {
     let deadline = Instant::now() + PATIENCE;
     while !condition() {
@@ -155,7 +155,7 @@ pub(crate) async fn until(what: &str, condition: impl Fn() -> bool) {
     }
 }
 
-/// Tells whether a process that wrote its number into a file is running.
+/// Returns true if a process that wrote its pid into a file is running.
 pub(crate) fn alive(pid: &str) -> bool {
     let pid = pid.trim();
     assert!(pid.parse::<u32>().is_ok(), "{pid:?} is no process number");
