@@ -87,8 +87,8 @@ pub(crate) async fn listen(
         End::Itself(_) if sink.exceeded().is_cancelled() => End::Exceeded,
         other => other,
     };
-    // The exit code shows only that something failed; the report shows the cause. After a failure, only the
-    // last message counts as a report.
+    // The exit code shows only that something failed; the report shows the cause. With exit code 0, only a
+    // report in the agent's last message counts.
     let report = match end {
         End::Itself(Exit::Code(0)) => sink.report(),
         End::Itself(Exit::Code(_)) => sink.report_in_tail(),

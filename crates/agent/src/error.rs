@@ -33,7 +33,7 @@ pub enum StartError {
     Script {
         /// Path of the script.
         path: PathBuf,
-        /// What is wrong with it, with the step if one is the cause.
+        /// The cause, with the step that contains it.
         reason: String,
     },
     /// A directory or file of the run cannot be used.
@@ -55,7 +55,7 @@ pub enum StartError {
     /// The sandbox required for the run cannot be created.
     #[error("could not make the sandbox: {reason}")]
     Sandbox {
-        /// What is missing.
+        /// The missing feature or path.
         reason: String,
     },
     /// Drydock's own keeper process did not start.

@@ -17,7 +17,7 @@ pub enum ModelFailure {
     Refused,
 }
 
-/// What the end of a run means for a retry.
+/// Classification of the end of a run, for retries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Nature {
     /// The work was done.

@@ -10,9 +10,9 @@
 //! write = { path = "hello.txt", content = "hello\n" }
 //! ```
 //!
-//! Besides `message` and `write`, a step is one of `append = { path, content }`, `delete = { path }`, `rename
-//! = { from, to }`, `log = "text"`, `sleep = "100ms"`, `run = "shell command"`, `fail = "text"`, `exit =
-//! code`.
+//! Besides `message` and `write`, a step is one of `append = { path, content }`, `delete = { path }`,
+//! `rename = { from, to }`, `log = "text"`, `sleep = "100ms"`, `run = "shell command"`, `fail = "text"`,
+//! `exit = code`.
 
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;

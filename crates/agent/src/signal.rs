@@ -60,7 +60,7 @@ pub enum Signal {
     Garbled {
         /// The original line.
         line: String,
-        /// What is wrong with it.
+        /// Why it is malformed.
         reason: String,
     },
 }

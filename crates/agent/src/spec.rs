@@ -26,8 +26,8 @@ const MESSAGE_MIN: usize = 1024;
 /// One agent: how it is started, its environment and its limits.
 ///
 /// Written as `protocol = "command"` with `command = [program, arguments…]`; as `protocol = "acp"` with the
-/// same and `permissions` and `message_max` (default: 8 MiB); or as `protocol = "scripted"` with `script =
-/// "file.toml"`.
+/// same and `permissions` and `message_max` (default: 8 MiB); or as `protocol = "scripted"` with
+/// `script = "file.toml"`.
 ///
 /// All protocols accept `env`, `pass_env`, `timeout` (default: 30m), `stall_after` (default: 10m), `restart`,
 /// `output_max` (default: 16 MiB), and `sandbox`, `memory_max`, `processes_max` and `files_max`, which

@@ -119,7 +119,7 @@ fn outside(git: &Git) -> Option<Vec<PathBuf>> {
     let mut files = Vec::new();
     for name in ["GIT_CONFIG_SYSTEM", "GIT_CONFIG_GLOBAL"] {
         let call = Call::new(git, Path::new("/"), FIND).args(["var", name]);
-        // Exit code 1 means that there is no such path.
+        // Exit code 1: this git has no such path.
         let output = match call.accept(&[0, 1]).run() {
             Ok(output) => output,
             // Git before 2.42 does not know these names.

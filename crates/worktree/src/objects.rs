@@ -36,7 +36,7 @@ pub(crate) fn objects(
     Ok(found)
 }
 
-/// Returns the blob ids at these paths of a tree, in the same order; `None` where there is no file.
+/// Returns the blob ids at these paths of a tree, in the same order; `None` for a path without a file.
 pub(crate) fn blob_ids(
     place: &Place,
     tree: &TreeId,

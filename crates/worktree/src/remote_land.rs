@@ -57,7 +57,7 @@ pub enum IntentPushed {
     Refused,
     /// The remote did not respond.
     Away {
-        /// Why there was no response.
+        /// Why it did not respond.
         reason: String,
     },
 }
@@ -105,7 +105,7 @@ pub enum RemoteLanded {
     },
     /// The remote did not respond; it is unknown whether the target moved.
     Away {
-        /// Why there was no response.
+        /// Why it did not respond.
         reason: String,
     },
 }
@@ -122,7 +122,7 @@ pub enum Revoked {
     },
     /// The remote did not respond.
     Away {
-        /// Why there was no response.
+        /// Why it did not respond.
         reason: String,
     },
 }
@@ -425,6 +425,6 @@ impl RemoteLanding<'_> {
 enum Said {
     /// The line of the ref, and the whole output.
     Line(Verdict, String),
-    /// There is no line: the push failed before the remote handled the ref.
+    /// Without a line, the push failed before the remote handled the ref.
     Nothing(String),
 }

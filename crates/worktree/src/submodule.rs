@@ -46,8 +46,8 @@ pub(crate) fn look(worktree: &Path, link: &Entry) -> io::Result<Found> {
     Ok(Found::Files)
 }
 
-/// Returns the commit of a submodule's checkout with a detached HEAD, which is the state after `git submodule
-/// update`.
+/// Returns the commit of a submodule's checkout with a detached HEAD, which is the state after
+/// `git submodule update`.
 fn commit_in(path: &Path) -> Option<String> {
     let git_dir = short_line(&path.join(".git"))?;
     let git_dir = path.join(PathBuf::from(git_dir.strip_prefix("gitdir: ")?));

@@ -70,7 +70,7 @@ enum Happening {
     Released,
     /// The agent's own process ended.
     Exited(Exit),
-    /// There are no children left, and therefore no descendants.
+    /// No children are left, and therefore no descendants.
     Childless,
 }
 

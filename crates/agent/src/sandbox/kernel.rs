@@ -33,7 +33,7 @@ const SCOPES: ABI = ABI::V6;
 /// The first version under which nothing outside can be changed: before it, a file could be truncated.
 const WRITES_HELD: i32 = 3;
 
-/// What an agent can do without the filter.
+/// The remaining risk without the filter.
 const UNFILTERED: &str = "has no seccomp beside it: an agent can end drydock by setting its limits";
 
 /// Harmless devices that programs expect to be writable.
@@ -51,7 +51,7 @@ pub enum Landlock {
     Partial {
         /// ABI version of the kernel.
         abi: i32,
-        /// What is missing; the text follows "Landlock" in a sentence.
+        /// The missing part; the text follows "Landlock" in a sentence.
         lacks: &'static str,
     },
     /// No support.

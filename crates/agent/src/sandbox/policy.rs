@@ -30,7 +30,7 @@ pub enum SandboxMode {
     Off,
 }
 
-/// What a run may read besides its own directories.
+/// The paths that a run may read besides its own directories.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Reads {
     /// Everything that its user may read.

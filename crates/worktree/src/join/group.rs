@@ -83,7 +83,7 @@ impl<'a> Group<'a> {
         let aside = self.aside.iter().find(|(_, (whose, _))| *whose == side);
         match aside {
             Some((path, (_, own))) => Some((path, own)),
-            // If two types conflict, only one of them is moved if the base determines which.
+            // If the types differ and the base determines which file keeps its name, git moves only the other one.
             None if self.is("distinct modes") => Some((self.main_path(), self.main_path())),
             None => None,
         }
