@@ -45,7 +45,7 @@ const OURS: [&str; 10] = [
 /// `HOME` is the temporary directory, so git and other tools find neither the credentials nor the settings of
 /// the user who runs drydock. The system's git settings may name a credential helper and are disabled for the
 /// same reason. Git never prompts for a password. It also takes no optional locks, because a sandboxed run
-/// may not write them.
+/// may not create them.
 pub(crate) fn base(temp: &Path) -> Environment {
     let path = std::env::var_os("PATH").unwrap_or_else(|| PATH_DEFAULT.into());
     let fixed: [(&str, OsString); 7] = [

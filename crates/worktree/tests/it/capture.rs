@@ -1,4 +1,4 @@
-//! Captures of an agent's work, however it was made.
+//! Captures of an agent's work, for every way in which an agent can change files.
 
 use std::fs::{self, File};
 use std::os::unix::ffi::OsStrExt;

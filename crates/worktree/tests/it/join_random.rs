@@ -1,4 +1,4 @@
-//! Random work of two writers: for any changes to files, a merge keeps what it promises.
+//! Random work of two writers: for any changes to files, a merge keeps the content that it promises to keep.
 //!
 //! Every line, link and binary file has a unique word, so that a loss can be named. All words of the
 //! preferred side are present, except for words of the base that the other side deleted. Words that the other

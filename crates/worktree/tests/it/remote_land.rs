@@ -1,5 +1,5 @@
-//! Landing at a remote: what the push compares, how its output is classified, and remotes with fewer features
-//! (N2).
+//! Landing at a remote: the comparisons of the push, how its output is classified, and remotes with fewer
+//! features (N2).
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
