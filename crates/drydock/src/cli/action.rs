@@ -1,4 +1,4 @@
-//! `drydock action`: create, list, show, remove. The file is read here and understood by the server.
+//! `drydock action`: create, list, show, remove. The command line reads the file; the server parses it.
 
 use std::fs;
 use std::io::{self, Read};
@@ -12,25 +12,25 @@ use super::report::{Level, Outcome, Report};
 use super::session::Session;
 use crate::render;
 
-/// What can be done with actions.
+/// Subcommands of `drydock action`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Action {
-    /// Create one from a TOML file
+    /// Create an action from a TOML file
     Create {
-        /// The file; - for stdin
+        /// TOML file, - for stdin
         #[arg(long, value_name = "FILE")]
         file: PathBuf,
     },
     /// List actions
     List,
-    /// Show one
+    /// Show an action
     Show {
-        /// Its name
+        /// Action name
         name: String,
     },
-    /// Remove one; plans made from it keep their copy
+    /// Remove an action; plans made from it keep their copy
     Remove {
-        /// Its name
+        /// Action name
         name: String,
     },
 }

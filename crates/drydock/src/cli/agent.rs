@@ -1,4 +1,4 @@
-//! `drydock agent`: list what is configured, start one for real.
+//! `drydock agent`: list the agents, start one to check it.
 
 use clap::Subcommand;
 use drydock_api::{AgentCheck, CheckStatus, Code, OneAgentCheck, Problem};
@@ -9,14 +9,14 @@ use crate::render;
 
 const NONE_FOUND: &str = "none of them is found on this machine; install one, or configure your own as [agents.NAME], see docs/config.md";
 
-/// What can be done with agents.
+/// Subcommands of `drydock agent`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Agent {
-    /// List agents: configured and built in, and whether each is there
+    /// List configured and built-in agents and whether each is installed
     List,
-    /// Start one for real and say how it went
+    /// Start an agent and check its login
     Check {
-        /// Its name
+        /// Agent name
         name: String,
     },
 }
@@ -49,7 +49,7 @@ pub(crate) async fn run(session: &Session, command: Agent) -> Outcome {
     }
 }
 
-/// Returns why an agent cannot be used, if a check found that.
+/// Returns why an agent cannot be used, if the check failed.
 pub(super) fn unusable(check: &AgentCheck) -> Option<Box<Problem>> {
     match check.status {
         CheckStatus::Ok | CheckStatus::Warn => None,

@@ -1,4 +1,4 @@
-//! The definition of the command line. Help, completions and the manual are made from it.
+//! The definition of the command line. Help, completions and the manual pages are generated from it.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use super::{
     manual, plan, project, run, schema, serve, store, token,
 };
 
-/// Takes coding tasks from a thought to a landed commit, with nothing torn, lost or done twice.
+/// Run coding agents in isolated git worktrees; review and land what they do.
 #[derive(Debug, Parser)]
 #[command(name = "drydock", version, max_term_width = 100, propagate_version = false)]
 #[command(after_help = "Exit codes: 0 ok, 1 failed, 2 usage, 3 not found, 4 conflict, 5 blocked, \
@@ -21,97 +21,97 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
-/// Options that every command takes.
+/// Global options, accepted by every command.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Global {
-    /// The store: a file, or postgres://… [default: $XDG_DATA_HOME/drydock/drydock.db]
+    /// Store: a file, or postgres://… [default: $XDG_DATA_HOME/drydock/drydock.db]
     #[arg(long, global = true, env = "DRYDOCK_STORE", value_name = "URL", hide_env = true)]
     pub(crate) store: Option<String>,
-    /// A server to ask instead of opening the store here, e.g. http://127.0.0.1:7717
+    /// Use this server instead of opening the store here, e.g. http://127.0.0.1:7717
     #[arg(long, global = true, env = "DRYDOCK_SERVER", value_name = "URL", hide_env = true)]
     pub(crate) server: Option<String>,
-    /// A file with the token to send to the server [default: $DRYDOCK_TOKEN, or $XDG_CONFIG_HOME/drydock/token]
+    /// File with the token for the server [default: $DRYDOCK_TOKEN, or $XDG_CONFIG_HOME/drydock/token]
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) token_file: Option<PathBuf>,
-    /// The configuration file [default: $XDG_CONFIG_HOME/drydock/config.toml]
+    /// Configuration file [default: $XDG_CONFIG_HOME/drydock/config.toml]
     #[arg(long, global = true, env = "DRYDOCK_CONFIG", value_name = "FILE", hide_env = true)]
     pub(crate) config: Option<PathBuf>,
-    /// How to answer on stdout
+    /// Output format on stdout
     #[arg(long, global = true, value_enum, default_value_t = Format::Auto, hide_default_value = true)]
     pub(crate) format: Format,
-    /// The same as --format json
+    /// Same as --format json
     #[arg(long, global = true)]
     pub(crate) json: bool,
-    /// Say nothing on stderr but errors
+    /// Print only errors and questions on stderr
     #[arg(short, long, global = true)]
     pub(crate) quiet: bool,
 }
 
-/// How to answer on stdout.
+/// Output format on stdout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
-    /// Text, at a terminal and in a pipe.
+    /// Text (default).
     Auto,
-    /// Text for people.
+    /// Text.
     Text,
-    /// One JSON object per answer.
+    /// One JSON object per command.
     Json,
 }
 
-/// What can be asked.
+/// The top-level commands.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Do a task in the repository you stand in: plan, follow, show the diff, ask, land
+    /// Run a task here: plan it, watch it, review the diff, land it
     Run(run::Run),
-    /// Git repositories that plans work on
+    /// Manage the repositories that plans work in
     #[command(subcommand)]
     Project(project::Project),
-    /// Reusable task templates
+    /// Manage reusable task templates
     #[command(subcommand)]
     Action(action::Action),
-    /// Rules that can block a transition
+    /// Manage rules that can block a change
     #[command(subcommand)]
     Invariant(invariant::Invariant),
-    /// Configured agents
+    /// List and check agents
     #[command(subcommand)]
     Agent(agent::Agent),
-    /// Make, move, look at and steer plans
+    /// Create, inspect and steer plans
     #[command(subcommand)]
     Plan(plan::Plan),
-    /// Questions that only a person can answer
+    /// List and answer questions
     #[command(subcommand)]
     Decision(decision::Decision),
-    /// What each writer changed
+    /// List the files that each agent changed
     #[command(subcommand)]
     Changeset(changeset::Changeset),
-    /// States of a plan's worktree that were kept
+    /// Checkpoints of a plan's worktree
     #[command(subcommand)]
     Checkpoint(checkpoint::Checkpoint),
-    /// Who holds what
+    /// List and break locks
     #[command(subcommand)]
     Lock(lock::Lock),
-    /// What left a plan's branch and is kept
+    /// Backups of commits removed from a plan's branch
     #[command(subcommand)]
     Backup(backup::Backup),
-    /// Who may ask over the network, and as what
+    /// Manage tokens for the HTTP API
     #[command(subcommand)]
     Token(token::Token),
-    /// The feed of everything that happened
+    /// Print raw events
     Events(events::EventsArgs),
-    /// Check the store, git, agents and locks
+    /// Check git, store, agents, sandbox and locks
     Doctor(doctor::Doctor),
-    /// Remove worktrees and refs that are proved to be needed no more
+    /// Remove worktrees and refs that are safe to delete
     Gc(gc::GcArgs),
-    /// Serve the HTTP interface, and work on queued plans
+    /// Start the web page, the API and workers
     Serve(serve::Serve),
-    /// Work on queued plans until told to stop
+    /// Work on queued plans until stopped
     Worker(serve::Worker),
-    /// Look after the store itself
+    /// Migrate, check and copy the store
     #[command(subcommand)]
     Store(store::Store),
-    /// Serve tools over MCP to the agent that starts it, for the agent's own run
+    /// Serve tools over MCP to the agent that starts it, for that agent's run (internal)
     Mcp,
-    /// Show the whole life of a plan on a throw-away repository
+    /// Show a whole plan in a scratch repository
     Demo(demo::Demo),
     /// Print the JSON Schema of a file that agents write for drydock
     Schema(schema::Schema),
@@ -122,7 +122,7 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    /// Returns the words of the command, as they stand in the envelope.
+    /// Returns the command's words, such as `plan show`, for the envelope.
     pub(crate) fn words(&self) -> String {
         let (group, verb) = match self {
             Command::Run(_) => ("run", None),

@@ -1,4 +1,4 @@
-//! What a command works on: a server, or the engine in this process behind the same router.
+//! Where a command sends its requests: a server, or the engine in this process behind the same router.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -9,29 +9,29 @@ use super::bearer;
 use crate::config::{Config, StorePlace};
 use crate::local_token;
 
-/// What driving a phase came to.
+/// How a call of [`Backend::drive`] ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Driven {
-    /// Nothing is left to do here.
+    /// The phase has settled; nothing is left to drive in this process.
     Over,
-    /// It was cut short by a limit, and is to be driven again when it is due.
+    /// The phase was postponed, e.g. by a rate limit. The caller drives it again when it is due.
     Postponed,
-    /// A worker has the plan, and drives it.
+    /// A worker holds the plan and drives it.
     ByWorker,
 }
 
-/// Carries requests, and moves plans when nobody else does.
+/// Carries requests, and drives plans in this process if no server does.
 pub(crate) trait Backend: Send + Sync {
-    /// Returns what carries the requests.
     fn transport(&self) -> &dyn Transport;
 
-    /// Drives this phase of the plan in this process until it settles; none when a server does that.
+    /// Drives this phase of the plan in this process until it settles. Returns none if a server drives plans.
     fn drive(&self, plan: &str, phase: Phase) -> Option<BoxFuture<'static, Result<Driven, Problem>>>;
 
-    /// Holds a plan that is driven here until a person continues it: the person stopped the command.
+    /// Holds a plan that this process drives until a person continues it. Called after the person stopped the
+    /// command.
     fn hold_stopped(&self, plan: &str) -> BoxFuture<'_, ()>;
 
-    /// Stops agents, leaves their plans resumable, and lets go of every lock.
+    /// Stops agents, leaves their plans resumable, and releases all locks.
     fn shutdown(&self) -> BoxFuture<'_, ()>;
 }
 
@@ -39,24 +39,25 @@ pub(crate) trait Backend: Send + Sync {
 pub(crate) type OpenEmbedded =
     fn(StorePlace, Config) -> BoxFuture<'static, Result<Box<dyn Backend>, Problem>>;
 
-/// A server at an address: it drives plans by itself, and there is nothing to shut down here.
+/// A server at an address. It drives plans automatically, so there is nothing to shut down here.
 pub(crate) struct Server {
     remote: Mutex<Remote>,
     renewal: Renewal,
 }
 
-/// Whether a token that a server refuses can be looked for again. Only that of its own machine can: a server makes it
-/// anew when it starts, and a command that follows what happens outlives that.
+/// Whether to look for another token after the server refused one. Only the token that a server writes for its own
+/// machine can be found again: the server creates a new one at each start, and a command that follows a plan outlives
+/// a restart of the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Renewal {
-    /// It can, where the server at this address keeps it.
+    /// Read the token that the server at this address wrote.
     Own(String),
-    /// It cannot.
+    /// Use the given token only.
     Never,
 }
 
 impl Server {
-    /// Returns the server behind this remote, which bears its token.
+    /// Returns the server behind this remote, which carries its token.
     pub(crate) fn new(remote: Remote, renewal: Renewal) -> Self {
         Self { remote: Mutex::new(remote), renewal }
     }
@@ -65,8 +66,8 @@ impl Server {
         self.remote.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Returns the server with another token, when this one was refused and another is kept by now. A request that was
-    /// refused for its token did nothing, so it may be sent again.
+    /// Returns the server with another token, if this one was refused and another has been written since. The request
+    /// may be sent again because a request that is refused for its token has no effect.
     fn renewed(&self, asked: &Remote, status: StatusCode) -> Option<Remote> {
         let Renewal::Own(url) = &self.renewal else { return None };
         if status != StatusCode::UNAUTHORIZED {

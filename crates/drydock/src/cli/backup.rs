@@ -7,42 +7,42 @@ use super::report::{Ending, Level, Outcome, Report};
 use super::session::Session;
 use crate::render;
 
-/// What can be done with backups.
+/// Subcommands of `drydock backup`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Backup {
-    /// List backups: refs that keep what left a plan's branch
+    /// List backups: refs that keep commits removed from a plan's branch
     List {
-        /// Only those of this plan
+        /// Only backups of this plan
         #[arg(long)]
         plan: Option<String>,
     },
-    /// Show one with its commits
+    /// Show a backup with its commits
     Show {
-        /// Its ref, or the end of it (PLAN/NUMBER)
+        /// Backup ref or its end (PLAN/NUMBER)
         #[arg(value_name = "REF")]
         name: String,
     },
-    /// Bring one back as a new branch; nothing that exists is changed
+    /// Restore a backup as a new branch; nothing that exists is changed
     Restore {
-        /// Its ref, or the end of it (PLAN/NUMBER)
+        /// Backup ref or its end (PLAN/NUMBER)
         #[arg(value_name = "REF")]
         name: String,
-        /// The new branch; else a name is made from the backup's
+        /// New branch [default: a name derived from the backup's]
         #[arg(long)]
         branch: Option<String>,
     },
-    /// Remove those that nothing needs, or those that are named
+    /// Remove backups that are no longer needed, or the named ones
     Prune {
-        /// Only these; one that is needed is refused, with what would be lost
+        /// Only these; one that is still needed is refused, with a list of the commits that would be lost
         #[arg(value_name = "REF")]
         names: Vec<String>,
-        /// Remove those that are named though they are needed, for good
+        /// Delete the named backups permanently even if they are still needed
         #[arg(long, requires = "names")]
         discard: bool,
-        /// Only those of this plan
+        /// Only backups of this plan
         #[arg(long, conflicts_with = "names")]
         plan: Option<String>,
-        /// Tell what would be removed, and remove nothing
+        /// Print what would be removed, and remove nothing
         #[arg(long, conflicts_with = "names")]
         dry_run: bool,
     },

@@ -1,5 +1,5 @@
-//! The token that goes with requests to a server: where it is found, and that nobody else can read it there. Its text
-//! is in no message.
+//! The token sent with requests to a server. This module finds it and checks that other users cannot read the file it
+//! is in. Messages never contain the token.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -8,12 +8,11 @@ use std::path::Path;
 
 use drydock_api::{Code, Problem};
 
-/// The variable that holds a token.
 const VARIABLE: &str = "DRYDOCK_TOKEN";
-/// A token is much shorter; whatever is longer is another file.
+/// Longer than any token. A file that exceeds it does not hold a token.
 const BYTES_MAX: u64 = 4096;
 
-/// Returns the token to send: that of the file that is named, else that of the environment, else the one that is kept.
+/// Returns the token to send: from the named file, else from the environment, else from the default file.
 pub(crate) fn find(named: Option<&Path>, kept: Option<&Path>) -> Result<Option<String>, Box<Problem>> {
     if let Some(path) = named {
         return self::kept(path).map(Some);
@@ -29,12 +28,12 @@ pub(super) fn kept(path: &Path) -> Result<String, Box<Problem>> {
     read(path).and_then(|text| token(&text, &path.display().to_string()))
 }
 
-/// Says whether the environment holds a token.
+/// Returns true if the environment holds a token.
 pub(super) fn is_in_environment() -> bool {
     std::env::var_os(VARIABLE).is_some_and(|text| !text.is_empty())
 }
 
-/// Reads a file that only its owner may read. A pipe has nobody else who could.
+/// Reads a file that only its owner may read. A pipe needs no such check: no other process can open it.
 fn read(path: &Path) -> Result<String, Box<Problem>> {
     let failed = |error: io::Error| {
         let text = format!("could not read the token in {}: {error}", path.display());
@@ -70,7 +69,7 @@ mod tests {
     use std::fs::{self, Permissions};
     use std::os::unix::fs::PermissionsExt;
 
-    /// Breaks when a token that others can read is used as if it were secret, or is shown in a message.
+    /// Breaks if a token file that other users can read is accepted, or if a message contains the token.
     #[test]
     fn a_token_that_others_can_read_is_refused() {
         let folder = tempfile::tempdir().unwrap();

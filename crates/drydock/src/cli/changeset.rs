@@ -7,17 +7,17 @@ use super::report::{Outcome, Report};
 use super::session::Session;
 use crate::render;
 
-/// What can be done with changesets.
+/// Subcommands of `drydock changeset`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Changeset {
     /// List the changesets of a plan
     List {
-        /// The plan's id, or the beginning of it
+        /// Plan id or unique prefix
         plan: String,
     },
-    /// Show one with every path
+    /// Show a changeset with every path
     Show {
-        /// Its id, or the beginning of it
+        /// Changeset id or unique prefix
         id: String,
     },
 }

@@ -6,12 +6,12 @@ use super::report::{Outcome, Report};
 use super::session::Session;
 use crate::render;
 
-/// What can be done with checkpoints.
+/// Subcommands of `drydock checkpoint`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Checkpoint {
     /// List the checkpoints of a plan
     List {
-        /// The plan's id, or the beginning of it
+        /// Plan id or unique prefix
         plan: String,
     },
 }

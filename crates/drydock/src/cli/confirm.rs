@@ -1,4 +1,4 @@
-//! Questions at the prompt, read as plain lines: they work on any terminal, and an interruption is an ordinary signal.
+//! Questions at the prompt, read as plain lines. They work on any terminal, and Ctrl-C is an ordinary signal.
 
 use std::io;
 
@@ -6,7 +6,7 @@ use drydock_api::{Code, Problem};
 
 use super::screen::Screen;
 
-/// What a person answers at a gate.
+/// A person's answer at a gate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Answer {
     Yes,
@@ -15,10 +15,10 @@ pub(crate) enum Answer {
     Diff,
 }
 
-/// Asks, and takes anything but a clear yes as a no.
+/// Asks a person. Anything but a clear yes counts as no.
 pub(crate) async fn ask(screen: &Screen, question: &str) -> Result<Answer, Box<Problem>> {
     screen.cry(&format!("{question} "));
-    // The event loop must go on meanwhile, for signals.
+    // Reading blocks, and the event loop must keep running to receive signals.
     let line = tokio::task::spawn_blocking(|| {
         let mut line = String::new();
         io::stdin().read_line(&mut line).map(|_| line)

@@ -7,37 +7,37 @@ use super::report::{Level, Outcome, Report};
 use super::session::Session;
 use crate::render;
 
-/// What can be done with decisions.
+/// Subcommands of `drydock decision`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Decision {
-    /// List decisions
+    /// List questions
     List {
-        /// Only those that still wait
+        /// Only open questions
         #[arg(long)]
         open: bool,
-        /// Only those of this plan
+        /// Only questions of this plan
         #[arg(long)]
         plan: Option<String>,
-        /// How many at most
+        /// Maximum number of questions
         #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..))]
         limit: Option<u32>,
-        /// Go on after this cursor, the `next` of an earlier answer
+        /// Continue after this cursor, the `next` of an earlier page
         #[arg(long, value_name = "CURSOR")]
         after: Option<String>,
     },
-    /// Show one with its options
+    /// Show a question with its options
     Show {
-        /// Its id, or the beginning of it
+        /// Question id or unique prefix
         id: String,
     },
-    /// Answer one
+    /// Answer a question
     Resolve {
-        /// Its id, or the beginning of it
+        /// Question id or unique prefix
         id: String,
-        /// The chosen option
+        /// Chosen option
         #[arg(long)]
         option: String,
-        /// What to add
+        /// Text to add to the answer
         #[arg(long)]
         note: Option<String>,
     },

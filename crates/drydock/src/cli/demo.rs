@@ -6,7 +6,7 @@ use super::report::{Outcome, Report};
 use super::screen::Screen;
 use crate::demo;
 
-/// Shows the whole life of a plan on a throw-away repository.
+/// Arguments of `drydock demo`.
 #[derive(Debug, Args)]
 pub(crate) struct Demo {}
 

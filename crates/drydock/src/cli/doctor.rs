@@ -7,7 +7,7 @@ use super::report::{Ending, Outcome, Report};
 use super::session::Session;
 use crate::render;
 
-/// Checks everything.
+/// Arguments of `drydock doctor`.
 #[derive(Debug, Args)]
 pub(crate) struct Doctor {}
 

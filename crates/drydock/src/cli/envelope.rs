@@ -1,4 +1,4 @@
-//! The JSON envelope around every answer. Its names are part of the contract.
+//! The JSON envelope around every answer. Its field names are part of the contract.
 
 use drydock_api::Problem;
 use serde::Serialize;
@@ -33,7 +33,7 @@ struct Error<'a> {
     details: &'a Map<String, Value>,
 }
 
-/// Returns the envelope as one line.
+/// Returns the envelope as one line of JSON.
 pub(crate) fn line(command: &str, outcome: &Outcome, timing: Timing) -> String {
     let envelope = match outcome {
         Ok(report) => {

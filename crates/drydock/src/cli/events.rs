@@ -1,5 +1,5 @@
-//! `drydock events`, and `plan events` and `plan watch`, which are the same feed of one plan. With `--follow` each
-//! event is printed as it comes: a line of text, or a line of JSON, and the envelope as the last line.
+//! `drydock events`, `plan events` and `plan watch`. The last two read the same feed for one plan. With `--follow`
+//! each event is printed as it arrives, as a line of text or JSON; the envelope is the last line.
 
 use std::time::Duration;
 
@@ -12,24 +12,24 @@ use super::screen::Reader;
 use super::session::Session;
 use crate::render;
 
-/// How long to wait before coming back to a server that went away, and how often.
+/// Delay between attempts to reconnect to a server, and the maximum number of attempts.
 const COME_BACK_AFTER: Duration = Duration::from_secs(1);
 const COME_BACK_MAX: u32 = 60;
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Reads the feed.
+/// Arguments of `drydock events` and `plan events`.
 #[derive(Debug, Args)]
 pub(crate) struct EventsArgs {
-    /// Only those after this place in the feed
+    /// Only events after this sequence number
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) after: i64,
-    /// How many at most
+    /// Maximum number of events
     #[arg(long, value_name = "N", conflicts_with = "follow", value_parser = value_parser!(u32).range(1..))]
     pub(crate) limit: Option<u32>,
-    /// Only those of this kind, or of a family such as plan.*
+    /// Only events of this kind, or of a family such as plan.*
     #[arg(long, value_name = "KIND")]
     pub(crate) kind: Option<String>,
-    /// Go on with what comes, until interrupted
+    /// Print new events until interrupted
     #[arg(long)]
     pub(crate) follow: bool,
 }
@@ -38,7 +38,7 @@ pub(crate) async fn run(session: &Session, args: EventsArgs) -> Outcome {
     of(session, None, args).await
 }
 
-/// Reads the feed, of one plan or of all.
+/// Reads the feed of one plan or of all plans.
 pub(crate) async fn of(session: &Session, plan: Option<String>, args: EventsArgs) -> Outcome {
     if args.follow {
         return stream(session, plan, args).await;
@@ -57,12 +57,12 @@ pub(crate) async fn of(session: &Session, plan: Option<String>, args: EventsArgs
     })
 }
 
-/// Returns where the feed ends, when the place that was asked about is beyond that.
+/// Returns the end of the feed if the requested position is beyond it.
 pub(crate) fn end_of(page: &Events, after: i64) -> Option<FeedEnd> {
     page.ends_at.map(|ends_at| FeedEnd { after, ends_at })
 }
 
-/// Says that a place is beyond the end of the feed.
+/// Returns the message that a position is beyond the end of the feed.
 pub(crate) fn ended(end: FeedEnd) -> String {
     let FeedEnd { after, ends_at } = end;
     format!("the feed ends at event {ends_at}, before {after}, as that of a restored backup does")
@@ -95,7 +95,8 @@ async fn stream(session: &Session, plan: Option<String>, args: EventsArgs) -> Ou
     }
 }
 
-/// Comes back after a break: a server that is started anew goes on where the last event was.
+/// Reconnects after a broken connection and continues after the last event received, also if the server was
+/// restarted.
 async fn again(session: &Session, query: &EventQuery) -> Result<EventStream, Box<Problem>> {
     let mut tries = 1;
     loop {
@@ -108,8 +109,7 @@ async fn again(session: &Session, query: &EventQuery) -> Result<EventStream, Box
     }
 }
 
-/// Lets everything else in this process have a turn between two looks at the feed, and more than that when there was
-/// nothing to see.
+/// Yields to the other tasks of this process between two reads of the feed, and sleeps if the last read was empty.
 pub(crate) async fn breathe(seen: &[Event]) {
     if seen.is_empty() {
         tokio::time::sleep(PAUSE).await;
@@ -118,7 +118,7 @@ pub(crate) async fn breathe(seen: &[Event]) {
     }
 }
 
-/// Prints events as they come.
+/// Prints events as they arrive.
 pub(crate) fn print(session: &Session, events: &[Event]) -> Result<Reader, Box<Problem>> {
     let screen = session.screen();
     for event in events {

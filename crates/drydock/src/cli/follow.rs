@@ -1,5 +1,5 @@
-//! Following a plan until its phase settles, and driving it when that is this process's job. Telling what happens
-//! never stands in the way of the work: when the feed cannot be read, the work goes on untold.
+//! Follows a plan until its phase settles, and drives it if this process has to. Progress output never blocks the
+//! work: if the feed cannot be read, the work continues without output.
 
 use std::pin::pin;
 use std::time::{Duration, Instant};
@@ -19,51 +19,52 @@ use crate::render;
 use crate::render::event::sentence;
 
 const PAGE: u32 = 200;
-/// How long one look at the feed waits: short beside our own work, long over a network.
+/// How long one read of the feed waits: short if the work runs in this process, long over a network.
 const WAIT_HERE_MS: u64 = 1_000;
 const WAIT_SERVER_MS: u64 = 10_000;
-/// How often a move is asked for again while a worker has the plan and has not begun. Each time is waited for.
+/// How often a phase is requested again while a worker holds the plan and has not started, and the delay between
+/// requests.
 const ASKS_MAX: u32 = 100;
 const ASK_AGAIN: Duration = Duration::from_millis(100);
-/// How long a store or a server may be away while a plan is followed, and how soon it is looked for again.
+/// How long a store or a server may be unreachable while a plan is followed, and the delay between attempts.
 const PATIENCE: Duration = Duration::from_secs(60);
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
-/// How long a person waits for a remote that a landing cannot reach; workers keep trying.
+/// How long a command waits for a remote that a landing cannot reach. Workers keep retrying after that.
 const REMOTE_PATIENCE: Duration = Duration::from_secs(60);
 
 /// When to stop following a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Until {
-    /// This phase has reached an end, or a later one has begun.
+    /// This phase has ended, or a later one has started.
     Settled(Phase),
-    /// Nothing goes on by itself: an end that the profile lets pass does not count.
+    /// Nothing continues automatically. An end after which the profile continues without a gate does not count.
     Resting,
 }
 
-/// Reads the feed of one plan from a place noted before the plan is moved, so that all it tells is new, and goes on from where it
-/// came when the plan is moved again.
+/// Reads the feed of one plan. It starts from a position taken before the plan is moved, so every event it returns is
+/// new. When the plan is moved again, it continues after the last event.
 pub(crate) struct Feed<'s> {
     session: &'s Session,
     after: i64,
     tail: Tail<'s>,
-    /// Since when the plan waits for its remote.
+    /// When the plan started to wait for its remote.
     away_since: Option<Instant>,
 }
 
 impl<'s> Feed<'s> {
-    /// Notes where the feed of a plan ends now.
+    /// Starts at the current end of a plan's feed.
     pub(crate) async fn from_here(session: &'s Session, plan: &str) -> Result<Self, Box<Problem>> {
         let after = session.client().events_last(plan).await?;
         Ok(Self { session, after, tail: Tail::new(session), away_since: None })
     }
 
-    /// Returns the feed of a plan that was just made: all of it is new.
+    /// Returns the feed of a plan that was just created, from its first event.
     pub(crate) fn from_start(session: &'s Session) -> Self {
         Self { session, after: 0, tail: Tail::new(session), away_since: None }
     }
 
-    /// Asks for a phase of a plan. What a worker has begun, or done before we looked, is no conflict for whoever wanted it
-    /// done: the answer is the plan as it is then. Another process that somebody waits at is one (S1.6).
+    /// Requests a phase of a plan. If a worker has already started or finished that phase, this is not a conflict:
+    /// the call returns the plan as it is. A lock held by another foreground process is a conflict (S1.6).
     pub(crate) async fn ask(&mut self, id: &str, to: PlanMove) -> Result<Plan, Box<Problem>> {
         let client = self.session.client();
         let mut asked = 1;
@@ -86,13 +87,13 @@ impl<'s> Feed<'s> {
             if !by_worker || asked >= ASKS_MAX {
                 return Err(refused);
             }
-            // It is about to begin, or to let go.
+            // The worker is about to start the phase or to release the plan.
             asked += 1;
             tokio::time::sleep(ASK_AGAIN).await;
         }
     }
 
-    /// Follows a plan to where it settles; `resume` is the command to go on with after an interruption.
+    /// Follows a plan until it settles. `resume` is the command that continues the plan after an interruption.
     pub(crate) async fn follow(
         &mut self,
         plan: Plan,
@@ -154,8 +155,8 @@ impl<'s> Feed<'s> {
         }
     }
 
-    /// Waits until a plan that was cut short is due, or a person lets it go on, or another process takes it up. Either may have
-    /// happened since the drive ended.
+    /// Waits until a postponed plan is due, a person ends the postponement, or another process drives the plan. Any
+    /// of these may have happened since the drive ended.
     async fn until_due(
         &mut self,
         mut plan: Plan,
@@ -174,8 +175,8 @@ impl<'s> Feed<'s> {
         self.until_free(plan, until, progress).await
     }
 
-    /// Tells what another process does with a plan, until it is over, or could be driven here: it was handed back, or
-    /// nothing is heard and its owner may be gone. Whether it is, the lock says.
+    /// Prints what another process does with a plan until the plan settles or this process may drive it: the plan is
+    /// queued again, or there are no events and its holder may have died. The lock decides which.
     async fn until_free(
         &mut self,
         mut plan: Plan,
@@ -198,7 +199,8 @@ impl<'s> Feed<'s> {
         }
     }
 
-    /// Waits for news of a plan that is not driven here, tells them, and reads the plan again. Ctrl-C ends the waiting.
+    /// Waits for events of a plan that another process drives, prints them, and reads the plan again. Ctrl-C ends the
+    /// wait.
     async fn look_again(
         &mut self,
         plan: &Plan,
@@ -212,8 +214,8 @@ impl<'s> Feed<'s> {
         look
     }
 
-    /// Tells the news of a plan and reads it again. A store or server that is away for a while is waited for: whoever works on the
-    /// plan does the same.
+    /// Prints new events of a plan and reads it again. Retries while the store or the server is unreachable, as the
+    /// process that drives the plan does.
     async fn look(&mut self, id: &str, wait_ms: u64, progress: &Progress<'_>) -> Result<Look, Box<Problem>> {
         let patience = Instant::now() + PATIENCE;
         loop {
@@ -250,7 +252,7 @@ impl<'s> Feed<'s> {
         Ok(Look { plan: self.session.client().plan(id).await?, quiet, blocked })
     }
 
-    /// Waits for news of a plan that is driven here. The drive says what is wrong when there are none to be had.
+    /// Waits for events of a plan that this process drives. An error is ignored here because the drive reports it.
     async fn news(&self, plan: &str) -> Vec<Event> {
         match self.next_page(plan, WAIT_HERE_MS).await {
             Ok(page) => page,
@@ -278,11 +280,11 @@ impl<'s> Feed<'s> {
         }
     }
 
-    /// Ends the waiting for a remote after a while; the plan stays queued, and is tried again by workers.
+    /// Stops waiting for an unreachable remote after [`REMOTE_PATIENCE`]. The plan stays queued and workers retry it.
     fn refuse_unreachable(&mut self, plan: &Plan) -> Result<(), Box<Problem>> {
         let remote = ["remote_unreachable", "target_contended"];
         let Some(waits) = plan.waits.as_ref().filter(|waits| remote.contains(&waits.cause.as_str())) else {
-            // A try that is under way may meet the same again.
+            // An attempt in progress may fail the same way, so the time is not reset.
             if plan.state != State::Processing {
                 self.away_since = None;
             }
@@ -297,8 +299,8 @@ impl<'s> Feed<'s> {
         Err(Box::new(Problem::new(Code::RemoteUnreachable, text).hint(hint).with("plan", plan.id.clone())))
     }
 
-    /// Waits for news, and never spins: a feed that stops waiting because everything is being stopped answers at once,
-    /// and asking it again at once would keep the work from ever being polled.
+    /// Waits for events and never spins. During shutdown the feed returns at once without waiting; requesting it
+    /// again at once would starve the work, which must be polled.
     async fn next_page(&self, plan: &str, wait_ms: u64) -> Result<Vec<Event>, Box<Problem>> {
         let page = self.page(plan, wait_ms).await?;
         events::breathe(&page).await;
@@ -316,12 +318,12 @@ impl<'s> Feed<'s> {
         Ok(self.session.client().events(&query).await?.events)
     }
 
-    /// Tells the events of a page, and returns what blocked the plan if something did.
+    /// Prints the events of a page, and returns what blocked the plan, if anything.
     async fn tell(&mut self, plan: &str, page: Vec<Event>, progress: &Progress<'_>) -> Option<String> {
         let mut blocked = None;
         for event in page {
             self.after = event.seq;
-            // Show the lines that were printed before this event first.
+            // First print the lines that were logged before this event.
             if event.kind == "agent.ended" || event.kind.starts_with("validation.") {
                 progress.print(&self.tail.rest(plan).await);
             }
@@ -332,7 +334,7 @@ impl<'s> Feed<'s> {
         blocked
     }
 
-    /// Tells what was committed together with the end.
+    /// Prints the events that were committed together with the end of the phase.
     async fn rest(&mut self, plan: &str, progress: &Progress<'_>) {
         while let Ok(page) = self.page(plan, 0).await {
             if page.is_empty() {
@@ -344,35 +346,35 @@ impl<'s> Feed<'s> {
     }
 }
 
-/// What a look at a plan found.
+/// A plan and what one read of its feed returned.
 struct Look {
     plan: Plan,
-    /// Nothing was told meanwhile.
+    /// True if no event was new.
     quiet: bool,
-    /// What blocked it, if something did.
+    /// What blocked the plan, if anything.
     blocked: Option<String>,
 }
 
-/// What waiting for a plan to be due came to.
+/// How the wait for a plan ended.
 enum Due {
-    /// It is.
+    /// This process may drive the plan.
     Now,
-    /// Somebody else took it up, and brought it here.
+    /// Another process drove the plan to its end.
     Elsewhere(Box<Plan>),
 }
 
-/// Says whether somebody else may put it right without a word from here.
+/// Returns true if the problem may go away without action from this process.
 fn is_away(problem: &Problem) -> bool {
     matches!(problem.code, Code::StoreUnavailable | Code::StoreBusy | Code::ServerUnreachable)
 }
 
-/// Tests have less of it.
+/// [`REMOTE_PATIENCE`], or the shorter time that tests set.
 fn patience() -> Duration {
     let shorter = std::env::var("DRYDOCK_REMOTE_PATIENCE_MS").ok().filter(|_| cfg!(debug_assertions));
     shorter.and_then(|ms| ms.parse().ok()).map_or(REMOTE_PATIENCE, Duration::from_millis)
 }
 
-/// Returns how long it is until a plan is due, unless it is.
+/// Returns the time until a plan is due, or none if it is due now.
 fn left_ms(due: &Waits) -> Option<u64> {
     let until = due.until.parse::<Timestamp>().ok()?;
     u64::try_from(until.as_millisecond() - Timestamp::now().as_millisecond())
@@ -380,7 +382,8 @@ fn left_ms(due: &Waits) -> Option<u64> {
         .filter(|left_ms| *left_ms > 0)
 }
 
-/// Ends with what blocked the plan: whoever works on it tries again now and then, and a person at the prompt wants to know now.
+/// Returns an error that names what blocked the plan. The process that drives the plan retries it from time to time,
+/// but a person at the prompt needs the reason now.
 fn refuse_blocked(plan: &Plan, blocked: Option<String>) -> Result<(), Box<Problem>> {
     let Some(reason) = blocked.filter(|_| plan.state != State::Processing) else { return Ok(()) };
     let problem = Problem::new(Code::InvariantBlocked, reason).with("plan", plan.id.clone());

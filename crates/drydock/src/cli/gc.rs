@@ -7,10 +7,10 @@ use super::report::{Outcome, Report};
 use super::session::Session;
 use crate::render;
 
-/// Removes what is proved to be needed no more.
+/// Arguments of `drydock gc`.
 #[derive(Debug, Args)]
 pub(crate) struct GcArgs {
-    /// Say what would be removed, remove nothing
+    /// Print what would be removed, and remove nothing
     #[arg(long)]
     dry_run: bool,
 }

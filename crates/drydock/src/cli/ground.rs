@@ -1,4 +1,4 @@
-//! The ground of a task: the project, and the branch that the result lands on.
+//! Finds the project of a task and the branch that the result lands on.
 
 use std::env;
 use std::ffi::OsString;
@@ -19,8 +19,9 @@ pub(crate) struct Ground {
     pub(crate) target: String,
 }
 
-/// Returns the named project, or that of the current directory, which is added when it is new; and the named branch, or
-/// the one that is checked out where the person stands. Nothing is added before both are known.
+/// Returns the project and the branch of a task. The project is the named one, or the one of the current directory,
+/// which is added if it is new. The branch is the named one, or the one checked out in the current directory. Nothing
+/// is added before both are known.
 pub(crate) async fn ground(
     client: Client<'_>,
     screen: &Screen,
@@ -65,7 +66,7 @@ async fn added(
         return Err(Box::new(Problem::new(Code::Exists, text).hint(hint)));
     }
     let git = Git::find().map_err(failed)?;
-    // The branch of this task is the project's only where its main worktree is on none.
+    // The task's branch becomes the project's target only if the main worktree has no branch checked out.
     let detached = git.branch_at(&stand.main).map_err(failed)?.is_none();
     let own = detached.then(|| target.to_owned());
     let repo = super::project::absolute(&stand.main)?;
@@ -75,7 +76,8 @@ async fn added(
     Ok(project)
 }
 
-/// Returns the branch that is checked out. Without one there is nothing to land on, unless it is named.
+/// Returns the branch that is checked out, or an error that suggests to name one: with a detached HEAD there is no
+/// branch to land on.
 fn branch_at(root: &Path, project: Option<&Project>) -> Result<String, Box<Problem>> {
     let git = Git::find().map_err(failed)?;
     if let Some(branch) = git.branch_at(root).map_err(failed)? {
@@ -93,7 +95,7 @@ fn branch_at(root: &Path, project: Option<&Project>) -> Result<String, Box<Probl
     Err(Box::new(Problem::new(Code::Usage, text).hint(hint)))
 }
 
-/// Returns the command as it was typed, with a branch to land on.
+/// Returns the command as it was typed, with `--target` added.
 fn again(words: impl Iterator<Item = OsString>, target: &str) -> String {
     let mut shown = vec!["drydock".to_owned()];
     let mut missing = true;
@@ -116,7 +118,7 @@ fn failed(error: GitError) -> Box<Problem> {
 mod tests {
     use super::again;
 
-    /// Breaks when the command that is offered on a detached HEAD is not the one that was typed (N12).
+    /// Breaks if the command suggested on a detached HEAD is not the one that was typed (N12).
     #[test]
     fn a_command_is_repeated_with_a_target() {
         let typed = ["/usr/bin/drydock", "--store", "a b", "run", "run", "--", "-x it's"];

@@ -1,6 +1,6 @@
-//! The command line in the hands of an agent: it looks, and a person acts. This only keeps an honest agent from what is
-//! not its business; one that takes the mark out of its environment is held by the sandbox, which keeps the store
-//! from being written.
+//! Restricts the command line when an agent runs it: an agent may read, and only a person may act. This check stops
+//! only an honest agent. One that removes the variable from its environment is stopped by the sandbox, which makes
+//! the store read-only.
 
 use drydock_agent::KEEPER;
 use drydock_api::{Code, Problem};
@@ -9,14 +9,14 @@ use super::args::Command;
 use super::plan::Plan;
 use super::{action, agent, backup, decision, invariant, lock, project, store};
 
-/// What a command does to what others rely on.
+/// Whether a command changes anything that others rely on.
 enum Deed {
     Looks,
     Answers,
     Acts,
 }
 
-/// Refuses a command that acts when it was started inside a run.
+/// Refuses a command that changes something if it was started inside a run.
 pub(crate) fn refuse(command: &Command) -> Result<(), Box<Problem>> {
     if std::env::var_os(KEEPER).is_none() {
         return Ok(());
@@ -30,7 +30,7 @@ pub(crate) fn refuse(command: &Command) -> Result<(), Box<Problem>> {
     Err(Box::new(Problem::new(Code::Forbidden, text).hint(hint)))
 }
 
-/// Spelled out, so that a new command fails to compile here until somebody has thought about it.
+/// Classifies every command explicitly, so that a new command does not compile until it is classified.
 fn deed(command: &Command) -> Deed {
     match command {
         Command::Run(_) | Command::Gc(_) | Command::Serve(_) | Command::Worker(_) | Command::Token(_) => {
@@ -43,9 +43,9 @@ fn deed(command: &Command) -> Deed {
         | Command::Schema(_)
         | Command::Completions(_)
         | Command::Man(_) => Deed::Looks,
-        // It speaks for its own run and no other, and knows no way to answer.
+        // It acts for its own run only and has no way to answer a decision.
         Command::Mcp => Deed::Looks,
-        // On a store of its own that it makes and removes.
+        // It uses a store of its own, which it creates and removes.
         Command::Demo(_) => Deed::Looks,
         Command::Project(command) => match command {
             project::Project::List | project::Project::Show { .. } => Deed::Looks,

@@ -1,20 +1,20 @@
-//! Ctrl-C, SIGTERM and the end of the terminal: the first one stops what is driven here and leaves it resumable, the
-//! second one ends at once.
+//! Ctrl-C, SIGTERM and a terminal hangup. The first signal stops the plans that this process drives and leaves them
+//! resumable; the second one ends the process at once.
 
 use drydock_api::{Code, Problem, exit};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::render::next::go_on;
 
-/// Listens for the signals that ask a process to end.
+/// Receives the signals that ask a process to end.
 pub(crate) struct Interrupts {
     keyboard: Signal,
     termination: Signal,
-    /// None where it means something else, or was to be ignored.
+    /// None if a hangup has another meaning for this command, or if the process was started with hangups ignored.
     hangup: Option<Signal>,
 }
 
-/// Which signal came.
+/// The signal that was received.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Interrupt {
     Keyboard,
@@ -23,7 +23,7 @@ pub(crate) enum Interrupt {
 }
 
 impl Interrupts {
-    /// Begins to listen. A hangup that was to be ignored, as `nohup` has it, stays so.
+    /// Starts to listen. A hangup that the process ignores, as under `nohup`, stays ignored.
     pub(crate) fn listen() -> Result<Self, Box<Problem>> {
         let mut interrupts = Self::without_hangup()?;
         if !ignores_hangup() {
@@ -32,7 +32,7 @@ impl Interrupts {
         Ok(interrupts)
     }
 
-    /// Begins to listen where a hangup asks for something else.
+    /// Starts to listen for all signals but hangup, for a command that gives hangup another meaning.
     pub(crate) fn without_hangup() -> Result<Self, Box<Problem>> {
         Ok(Self {
             keyboard: signal(SignalKind::interrupt()).map_err(failed)?,
@@ -49,7 +49,7 @@ impl Interrupts {
                 None => None,
             }
         };
-        // A stream that has ended will bring no signal; only the others can.
+        // A stream that has ended never yields a signal; only the others can.
         tokio::select! {
             Some(()) = self.keyboard.recv() => Interrupt::Keyboard,
             Some(()) = self.termination.recv() => Interrupt::Termination,
@@ -58,7 +58,7 @@ impl Interrupts {
         }
     }
 
-    /// Waits for what winds up after a signal; another signal ends the process at once.
+    /// Runs the shutdown work after a signal. Another signal ends the process at once.
     pub(crate) async fn wind_up<T>(&mut self, first: Interrupt, work: impl Future<Output = T>) -> T {
         tokio::select! {
             done = work => done,
@@ -68,7 +68,7 @@ impl Interrupts {
 }
 
 impl Interrupt {
-    /// Returns the exit code that says which one it was.
+    /// Returns the exit code for the signal.
     pub(crate) fn exit_code(self) -> u8 {
         match self {
             Interrupt::Keyboard => exit::INTERRUPTED,
@@ -96,11 +96,11 @@ fn failed(error: std::io::Error) -> Box<Problem> {
     Box::new(Problem::new(Code::Internal, text).hint("check the limit on open files"))
 }
 
-/// Says whether this process was started with hangups ignored. Listening would undo that.
+/// Returns true if this process was started with hangups ignored. Installing a handler would undo that.
 fn ignores_hangup() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     let mask = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
-    // The first bit is signal 1, which is the hangup.
+    // The lowest bit stands for signal 1, SIGHUP.
     mask & 1 == 1
 }

@@ -9,7 +9,7 @@ use super::report::{Level, Outcome, Report};
 use super::session::Session;
 use crate::render;
 
-/// What can be done with invariants.
+/// Subcommands of `drydock invariant`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Invariant {
     /// Add a rule
@@ -17,31 +17,31 @@ pub(crate) enum Invariant {
     Add(Add),
     /// List rules
     List {
-        /// Only those that hold for this plan, one per name
+        /// Only rules that apply to this plan, one per name
         #[arg(long, value_name = "PLAN")]
         effective: Option<String>,
     },
     /// Remove a rule
     Remove {
-        /// Its name
+        /// Rule name
         name: String,
-        /// Its scope [default: global]
+        /// Scope of the rule [default: global]
         #[arg(long)]
         scope: Option<String>,
     },
 }
 
-/// A rule to add.
+/// Arguments of `drydock invariant add`.
 #[derive(Debug, Args)]
 pub(crate) struct Add {
-    /// Its name
+    /// Rule name
     name: String,
     #[command(flatten)]
     rule: RuleArgs,
-    /// Where it holds: global, project:NAME, action:NAME or plan:ID [default: global]
+    /// Where it applies: global, project:NAME, action:NAME or plan:ID [default: global]
     #[arg(long)]
     scope: Option<String>,
-    /// Before which phases it is enforced [default: all]
+    /// Phases before which it is enforced [default: all]
     #[arg(long, value_name = "PHASES", value_delimiter = ',')]
     at: Vec<Phase>,
     /// No narrower scope may override it
@@ -49,17 +49,17 @@ pub(crate) struct Add {
     locked: bool,
 }
 
-/// What must hold; exactly one.
+/// The condition of an invariant; exactly one kind is given.
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
 pub(crate) struct RuleArgs {
-    /// A CEL expression over the plan's facts
+    /// CEL expression over the plan's facts
     #[arg(long, value_name = "EXPR")]
     cel: Option<String>,
-    /// A shell command; exit 0 holds
+    /// Shell command; exit 0 passes
     #[arg(long, value_name = "CMD")]
     command: Option<String>,
-    /// Words for the agents; no machine checks them
+    /// Instruction for the agents; not checked automatically
     #[arg(long, value_name = "TEXT")]
     text: Option<String>,
 }
@@ -74,7 +74,7 @@ impl Invariant {
     }
 }
 
-/// Returns the facts that a CEL expression can use, for the help.
+/// Returns the list of facts that a CEL expression can use, for the help.
 fn facts() -> String {
     let facts = rule_facts();
     let wide =

@@ -7,16 +7,16 @@ use super::report::{Level, Outcome, Report};
 use super::session::Session;
 use crate::render;
 
-/// What can be done with locks.
+/// Subcommands of `drydock lock`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Lock {
     /// List locks
     List,
-    /// Take a lock from its holder, who can commit nothing more
+    /// Break a lock; its holder can no longer commit
     Break {
-        /// Its id, or the beginning of it
+        /// Lock id or unique prefix
         id: String,
-        /// Why; it is recorded
+        /// Reason, which is recorded
         #[arg(long)]
         reason: String,
     },

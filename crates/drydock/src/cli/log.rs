@@ -18,11 +18,9 @@ const WITH_FORMAT: &str = "info";
 /// The log of a command when neither `DRYDOCK_LOG` nor a format is given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ByDefault {
-    /// Nothing.
     Nothing,
-    /// Errors.
     Errors,
-    /// Warnings, and what workers do.
+    /// Warnings, and the phases that workers claim, start and end.
     Work,
 }
 
@@ -36,25 +34,26 @@ impl ByDefault {
     }
 }
 
-/// How a server or a worker logs what it does.
+/// Log options of a server or a worker.
 #[derive(Debug, Clone, Copy, Args)]
 pub(crate) struct Log {
-    /// Log more on stderr, as lines of text or of JSON [default: warnings and the phases that workers claim, start and end, as text; DRYDOCK_LOG says what else]
+    /// Log more on stderr, as lines of text or of JSON [default: warnings and the phases that workers claim, start
+    /// and end, as text; DRYDOCK_LOG sets the filter]
     #[arg(long, value_enum, value_name = "FORMAT", env = "DRYDOCK_LOG_FORMAT")]
     pub(crate) log_format: Option<LogFormat>,
 }
 
-/// What a line of the log looks like.
+/// Format of a log line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LogFormat {
     /// For people
     Text,
-    /// For programs: an object a line
+    /// For programs: one object per line
     Json,
 }
 
-/// Begins to log, filtered by `DRYDOCK_LOG`, e.g. `drydock=debug`, or else by the default of the format or the command.
-/// Begins to trace if there is a collector. The log leaves out spans that are for traces.
+/// Starts to log, filtered by `DRYDOCK_LOG`, e.g. `drydock=debug`, or else by the default of the format or the
+/// command. Starts to trace if a collector is configured. The log leaves out spans that exist only for traces.
 pub(crate) fn begin(by_default: ByDefault, format: Option<LogFormat>, traces: Option<&Traces>) {
     let wanted = std::env::var_os("DRYDOCK_LOG");
     let wanted = match (&wanted, format) {

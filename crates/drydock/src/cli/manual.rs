@@ -1,4 +1,4 @@
-//! Completions and the manual, made from the definition of the command line.
+//! Completions and manual pages, generated from the definition of the command line.
 
 use std::io;
 use std::path::PathBuf;
@@ -11,22 +11,21 @@ use serde_json::json;
 use super::args::Cli;
 use super::report::{Outcome, Report};
 
-/// Prints the completion script of a shell.
+/// Arguments of `drydock completions`.
 #[derive(Debug, Args)]
 pub(crate) struct Completions {
-    /// The shell
+    /// Shell
     shell: Shell,
 }
 
-/// Prints the manual.
+/// Arguments of `drydock man`.
 #[derive(Debug, Args)]
 pub(crate) struct Man {
-    /// Write one page per command into this folder instead
+    /// Write one page per command into this directory instead
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
 }
 
-/// Returns the completion script of a shell.
 pub(crate) fn completions(args: &Completions) -> Outcome {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "drydock", &mut script);
@@ -34,7 +33,7 @@ pub(crate) fn completions(args: &Completions) -> Outcome {
     Ok(Report::new(json!({ "shell": args.shell.to_string(), "script": script }), script))
 }
 
-/// Returns the manual page, or writes all pages into a folder.
+/// Returns the manual page, or writes all pages into a directory.
 pub(crate) fn man(args: &Man) -> Outcome {
     let failed = |error: io::Error| {
         let text = match &args.dir {

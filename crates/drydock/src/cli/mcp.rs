@@ -7,10 +7,10 @@ use serde_json::json;
 
 use super::report::{Outcome, Report};
 
-/// Serves the agent at our standard streams until it or its run is gone.
+/// Serves the agent on stdin and stdout until the agent or its run has ended.
 pub(crate) async fn run() -> Outcome {
     match serve_mcp(tokio::io::stdin(), tokio::io::stdout()).await {
-        // Standard output is the agent's; there is nothing to add to it.
+        // Stdout belongs to the agent's protocol, so the report prints nothing.
         Ok(()) => Ok(Report::new(json!({}), String::new())),
         Err(error) => Err(Box::new(problem(&error))),
     }

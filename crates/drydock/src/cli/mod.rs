@@ -1,6 +1,6 @@
-//! The command line: one file per group of commands. A command asks through the client of `drydock_api`, whether a
-//! server is at the other end or the router in this process, and returns a report; printing, envelopes and exit codes
-//! are the same for all and live here too.
+//! The command line: one file per group of commands. A command sends requests through the client of `drydock_api`, to
+//! a server or to the router in this process, and returns a report. Printing, envelopes and exit codes are the same
+//! for all commands and also live here.
 
 mod action;
 mod agent;

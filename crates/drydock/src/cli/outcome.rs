@@ -1,4 +1,4 @@
-//! What a command that moved a plan came to: the plan, and the exit code that its state means.
+//! The report of a command that moved a plan: the plan, and the exit code for its state.
 
 use drydock_api::{Code, OnePlan, Phase, Plan, Problem, State, exit};
 
@@ -6,11 +6,11 @@ use super::report::{Ending, Level, Report};
 use crate::render;
 use crate::render::next::go_on;
 
-/// Returns the report on a plan that was to reach the end of a phase.
+/// Returns the report on a plan that was asked to finish a phase.
 pub(crate) fn of_move(plan: Plan, asked: Phase) -> Report {
     let ending = ending(&plan, asked);
     let text = match ending {
-        // The reason is in the error, once.
+        // The error contains the reason; print it once.
         Ending::Failed(_) => render::plan::place(&plan),
         Ending::Done | Ending::Attention(_) => render::plan::line(&plan),
     };
@@ -19,7 +19,7 @@ pub(crate) fn of_move(plan: Plan, asked: Phase) -> Report {
         Ending::Attention(_) => Level::Warn,
         Ending::Done | Ending::Failed(_) => Level::Info,
     };
-    // A failure has the next step in its hint.
+    // The hint of the failure contains the next step.
     let next = next.filter(|_| !matches!(ending, Ending::Failed(_)));
     let warning = plan.landing_warning.clone();
     let report = Report::new(OnePlan { plan }, text).ending(ending).go_on(level, next);
@@ -32,7 +32,7 @@ pub(crate) fn of_move(plan: Plan, asked: Phase) -> Report {
     }
 }
 
-/// Returns the report on a plan that had landed before the command: nothing is left to do, and nothing was done.
+/// Returns the report on a plan that had landed before the command started, so the command did nothing.
 pub(crate) fn landed_before(plan: Plan) -> Report {
     let text = render::plan::line(&plan);
     let commit = plan.landed_commit.clone();
@@ -43,21 +43,21 @@ pub(crate) fn landed_before(plan: Plan) -> Report {
     }
 }
 
-/// Returns the report on a plan that was only to be queued.
+/// Returns the report on a plan that was only queued.
 pub(crate) fn of_steering(plan: Plan) -> Report {
     let text = render::plan::line(&plan);
     let next = render::next::command(&plan);
     Report::new(OnePlan { plan }, text).go_on(Level::Info, next)
 }
 
-/// Returns the problem of a plan that whoever drove it gave back before its phase was over.
+/// Returns the problem of a plan whose driver released it before its phase ended.
 pub(crate) fn stopped(plan: &Plan) -> Box<Problem> {
     let text = format!("{} of {} was stopped before its end", plan.phase, plan.id);
     let hint = go_on(&format!("drydock plan {} {}", plan.phase, plan.id));
     Box::new(Problem::new(Code::LeaseLost, text).hint(hint).with("plan", plan.id.clone()))
 }
 
-/// Returns whether the end of a phase is behind the plan, or is where it stands.
+/// Returns true if the plan has finished this phase.
 pub(crate) fn is_reached(plan: &Plan, asked: Phase) -> bool {
     match plan.state {
         State::Cancelled => false,
@@ -68,7 +68,7 @@ pub(crate) fn is_reached(plan: &Plan, asked: Phase) -> bool {
     }
 }
 
-/// A later phase means that the one asked for was completed before.
+/// Returns true if the plan is in a later phase, which means that this one was completed before.
 pub(crate) fn is_later(plan: &Plan, asked: Phase) -> bool {
     let place = |phase| Phase::ALL.iter().position(|one| *one == phase);
     place(plan.phase) > place(asked)
@@ -107,8 +107,8 @@ fn ending(plan: &Plan, asked: Phase) -> Ending {
     }
 }
 
-/// Failures that are a block rather than a breakdown have the code of the block, and those that a person is asked about
-/// the code of an open decision.
+/// Returns the error code of a failure. A failure that is a block has the code of the block. A failure with an open
+/// decision has the code of an open decision.
 fn code(class: &str, asked: bool) -> Code {
     match class {
         "diverged" => Code::SyncRecovered,
@@ -119,7 +119,7 @@ fn code(class: &str, asked: bool) -> Code {
     }
 }
 
-/// Returns the problem of a plan that its rules keep from the next phase.
+/// Returns the problem of a plan whose invariants block the next phase.
 pub(crate) fn blocked(plan: &Plan) -> Option<Box<Problem>> {
     let blocked = plan.blocked.as_ref()?;
     let text = format!("{} of {} is blocked: {}", blocked.phase, plan.id, blocked.text());
@@ -157,7 +157,7 @@ mod tests {
         }
     }
 
-    /// Breaks when a program gets a bad exit code without an error that says why, or a person without a next step.
+    /// Breaks if a bad exit code has no error with a reason, or a person gets no next step.
     #[test]
     fn each_bad_end_says_why_and_what_to_do() {
         for state in State::ALL {
@@ -173,7 +173,7 @@ mod tests {
         }
     }
 
-    /// D4: breaks when a phase that is behind a plan is a conflict.
+    /// D4: breaks if repeating a phase that the plan has finished is a conflict.
     #[test]
     fn a_repeated_move_is_done_when_its_end_is_behind_the_plan() {
         assert!(is_reached(&plan(Phase::Apply, State::Applied), Phase::Apply));
@@ -186,7 +186,7 @@ mod tests {
         assert!(!is_reached(&plan(Phase::Apply, State::Cancelled), Phase::Execute));
     }
 
-    /// long-day: breaks when a failed run prints its reason more than once.
+    /// long-day: breaks if a failed run prints its reason more than once.
     #[test]
     fn a_failed_validation_is_a_block() {
         let mut failed = plan(Phase::Execute, State::Errored);
@@ -198,7 +198,7 @@ mod tests {
         assert!(problem.to_string().contains("tests"), "{problem}");
     }
 
-    /// D2, B11 and the long day: breaks when a question that a failure left open exits with the code of the failure.
+    /// D2, B11 and the long day: breaks if a failure that left a question open exits with the code of the failure.
     #[test]
     fn an_open_question_is_exit_6_whatever_failed() {
         for class in

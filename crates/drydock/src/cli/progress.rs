@@ -1,4 +1,4 @@
-//! Live remarks while a plan is worked on: a spinner with the time that passed, or plain lines, or nothing.
+//! Progress output while a plan runs: a spinner with the elapsed time, or plain lines, or nothing.
 
 use std::cell::RefCell;
 use std::time::Duration;
@@ -13,16 +13,16 @@ use crate::render::style::{FAINT, paint, plain};
 
 const TICK: Duration = Duration::from_millis(120);
 
-/// Tells what happens while it happens.
+/// Prints the progress of a plan.
 pub(crate) struct Progress<'s> {
     screen: &'s Screen,
     spinner: Option<ProgressBar>,
-    /// What was last said to be waited for.
+    /// The last wait message, so that it is printed once.
     waits: RefCell<Option<String>>,
 }
 
 impl<'s> Progress<'s> {
-    /// Begins to tell about a phase.
+    /// Starts the output for a phase.
     pub(crate) fn begin(screen: &'s Screen, phase: Phase) -> Self {
         let spinner = match screen.remarks() {
             Remarks::Live => Some(spinner(phase)),
@@ -31,7 +31,7 @@ impl<'s> Progress<'s> {
         Self { screen, spinner, waits: RefCell::new(None) }
     }
 
-    /// Tells one event. What agents chatter is only the spinner's text on a terminal; the rest is a line.
+    /// Shows one event. On a terminal, agent output is only the spinner's text; every other event is a line.
     pub(crate) fn tell(&self, event: &Event) {
         if is_noise(event) {
             return;
@@ -40,14 +40,14 @@ impl<'s> Progress<'s> {
             Some(spinner) if is_chatter(&event.kind) => {
                 spinner.set_message(plain(&sentence(event)).into_owned());
             }
-            // The command ends with the reason.
+            // The command's error contains the reason.
             _ if event.kind == "plan.errored" => self.over_spinner("failed"),
             Some(_) => self.over_spinner(&sentence(event)),
             None => told(event).iter().for_each(|said| self.screen.tell(&line(said))),
         }
     }
 
-    /// Tells what agents and commands printed: the newest line as the spinner's text on a terminal, else all of them.
+    /// Shows the output of agents and commands: on a terminal the newest line as the spinner's text, else all lines.
     pub(crate) fn print(&self, lines: &[LogLine]) {
         let shown = followed(lines);
         match &self.spinner {
@@ -65,7 +65,7 @@ impl<'s> Progress<'s> {
         }
     }
 
-    /// Tells what is waited for: as the spinner's text on a terminal, else as a line, once.
+    /// Shows why the plan waits: on a terminal as the spinner's text, else as a line, once.
     pub(crate) fn wait(&self, said: &str) {
         match &self.spinner {
             Some(spinner) => spinner.set_message(plain(said).into_owned()),
@@ -74,7 +74,7 @@ impl<'s> Progress<'s> {
         }
     }
 
-    /// Ends the live part, so that what follows has the line to itself.
+    /// Removes the spinner, so that later output starts on an empty line.
     pub(crate) fn end(&self) {
         if let Some(spinner) = &self.spinner {
             spinner.finish_and_clear();
@@ -92,7 +92,7 @@ fn line(said: &str) -> String {
     format!("{} {}", paint(FAINT, "·"), plain(said))
 }
 
-/// Bookkeeping that a person at the prompt did not ask for; `plan events` has it.
+/// Returns true for bookkeeping events that a person at the prompt does not need. `plan events` prints them.
 fn is_noise(event: &Event) -> bool {
     match event.kind.as_str() {
         "invariant.enforced" => event.data["findings"].as_array().is_none_or(Vec::is_empty),

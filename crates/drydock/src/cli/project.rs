@@ -10,39 +10,39 @@ use super::report::{Level, Outcome, Report};
 use super::session::Session;
 use crate::render;
 
-/// What can be done with projects.
+/// Subcommands of `drydock project`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Project {
-    /// Add a git repository
+    /// Add a repository
     Add {
-        /// Its name
+        /// Project name
         name: String,
-        /// The path of the repository
+        /// Path of the repository
         #[arg(long, value_name = "PATH")]
         repo: PathBuf,
-        /// The branch that plans land on [default: the branch that is checked out]
+        /// Branch that plans land on [default: the branch that is checked out]
         #[arg(long, value_name = "BRANCH")]
         target: Option<String>,
-        /// The remote that landed work is pushed to, and that branches of plans are kept together with
+        /// Remote that landed work is pushed to and plan branches are synced with
         #[arg(long, value_name = "NAME")]
         remote: Option<String>,
-        /// What a divergence does here, whatever the profile says: recover or pause
+        /// Policy for a divergence, overriding the profile: recover or pause
         #[arg(long, value_name = "POLICY")]
         on_divergence: Option<OnDivergence>,
-        /// A shell command that every result must pass; may be given more than once
+        /// Shell command that every result must pass; may be given more than once
         #[arg(long, value_name = "CMD")]
         validation: Vec<String>,
     },
     /// List projects
     List,
-    /// Show one
+    /// Show a project
     Show {
-        /// Its name
+        /// Project name
         name: String,
     },
-    /// Forget one; the repository is not touched
+    /// Remove a project; the repository is not touched
     Remove {
-        /// Its name
+        /// Project name
         name: String,
     },
 }
@@ -89,7 +89,7 @@ pub(crate) async fn run(session: &Session, command: Project) -> Outcome {
     }
 }
 
-/// A server may stand in another directory, so paths are sent whole.
+/// Returns the absolute path. A server may run in another directory.
 pub(crate) fn absolute(path: &std::path::Path) -> Result<String, Box<Problem>> {
     let whole = std::path::absolute(path)
         .map_err(|error| Problem::new(Code::Usage, format!("{} is not a path: {error}", path.display())))?;

@@ -1,4 +1,4 @@
-//! What a command came to: data for programs, text for people, and how it ended.
+//! The result of a command: data for programs, text for people, and how it ended.
 
 use std::borrow::Cow;
 use std::fmt::Display;
@@ -9,37 +9,36 @@ use serde_json::Value;
 
 use crate::render::next::go_on;
 
-/// A command ends with a report, or with a problem and no data.
+/// A report, or a problem without data.
 pub(crate) type Outcome = Result<Report, Box<Problem>>;
 
-/// What a command came to.
+/// The result of a command that has data.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Report {
     pub(crate) data: Value,
-    /// What stdout gets in text.
+    /// The text for stdout.
     pub(crate) text: String,
     pub(crate) print: Print,
     pub(crate) notes: Vec<Note>,
     pub(crate) ending: Ending,
 }
 
-/// How the text is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Print {
-    /// Without colour where colour is not wanted.
+    /// Without colour if colour is off.
     Styled,
     /// Byte for byte.
     Exact,
 }
 
-/// A remark beside the data: on stderr in text, in `messages` in JSON.
+/// A message beside the data: on stderr in text, in `messages` in JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct Note {
     pub(crate) level: Level,
     pub(crate) text: String,
 }
 
-/// How weighty a remark is.
+/// Severity of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Level {
@@ -47,25 +46,25 @@ pub(crate) enum Level {
     Warn,
 }
 
-/// How a command ended that has data to show.
+/// How a command with data ended.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Ending {
-    /// As wished.
+    /// Successful.
     Done,
-    /// Somebody must look, with this exit code.
+    /// A person should look; the command exits with this code.
     Attention(u8),
-    /// Not as wished, and why.
+    /// Failed, for this reason.
     Failed(Box<Problem>),
 }
 
 impl Report {
-    /// Returns a report that all went well.
+    /// Returns a report of success.
     pub(crate) fn new(data: impl Serialize, text: impl Into<String>) -> Self {
         let data = serde_json::to_value(data).expect("wire values are maps, lists, text and numbers");
         Self { data, text: text.into(), print: Print::Styled, notes: Vec::new(), ending: Ending::Done }
     }
 
-    /// Returns the text as whole lines.
+    /// Returns the text with a final line break.
     pub(crate) fn lines(&self) -> Cow<'_, str> {
         match self.text.as_str() {
             text if text.is_empty() || text.ends_with('\n') => Cow::Borrowed(text),
@@ -73,14 +72,14 @@ impl Report {
         }
     }
 
-    /// Adds a remark.
+    /// Adds a message.
     #[must_use]
     pub(crate) fn note(mut self, level: Level, text: impl Into<String>) -> Self {
         self.notes.push(Note { level, text: text.into() });
         self
     }
 
-    /// Adds the command to go on with, when there is one.
+    /// Adds the next command, if there is one.
     #[must_use]
     pub(crate) fn go_on(self, level: Level, command: Option<String>) -> Self {
         match command {
@@ -89,7 +88,7 @@ impl Report {
         }
     }
 
-    /// Adds how to read on, when there is more than was listed.
+    /// Adds how to read the next page, if there is one.
     #[must_use]
     pub(crate) fn or_more(self, next: Option<impl Display>) -> Self {
         match next {
@@ -98,25 +97,23 @@ impl Report {
         }
     }
 
-    /// Adds a remark when there is nothing to list, so that a person does not wonder about the silence.
+    /// Adds a message if the list is empty, so that the output is not just silence.
     #[must_use]
     pub(crate) fn or_say(self, nothing: &str) -> Self {
         if self.text.is_empty() { self.note(Level::Info, nothing) } else { self }
     }
 
-    /// Has the text printed byte for byte.
+    /// Makes the text print byte for byte.
     #[must_use]
     pub(crate) fn exact(self) -> Self {
         Self { print: Print::Exact, ..self }
     }
 
-    /// Sets how it ended.
     #[must_use]
     pub(crate) fn ending(self, ending: Ending) -> Self {
         Self { ending, ..self }
     }
 
-    /// Returns the exit code.
     pub(crate) fn exit_code(&self) -> u8 {
         match &self.ending {
             Ending::Done => exit::OK,
@@ -130,7 +127,7 @@ impl Report {
 mod tests {
     use super::*;
 
-    /// B15: breaks when an answer in text ends in the middle of a line.
+    /// B15: breaks if the text output does not end with a line break.
     #[test]
     fn a_text_ends_with_its_line() {
         for (text, lines) in [("", ""), ("one", "one\n"), ("one\n", "one\n")] {

@@ -1,26 +1,26 @@
-//! The checkout that a person stands in, found by looking at the directories.
+//! Finds the checkout that contains the current directory, by reading directories.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 use drydock_api::{Code, Problem, Project};
 
-/// The checkout that a person stands in.
+/// The checkout that contains the current directory.
 pub(crate) struct Stand {
-    /// Its own directory, which may be that of a linked worktree.
+    /// Its own directory, which may be a linked worktree.
     pub(crate) root: PathBuf,
-    /// The main worktree, which is what its project is known by.
+    /// The main worktree, which identifies the project.
     pub(crate) main: PathBuf,
 }
 
 impl Stand {
-    /// Says whether this is a checkout of a project.
+    /// Returns true if this is a checkout of the project.
     pub(crate) fn is_in(&self, project: &Project) -> bool {
         same(Path::new(&project.repo), &self.main)
     }
 }
 
-/// Returns the checkout of the current directory.
+/// Returns the checkout that contains the current directory.
 pub(crate) fn stand() -> Result<Stand, Box<Problem>> {
     let here = here()?;
     let Some(root) = root_of(&here) else {
@@ -44,13 +44,13 @@ fn here() -> Result<PathBuf, Box<Problem>> {
     })
 }
 
-/// Returns the nearest directory upwards that is the root of a checkout: `.git` is a folder there, or a file in a
+/// Returns the nearest parent directory that is the root of a checkout. Its `.git` is a directory, or a file in a
 /// linked worktree.
 fn root_of(here: &Path) -> Option<PathBuf> {
     here.ancestors().find(|directory| directory.join(".git").exists()).map(Path::to_owned)
 }
 
-/// Returns the nearest directory upwards that is a repository without files, by what git looks for.
+/// Returns the nearest parent directory that is a bare repository, recognised by the files git itself checks for.
 fn bare_of(here: &Path) -> Option<&Path> {
     let is_bare = |directory: &&Path| {
         directory.join("HEAD").is_file()
@@ -60,8 +60,8 @@ fn bare_of(here: &Path) -> Option<&Path> {
     here.ancestors().find(is_bare)
 }
 
-/// Returns the main worktree of a linked one, which is what a project is known by. None when this is the main one, or
-/// a submodule, or when the repository that they share has no checkout of its own.
+/// Returns the main worktree of a linked one, which identifies the project. Returns none for a main worktree, for a
+/// submodule, and if the shared repository is bare.
 fn main_of(root: &Path) -> Option<PathBuf> {
     let text = fs::read_to_string(root.join(".git")).ok()?;
     let git_dir = root.join(text.strip_prefix("gitdir:")?.trim());
@@ -74,7 +74,7 @@ fn same(one: &Path, other: &Path) -> bool {
     one == other || one.canonicalize().is_ok_and(|one| one == other)
 }
 
-/// Returns a project name made from a directory's: what names cannot hold becomes a dash.
+/// Derives a project name from a directory name; characters that names cannot contain become dashes.
 pub(crate) fn name_of(root: &Path) -> String {
     let name = root.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
     let fits = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
@@ -113,7 +113,7 @@ mod tests {
         assert_eq!(root_of(&deep), Some(folder.path().join("a")));
     }
 
-    /// Breaks when a second task in a linked worktree is taken for one in another repository.
+    /// Breaks if a second task in a linked worktree is taken for a task in another repository.
     #[test]
     fn a_linked_worktree_belongs_to_its_main_one() {
         let folder = tempfile::tempdir().unwrap();

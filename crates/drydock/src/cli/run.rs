@@ -1,4 +1,4 @@
-//! `drydock run`: a task in the repository you stand in, from the prompt to the landed commit.
+//! `drydock run`: takes a task in the current repository from the prompt to the landed commit.
 
 use clap::Args;
 use drydock_api::{Code, NewPlan, Plan, PlanMove, Problem, State, Terms, exit};
@@ -15,27 +15,27 @@ use crate::http::problem;
 use crate::render;
 use crate::render::agent::is_usable;
 
-/// Does a task.
+/// Arguments of `drydock run`.
 #[derive(Debug, Args)]
 pub(crate) struct Run {
-    /// What to do
+    /// Task for the agent
     task: String,
-    /// The project [default: that of the repository you stand in]
+    /// Project [default: this repository]
     #[arg(long, value_name = "NAME")]
     project: Option<String>,
-    /// The branch to land on [default: the one you stand on; the project's when you stand elsewhere]
+    /// Branch to land on [default: the current branch; the project's if run outside its repository]
     #[arg(long, value_name = "BRANCH")]
     target: Option<String>,
-    /// The agent [default: that of the configuration]
+    /// Agent [default: from the configuration]
     #[arg(long, value_name = "NAME")]
     agent: Option<String>,
-    /// How much goes on without asking; named here, each of its gates asks
+    /// Automation profile; if given, every approval it requires is asked
     #[arg(long, value_name = "NAME")]
     profile: Option<String>,
-    /// What it may use: tokens=200k,cost=1.50,wall=30m,tool_calls=50, or some of it
+    /// Budget: tokens=200k,cost=1.50,wall=30m,tool_calls=50, or some of these
     #[arg(long, value_name = "LIMITS")]
     budget: Option<String>,
-    /// Answer every gate with yes
+    /// Approve everything, landing included
     #[arg(long, short)]
     yes: bool,
 }
@@ -45,25 +45,25 @@ pub(crate) struct Run {
 enum Gates {
     /// None: `--yes`.
     Open,
-    /// That before landing. Typing the task is the approval of what comes before it.
+    /// Only the gate before landing. Typing the task approves the phases before it.
     BeforeLanding,
     /// Every gate of the profile.
     All,
 }
 
-/// Whether a move needs a person's yes.
+/// Whether the next phase needs a person's approval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Asks {
     Nobody,
     Person,
 }
 
-/// What a gate answered.
+/// How a gate ended.
 enum Passage {
     Granted,
-    /// A person said no for now.
+    /// A person answered no for now.
     Refused,
-    /// There was nobody to ask.
+    /// No terminal to ask at.
     Unasked,
 }
 
@@ -95,10 +95,11 @@ pub(crate) async fn run(session: &Session, args: Run) -> Outcome {
     drive(session, Feed::from_start(session), plan, &ground.target, gates).await
 }
 
-/// Takes the plan from phase to phase until it has landed, or something stops it.
+/// Takes the plan through its phases until it has landed or something stops it.
 async fn drive(session: &Session, mut feed: Feed<'_>, mut plan: Plan, target: &str, gates: Gates) -> Outcome {
     loop {
-        // The work goes on being polled after a signal, but only to wind up: it asks nothing and moves nothing.
+        // The work is still polled after a signal, but only to shut down: it must not ask a question or request a
+        // phase.
         if let Some(interrupt) = session.interrupted() {
             return Err(interrupt.problem(render::next::command(&plan)));
         }
@@ -113,7 +114,7 @@ async fn drive(session: &Session, mut feed: Feed<'_>, mut plan: Plan, target: &s
         if to == PlanMove::Apply {
             let shown = diff(session, &plan).await?;
             match asks {
-                // Nobody can answer without having seen it, however quiet the rest shall be.
+                // A person cannot answer without having seen the diff, so `--quiet` does not suppress it.
                 Asks::Person => session.screen().cry(&shown),
                 Asks::Nobody => session.screen().tell(shown.trim_end()),
             }
@@ -135,7 +136,7 @@ async fn drive(session: &Session, mut feed: Feed<'_>, mut plan: Plan, target: &s
     }
 }
 
-/// Returns the phase to ask for next. A plan that a worker took up is followed.
+/// Returns the phase to request next. A plan that a worker is running is only followed.
 fn next_move(plan: &Plan) -> Option<PlanMove> {
     match plan.state {
         State::Processing => Some(PlanMove::to(plan.phase)),
@@ -144,8 +145,8 @@ fn next_move(plan: &Plan) -> Option<PlanMove> {
     }
 }
 
-/// Makes one move and follows it. A plan that was not settled by that is not moved again, unless a worker has taken it
-/// to another phase.
+/// Requests one phase and follows it. If the plan has not settled after that, it is requested again only if a worker
+/// has moved it to another phase.
 async fn moved(
     session: &Session,
     feed: &mut Feed<'_>,
@@ -154,7 +155,7 @@ async fn moved(
 ) -> Result<Plan, Box<Problem>> {
     let resume = format!("drydock plan {to} {}", plan.id);
     let (plan, until) = match (session.driver(), &plan.gate) {
-        // The server goes on by itself where the profile does not ask; a move of ours would only race with it.
+        // The server continues automatically if the profile has no gate here; a request of ours would race with it.
         (Driver::Server, None) => (plan, Until::Resting),
         (Driver::Server, Some(_)) => (feed.ask(&plan.id, to).await?, Until::Resting),
         (Driver::ThisProcess | Driver::Worker | Driver::Person | Driver::Waiting, _) => {
@@ -203,13 +204,13 @@ async fn gate(
     Ok(passage)
 }
 
-/// Returns the diff for whoever decides; it is no data, so it goes to stderr.
+/// Returns the diff for the person who decides. It goes to stderr because it is not the command's data.
 async fn diff(session: &Session, plan: &Plan) -> Result<String, Box<Problem>> {
     let diff = session.client().plan_diff(&plan.id).await?;
     Ok(format!("{}{}\n", render::diff::shown(&diff), render::diff::size(&diff)))
 }
 
-/// Refuses before anything is made when no agent could do the task.
+/// Returns an error before anything is created if no agent can do the task.
 async fn require_agent(session: &Session, named: Option<&str>) -> Result<(), Box<Problem>> {
     let client = session.client();
     let agents = client.agents().await?.agents;
@@ -223,8 +224,8 @@ async fn require_agent(session: &Session, named: Option<&str>) -> Result<(), Box
         }),
     };
     let agent = agent.map_err(|error| Box::new(problem(&error)))?;
-    // A server's workers may have agents that the server does not have, so a missing agent counts only if this process
-    // runs it.
+    // A server's workers may have agents that the server does not have, so a missing agent is an error only if this
+    // process runs it.
     if agent.found || session.driver() != Driver::ThisProcess {
         return Ok(());
     }

@@ -1,4 +1,4 @@
-//! `drydock schema`: the schemas of files that are written for drydock, made from the code that reads them.
+//! `drydock schema`: JSON Schemas of files that agents write for drydock, generated from the code that reads them.
 
 use clap::{Args, ValueEnum};
 use drydock_engine::strategy_schema;
@@ -6,17 +6,17 @@ use serde_json::json;
 
 use super::report::{Outcome, Report};
 
-/// Prints the JSON Schema of a file.
+/// Arguments of `drydock schema`.
 #[derive(Debug, Args)]
 pub(crate) struct Schema {
-    /// Of which file
+    /// File to describe
     file: File,
 }
 
 /// The files that have a schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum File {
-    /// The strategy draft, .drydock/strategy.json
+    /// Strategy draft, .drydock/strategy.json
     Strategy,
 }
 

@@ -1,4 +1,4 @@
-//! The two streams: stdout is data, stderr is everything else. A reader that hangs up is no error.
+//! The two output streams: stdout is data, stderr is everything else. A reader that closes the pipe is not an error.
 
 use std::io::{self, ErrorKind, IsTerminal, Write};
 
@@ -6,7 +6,7 @@ use drydock_api::{Code, Problem};
 
 use super::args::{Format, Global};
 
-/// Where answers and remarks go, and how.
+/// Where output goes, and in which form.
 #[derive(Debug, Clone)]
 pub(crate) struct Screen {
     format: Format,
@@ -22,17 +22,17 @@ struct Ends {
     remarks: bool,
 }
 
-/// Whether anybody still reads stdout.
+/// Whether stdout is still being read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reader {
     Listening,
     Gone,
 }
 
-/// How remarks about progress are made.
+/// How progress is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Remarks {
-    /// On a terminal.
+    /// As a spinner on a terminal.
     Live,
     /// Line by line.
     Plain,
@@ -41,7 +41,7 @@ pub(crate) enum Remarks {
 }
 
 impl Screen {
-    /// Returns the screen that the options and the streams make.
+    /// Returns the screen for these options and the process's streams.
     pub(crate) fn new(global: &Global) -> Self {
         let format = if global.json { Format::Json } else { global.format };
         let ends = Ends {
@@ -52,7 +52,6 @@ impl Screen {
         Self { format, quiet: global.quiet, ends }
     }
 
-    /// Says whether answers are JSON.
     pub(crate) fn is_json(&self) -> bool {
         match self.format {
             Format::Json => true,
@@ -60,17 +59,17 @@ impl Screen {
         }
     }
 
-    /// Says whether a person can be asked here and now.
+    /// Returns true if there is a terminal to ask a person at.
     pub(crate) fn can_ask(&self) -> bool {
         self.ends.input && self.ends.remarks && !self.is_json()
     }
 
-    /// Says whether a person looks at stdout.
+    /// Returns true if stdout is a terminal.
     pub(crate) fn is_watched(&self) -> bool {
         self.ends.output && !self.is_json()
     }
 
-    /// Returns how remarks about progress are made.
+    /// Returns how progress is shown.
     pub(crate) fn remarks(&self) -> Remarks {
         match (self.quiet, self.ends.remarks) {
             (true, _) => Remarks::Silent,
@@ -79,7 +78,7 @@ impl Screen {
         }
     }
 
-    /// Writes data to stdout, without colour unless it is a terminal that has it.
+    /// Writes data to stdout, with colour only on a terminal that supports it.
     pub(crate) fn print(&self, text: &str) -> Result<Reader, Box<Problem>> {
         written(anstream::stdout().lock(), text)
     }
@@ -89,16 +88,16 @@ impl Screen {
         written(io::stdout().lock(), text)
     }
 
-    /// Writes a remark to stderr, unless nobody wants any.
+    /// Writes a message to stderr, unless `--quiet` is set.
     pub(crate) fn tell(&self, text: &str) {
         if !self.quiet {
             self.cry(&format!("{text}\n"));
         }
     }
 
-    /// Writes to stderr whatever was asked for.
+    /// Writes to stderr even with `--quiet`.
     pub(crate) fn cry(&self, text: &str) {
-        // When stderr is gone too there is nobody left to tell; the exit code stays.
+        // If stderr is closed too, only the exit code can report the result.
         drop(anstream::stderr().lock().write_all(text.as_bytes()));
     }
 }

@@ -13,37 +13,37 @@ use crate::config::Tokens;
 use crate::serve::{Began, Link, Wish};
 use crate::{config, serve};
 
-/// Serves the HTTP interface, and works.
+/// Arguments of `drydock serve`.
 #[derive(Debug, Args)]
 pub(crate) struct Serve {
-    /// Where to listen; anything but loopback needs a token of a person to exist
+    /// Address to listen on; any but loopback requires that a token with role human exists
     #[arg(long, default_value = "127.0.0.1:7717", value_name = "ADDRESS")]
     listen: String,
-    /// How many plans to run at once; 0 only serves
+    /// Number of plans to run at once; 0 only serves
     #[arg(long, default_value_t = 2, value_name = "N", value_parser = value_parser!(u8).range(0..=64))]
     workers: u8,
-    /// Whether requests need a token; a choice on loopback only [default: required]
+    /// Whether requests need a token; can be changed on loopback only [default: required]
     #[arg(long, value_enum, value_name = "WHETHER")]
     tokens: Option<Tokens>,
-    /// A PEM file with the certificate to show, and those behind it: then TLS is spoken
+    /// PEM file with the certificate chain; turns TLS on
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     tls_cert: Option<PathBuf>,
-    /// A PEM file with the certificate's key
+    /// PEM file with the certificate's key
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     tls_key: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) log: Log,
-    /// Print no link that signs a browser in, such as where others read what is printed
+    /// Do not print the sign-in link, e.g. if others can read the output
     #[arg(long)]
     no_link: bool,
 }
 
-/// Works on queued plans until told to stop.
+/// Arguments of `drydock worker`.
 #[derive(Debug, Args)]
 pub(crate) struct Worker {
     #[command(flatten)]
     pub(crate) log: Log,
-    /// How many plans to run at once
+    /// Number of plans to run at once
     #[arg(long, default_value_t = 2, value_name = "N", value_parser = value_parser!(u8).range(1..=64))]
     workers: u8,
 }

@@ -1,4 +1,4 @@
-//! One invocation: where it looks, how it answers, and what it is driving.
+//! One invocation: its backend, its screen, and the plan it follows.
 
 use std::sync::{Mutex, OnceLock};
 
@@ -23,32 +23,30 @@ pub(crate) struct Session {
     interrupted: OnceLock<Interrupt>,
 }
 
-/// What is being followed, for whoever interrupts it.
+/// The plan being followed, for the message after an interruption.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Driving {
-    /// Which plan.
     pub(crate) plan: String,
-    /// Where the work is done.
     pub(crate) by: Driver,
-    /// The command that goes on with it.
+    /// The command that continues it.
     pub(crate) resume: String,
 }
 
-/// Who does the work of a plan that is followed.
+/// Where a followed plan is worked on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Driver {
     ThisProcess,
     Server,
     /// A worker on the same store.
     Worker,
-    /// Nobody works; a person is being asked.
+    /// Nowhere: a person is being asked.
     Person,
-    /// The plan waits for a limit or a remote.
+    /// Nowhere: the plan waits for a rate limit or a remote.
     Waiting,
 }
 
 impl Session {
-    /// Connects to the server that is named, or opens the store in this process.
+    /// Connects to the named server, or opens the store in this process.
     pub(crate) async fn open(
         global: &Global,
         screen: Screen,
@@ -87,60 +85,57 @@ impl Session {
         Ok(Self { backend, screen, started, driver, server, driving, interrupted })
     }
 
-    /// Returns the client.
     pub(crate) fn client(&self) -> Client<'_> {
         Client::new(self.backend.transport())
     }
 
-    /// Returns what the session works on.
     pub(crate) fn backend(&self) -> &dyn Backend {
         self.backend.as_ref()
     }
 
-    /// Returns the screen.
     pub(crate) fn screen(&self) -> &Screen {
         &self.screen
     }
 
-    /// Returns the time that relative times are told against.
+    /// Returns the current time, for relative times.
     pub(crate) fn now(&self) -> Timestamp {
         self.started
     }
 
-    /// Returns the address of the server that is asked, if one is.
+    /// Returns the address of the server, if one is used.
     pub(crate) fn server(&self) -> Option<&str> {
         self.server.as_deref()
     }
 
-    /// Returns who does the work of plans.
+    /// Returns where plans are worked on.
     pub(crate) fn driver(&self) -> Driver {
         self.driver
     }
 
-    /// Remembers what is being followed; none when it is over.
+    /// Stores the plan being followed; none when following has ended.
     pub(crate) fn set_driving(&self, driving: Option<Driving>) {
         *self.driving.lock().expect("nothing panics while it holds this lock") = driving;
     }
 
-    /// Remembers that what is being followed is worked on by somebody else now.
+    /// Records that another driver now works on the followed plan.
     pub(crate) fn driven_by(&self, by: Driver) {
         if let Some(driving) = &mut *self.driving.lock().expect("nothing panics while it holds this lock") {
             driving.by = by;
         }
     }
 
-    /// Notes that a signal came; what is still polled after that winds up and begins nothing.
+    /// Records a signal. Work that is polled after it only shuts down and starts nothing.
     pub(crate) fn interrupt(&self, interrupt: Interrupt) {
-        // The first one is what the command ends with; a second ends the process.
+        // The first signal determines the exit code; a second one ends the process.
         self.interrupted.get_or_init(|| interrupt);
     }
 
-    /// Returns the signal that came, if one did.
+    /// Returns the signal that was received, if any.
     pub(crate) fn interrupted(&self) -> Option<Interrupt> {
         self.interrupted.get().copied()
     }
 
-    /// Returns what is being followed.
+    /// Returns the plan being followed.
     pub(crate) fn driving(&self) -> Option<Driving> {
         self.driving.lock().expect("nothing panics while it holds this lock").clone()
     }

@@ -1,5 +1,5 @@
-//! From the words of the command line to the exit code: parse, open, run, answer. Interruptions are dealt with here,
-//! around whatever command runs.
+//! From the command line's words to the exit code: parse, open, run, print. Signals are handled here, around every
+//! command.
 
 use std::ffi::OsString;
 use std::pin::pin;
@@ -47,7 +47,7 @@ pub(crate) fn main(argv: Vec<OsString>, embedded: OpenEmbedded) -> ExitCode {
         (_, _) => (ByDefault::Nothing, None),
     };
     log::begin(by_default, format, traces.as_ref());
-    // A command that answers once is quicker without threads to start.
+    // A command that answers once starts faster without worker threads.
     let mut runtime = match cli.command {
         Command::Serve(_) | Command::Worker(_) => Builder::new_multi_thread(),
         _ => Builder::new_current_thread(),
@@ -55,7 +55,7 @@ pub(crate) fn main(argv: Vec<OsString>, embedded: OpenEmbedded) -> ExitCode {
     let outcome = match runtime.enable_all().build() {
         Ok(runtime) => {
             let outcome = runtime.block_on(under_interrupts(cli, &screen, &clock, embedded));
-            // A thread that still waits for the keyboard must not keep the process.
+            // A thread that still reads the terminal must not keep the process alive.
             runtime.shutdown_background();
             outcome
         }
@@ -111,10 +111,10 @@ async fn under_interrupts(cli: Cli, screen: &Screen, clock: &Clock, embedded: Op
     }
     let here = driving.as_ref().filter(|driving| driving.by == Driver::ThisProcess);
     let held = here.filter(|_| interrupt == Interrupt::Keyboard);
-    // The work goes on being polled: it is what brings the plan to a place from which it can be resumed.
+    // The work is still polled after a signal: it brings the plan to a state from which it can be resumed.
     let stopped = async {
         let stop = async {
-            // Before any lock is released: a worker would take the plan at once (page B10).
+            // Before any lock is released: a worker would claim the plan at once (page B10).
             if let Some(driving) = held {
                 session.backend().hold_stopped(&driving.plan).await;
             }
@@ -122,7 +122,7 @@ async fn under_interrupts(cli: Cli, screen: &Screen, clock: &Clock, embedded: Op
         };
         tokio::join!(stop, async {
             if here.is_some() {
-                // What the work comes to is the interruption.
+                // The command's result is the interruption, so the result of the work is dropped.
                 drop(work.await);
             }
         });
@@ -150,13 +150,13 @@ fn on_interrupt(interrupt: Interrupt, driving: &Driving) -> String {
     }
 }
 
-/// Whether a command was one that no session is needed for.
+/// Whether a command needs a session.
 enum Apart {
     Done(Outcome),
     Asks(Cli),
 }
 
-/// Runs the commands that ask no server and no router: what they work on is the program or the store itself.
+/// Runs the commands that use neither a server nor the router. They act on the program or on the store itself.
 async fn apart(cli: Cli, screen: &Screen) -> Apart {
     let Cli { global, command } = cli;
     Apart::Done(match command {
@@ -172,7 +172,7 @@ async fn apart(cli: Cli, screen: &Screen) -> Apart {
     })
 }
 
-/// Runs what can be dropped where it stands, and ends it when a signal comes.
+/// Runs work that may be dropped at any point, and drops it when a signal arrives.
 async fn under_signals(work: impl Future<Output = Outcome>) -> Outcome {
     let mut interrupts = Interrupts::listen()?;
     tokio::select! {
@@ -209,7 +209,7 @@ async fn dispatch(session: &Session, command: Command) -> Outcome {
     }
 }
 
-/// Writes the answer and returns the exit code.
+/// Prints the outcome and returns the exit code.
 fn answer(screen: &Screen, words: &str, outcome: &Outcome, clock: &Clock) -> u8 {
     let exit_code = match outcome {
         Ok(report) => report.exit_code(),
@@ -253,12 +253,12 @@ fn in_text(screen: &Screen, outcome: &Outcome, now: Timestamp) -> Result<Reader,
     Ok(Reader::Listening)
 }
 
-/// Answers a command line that could not be understood, and a wish for help.
+/// Handles a command line that could not be parsed, and requests for help.
 fn misused(argv: &[OsString], error: clap::Error, clock: &Clock) -> u8 {
     let words: Vec<_> = argv.iter().skip(1).map(|word| word.to_string_lossy()).collect();
     let words: Vec<&str> = words.iter().map(AsRef::as_ref).take_while(|word| *word != "--").collect();
     if !error.use_stderr() || !wants_json(&words) {
-        // Printing help into a closed pipe is as quiet as any other answer.
+        // Printing help into a closed pipe is not an error, as for any other output.
         drop(error.print());
         return u8::try_from(error.exit_code()).unwrap_or(exit::USAGE);
     }
@@ -286,7 +286,7 @@ fn wants_json(words: &[&str]) -> bool {
         || words.windows(2).any(|pair| pair == ["--format", "json"])
 }
 
-/// Returns as many words as name commands that exist.
+/// Returns the leading words that name existing commands.
 fn command_words(words: &[&str]) -> String {
     let mut known = Vec::new();
     let mut at = Cli::command();

@@ -1,4 +1,4 @@
-//! `drydock store`: looks after the store itself, so these always work on it directly, never through a server.
+//! `drydock store`: commands on the store itself. They always open it directly, never through a server.
 
 use std::path::PathBuf;
 
@@ -14,22 +14,21 @@ use crate::config::Config;
 use crate::http::problem;
 use crate::{config, embedded};
 
-/// Looks after the store itself.
+/// Subcommands of `drydock store`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Store {
-    /// Bring the store's schema up to date; every command does this when it opens one
+    /// Migrate the store to the current schema; every command also does this when it opens a store
     Migrate,
-    /// Look for damage: the file itself, and every record in it
+    /// Check the file and every record in it for damage
     Check,
     /// Copy a SQLite store to a new file while it is in use
     Backup {
-        /// Where to; must not exist
+        /// New file; must not exist
         to: PathBuf,
     },
 }
 
 impl Store {
-    /// Returns the verb.
     pub(crate) fn verb(&self) -> &'static str {
         match self {
             Store::Migrate => "migrate",

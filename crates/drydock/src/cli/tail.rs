@@ -11,7 +11,7 @@ use super::session::Session;
 /// How long one request waits for a line.
 const WAIT_MS: u64 = 1_000;
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
-/// Read only new lines: the last byte of a log is the end of a line.
+/// Requests new lines only. It means the last byte of a log, which ends a line.
 const FROM_END: i64 = -1;
 
 /// Reads the log of the run in progress.
@@ -31,7 +31,7 @@ impl<'s> Tail<'s> {
         Self { session, place: RefCell::new(None) }
     }
 
-    /// Begins at the end of the log of a run that is under way.
+    /// Starts at the end of the log of a run in progress.
     pub(super) fn join(&self, plan: &Plan) {
         let run = plan.run.clone().filter(|_| plan.state == State::Processing);
         if let Some(run) = run.filter(|_| self.place.borrow().is_none()) {
@@ -39,14 +39,14 @@ impl<'s> Tail<'s> {
         }
     }
 
-    /// Begins with the log of a run that was started.
+    /// Switches to the log of a run that was started.
     pub(super) fn notice(&self, event: &Event) {
         if event.kind == "plan.started" {
             self.place.replace(event.run.clone().map(|run| Place { run, offset: 0 }));
         }
     }
 
-    /// Returns the lines that come next, waiting for them. Dropping the call loses nothing.
+    /// Waits for the next lines and returns them. Cancel safe: dropping the future loses no line.
     pub(super) async fn next(&self, plan: &str) -> Vec<LogLine> {
         let Some(place) = self.place.borrow().clone() else { return std::future::pending().await };
         match self.read(plan, place, WAIT_MS).await {
@@ -58,7 +58,7 @@ impl<'s> Tail<'s> {
         }
     }
 
-    /// Returns the lines that are there now.
+    /// Returns the lines available now.
     pub(super) async fn rest(&self, plan: &str) -> Vec<LogLine> {
         let mut lines = Vec::new();
         loop {
@@ -78,7 +78,7 @@ impl<'s> Tail<'s> {
         };
         let page = self.session.client().plan_log(plan, &query).await.ok()?;
         let next = Place { offset: i64::try_from(page.next).unwrap_or(i64::MAX), ..place.clone() };
-        // Another run may have begun meanwhile.
+        // Another run may have started during the request.
         if self.place.borrow().as_ref() == Some(&place) {
             self.place.replace(Some(next));
         }

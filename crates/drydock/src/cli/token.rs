@@ -9,37 +9,37 @@ use super::report::{Level, Outcome, Report};
 use super::session::Session;
 use crate::render;
 
-/// What can be done with tokens.
+/// Subcommands of `drydock token`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Token {
-    /// Make one; its secret is printed this once
+    /// Create a token; its secret is printed only once
     Create {
-        /// Who will have it; what is done with it is recorded under this name
+        /// Name of its user; actions with the token are recorded under this name
         name: String,
-        /// What its bearer is: human, operator, agent or reader
+        /// Role: human, operator, agent or reader
         #[arg(long)]
         role: Role,
-        /// The run of an agent's token, or the beginning of its id
+        /// Run of an agent's token: id or unique prefix
         #[arg(long, required_if_eq("role", "agent"))]
         run: Option<String>,
-        /// How long it counts, such as 12h or 30d [default: until it, or the token that it is made with, ends]
+        /// Lifetime, such as 12h or 30d [default: none, or that of the token used to create it]
         #[arg(long, value_name = "TIME", value_parser = seconds)]
         expires: Option<u64>,
     },
-    /// Make a link that signs a browser in: once, within ten minutes
+    /// Create a sign-in link for a browser; it works once, within ten minutes
     Link {
-        /// Who will open it [default: you]
+        /// Name of the user who will open it [default: you]
         #[arg(long)]
         name: Option<String>,
-        /// The server that the browser will address [default: that of --server, or http://127.0.0.1:7717]
+        /// Server address for the browser [default: that of --server, or http://127.0.0.1:7717]
         #[arg(long, value_name = "URL", value_parser = at)]
         at: Option<String>,
     },
-    /// List them, without their secrets
+    /// List tokens, without their secrets
     List,
-    /// Take one back for good, with the tokens and links that it made and the sessions that those began
+    /// Revoke a token permanently, with the tokens, links and sessions created with it
     Revoke {
-        /// Its id, or the beginning of it
+        /// Token id or unique prefix
         id: String,
     },
 }
@@ -100,7 +100,7 @@ pub(crate) async fn run(session: &Session, command: Token) -> Outcome {
     }
 }
 
-/// Reads the address of a server as a browser knows it.
+/// Parses the address of a server as a browser uses it.
 fn at(text: &str) -> Result<String, String> {
     let host = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://"));
     match host {
@@ -109,7 +109,7 @@ fn at(text: &str) -> Result<String, String> {
     }
 }
 
-/// Reads a time in which a day has 24 hours; a month or a year could be one of several.
+/// Parses a duration in which a day has 24 hours. Months and years are refused because their length varies.
 fn seconds(text: &str) -> Result<u64, String> {
     let span: Option<Span> = text.parse().ok();
     let exact = span.and_then(|span| span.to_duration(SpanRelativeTo::days_are_24_hours()).ok());

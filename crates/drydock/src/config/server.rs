@@ -1,24 +1,24 @@
-//! `[server]`: what `drydock serve` asks of those who ask it.
+//! `[server]`: settings of `drydock serve`.
 
 use std::path::PathBuf;
 
 use clap::ValueEnum;
 use serde::Deserialize;
 
-/// What is configured for `drydock serve`.
+/// Settings of `drydock serve`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Server {
-    /// Whether requests need a token, where that is a choice.
+    /// Whether requests need a token, on loopback.
     pub(crate) tokens: Option<Tokens>,
-    /// The names by which others address it, where requests need a token.
+    /// The host names by which clients address it, if requests need a token.
     #[serde(default)]
     pub(crate) hosts: Vec<String>,
-    /// The address at which agents can ask it about their plan.
+    /// The URL at which agents can read their plan.
     pub(crate) url: Option<String>,
-    /// The certificate that it shows, with those behind it.
+    /// The file with the certificate chain.
     pub(crate) tls_cert: Option<PathBuf>,
-    /// The key of the certificate.
+    /// The file with the certificate's key.
     pub(crate) tls_key: Option<PathBuf>,
 }
 
@@ -26,8 +26,8 @@ pub(crate) struct Server {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Tokens {
-    /// A request without one counts as that of the person at this machine; on loopback only
+    /// A request without a token counts as one of the person at this machine; on loopback only
     Optional,
-    /// Every request needs one
+    /// Every request needs a token
     Required,
 }

@@ -8,64 +8,64 @@ use crate::cli::events::{self, EventsArgs};
 use crate::cli::report::Outcome;
 use crate::cli::session::Session;
 
-/// What can be done with plans.
+/// Subcommands of `drydock plan`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Plan {
-    /// Make a plan from an action
+    /// Create a plan from an action
     Use(make::Use),
-    /// Think the task through
+    /// Let the agent plan the task
     Strategize(moves::Move),
-    /// Do the task in a worktree
+    /// Let the agent do the task in a worktree
     Execute(moves::Move),
     /// Land the result on the target branch
     Apply(moves::Move),
     /// List plans
     List(look::List),
-    /// Show one
+    /// Show a plan
     Show(Which),
-    /// Show what its strategy chose and the plans it spawned
+    /// Show choices and subplans
     Tree(look::Drawn),
-    /// Say why it does what it does: task, choices, guidance, what sent it back
+    /// Explain it: task, choices, guidance, rejections
     Explain(look::Explain),
     /// Show its changes
     Diff(Which),
-    /// Show its part of the feed
+    /// Print its events
     Events {
         #[command(flatten)]
         plan: Which,
         #[command(flatten)]
         events: EventsArgs,
     },
-    /// Show what its agents, validations and reviewers printed
+    /// Show the output of its agents, validations and reviewers
     Log(log::LogArgs),
-    /// Print its events as they come, until it rests
+    /// Follow a plan until it stops
     Watch(Which),
-    /// Say what holds it and who can act
+    /// Show what it waits for and who can act
     Why(Which),
-    /// End it; its work is kept until `gc` proves that safe to remove
+    /// Cancel it; its work is kept until `gc` finds it safe to delete
     Cancel(steer::Because),
-    /// Try the failed phase again, from the work that was kept
+    /// Retry the failed phase from the work that was kept
     Retry(steer::RetryArgs),
-    /// Accept the work that a failed Execute left; validations, reviews, rules and gates judge it
+    /// Accept the work of a failed Execute; validations, reviews, rules and gates still apply
     Accept(Which),
-    /// Go back to Strategize
+    /// Discard the strategy and plan again
     Revert(steer::Because),
-    /// Add guidance for the runs to come
+    /// Add guidance for later runs
     Prompt(steer::Guidance),
-    /// Go back to an earlier state of its work; what is newer is kept
+    /// Return to a checkpoint; newer work is kept
     Rollback(steer::Backwards),
-    /// Take it from a worker whose lock ran out
+    /// Take over from a worker whose lock expired
     Takeover(Which),
-    /// Bring its branch and its remote together
+    /// Sync its branch with the remote
     Sync(Which),
-    /// Make the strategy draft in its worktree the strategy
+    /// Adopt the strategy draft in its worktree as the strategy
     Adopt(Which),
 }
 
-/// A plan.
+/// Arguments of a command that takes only a plan.
 #[derive(Debug, Args)]
 pub(crate) struct Which {
-    /// The plan's id, or the beginning of it
+    /// Plan id or unique prefix
     pub(crate) id: String,
 }
 
@@ -110,7 +110,7 @@ pub(crate) async fn run(session: &Session, command: Plan) -> Outcome {
         Plan::Explain(args) => look::explain(session, args).await,
         Plan::Diff(plan) => look::diff(session, plan).await,
         Plan::Events { plan, events } => {
-            // The whole id: a prefix that is unique now may not be so while we follow.
+            // Use the full id: a prefix that is unique now may become ambiguous while we follow.
             let plan = session.client().plan(&plan.id).await?;
             events::of(session, Some(plan.id), events).await
         }

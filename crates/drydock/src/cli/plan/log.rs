@@ -14,34 +14,35 @@ use crate::render;
 
 /// How long one request waits for a line.
 const WAIT_MS: u64 = 5_000;
-/// How long to wait before looking again for a next run, or for a server that went away, and how often for that.
+/// Delay before looking again for the next run or for an unreachable server, and the maximum number of attempts for a
+/// server.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
 const AWAY_MAX: u32 = 120;
 /// How many old events are read at a time.
 const EVENTS: u32 = 500;
 
-/// Which log, and how to print it.
+/// Arguments of `drydock plan log`.
 #[derive(Debug, Args)]
 pub(crate) struct LogArgs {
     #[command(flatten)]
     plan: Which,
-    /// Continue with what is printed, until the plan rests; with --run, until that run ends
+    /// Print new output until the plan stops; with --run, until that run ends
     #[arg(long)]
     follow: bool,
-    /// Print only the text, without time and stream and with control characters
+    /// Print only the text, without time and stream; control characters are not removed
     #[arg(long)]
     raw: bool,
-    /// The run, or the beginning of its id [default: the newest]
+    /// Run id or unique prefix [default: the newest run]
     #[arg(long, value_name = "RUN")]
     run: Option<String>,
 }
 
-/// Prints lines, and counts or keeps them.
+/// Prints lines, and counts or collects them.
 struct Printer<'s> {
     session: &'s Session,
     raw: bool,
     follow: bool,
-    /// The lines, when they are the data of one answer.
+    /// The lines, if they are the data of one answer.
     kept: Vec<LogLine>,
     count: usize,
 }
@@ -105,7 +106,7 @@ async fn read(
     }
 }
 
-/// Reads a part. With `--follow`, tries again when the server cannot be reached.
+/// Reads one page. With `--follow`, retries if the server is unreachable.
 async fn page(printer: &Printer<'_>, plan: &Plan, query: &LogQuery) -> Result<LogPage, Box<Problem>> {
     let mut tries = 0;
     loop {
@@ -120,12 +121,12 @@ async fn page(printer: &Printer<'_>, plan: &Plan, query: &LogQuery) -> Result<Lo
     }
 }
 
-/// Says whether a plan does nothing until a person acts.
+/// Returns true if the plan does nothing until a person acts.
 fn rests(plan: &Plan) -> bool {
     plan.is_settled() && !(plan.state == State::Complete && plan.gate.is_none())
 }
 
-/// Prints the output that a plan of an earlier version has in its events, and returns whether there was any.
+/// Prints the output that a plan of an earlier version has in its events. Returns true if there was any.
 async fn from_events(printer: &mut Printer<'_>, plan: &Plan) -> Result<bool, Box<Problem>> {
     let mut query = EventQuery {
         plan: Some(plan.id.clone()),

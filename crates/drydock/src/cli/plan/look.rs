@@ -1,4 +1,4 @@
-//! `drydock plan list|show|tree|explain|diff|watch|why`: looking without changing anything.
+//! `drydock plan list|show|tree|explain|diff|watch|why`: the commands that only read.
 
 use clap::{Args, value_parser};
 use drydock_api::{
@@ -15,28 +15,28 @@ use crate::render;
 const WATCH_WAIT_MS: u64 = 5_000;
 const WATCH_PAGE: u32 = 200;
 
-/// Which plans to list.
+/// Arguments of `drydock plan list`.
 #[derive(Debug, Args)]
 pub(crate) struct List {
-    /// Only those in this phase: strategize, execute, apply
+    /// Only plans in this phase: strategize, execute, apply
     #[arg(long)]
     phase: Option<Phase>,
-    /// Only those in this state: queued, processing, waiting, complete, errored, cancelled, applied, constrained
+    /// Only plans in this state: queued, processing, waiting, complete, errored, cancelled, applied, constrained
     #[arg(long)]
     state: Option<State>,
-    /// Only those of this project
+    /// Only plans of this project
     #[arg(long, value_name = "NAME")]
     project: Option<String>,
-    /// Only those of this action
+    /// Only plans of this action
     #[arg(long, value_name = "NAME")]
     action: Option<String>,
-    /// Only those with words that begin like these, in task, id, action or project
+    /// Only plans with words that start with these, in task, id, action or project
     #[arg(long, value_name = "TEXT")]
     search: Option<String>,
-    /// How many at most
+    /// Maximum number of plans
     #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..))]
     limit: Option<u32>,
-    /// Go on after this cursor, the `next` of an earlier answer
+    /// Continue after this cursor, the `next` of an earlier page
     #[arg(long, value_name = "CURSOR")]
     after: Option<String>,
 }
@@ -56,24 +56,24 @@ pub(crate) async fn show(session: &Session, plan: Which) -> Outcome {
     Ok(Report::new(OnePlan { plan }, text))
 }
 
-/// Which tree, and how to draw it.
+/// Arguments of `drydock plan tree`.
 #[derive(Debug, Args)]
 pub(crate) struct Drawn {
     #[command(flatten)]
     plan: Which,
-    /// Draw it as text, in the DOT language, or as an SVG picture
+    /// Output as text, DOT or SVG
     #[arg(long = "as", value_name = "FORM", default_value = "text")]
     form: Form,
 }
 
-/// How a tree is drawn.
+/// Output format of a tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Form {
-    /// As text, with what was chosen
+    /// Text, with the choices
     Text,
-    /// In the DOT language
+    /// DOT language
     Dot,
-    /// As a picture
+    /// SVG picture
     Svg,
 }
 
@@ -87,7 +87,7 @@ pub(crate) async fn tree(session: &Session, drawn: Drawn) -> Outcome {
     Ok(Report::new(OneTree { tree }, text))
 }
 
-/// What to explain.
+/// Arguments of `drydock plan explain`.
 #[derive(Debug, Args)]
 pub(crate) struct Explain {
     #[command(flatten)]
@@ -107,7 +107,7 @@ pub(crate) async fn diff(session: &Session, plan: Which) -> Outcome {
     let diff = session.client().plan_diff(&plan.id).await?;
     let size = (!diff.text.is_empty()).then(|| render::diff::size(&diff));
     let unfinished = render::diff::unfinished(&diff, &plan.id);
-    // In a pipe the diff must stay a patch that applies; only a person's terminal needs protection.
+    // In a pipe the diff must stay a patch that applies. Only a terminal needs escaping.
     let report = if session.screen().is_watched() {
         let text = render::diff::shown(&diff);
         Report::new(OneDiff { diff }, text)
@@ -126,8 +126,8 @@ pub(crate) async fn why(session: &Session, plan: Which) -> Outcome {
     Ok(Report::new(OneWhy { why }, text))
 }
 
-/// Prints the plan's events from the beginning, and goes on until the plan rests. The tree of its subplans is drawn anew
-/// whenever one of them moves.
+/// Prints the plan's events from the first one until the plan stops. Redraws the tree of its subplans when one of
+/// them changes.
 pub(crate) async fn watch(session: &Session, plan: Which) -> Outcome {
     let client = session.client();
     let mut plan = client.plan(&plan.id).await?;
@@ -152,7 +152,7 @@ pub(crate) async fn watch(session: &Session, plan: Which) -> Outcome {
             let tree = client.plan_tree(&plan.id).await?;
             session.screen().tell(render::tree::tree(&tree, jiff::Timestamp::now()).trim_end());
         }
-        // Only when the plan rested before the feed was read is nothing missing from it.
+        // The feed is complete only if the plan had stopped before the feed was read.
         if reader == Reader::Gone || (events.is_empty() && plan.is_settled()) {
             let text = render::plan::line(&plan);
             return Ok(Report::new(OnePlan { plan }, text));

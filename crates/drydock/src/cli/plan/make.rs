@@ -7,30 +7,30 @@ use crate::cli::report::{Level, Outcome, Report};
 use crate::cli::session::Session;
 use crate::render;
 
-/// Makes a plan from an action.
+/// Arguments of `drydock plan use`.
 #[derive(Debug, Args)]
 pub(crate) struct Use {
-    /// The action
+    /// Action name
     action: String,
-    /// The project to work on
+    /// Project to work on
     #[arg(long, value_name = "NAME")]
     project: String,
-    /// The branch to land on [default: the project's]
+    /// Branch to land on [default: the project's]
     #[arg(long, value_name = "BRANCH")]
     target: Option<String>,
-    /// An argument of the action; may be given more than once
+    /// Argument of the action; may be given more than once
     #[arg(long = "arg", value_name = "KEY=VALUE", value_parser = argument)]
     arguments: Vec<(String, String)>,
-    /// The agent to use instead of the action's
+    /// Agent [default: the action's]
     #[arg(long, value_name = "NAME")]
     agent: Option<String>,
-    /// The profile to use instead of the action's
+    /// Automation profile [default: the action's]
     #[arg(long, value_name = "NAME")]
     profile: Option<String>,
-    /// What it may use: tokens=200k,cost=1.50,wall=30m,tool_calls=50, or some of it
+    /// Budget: tokens=200k,cost=1.50,wall=30m,tool_calls=50, or some of these
     #[arg(long, value_name = "LIMITS")]
     budget: Option<String>,
-    /// A rule of this plan alone: NAME[@PHASES]=[cel:|command:|text:]RULE, a CEL expression unless it says otherwise
+    /// Rule for this plan only: NAME[@PHASES]=[cel:|command:|text:]RULE [default: cel:]
     #[arg(long = "invariant", value_name = "RULE", value_parser = invariant)]
     invariants: Vec<PlanInvariant>,
 }
@@ -64,7 +64,7 @@ fn invariant(text: &str) -> Result<PlanInvariant, String> {
     let wrong = || "write it as NAME=RULE, or NAME@apply=RULE".to_owned();
     let (name, rule) = text.split_once('=').ok_or_else(wrong)?;
     let (name, phases) = name.split_once('@').unwrap_or((name, ""));
-    // `a == b` is an expression without a name, not a rule called `a `.
+    // `a == b` is an expression without a name, not an invariant named `a `.
     if name.is_empty()
         || name.contains(char::is_whitespace)
         || rule.starts_with('=')

@@ -1,4 +1,4 @@
-//! `drydock plan`: its definition, and one file per kind of thing done with plans.
+//! `drydock plan`: the definition of its subcommands, and one file per group of them.
 
 mod args;
 mod log;

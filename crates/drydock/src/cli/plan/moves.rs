@@ -1,5 +1,5 @@
-//! `drydock plan strategize|execute|apply`: moves a plan and drives it in the foreground. Safe to repeat: a plan that
-//! is there already is shown as it is.
+//! `drydock plan strategize|execute|apply`: requests a phase and drives it in the foreground. Idempotent: a plan that
+//! has already finished the phase is shown as it is.
 
 use clap::Args;
 use drydock_api::{PlanMove, State};
@@ -9,12 +9,12 @@ use crate::cli::outcome;
 use crate::cli::report::Outcome;
 use crate::cli::session::Session;
 
-/// Moves a plan.
+/// Arguments of a command that requests a phase.
 #[derive(Debug, Args)]
 pub(crate) struct Move {
-    /// The plan's id, or the beginning of it
+    /// Plan id or unique prefix
     id: String,
-    /// Queue the phase for a worker and come back at once
+    /// Queue the phase for a worker and return
     #[arg(long)]
     detach: bool,
 }

@@ -1,5 +1,5 @@
-//! `drydock plan cancel|retry|accept|revert|rollback|prompt|takeover`: the commands that act on a
-//! plan without driving it.
+//! `drydock plan cancel|retry|accept|revert|rollback|prompt|takeover`: the commands that change a plan without
+//! driving it.
 
 use clap::Args;
 use drydock_api::{RetryPlan, Terms};
@@ -9,41 +9,41 @@ use crate::cli::outcome::of_steering;
 use crate::cli::report::Outcome;
 use crate::cli::session::Session;
 
-/// A plan and why.
+/// A plan and a reason.
 #[derive(Debug, Args)]
 pub(crate) struct Because {
-    /// The plan's id, or the beginning of it
+    /// Plan id or unique prefix
     id: String,
-    /// Why; it is recorded
+    /// Reason, which is recorded
     #[arg(long)]
     reason: Option<String>,
 }
 
-/// A plan and where its next run starts.
+/// Arguments of `drydock plan retry`.
 #[derive(Debug, Args)]
 pub(crate) struct RetryArgs {
     /// Plan id or unique prefix
     id: String,
-    /// Start Execute over from the plan's base; the kept work stays a checkpoint
+    /// Restart Execute from the plan's base; the work so far stays a checkpoint
     #[arg(long)]
     from_base: bool,
 }
 
-/// A plan and what its agents shall heed.
+/// Arguments of `drydock plan prompt`.
 #[derive(Debug, Args)]
 pub(crate) struct Guidance {
-    /// The plan's id, or the beginning of it
+    /// Plan id or unique prefix
     id: String,
-    /// What the agents shall heed
+    /// Guidance for the agents
     text: String,
 }
 
-/// A plan and a checkpoint of it.
+/// Arguments of `drydock plan rollback`.
 #[derive(Debug, Args)]
 pub(crate) struct Backwards {
-    /// The plan's id, or the beginning of it
+    /// Plan id or unique prefix
     id: String,
-    /// The checkpoint's ref, number or commit, as `checkpoint list` shows it
+    /// Checkpoint ref, number or commit, as listed by `checkpoint list`
     checkpoint: String,
 }
 

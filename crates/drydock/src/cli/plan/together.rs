@@ -1,4 +1,4 @@
-//! `drydock plan sync|adopt`: bringing a plan's branch and its remote together, and taking a draft by hand.
+//! `drydock plan sync|adopt`: syncs a plan's branch with its remote, and adopts a strategy draft.
 
 use drydock_api::{Code, Problem, Synced, Terms, exit};
 
