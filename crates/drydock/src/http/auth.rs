@@ -1,8 +1,11 @@
-//! Who asks over TCP: a bearer token says it, or the session of a browser that was signed in, and the table of rights says
-//! what they may. Without a token a request counts as that of the person at this machine, where that is allowed; a token
-//! that does not count never does. The secret is looked at here and goes no further: not into a log, an error or an
-//! answer. A browser shows its cookie to us whichever page asks it to, and to whoever listens on another port of our
-//! host. So the cookie is half of a session: the other half is in a header, and only pages of our own origin have it.
+//! Authenticates requests over TCP by a bearer token or by a browser's session, and checks the caller's role against
+//! the table of rights. If tokens are optional, a request without a token counts as one of the person at this
+//! machine; an invalid bearer token is refused even then. The secret is read only here and is not copied into a log,
+//! an error or an answer.
+//!
+//! A browser sends its cookie no matter which page makes the request, and also to other servers on other ports of our
+//! host. So the cookie is only half of a session. The other half is in the header [`PAGE`], and only pages of our own
+//! origin know it.
 
 use std::sync::Arc;
 
@@ -26,10 +29,10 @@ use super::streams::{Readers, Streams};
 use crate::config::Tokens;
 use crate::page::Unopened;
 
-/// What a page of ours sends with every request, beside its cookie: the half of its session that no other page has.
+/// The header in which our pages send the second half of their session. Pages of other origins do not know its value.
 pub(crate) const PAGE: HeaderName = HeaderName::from_static("x-drydock-page");
 
-/// The door that requests over TCP come through.
+/// Authenticates requests over TCP, and counts requests and open streams.
 #[derive(Clone)]
 pub(super) struct Door {
     pub(super) engine: Engine,
@@ -41,28 +44,28 @@ pub(super) struct Door {
     pub(super) requests: Requests,
 }
 
-/// Returns the router behind the door, with its requests counted.
+/// Returns the router behind authentication. Requests are counted.
 pub(super) fn authenticated(router: Router, door: Door) -> Router {
     router.layer(from_fn_with_state(Arc::new(door), enter))
 }
 
 async fn enter(State(door): State<Arc<Door>>, request: Request, next: Next) -> Response {
-    // One layer for both: each layer costs every request a copy of all that lies behind it.
+    // One layer for both: each layer costs every request a clone of everything behind it.
     door.requests.counted(request, |request| door.answered(request, next)).await
 }
 
-/// Says whether a person's browser asks for something to show.
+/// Returns true if a browser asks for a page to show to a person.
 fn is_for_people(request: &Request) -> bool {
     let accepted = request.headers().get(ACCEPT).and_then(|accept| accept.to_str().ok());
     request.method() == Method::GET && accepted.is_some_and(|accepted| accepted.contains("text/html"))
 }
 
-/// As of when a token has to count.
+/// How fresh the check of a token must be.
 #[derive(Debug, Clone, Copy)]
 enum Trust {
-    /// A moment ago, for what only looks.
+    /// A cached check is good enough: the request only reads.
     AMomentAgo,
-    /// Now, for whatever changes something, deals with tokens, or is in no table.
+    /// Check in the store: the request changes something, manages tokens, or its route is in no table.
     Now,
 }
 
@@ -88,7 +91,7 @@ impl Door {
                 match token {
                     Some((token, role)) => {
                         let mut response = self.streams.bound(&token, response);
-                        // For the page, which asks in this process; it does not go over the wire.
+                        // For the page, which calls the router in this process; this is not sent over the wire.
                         response.extensions_mut().insert(role);
                         response
                     }
@@ -96,7 +99,7 @@ impl Door {
                 }
             }
             Err(refused) => {
-                // Without the address, in which somebody may have put what belongs in a header.
+                // The path is not logged because a user may have put a secret into it.
                 tracing::info!(code = %refused.0.code, reason = %refused.0, "refused at the door");
                 match (&refused.0.code, unopened) {
                     (Code::Unauthorized, Some(unopened)) => unopened.into_response(),
@@ -106,7 +109,7 @@ impl Door {
         }
     }
 
-    /// Lets a request pass, with its token beside it for whoever records what is done.
+    /// Admits a request and stores its token in the request's extensions, so that handlers can record the caller.
     async fn admitted(&self, mut request: Request) -> Result<Request, Refused> {
         let route = request.extensions().get::<MatchedPath>();
         let right = route.and_then(|route| right(request.method(), route.as_str()));
@@ -118,7 +121,7 @@ impl Door {
         let Some(token) = self.token(trust, request.method(), request.headers()).await? else {
             return Ok(request);
         };
-        // Only what an agent may see depends on which plan is named.
+        // Only the rights of an agent depend on the plan in the path.
         let named = match token.role {
             Role::Agent { .. } => request.extract_parts::<RawPathParams>().await.ok(),
             Role::Human | Role::Operator | Role::Reader => None,
@@ -140,7 +143,7 @@ impl Door {
         Ok(request)
     }
 
-    /// Finds out whose request it is; nobody's where that is allowed.
+    /// Returns the token of a request, or none if tokens are optional and the request has none.
     async fn token(
         &self,
         trust: Trust,
@@ -166,7 +169,8 @@ impl Door {
         };
         match (session, self.tokens) {
             (Some(Ok(token)), _) => from_our_page(method, headers).map(|()| Some(token)),
-            // A browser goes on showing a cookie whose time is over; where none is needed, it asks like any other.
+            // A browser keeps sending a cookie that has expired. If tokens are optional, such a request counts as one
+            // without a token.
             (Some(Err(_)) | None, Tokens::Optional) => Ok(None),
             (Some(Err(refused)), Tokens::Required) => Err(refused),
             (None, Tokens::Required) => Err(unauthorized("no token came with the request")),
@@ -184,13 +188,12 @@ fn known(recognised: Recognised) -> Result<Token, Refused> {
     }
 }
 
-/// Returns the half of a session that a page of ours sends.
+/// Returns the half of a session that our pages send in a header.
 fn page(headers: &HeaderMap) -> Option<&str> {
     headers.get(PAGE).and_then(|page| page.to_str().ok())
 }
 
-/// Refuses to change anything for a browser that does not say which page asks. The guard has compared the `Origin` with
-/// us.
+/// Refuses a change from a browser that sends no `Origin`. The guard has already compared `Origin` with our own.
 fn from_our_page(method: &Method, headers: &HeaderMap) -> Result<(), Refused> {
     let looks = matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS);
     if looks || headers.contains_key(ORIGIN) {
@@ -200,7 +203,7 @@ fn from_our_page(method: &Method, headers: &HeaderMap) -> Result<(), Refused> {
     Err(refused(Code::Forbidden, "the request does not come from a page of this server", hint))
 }
 
-/// Reads the one token of a request.
+/// Returns the bearer token of a request, and an error if there is more than one.
 fn bearer(headers: &HeaderMap) -> Result<Option<&str>, Refused> {
     let mut given = headers.get_all(AUTHORIZATION).iter();
     let value = match (given.next(), given.next()) {
@@ -255,7 +258,8 @@ mod tests {
         router.clone().oneshot(request).await.unwrap().status().as_u16()
     }
 
-    /// Breaks when the door lets a role do what the table does not, on any route, or keeps it from what it may do.
+    /// Breaks if authentication admits a role that the table of rights does not, on any route, or refuses one that it
+    /// does.
     #[tokio::test]
     async fn each_role_may_do_what_the_table_says_on_every_route() {
         let (_folder, engine, router) = desk(Tokens::Required).await;
@@ -278,7 +282,7 @@ mod tests {
         }
     }
 
-    /// Breaks when something that is no token that counts is taken for one, or for none where none is needed.
+    /// Breaks if an invalid token is accepted, or is treated as no token where tokens are optional.
     #[tokio::test]
     async fn what_is_no_token_is_refused_even_where_none_is_needed() {
         let (_folder, engine, router) = desk(Tokens::Optional).await;

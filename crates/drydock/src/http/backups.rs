@@ -1,4 +1,4 @@
-//! Syncs, the adoption of a draft, and backups.
+//! Routes for sync, for adopting a strategy draft, and for backups.
 
 use axum::extract::State;
 use drydock_api as api;
@@ -71,7 +71,7 @@ pub(super) async fn list(
     Ok(Sent(api::Backups { backups: found, next: None, unseen }))
 }
 
-/// The plan and the number that a backup's ref ends with.
+/// The plan and the number at the end of a backup's ref.
 type Name = Path<(String, String)>;
 
 pub(super) async fn show(State(shared): State<Shared>, Path((plan, number)): Name) -> Answer<api::OneBackup> {

@@ -1,5 +1,5 @@
-//! The cookie that keeps a browser signed in. Browsers send a cookie to every port of a host, so its name has the port:
-//! two servers on one machine do not sign each other's readers out.
+//! The session cookie of a browser. Browsers send a cookie to every port of a host, so its name contains the port.
+//! Otherwise two servers on one machine would overwrite each other's sessions.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,12 +8,12 @@ use std::time::Duration;
 use axum::http::header::COOKIE;
 use axum::http::{HeaderMap, HeaderValue};
 
-/// Whether a browser may show the cookie over a connection that others can read.
+/// Whether the server uses TLS, which decides whether the cookie is marked `Secure`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wire {
-    /// Everything is sent as it is.
+    /// Without encryption.
     Plain,
-    /// Everything is sent over TLS.
+    /// Over TLS.
     Tls,
 }
 
@@ -30,15 +30,14 @@ impl Cookie {
         Self { name: format!("drydock-{port}").into(), wire }
     }
 
-    /// Reads the secret that a browser shows.
+    /// Returns the secret in the browser's cookie.
     pub(crate) fn shown<'a>(&self, headers: &'a HeaderMap) -> Option<&'a str> {
         let lines = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
         let mut pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
         pairs.find(|(name, _)| *name == &*self.name).map(|(_, value)| value)
     }
 
-    /// Returns the header that has a browser keep a secret: out of the reach of scripts, and sent only from our own
-    /// pages.
+    /// Returns the `Set-Cookie` header. Scripts cannot read the cookie, and browsers send it only from our own pages.
     pub(super) fn set(&self, secret: &str, life: Duration) -> HeaderValue {
         let secure = match self.wire {
             Wire::Plain => "",
@@ -80,7 +79,7 @@ mod tests {
         }
     }
 
-    /// Breaks when a script can read the session, or another site's page can use it.
+    /// Breaks if a script can read the session cookie, or a page of another site can use it.
     #[test]
     fn a_session_is_out_of_the_reach_of_scripts_and_other_sites() {
         let set = |wire| Cookie::of(1, wire).set("s", Duration::from_secs(9)).to_str().unwrap().to_owned();

@@ -1,6 +1,7 @@
-//! The crowd: connections that are open and wait for nothing from us. They have not said yet what they want, or were
-//! answered and ask no more. When there is no room, the one of them that has been silent longest makes it. A connection
-//! with a request or a stream under way is not among them, and nothing that is being done for it is cut short.
+//! Idle connections: open connections without a request in progress. They have not sent the whole head of a request
+//! yet, or their last answer has been sent. When the limit of connections is reached, the one that has been idle
+//! longest is closed. A connection with a request or a stream in progress is never idle, so it is not closed for
+//! another one.
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
@@ -11,7 +12,7 @@ use axum::body::Body;
 use hyper::body::{Bytes, Frame, SizeHint};
 use tokio_util::sync::CancellationToken;
 
-/// Those who wait for nothing, by the order in which they fell silent.
+/// The idle connections, in the order in which they became idle.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Crowd(Arc<Mutex<Silent>>);
 
@@ -21,39 +22,39 @@ struct Silent {
     waiting: BTreeMap<u64, CancellationToken>,
 }
 
-/// A connection, and whether it is among them.
+/// A connection, and whether it is idle.
 #[derive(Debug)]
 pub(super) struct Place {
     crowd: Crowd,
-    /// Called off when the connection has to make room.
+    /// Cancelled when the connection must be closed to make room.
     pub(super) put_off: CancellationToken,
     standing: Mutex<Standing>,
 }
 
-/// What a connection is about. Only its own task changes it.
+/// State of a connection. Only the connection's own task changes it.
 #[derive(Debug, Clone, Copy)]
 enum Standing {
-    /// Nothing; it is in the crowd under this number.
+    /// Idle, with this number in the list of idle connections.
     Silent(u64),
-    /// It has asked.
+    /// A request is in progress.
     Asking,
-    /// The answer is complete, and may not all have been sent.
+    /// The answer is complete but may not have been sent entirely.
     Answered,
 }
 
 impl Crowd {
-    /// Returns the place of a connection that has just been made.
+    /// Returns the state of a new connection, which starts idle.
     pub(super) fn place(&self) -> Place {
         let put_off = CancellationToken::new();
         let standing = Mutex::new(Standing::Silent(self.enter(&put_off)));
         Place { crowd: self.clone(), put_off, standing }
     }
 
-    /// Puts off the one that has been silent longest; says whether there was one.
+    /// Closes the connection that has been idle longest. Returns false if none is idle.
     pub(super) fn make_room(&self) -> bool {
         let mut silent = self.lock();
         let first = silent.waiting.pop_first();
-        // Before the lock is let go: whoever begins to ask now must see it.
+        // Cancelled while the lock is held: a connection that starts a request concurrently must see it.
         first.inspect(|(_, put_off)| put_off.cancel()).is_some()
     }
 
@@ -75,8 +76,8 @@ impl Crowd {
 }
 
 impl Place {
-    /// Leaves the crowd with a request; says whether it may be answered. One that was put off a moment before may not: the
-    /// connection is about to be dropped, and the work with it.
+    /// Marks the connection as busy with a request. Returns false if the request must not be handled because the
+    /// connection was just chosen to be closed, which would drop the work with it.
     pub(super) fn ask(&self) -> bool {
         if let Standing::Silent(number) = std::mem::replace(&mut *self.standing(), Standing::Asking) {
             self.crowd.leave(number);
@@ -84,7 +85,7 @@ impl Place {
         !self.put_off.is_cancelled()
     }
 
-    /// Notes that all that was written has been sent: whoever has its answer is in the crowd again.
+    /// Called when all written bytes have been sent. A connection whose answer is complete becomes idle again.
     pub(super) fn flushed(&self) {
         let mut standing = self.standing();
         if let Standing::Answered = *standing {
@@ -109,14 +110,14 @@ impl Drop for Place {
     }
 }
 
-/// The body of an answer. It is let go when the last of it has been written.
+/// The body of an answer. It is dropped after its last byte was written, which marks the answer as complete.
 pub(super) struct Answer {
     body: Body,
     place: Arc<Place>,
 }
 
 impl Answer {
-    /// Returns the body of an answer to the connection at this place.
+    /// Returns the body of an answer on this connection.
     pub(super) fn new(body: Body, place: Arc<Place>) -> Self {
         Self { body, place }
     }

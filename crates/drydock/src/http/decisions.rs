@@ -1,4 +1,4 @@
-//! Decisions: listing, showing and answering them.
+//! Routes to list, show and answer decisions.
 
 use axum::extract::State;
 use drydock_api::{self as api, Problem};
@@ -15,7 +15,7 @@ use super::view;
 
 const LIMIT_DEFAULT: u32 = 50;
 const LIMIT_MAX: u32 = 1_000;
-/// How many can be asked for by their ids at once.
+/// The maximum number of ids in one request.
 const IDS_MAX: usize = 1_000;
 
 pub(super) async fn list(
@@ -81,7 +81,7 @@ pub(super) async fn resolve(
     Ok(Sent(api::Resolved { decision: view::decision(decision), plan }))
 }
 
-/// Adds the answer that stands to the refusal of a second one.
+/// Adds the stored answer to the refusal of a second answer.
 fn answered(mut problem: Problem, decision: api::Decision) -> Problem {
     let Some(first) = decision.resolution else { return problem };
     let note = first

@@ -1,4 +1,4 @@
-//! The feed and the changesets.
+//! Routes for the feed and for changesets.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use super::{stream, view};
 
 const LIMIT_DEFAULT: u32 = 500;
 const LIMIT_MAX: u32 = 5_000;
-/// How long a reader may wait for news in one request.
+/// The maximum time that one request may wait for events.
 const WAIT_MAX_MS: u64 = 30_000;
 
 pub(super) async fn list(
@@ -25,7 +25,7 @@ pub(super) async fn list(
     Query(query): Query<api::EventQuery>,
 ) -> Result<Response, Refused> {
     let interest = interest(&shared, query.plan.as_deref(), query.kind.as_deref()).await?;
-    // Before the first event is where the feed begins.
+    // A position before the first event means the beginning of the feed.
     let after = query.after.unwrap_or(0).max(0);
     if stream::is_wanted(&headers) {
         if query.limit.is_some() || query.wait_ms.is_some() || query.newest.is_some() {
@@ -45,7 +45,7 @@ pub(super) async fn list(
     Ok(Sent(api::Events { events, next: page.next, ends_at: page.ends_at }).into_response())
 }
 
-/// Answers with the newest events of a plan, oldest first.
+/// Returns the newest events of a plan, oldest first.
 async fn newest_of(
     shared: &Shared,
     query: &api::EventQuery,
@@ -64,7 +64,7 @@ async fn newest_of(
     Ok(Sent(api::Events { events, next: None, ends_at: None }))
 }
 
-/// Reads which events are meant.
+/// Parses the filter for events.
 async fn interest(shared: &Shared, plan: Option<&str>, kind: Option<&str>) -> Result<Interest, Refused> {
     let plan = match plan {
         Some(given) => Some(shared.engine.plan(given).await?.id),

@@ -1,4 +1,4 @@
-//! `GET /plans/{id}/explain`: why a plan does what it does, or one of its choices.
+//! `GET /plans/{id}/explain`: explains a plan or one of its choices.
 
 use axum::extract::State;
 use drydock_api as api;
@@ -40,7 +40,7 @@ fn explanation(plan: Plan, found: Explanation) -> api::Explanation {
         proposal: one.proposal,
         reason: one.reason,
     };
-    // Some follow from choices of the strategy, so a number of their own would mislead.
+    // Some of these follow from choices of the strategy, so numbering them on their own would mislead.
     let later = view::choices(&found.later);
     let later = later.into_iter().map(|one| api::Choice { number: String::new(), ..one });
     let strategy = strategy(&plan, &found);
@@ -61,7 +61,7 @@ fn explanation(plan: Plan, found: Explanation) -> api::Explanation {
     }
 }
 
-/// Says in one sentence where the strategy comes from.
+/// Returns one sentence about the origin of the strategy.
 fn strategy(plan: &Plan, found: &Explanation) -> String {
     let many = match plan.choices.len() {
         1 => "1 choice".to_owned(),
@@ -78,7 +78,7 @@ fn strategy(plan: &Plan, found: &Explanation) -> String {
     }
 }
 
-/// Leaves the choices that lead to one, that one, and those that follow from it.
+/// Reduces the explanation to one choice, the choices that lead to it, and those that follow from it.
 fn about(whole: api::Explanation, asked: &str) -> Result<api::Explanation, Refused> {
     let named = |choice: &&api::Choice| {
         choice.number == asked || choice.id.as_deref() == Some(asked) || choice.question == asked
@@ -101,7 +101,7 @@ fn about(whole: api::Explanation, asked: &str) -> Result<api::Explanation, Refus
     })
 }
 
-/// Says whether a number is another one or stands above it.
+/// Returns true if the first number equals the second or is an ancestor of it.
 fn leads_to(above: &str, below: &str) -> bool {
     below.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }

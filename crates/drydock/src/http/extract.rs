@@ -1,4 +1,5 @@
-//! Reading requests and writing answers: bodies and queries that cannot be read become problems, not bare texts.
+//! Parses requests and writes answers. A body or query that cannot be parsed becomes a problem document, not plain
+//! text.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -21,34 +22,32 @@ use serde_json::Value;
 use super::problem::problem;
 use super::router::{BODY_MAX, Shared};
 
-/// How long the body of a request may take to come.
+/// The maximum time to receive the body of a request.
 const BODY_TIME: Duration = Duration::from_secs(30);
 
-/// A request that was not carried out.
+/// A request that was refused, with the reason.
 pub(crate) struct Refused(pub(super) Box<Problem>);
 
-/// What a handler answers with.
+/// Return type of a handler.
 pub(super) type Answer<T> = Result<Sent<T>, Refused>;
 
-/// A value as JSON.
+/// Serializes a value as JSON.
 pub(super) struct Sent<T>(pub(super) T);
 
-/// A value that is JSON already.
+/// A value that is already serialized as JSON.
 pub(super) struct Written(pub(super) Bytes);
 
-/// A JSON body.
 pub(super) struct Body<T>(pub(super) T);
 
-/// The named segments of the address; one, unless another shape is asked for.
+/// The named segments of the path. By default there is one.
 pub(super) struct Path<T = String>(pub(super) T);
 
-/// The query of the address.
 pub(super) struct Query<T>(pub(super) T);
 
-/// In what capacity the caller looks.
+/// The authority with which the caller reads.
 pub(super) struct As(pub(super) Authority);
 
-/// Who asks, and the revision that they saw.
+/// The caller, and the revision it expects.
 pub(super) struct By(pub(super) Caller);
 
 impl IntoResponse for Refused {
@@ -104,7 +103,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
         if bytes.is_empty() {
             return read(b"{}");
         }
-        // A browser may send a form to any address without asking first; it may not send JSON so.
+        // A browser may send a form to any origin without a preflight request, but not JSON.
         if !typed {
             let text = "the body is not declared as JSON";
             return Err(refused(Code::Unparsable, text, "send it with Content-Type: application/json"));
@@ -113,7 +112,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
     }
 }
 
-/// Reads a body to its end, if that comes in time and is not far.
+/// Reads a body to its end, within [`BODY_TIME`] and the maximum size.
 pub(super) async fn whole(body: axum::body::Body) -> Result<Bytes, Refused> {
     let read = Limited::new(body, BODY_MAX).collect();
     match tokio::time::timeout(BODY_TIME, read).await {
@@ -148,7 +147,7 @@ fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<Body<T>, Refused> {
     })
 }
 
-/// Says whether any text of a JSON document has the character NUL in it.
+/// Returns true if any string of a JSON document contains the character NUL.
 fn has_nul(json: &[u8]) -> bool {
     fn within(value: &Value) -> bool {
         match value {
@@ -158,7 +157,7 @@ fn has_nul(json: &[u8]) -> bool {
             Value::Null | Value::Bool(_) | Value::Number(_) => false,
         }
     }
-    // JSON cannot have it but escaped; whether the backslash is escaped itself, only reading tells.
+    // In JSON, NUL is always escaped. Only parsing shows whether the backslash itself is escaped.
     json.windows(6).any(|six| six == b"\\u0000")
         && serde_json::from_slice(json).is_ok_and(|value| within(&value))
 }
@@ -217,17 +216,17 @@ fn expected(headers: &HeaderMap) -> Result<Option<i64>, Refused> {
     Ok(Some(revision))
 }
 
-/// Refuses, with the next step.
+/// Returns a refusal with a hint.
 pub(super) fn refused(code: Code, text: impl Into<String>, hint: &str) -> Refused {
     Refused(Box::new(Problem::new(code, text.into()).hint(hint)))
 }
 
-/// Refuses a value that is not valid, with the next step.
+/// Returns a refusal of an invalid value, with a hint.
 pub(super) fn invalid(text: impl Into<String>, hint: &str) -> Refused {
     refused(Code::Invalid, text, hint)
 }
 
-/// Returns how many items a page has. More than the most is cut to it: the answer's `next` says that there is more.
+/// Returns the page size. A larger request is reduced to the maximum; the page's `next` shows that there is more.
 pub(super) fn limit(asked: Option<u32>, default: u32, most: u32) -> Result<u32, Refused> {
     match asked {
         Some(0) => Err(invalid("a page of no items says nothing", "ask for a limit of 1 or more")),

@@ -1,6 +1,6 @@
-//! From where one may ask over TCP. An action runs commands, so a web page that is not ours must not reach the router,
-//! whatever its token: browsers name the page in `Origin`, and a name that an attacker's server points at us stands in
-//! `Host`. The router in this process needs no such guard.
+//! Checks where a request over TCP comes from. An action runs commands, so no foreign web page may reach the router,
+//! even with a valid token. Browsers name the page in `Origin`. If an attacker's host name resolves to our address,
+//! that name is in `Host`. Requests to the router in this process need no such check.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -12,18 +12,18 @@ use drydock_api::Code;
 
 use super::extract::{Refused, refused};
 
-/// By which hosts a request may address us, beside those of loopback.
+/// The hosts by which a request may address this server, in addition to those of loopback.
 #[derive(Debug, Clone)]
 pub(crate) enum Hosts {
     /// None.
     Loopback,
     /// These names.
     Named(Vec<String>),
-    /// These names, and any address: nobody can point an address somewhere else.
+    /// These names, and any IP address: unlike a name, an address cannot be made to resolve elsewhere.
     Addresses(Vec<String>),
 }
 
-/// Lets a request pass that may be asked from where it was.
+/// Accepts a request whose `Host` and `Origin` are allowed.
 pub(super) fn allowed(request: &Request, hosts: &Hosts) -> Result<(), Refused> {
     let named: Option<Authority> =
         only(request.headers(), &HOST).and_then(|host| host.to_str().ok()?.parse().ok());
@@ -45,14 +45,14 @@ pub(super) fn allowed(request: &Request, hosts: &Hosts) -> Result<(), Refused> {
     Ok(())
 }
 
-/// Returns the value of a header that stands there once.
+/// Returns the value of a header that occurs exactly once.
 fn only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a HeaderValue> {
     let mut given = headers.get_all(name).iter();
     given.next().filter(|_| given.next().is_none())
 }
 
-/// Says whether a page is of the server that it asks. Its scheme may differ: what speaks TLS for us may be another
-/// program.
+/// Returns true if the page was served by the server it sends the request to. The scheme may differ because another
+/// program may terminate TLS for us.
 fn is_of(origin: Option<&HeaderValue>, host: &Authority) -> bool {
     let origin = origin.and_then(|origin| origin.to_str().ok()).unwrap_or_default();
     let server = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
@@ -93,7 +93,7 @@ mod tests {
         allowed(&request, &hosts).map_or_else(|refused| refused.0.status, |()| 200)
     }
 
-    /// Breaks when a page in somebody's browser can have commands run on their machine, or our own page cannot.
+    /// Breaks if a foreign web page can run commands on a user's machine, or our own page cannot.
     #[test]
     fn a_web_page_is_refused_unless_it_is_ours() {
         let from = |origins: &[&str]| {
@@ -114,7 +114,7 @@ mod tests {
         assert_eq!(from(&["https://127.0.0.1:7717"]), 200, "behind a proxy that speaks TLS");
     }
 
-    /// Breaks when a name that an attacker lets point at loopback is taken for this machine.
+    /// Breaks if an attacker's host name that resolves to loopback is accepted as a name of this machine.
     #[test]
     fn only_requests_to_this_machine_by_its_own_names_are_answered() {
         for host in ["127.0.0.1:7717", "127.8.9.1", "[::1]:7717", "localhost", "LOCALHOST:1"] {
@@ -131,7 +131,7 @@ mod tests {
         assert_eq!(status(Request::builder().uri("/")), 403, "no host at all");
     }
 
-    /// Breaks when a server for others takes any name for its own, or cannot be addressed by the names it has.
+    /// Breaks if a server on a public address accepts any host name, or refuses its own.
     #[test]
     fn a_server_for_others_answers_to_addresses_and_to_its_own_names() {
         let names = || vec!["drydock.example".to_owned()];

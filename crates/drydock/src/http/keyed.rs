@@ -1,6 +1,7 @@
-//! `Idempotency-Key`: whoever is not sure that a request arrived sends it again under the same key, and it is carried
-//! out once. The answer is kept for a day and given again. A request that was cut short by a crash is carried out again
-//! only where that cannot do it twice; elsewhere the asker is told to look.
+//! `Idempotency-Key`: a client that does not know whether a request arrived sends it again under the same key, and it
+//! is performed once. The answer is stored for a day and returned again. A request that was interrupted by a crash is
+//! performed again only if that cannot have a second effect; otherwise the client gets an error that asks it to
+//! check.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -24,24 +25,24 @@ use super::tokens::NOT_KEPT;
 const KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 const KEY_MAX: usize = 200;
-/// How long an answer is kept.
+/// How long an answer is stored.
 const KEPT: Duration = Duration::from_secs(24 * 60 * 60);
-/// How long a claim on a key lives, and how often it is renewed while the request is carried out: what a crash cut
-/// short is known as such soon.
+/// The lifetime of a claim on a key, and how often it is renewed while the request runs. A short lifetime makes a
+/// crash visible soon.
 const CLAIM_TTL: Duration = Duration::from_secs(15);
 const CLAIM_RENEW: Duration = Duration::from_secs(3);
-/// The longest answer that is kept.
+/// The largest answer that is stored.
 const ANSWER_MAX: usize = 16 * 1024 * 1024;
 
-/// Chance that is the same each time a request under one key is carried out.
+/// A random value that is the same each time a request is performed under one key.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Seed(pub(super) u128);
 
-/// Carries a request that changes something out once, however often it is sent under its key.
+/// Performs a request that changes something once, even if it is sent several times under its key.
 pub(super) async fn keyed(State(shared): State<Shared>, request: Request, next: Next) -> Response {
     match key(request.headers()) {
         Ok(None) => next.run(request).await,
-        // To its end even when the asker goes away, so that there is an answer when it comes back.
+        // Runs to its end even if the client disconnects, so that the answer is there when the client retries.
         Ok(Some(key)) => {
             let answered = shield(async move { once(&shared, key, request, next).await }).await;
             answered.unwrap_or_else(IntoResponse::into_response)
@@ -72,7 +73,7 @@ async fn once(shared: &Shared, key: String, request: Request, next: Next) -> Res
     let asker = head.extensions.get::<Token>().map(|token| token.id.as_str()).unwrap_or_default();
     let path = head.uri.path().strip_prefix(ROOT).unwrap_or_default();
     let fingerprint = fingerprint(asker, &head.method, path, head.uri.query(), &head.headers, &body);
-    // Only a plan gets its id from the seed, so only that can be made again without there being two.
+    // Only a plan's id is derived from the seed, so only the creation of a plan can be repeated without a duplicate.
     let is_repeatable = head.method == Method::POST && path == "/plans";
     let store = shared.engine.store();
     let asked = shared.engine.keyed_request(key, fingerprint);
@@ -106,7 +107,7 @@ async fn once(shared: &Shared, key: String, request: Request, next: Next) -> Res
     settle(shared, claim, response).await
 }
 
-/// Keeps a claim for as long as it is polled.
+/// Renews a claim while it is polled.
 async fn keep(shared: &Shared, claim: &AnswerClaim) -> Infallible {
     loop {
         tokio::time::sleep(CLAIM_RENEW).await;
@@ -121,7 +122,8 @@ fn unknown() -> Refused {
     refused(Code::OutcomeUnknown, text, "look whether it did; if not, send it under a new key")
 }
 
-/// Keeps the answer of what was carried out or is refused for good; what failed on the way stays unknown.
+/// Stores the answer of a request that succeeded or was refused permanently. After an internal failure, the outcome
+/// stays unknown.
 async fn settle(shared: &Shared, claim: AnswerClaim, response: Response) -> Result<Response, Refused> {
     let (head, body) = response.into_parts();
     let store = shared.engine.store();
@@ -137,7 +139,8 @@ async fn settle(shared: &Shared, claim: AnswerClaim, response: Response) -> Resu
     let media = head.headers.get(CONTENT_TYPE).and_then(|media| media.to_str().ok()).unwrap_or_default();
     let is_secret = head.headers.get(CACHE_CONTROL) == Some(&NOT_KEPT);
     let settled: Result<(), StoreError> = match fate(head.status, &body) {
-        // Sent again a token meets the name that is taken, and a link is another link, of which one is used.
+        // A secret is not stored. If the request is repeated, the name of the token is taken, or another link is
+        // created and only one of them is used.
         Fate::Final if is_secret => store.answer_forget(claim).await,
         Fate::Final => {
             let body = String::from_utf8_lossy(&body).into_owned();
@@ -153,14 +156,14 @@ async fn settle(shared: &Shared, claim: AnswerClaim, response: Response) -> Resu
     Ok(Response::from_parts(head, Body::from(body)))
 }
 
-/// What an answer means for whoever asks again.
+/// How a repeated request is handled after an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fate {
-    /// It is the answer.
+    /// Return the same answer again.
     Final,
-    /// Nothing was done, and it may be later.
+    /// Nothing was done; the request may succeed later.
     Passing,
-    /// Something failed, and something may have been done.
+    /// A failure; the request may have taken effect.
     Unknown,
 }
 
@@ -186,7 +189,8 @@ fn replayed(answer: KeptAnswer) -> Response {
     response
 }
 
-/// Returns what tells a request from every other: each part with its length before it, so that none runs into the next.
+/// Returns a digest that identifies a request. Each part is prefixed with its length, so that no two different
+/// requests are concatenated to the same bytes.
 fn fingerprint(
     asker: &str,
     method: &Method,

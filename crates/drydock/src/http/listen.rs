@@ -1,6 +1,7 @@
-//! Connections: how many at once, how long each may take to say what it wants, and how they end. Whoever connects and
-//! says nothing, or a little at a time, is put off after a while; when there is no room, the one that has been silent
-//! longest makes room, so that those who ask are answered however many do not. Who is silent is `crowd`'s.
+//! Accepts connections: limits their number, the time to send a request, and the time to read an answer. A connection
+//! that does not send the head of a request in time is closed. When the limit is reached, the connection that has
+//! been idle longest is closed, so idle connections never keep others from being served. `crowd` tracks which
+//! connections are idle.
 
 use std::convert::Infallible;
 use std::io;
@@ -25,31 +26,31 @@ use super::crowd::{Answer, Crowd, Place};
 use super::patient::Waiting;
 use super::tls::{Speech, Tls};
 
-/// How long a connection may take to say what it wants, and how much it may say for it.
+/// The maximum time to send the head of a request, and its maximum size.
 const HEAD_TIME: Duration = Duration::from_secs(15);
 const HEAD_BYTES_MAX: usize = 64 * 1024;
-/// How long a reader may leave what it asked for unread before it is disconnected.
+/// How long a client may leave an answer unread before it is disconnected.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// How many connections are open at once.
+/// The maximum number of open connections.
 const CONNECTIONS_MAX: usize = 8_192;
-/// How many files the rest of the process may need.
+/// The number of file descriptors reserved for the rest of the process.
 const FILES_APART: u64 = 512;
-/// How long to wait after the system had no connection to give.
+/// The delay after `accept` failed.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(50);
 
-/// How long those who connect may take, and how many they may be.
+/// Limits for connections.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Bounds {
-    /// For saying what they want.
+    /// The maximum time to send the head of a request.
     pub(crate) head: Duration,
-    /// For reading what they asked for.
+    /// The maximum time without reading the answer.
     pub(crate) patience: Duration,
-    /// How many at once.
+    /// The maximum number of open connections.
     pub(crate) connections: usize,
 }
 
 impl Bounds {
-    /// Returns the bounds that this machine allows, after taking as many files as it gives.
+    /// Returns the limits for this machine, after raising the soft limit of open files to the hard limit.
     pub(crate) fn of_this_machine() -> Self {
         let mut limit = getrlimit(Resource::Nofile);
         if limit.current < limit.maximum {
@@ -67,7 +68,7 @@ impl Bounds {
     }
 }
 
-/// What answers requests.
+/// A service that answers requests.
 pub(crate) trait Answering:
     Service<Request, Response = Response, Error = Infallible, Future: Send> + Clone + Send + 'static
 {
@@ -78,7 +79,7 @@ impl<S> Answering for S where
 {
 }
 
-/// Answers on a listener until told to stop, and then those that are being answered.
+/// Serves a listener until stopped, then finishes the requests in progress.
 pub(crate) async fn listen<S: Answering>(
     listener: TcpListener,
     tls: Option<Tls>,
@@ -105,7 +106,7 @@ pub(crate) async fn listen<S: Answering>(
             tracing::warn!(connections = open.len(), "no room for another connection");
             continue;
         }
-        // An event is small and should arrive now, not with the next.
+        // Events are small; without this they would be delayed to be sent together.
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(error = %told(&error), "a connection sends when it likes");
         }
@@ -117,7 +118,7 @@ pub(crate) async fn listen<S: Answering>(
     Ok(())
 }
 
-/// Answers what one connection asks, one request after the other.
+/// Serves the requests of one connection, one after the other.
 async fn converse<S: Answering>(
     speech: Speech,
     answering: S,
@@ -130,7 +131,7 @@ async fn converse<S: Answering>(
     let sent = Arc::clone(&place);
     let stream = Waiting::new(speech, bounds.patience, move || sent.flushed());
     let service = service_fn(move |request: hyper::Request<Incoming>| {
-        // It has said what it wants; until it is answered it makes room for nobody.
+        // The head of the request was received; until it is answered, the connection must not be closed to make room.
         let (may_ask, answering, place) = (place.ask(), answering.clone(), Arc::clone(&place));
         async move {
             if !may_ask {
@@ -168,7 +169,7 @@ mod tests {
 
     const LIMIT: Duration = Duration::from_secs(60);
 
-    /// A server with these bounds, while something is done with it.
+    /// Runs a server with these limits while the work runs.
     async fn with<T>(bounds: Bounds, work: impl AsyncFnOnce(SocketAddr) -> T) -> T {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let (address, stop) = (listener.local_addr().unwrap(), CancellationToken::new());
@@ -190,7 +191,7 @@ mod tests {
         answer
     }
 
-    /// Breaks when somebody who sends a request a byte at a time holds a connection for as long as they like.
+    /// Breaks if a client that sends its request a byte at a time can hold a connection open without limit.
     #[tokio::test]
     async fn whoever_takes_too_long_to_ask_is_put_off() {
         let head = Duration::from_millis(200);
@@ -199,7 +200,7 @@ mod tests {
             slow.write_all(b"GET / HTTP/1.1\r\n").await.unwrap();
             let mut answer = Vec::new();
             loop {
-                // Each byte is a sign of life, and none of them buys time.
+                // No byte extends the time limit.
                 if slow.write_all(b"x").await.is_err() {
                     break;
                 }
@@ -216,7 +217,7 @@ mod tests {
         .await;
     }
 
-    /// Breaks when those who connect and say nothing keep those who ask from being answered.
+    /// Breaks if connections without a request keep others from being served.
     #[tokio::test]
     async fn the_silent_make_room_for_those_who_ask() {
         with(Bounds { head: LIMIT, patience: LIMIT, connections: 4 }, async |address| {
@@ -231,7 +232,7 @@ mod tests {
         .await;
     }
 
-    /// Asks on a connection that stays open, and reads the answer.
+    /// Sends a request on a connection that stays open, and reads the answer.
     async fn ask_on(stream: &mut TcpStream) {
         stream.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
         let mut answer = Vec::new();
@@ -240,8 +241,8 @@ mod tests {
         }
     }
 
-    /// Breaks when connections that asked once and stay keep others out, or when another is put off than the one that
-    /// has been silent longest.
+    /// Breaks if idle connections that were answered once keep others out, or if another one is closed than the one
+    /// that has been idle longest.
     #[tokio::test]
     async fn the_answered_make_room_and_the_longest_silent_first() {
         with(Bounds { head: LIMIT, patience: LIMIT, connections: 3 }, async |address| {
@@ -250,7 +251,7 @@ mod tests {
                 open.push(TcpStream::connect(address).await.unwrap());
                 ask_on(open.last_mut().unwrap()).await;
             }
-            // The first to come is no longer the longest silent.
+            // The first connection is no longer the one that has been idle longest.
             ask_on(&mut open[0]).await;
             assert!(ask(address).await.ends_with("here"));
             assert_eq!(open[1].read(&mut [0; 64]).await.unwrap(), 0, "it stays");
@@ -261,7 +262,7 @@ mod tests {
         .await;
     }
 
-    /// Breaks when a request under way is cut off for the sake of another.
+    /// Breaks if a request in progress is aborted to make room for another connection.
     #[tokio::test]
     async fn a_request_under_way_is_not_put_off() {
         with(Bounds { head: LIMIT, patience: LIMIT, connections: 2 }, async |address| {
@@ -270,7 +271,7 @@ mod tests {
             let half =
                 "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\nExpect: 100-continue\r\n\r\nhe";
             busy.write_all(half.as_bytes()).await.unwrap();
-            // It is being answered when it is told to go on.
+            // The server has accepted the request when it sends `100 Continue`.
             let mut begun = [0; 25];
             busy.read_exact(&mut begun).await.unwrap();
             assert!(begun.starts_with(b"HTTP/1.1 100"));

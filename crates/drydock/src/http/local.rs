@@ -1,4 +1,4 @@
-//! The router called in this process: what the command line talks to when no server is named.
+//! The router called in this process. The command line uses it if no server is given.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -10,19 +10,18 @@ use drydock_api::{BoxFuture, Bytes, Flow, Transport, TransportError};
 use http_body_util::BodyExt;
 use tower::ServiceExt;
 
-/// Carries requests to a router without a socket.
+/// Sends requests to a router without a socket.
 pub(crate) struct Local {
     router: Router,
     changed: AtomicBool,
 }
 
 impl Local {
-    /// Returns a transport to this router.
     pub(crate) fn new(router: Router) -> Self {
         Self { router, changed: AtomicBool::new(false) }
     }
 
-    /// Says whether anything was asked for that can change something.
+    /// Returns true if a request was sent that may change something.
     pub(crate) fn has_changed_things(&self) -> bool {
         self.changed.load(Ordering::Relaxed)
     }

@@ -1,5 +1,5 @@
-//! The logs of a plan's runs: which there are, a part of one as lines of JSON, and one as server-sent events whose ids are
-//! offsets, so that a reader that comes back continues where it was.
+//! The logs of a plan's runs: the list of logs, a part of one as lines of JSON, and one as server-sent events. The id
+//! of such an event is an offset, so a client that reconnects continues where it stopped.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -19,9 +19,9 @@ use super::extract::{Answer, Path, Query, Refused, Sent, invalid};
 use super::router::Shared;
 use super::stream as events;
 
-/// How long a reader may wait for a line in one request.
+/// The maximum time that one request may wait for a line.
 const WAIT_MAX_MS: u64 = 30_000;
-/// How long a stream waits before it looks again for the first log of a plan.
+/// How often a stream checks whether the first log of a plan exists.
 const FIRST_LOG_EVERY: Duration = Duration::from_millis(250);
 
 pub(super) async fn list(State(shared): State<Shared>, Path(id): Path) -> Answer<api::Logs> {
@@ -101,7 +101,7 @@ async fn follow(
 
 type Part = Option<(Result<Bytes, EngineError>, Stage)>;
 
-/// Waits for the first log, with signs of life.
+/// Waits for the first log and sends heartbeats meanwhile.
 async fn await_first(engine: Engine, plan: Box<Plan>, start: LogStart) -> Part {
     let began = tokio::time::Instant::now();
     while began.elapsed() < events::HEARTBEAT_EVERY {
@@ -141,11 +141,12 @@ fn cut_off(error: EngineError) -> Part {
     Some((Err(error), Stage::Ended))
 }
 
-/// Returns each line as an event whose id is the offset behind it; a mark's is the offset behind the gap.
+/// Returns each line as an event whose id is the offset after the line. The id of a gap mark is the offset after the
+/// gap.
 fn numbered(bytes: &[u8], next: u64) -> String {
     let text = String::from_utf8_lossy(bytes);
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
-    // Counted from the end, which is known: a gap is longer than its mark.
+    // Counted back from the known end, because a gap is longer than its mark.
     let mut ids = vec![0; lines.len()];
     let mut offset = next;
     for (id, line) in ids.iter_mut().zip(&lines).rev() {
@@ -160,9 +161,9 @@ fn numbered(bytes: &[u8], next: u64) -> String {
     told
 }
 
-/// Returns how many bytes a line says are missing, when it is a mark.
+/// Returns how many bytes are missing if the line is a gap mark.
 fn dropped(line: &str) -> Option<u64> {
-    // Printed text is a JSON string in its line, so its own quotes are escaped and do not match.
+    // Output is a JSON string inside its line, so quotes in it are escaped and do not match.
     line.contains("\"dropped\":").then(|| serde_json::from_str::<Value>(line).ok()?["dropped"].as_u64())?
 }
 
@@ -170,7 +171,7 @@ fn dropped(line: &str) -> Option<u64> {
 mod tests {
     use super::*;
 
-    /// Breaks when a reader that comes back with an id reads a line twice or misses one.
+    /// Breaks if a client that reconnects with an id reads a line twice or misses one.
     #[test]
     fn the_id_of_a_line_is_the_offset_behind_it() {
         let (one, mark, two) = (

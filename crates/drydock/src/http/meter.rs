@@ -1,5 +1,5 @@
-//! Requests as they are counted: by method, route and status, and how long they took. What is counted is the route and
-//! not the address, so there are few kinds of it and no secret among them.
+//! Counts requests and their durations by method, route and status. The label is the route, not the path, so the
+//! number of labels is small and none contains a secret.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,13 +17,13 @@ use tracing::{Instrument, Span};
 
 use crate::telemetry::continued;
 
-/// The requests of this process so far, by route, and then by method and status.
+/// The requests of this process so far, by route, then by method and status.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Requests(Arc<Mutex<BTreeMap<String, OfRoute>>>);
 
 type OfRoute = BTreeMap<(&'static str, u16), Counted>;
 
-/// A kind of request.
+/// The labels of a counter.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Kind {
     pub(super) method: &'static str,
@@ -31,7 +31,7 @@ pub(super) struct Kind {
     pub(super) status: u16,
 }
 
-/// How many there were, and how long they took together.
+/// The number of requests and their total duration.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Counted {
     pub(super) count: u64,
@@ -39,7 +39,7 @@ pub(super) struct Counted {
 }
 
 impl Requests {
-    /// Returns what was counted, in order.
+    /// Returns all counters in order.
     pub(super) fn read(&self) -> Vec<(Kind, Counted)> {
         let counted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut all: Vec<_> = counted
@@ -54,7 +54,7 @@ impl Requests {
     }
 }
 
-/// Returns a router whose own routes are counted, and not what it passes on.
+/// Returns a router that counts requests to its own routes, but not those that it forwards.
 pub(crate) fn measured<S: Clone + Send + Sync + 'static>(router: Router<S>, requests: Requests) -> Router<S> {
     router.route_layer(from_fn_with_state(requests, count))
 }
@@ -64,14 +64,14 @@ async fn count(State(requests): State<Requests>, request: Request, next: Next) -
 }
 
 impl Requests {
-    /// Counts a request and tells it to the log, around whatever answers it.
+    /// Counts and logs a request around the handler that answers it.
     pub(super) async fn counted<F>(&self, request: Request, answer: impl FnOnce(Request) -> F) -> Response
     where
         F: Future<Output = Response>,
     {
         let route = request.extensions().get::<MatchedPath>().cloned();
         let route = route.as_ref().map_or("none", MatchedPath::as_str);
-        // A method that no route has could be any word; they are counted as one.
+        // Clients can send any word as a method, so unknown methods share one label.
         let method = match *request.method() {
             Method::GET => "GET",
             Method::HEAD => "HEAD",
@@ -108,7 +108,7 @@ impl Requests {
     }
 }
 
-/// Returns the span of a request for a trace, named as the conventions of OpenTelemetry have it.
+/// Returns the trace span of a request, named by the OpenTelemetry conventions.
 fn span(method: &str, route: &str) -> Span {
     tracing::info_span!(
         target: TRACE,

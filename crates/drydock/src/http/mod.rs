@@ -1,4 +1,4 @@
-//! The HTTP side: one router, served over TCP by `serve` and called in this process by the command line.
+//! HTTP: one router, served over TCP by `serve` and called in this process by the command line.
 
 mod auth;
 mod backups;

@@ -1,5 +1,5 @@
-//! Connections that are given up when the other side does not read for too long. What is written to such a one waits
-//! in buffers of the system, which are bounded, and then for ever; nothing above can tell that from a slow network.
+//! Disconnects a client that does not read for too long. Data written to such a connection fills the bounded buffers
+//! of the system, and then the write waits forever. The layers above cannot distinguish this from a slow network.
 
 use std::io;
 use std::pin::Pin;
@@ -9,22 +9,22 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
-/// A connection that fails when nothing could be written for too long, and tells when all has been.
+/// A connection with a write timeout. It also reports when all written data has been sent.
 pub(crate) struct Waiting<S, F> {
     stream: S,
     patience: Duration,
     flushed: F,
-    /// Set from the first write that could not go on until one that could.
+    /// The timeout, running from the first write that blocked until one makes progress.
     stalled: Option<Pin<Box<Sleep>>>,
 }
 
 impl<S, F> Waiting<S, F> {
-    /// Returns the connection with this much patience; `flushed` is called when nothing is left to be sent.
+    /// Returns the connection with this timeout. `flushed` is called when all written data has been sent.
     pub(super) fn new(stream: S, patience: Duration, flushed: F) -> Self {
         Self { stream, patience, flushed, stalled: None }
     }
 
-    /// Passes on what a write came to, and lets one that waits too long fail.
+    /// Passes on the result of a write, or fails if writes have been blocked for too long.
     fn judge<T>(&mut self, written: Poll<io::Result<T>>, context: &mut Context<'_>) -> Poll<io::Result<T>> {
         if written.is_ready() {
             self.stalled = None;
@@ -89,7 +89,7 @@ mod tests {
     use super::*;
     use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
 
-    /// Breaks when a reader that reads now and then is disconnected, or one that does not read at all is not.
+    /// Breaks if a client that reads from time to time is disconnected, or one that never reads is not.
     #[tokio::test(start_paused = true)]
     async fn only_a_reader_that_does_not_read_is_disconnected() {
         let patience = Duration::from_secs(20);

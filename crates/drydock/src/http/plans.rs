@@ -1,4 +1,4 @@
-//! Plans: making, listing, showing and steering them.
+//! Routes to create, list, show and steer plans.
 
 use axum::extract::{Extension, State};
 use drydock_api as api;
@@ -12,7 +12,7 @@ use super::problem::problem_of;
 use super::router::Shared;
 use super::view;
 
-/// How many plans a page has when nobody says, and at the most.
+/// The default and the maximum number of plans on a page.
 const LIMIT_DEFAULT: u32 = 50;
 const LIMIT_MAX: u32 = 1_000;
 
@@ -84,7 +84,8 @@ pub(super) async fn list(
     Ok(Sent(api::Plans { plans, next: page.next.map(|next| next.to_string()) }))
 }
 
-/// Returns plans with what blocks each; what can be done with one is in the answer about it alone.
+/// Returns plans with the invariants that block each. The available actions are only in the answer about a single
+/// plan.
 async fn listed(engine: &Engine, plans: Vec<Plan>) -> Result<Vec<api::Plan>, Refused> {
     let may_be_blocked =
         |plan: &&Plan| matches!(plan.stage.state(), domain::State::Queued | domain::State::Complete);
@@ -98,7 +99,7 @@ async fn listed(engine: &Engine, plans: Vec<Plan>) -> Result<Vec<api::Plan>, Ref
     Ok(plans.into_iter().map(view).collect())
 }
 
-/// Reads whose subplans are meant.
+/// Parses the filter by parent plan.
 fn parent(text: String) -> Result<Parent, Refused> {
     if text == "none" {
         return Ok(Parent::Nobody);
@@ -108,7 +109,7 @@ fn parent(text: String) -> Result<Parent, Refused> {
     text.parse().map(Parent::Plan).map_err(refuse)
 }
 
-/// Reads a cursor that an earlier page gave.
+/// Parses the cursor of an earlier page.
 pub(super) fn cursor(text: Option<String>) -> Result<Option<i64>, Refused> {
     let refuse =
         |text: &str| invalid(format!("{text:?} is not a cursor"), "use the `next` of an earlier page");
@@ -168,7 +169,7 @@ pub(super) async fn checkpoints(State(shared): State<Shared>, Path(id): Path) ->
     Ok(Sent(api::Checkpoints { checkpoints, next: None }))
 }
 
-/// Finds the plan, then steers it to the end even if the client goes away.
+/// Finds the plan and runs the command to its end, even if the client disconnects.
 async fn steer<F, R>(shared: Shared, id: String, caller: Caller, act: F) -> One
 where
     F: FnOnce(Engine, PlanId, Caller) -> R + Send + 'static,
@@ -184,7 +185,8 @@ where
     Ok(Sent(api::OnePlan { plan: offered(&shared.engine, plan, authority).await? }))
 }
 
-/// Refuses with hints that name the plan, and with what helps where its rules block.
+/// Returns a refusal with hints that name the plan. If invariants block the plan, it also lists the actions that
+/// help.
 pub(super) async fn about(engine: &Engine, id: &PlanId, error: EngineError, authority: Authority) -> Refused {
     let problem = problem_of(&error, Some(id.as_str()));
     let EngineError::Refused(Refusal::Blocked(enforcement)) = &error else {

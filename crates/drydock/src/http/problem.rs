@@ -1,4 +1,5 @@
-//! How an engine's error travels: its code, the thing and the reason, the next step, and the details of that code.
+//! Converts an engine error to a problem document: the code, the object and the reason, the next step, and the
+//! details of that code.
 
 use drydock_api::{Code, Problem};
 use drydock_domain::{Decision, Lock, LockScope, PINS, Refusal, shell_word, told};
@@ -8,12 +9,12 @@ use serde_json::json;
 
 use super::view::time;
 
-/// Returns the problem of an error that is not about one plan.
+/// Returns the problem of an error that does not concern a plan.
 pub(crate) fn problem(error: &EngineError) -> Problem {
     problem_of(error, None)
 }
 
-/// Returns the problem of an error, with hints that name the plan it is about.
+/// Returns the problem of an error, with hints that name the plan.
 pub(crate) fn problem_of(error: &EngineError, plan: Option<&str>) -> Problem {
     let text = told(error);
     match error {
@@ -80,7 +81,7 @@ pub(crate) fn problem_of(error: &EngineError, plan: Option<&str>) -> Problem {
     }
 }
 
-/// Returns a hint that names a command of the plan.
+/// Returns a hint that names a command on the plan.
 fn typed(plan: Option<&str>, verb: &str, says: &str) -> String {
     match plan {
         Some(id) => format!("`drydock plan {verb} {id}` {says}"),
@@ -150,7 +151,8 @@ fn refused(refusal: &Refusal, text: String, plan: Option<&str>) -> Problem {
     }
 }
 
-/// The answer of S4.6: the reason, the backup, the commits and the decision, all from the decision's own record.
+/// Returns the problem of S4.6: the reason, the backup, the commits and the decision, all read from the stored
+/// decision.
 fn diverged(decision: &Decision, text: String) -> Problem {
     let details = &decision.question.details;
     let code = match details["outcome"].as_str() {
@@ -189,7 +191,7 @@ fn held(lock: &Lock, text: String) -> Problem {
         .with("expires_at", time(lock.expires_at))
 }
 
-/// Says how to get an agent: by naming one that there is, or by configuring one.
+/// Returns the hint how to get an agent: name one that exists, or configure one.
 fn agent_wanted(usable: &[String]) -> String {
     if !usable.is_empty() {
         let names = usable.join(", ");
@@ -242,7 +244,7 @@ mod tests {
     use super::*;
     use drydock_store::StoreError;
 
-    /// code 8.3: breaks when the store fails with a code that is not in the table. A new kind of failure does not compile
+    /// code 8.3: breaks if a store error has a code that is not in the table. A new kind of error does not compile
     /// here until it has a sample.
     #[test]
     fn every_error_of_the_store_has_a_code_of_the_table() {

@@ -1,4 +1,4 @@
-//! Projects, actions and invariants.
+//! Routes for projects, actions and invariants.
 
 use std::path::PathBuf;
 
@@ -12,7 +12,7 @@ use super::extract::{Answer, Body, Path, Query, Refused, Sent, invalid};
 use super::router::Shared;
 use super::view;
 
-/// How long the name of a validation made from its command is at the most.
+/// The maximum length of a validation name that is derived from its command.
 const NAME_MADE_MAX: usize = 40;
 
 pub(super) async fn projects(State(shared): State<Shared>) -> Answer<api::Projects> {
@@ -48,8 +48,8 @@ fn policy(asked: api::OnDivergence) -> OnDivergence {
     }
 }
 
-/// Reads validations. Those that share a name made from their commands are numbered; a name that a person gave twice
-/// is refused, because nobody could tell which of them failed.
+/// Parses validations. If several share a name derived from their commands, they are numbered. A duplicate name given
+/// by a user is refused because a report could not show which of them failed.
 fn validations(given: Vec<api::NewValidation>) -> Result<Vec<Validation>, Refused> {
     let hint = "give each validation a name of its own, of letters and digits";
     let mut read: Vec<Validation> = Vec::new();
@@ -80,7 +80,7 @@ fn validations(given: Vec<api::NewValidation>) -> Result<Vec<Validation>, Refuse
     Ok(read)
 }
 
-/// Makes a name from a command: its words joined, or a plain word when nothing is left of it.
+/// Derives a name from a command: its words joined, or a default word if none remains.
 fn name_of(command: &str) -> String {
     let letters = |character: char| if character.is_ascii_alphanumeric() { character } else { '-' };
     let name: String = command.chars().map(letters).take(NAME_MADE_MAX).collect();
@@ -111,7 +111,7 @@ pub(super) async fn action_create(
     Ok(Sent(api::OneAction { action: view::action(action) }))
 }
 
-/// Says in which file the fault is.
+/// Adds the name of the file that contains the error.
 fn in_file(mut refused: Refused, file: Option<String>) -> Refused {
     if let (Some(file), api::Code::Invalid) = (file, &refused.0.code) {
         refused.0.detail = format!("{file}: {}", refused.0.detail);
@@ -168,7 +168,7 @@ pub(super) async fn invariant_remove(
     Ok(Sent(json!({})))
 }
 
-/// Reads a scope; the id of a plan may be a beginning.
+/// Parses a scope. A plan id may be a unique prefix.
 async fn scope(shared: &Shared, text: Option<String>) -> Result<InvariantScope, Refused> {
     let Some(text) = text else { return Ok(InvariantScope::Global) };
     match text.strip_prefix("plan:") {
@@ -183,7 +183,8 @@ async fn scope(shared: &Shared, text: Option<String>) -> Result<InvariantScope, 
 mod tests {
     use super::*;
 
-    /// Breaks when two commands that begin alike get one name, so that nobody can tell which of them failed.
+    /// Breaks if two commands with the same beginning get the same name, so that a report cannot show which of them
+    /// failed.
     #[test]
     fn validations_that_would_be_called_the_same_are_numbered() {
         let command = |command: &str| api::NewValidation { command: command.into(), ..Default::default() };

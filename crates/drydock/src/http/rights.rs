@@ -1,27 +1,26 @@
-//! What each role may do: one table of every route, and one match of every role against every right. A route that is
-//! not in the table is for people alone.
+//! The rights of each role: one table with every route, and one match of every role against every right. A route that
+//! is not in the table is for the role human only.
 
 use axum::http::Method;
 use drydock_domain::Role;
 
 use super::router::ROOT;
 
-/// What a route lets its caller do.
+/// The right that a route requires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Right {
-    /// Come in; no token is needed.
+    /// Public; no token is needed.
     Enter,
-    /// See what is measured; on a server that only this machine can reach, no token is needed.
+    /// Read metrics. No token is needed if only this machine can reach the server.
     Measure,
-    /// Read.
     Look,
-    /// Read the plan that the address names.
+    /// Read the plan in the path.
     LookAtPlan,
     /// Set up, run, steer and clean up.
     Operate,
     /// Answer a decision.
     Decide,
-    /// Make, see and take back tokens.
+    /// Create, list and revoke tokens.
     Vouch,
 }
 
@@ -86,7 +85,7 @@ const TABLE: &[(Method, &str, Right)] = &[
     (Method::POST, "/gc", Right::Operate),
 ];
 
-/// Every other route, by its whole path.
+/// Every other route, by its full path.
 #[rustfmt::skip]
 const OUTSIDE: &[(Method, &str, Right)] = &[
     (Method::GET, "/welcome", Right::Enter),
@@ -98,9 +97,9 @@ const OUTSIDE: &[(Method, &str, Right)] = &[
     (Method::GET, "/reference.css", Right::Enter),
 ];
 
-/// Returns what a route lets its caller do; nothing for one that is in neither table.
+/// Returns the right that a route requires, or none if the route is in neither table.
 pub(super) fn right(method: &Method, route: &str) -> Option<Right> {
-    // Whoever may read may ask how long the answer would be.
+    // HEAD requires the same right as GET.
     let method = if method == Method::HEAD { &Method::GET } else { method };
     let (table, route) = match route.strip_prefix(ROOT) {
         Some(route) => (TABLE, route),
@@ -109,7 +108,7 @@ pub(super) fn right(method: &Method, route: &str) -> Option<Right> {
     table.iter().find(|(one, path, _)| one == method && *path == route).map(|(_, _, right)| *right)
 }
 
-/// Says whether a role has a right; `plan` is the plan that the address names.
+/// Returns true if a role has a right. `plan` is the plan in the path.
 pub(super) fn may(role: &Role, right: Option<Right>, plan: Option<&str>) -> bool {
     match (role, right) {
         (
@@ -124,7 +123,7 @@ pub(super) fn may(role: &Role, right: Option<Right>, plan: Option<&str>) -> bool
         (Role::Operator, Some(Right::Decide | Right::Vouch) | None) => false,
         (Role::Reader, Some(Right::Look | Right::LookAtPlan)) => true,
         (Role::Reader, Some(Right::Operate | Right::Decide | Right::Vouch) | None) => false,
-        // By its whole id: the beginning of one could be completed by the answer.
+        // Compared by the full id: a prefix could be completed from the answer.
         (Role::Agent { plan: own, .. }, Some(Right::LookAtPlan)) => plan == Some(own.as_str()),
         (Role::Agent { .. }, Some(Right::Look | Right::Operate | Right::Decide | Right::Vouch) | None) => {
             false
@@ -132,16 +131,16 @@ pub(super) fn may(role: &Role, right: Option<Right>, plan: Option<&str>) -> bool
     }
 }
 
-/// What a page offers to whoever looks at it.
+/// The actions that the page offers to its user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Offer {
     Everything,
-    /// All but answers.
+    /// Everything but answers to decisions.
     Operating,
     Looking,
 }
 
-/// Returns what a page offers to a role; to somebody without a token, everything.
+/// Returns the actions that the page offers to a role. A user without a token gets everything.
 pub(crate) fn offer(role: Option<&Role>) -> Offer {
     let has = |right| role.is_none_or(|role| may(role, Some(right), None));
     match (has(Right::Operate), has(Right::Decide)) {
@@ -151,7 +150,7 @@ pub(crate) fn offer(role: Option<&Role>) -> Offer {
     }
 }
 
-/// Returns why a role may not, in a person's words.
+/// Returns why a role lacks a right, as a message for people.
 pub(super) fn refusal(role: &Role, right: Option<Right>) -> &'static str {
     match (role, right) {
         (Role::Agent { .. }, Some(Right::Decide)) => "agents never answer decisions",
@@ -173,12 +172,11 @@ pub(super) mod tests {
     use super::*;
     use std::collections::BTreeSet;
 
-    /// Returns every route of the table as method and path.
     pub(in crate::http) fn routes() -> impl Iterator<Item = (&'static Method, &'static str)> {
         TABLE.iter().map(|(method, path, _)| (method, *path))
     }
 
-    /// Reads the routes out of the router's own text: it cannot be asked for them.
+    /// Parses the routes from the source of the router, which cannot list them at run time.
     fn written() -> BTreeSet<(String, String)> {
         let text = include_str!("router.rs");
         let text = text.split("#[cfg(test)]").next().unwrap();
@@ -195,7 +193,7 @@ pub(super) mod tests {
         found
     }
 
-    /// Breaks when a route is added without saying who may use it, or one is removed and its row stays.
+    /// Breaks if a route is added without a right, or a removed route keeps its row.
     #[test]
     fn every_route_says_who_may_use_it() {
         let table: BTreeSet<_> =

@@ -15,13 +15,13 @@ use super::keyed::keyed;
 use super::shown::Shown;
 use super::{backups, decisions, events, explain, logs, openapi, plans, registry, tokens, upkeep};
 
-/// What every route begins with.
+/// The prefix of every route.
 pub(super) const ROOT: &str = "/api/v1";
 
-/// How large a request may be; whoever reads one compares (`extract`).
+/// The maximum size of a request body, checked by the code that reads it (`extract`).
 pub(super) const BODY_MAX: usize = 4 * 1024 * 1024;
 
-/// What every handler works with.
+/// The state shared by all handlers.
 #[derive(Clone)]
 pub(super) struct Shared {
     pub(super) engine: Engine,
@@ -31,7 +31,7 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    /// Returns who asks, for the record: the token's name, or whom requests without one count as.
+    /// Returns the caller for the record: the name of the token, or the default name for requests without one.
     pub(super) fn caller(&self, token: Option<&Token>, expected: Option<i64>) -> Caller {
         let (by, authority) = match token {
             None => (self.by.to_string(), Authority::Person),
@@ -45,16 +45,16 @@ fn authority(role: &Role) -> Authority {
     match role {
         Role::Human => Authority::Person,
         Role::Operator => Authority::Operator,
-        // Neither changes anything; should the table of rights let one by, this does not.
+        // These roles change nothing. If the table of rights admits one by mistake, the commands still refuse it.
         Role::Agent { .. } | Role::Reader => Authority::Agent,
     }
 }
 
-/// Returns the router on an engine; `by` is who its requests count as.
+/// Returns the router on an engine. Requests without a token are recorded under the name `by`.
 pub(crate) fn router(engine: Engine, by: &str, via: &'static str) -> Router {
     let shared = Shared { engine, shown: Arc::default(), by: by.into(), via };
-    // Whole paths, and no layer around what only looks: each layer, and a router within a router is one, costs every
-    // request a copy of all that lies behind it.
+    // Full paths instead of a nested router, and no layer around routes that only read: each layer, and a nested
+    // router is one, costs every request a clone of everything behind it.
     looking()
         .merge(changing().layer(from_fn_with_state(shared.clone(), keyed)))
         .method_not_allowed_fallback(other_method)
@@ -66,7 +66,7 @@ fn at(path: &str) -> String {
     format!("{ROOT}{path}")
 }
 
-/// The routes that change nothing.
+/// The routes that only read.
 fn looking() -> Router<Shared> {
     Router::new()
         .route(&at("/openapi.json"), get(openapi::document))
@@ -136,7 +136,7 @@ async fn unknown() -> Refused {
     refused(Code::NotFound, "there is no such route", "routes begin with /api/v1")
 }
 
-/// Answers a route that is there, for other methods.
+/// Answers a request to an existing route with another method.
 pub(crate) async fn other_method(method: Method) -> Refused {
     let text = format!("this route does not take {method}");
     refused(Code::MethodNotAllowed, text, "the answer's Allow header lists what it takes")
@@ -155,7 +155,7 @@ mod tests {
 
     const PROBLEM: &str = Problem::MEDIA_TYPE;
 
-    /// Breaks when a client that reads problems gets a bare text, or a form of a web page is taken for a request.
+    /// Breaks if a client that parses problems gets plain text, or the form of a web page is accepted as a request.
     #[tokio::test]
     async fn what_cannot_be_carried_out_is_answered_with_a_problem_and_a_next_step() {
         let folder = tempfile::tempdir().unwrap();

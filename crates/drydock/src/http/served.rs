@@ -1,6 +1,6 @@
-//! All that is served over TCP, from the outside in: strict headers, from where one may ask, the page, counting, who
-//! asks, the routes. The page asks the routes through the same door as everybody. What is asked of the routes goes to
-//! them without a look at the addresses of the page.
+//! Everything served over TCP, from the outside in: security headers, the check of `Host` and `Origin`, the page,
+//! request counters, authentication, the routes. The page calls the routes through the same authentication as every
+//! client. Requests below `/api/v1` go directly to the routes without matching the paths of the page.
 
 use std::sync::Arc;
 
@@ -23,29 +23,27 @@ use super::{openapi, welcome};
 use crate::config::Tokens;
 use crate::page::{Gate, page};
 
-/// What a server asks of those who ask it.
+/// The conditions on which a server accepts requests.
 #[derive(Debug, Clone)]
 pub(crate) struct Terms {
-    /// Whether a request needs a token.
     pub(crate) tokens: Tokens,
-    /// By which hosts a request may address us.
+    /// The hosts by which a request may address this server.
     pub(crate) hosts: Hosts,
-    /// What browsers are signed in with.
+    /// The session cookie of browsers.
     pub(crate) cookie: Cookie,
-    /// Who can reach us.
     pub(crate) reach: Reach,
 }
 
-/// Who can reach a server.
+/// Which machines can reach a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reach {
-    /// Programs on this machine.
+    /// Only this machine.
     ThisMachine,
-    /// Others too.
+    /// Other machines too.
     Others,
 }
 
-/// What is served, and what must be kept going while it is.
+/// The service, and the background work that it needs.
 pub(crate) struct Served {
     front: Arc<Front>,
     engine: Engine,
@@ -53,7 +51,7 @@ pub(crate) struct Served {
 }
 
 impl Served {
-    /// Returns everything on an engine, on these terms.
+    /// Returns the service on an engine, on these terms.
     pub(crate) fn new(engine: &Engine, terms: Terms) -> Self {
         let (streams, readers, requests) = (Streams::default(), Readers::default(), Requests::default());
         let door = Door {
@@ -78,7 +76,7 @@ impl Served {
         Self { front, engine: engine.clone(), streams }
     }
 
-    /// Returns what answers requests.
+    /// Returns the service for connections.
     pub(crate) fn service(&self) -> impl Answering {
         let front = Arc::clone(&self.front);
         service_fn(move |request| {
@@ -87,18 +85,19 @@ impl Served {
         })
     }
 
-    /// Ends streams whose tokens have ended, until the engine stops.
+    /// Closes streams whose tokens have ended, until the engine stops.
     pub(crate) async fn mind(&self) {
         self.streams.mind(&self.engine).await;
     }
 }
 
-/// What every request meets first. No layers: each would cost every request a copy of all that lies behind it.
+/// The first stop of every request. It is a plain function without layers because each layer would cost every request
+/// a clone of everything behind it.
 struct Front {
     hosts: Hosts,
-    /// The routes behind their door.
+    /// The routes behind authentication.
     routes: Router,
-    /// The page, which asks the routes for what it does not know.
+    /// The page, which forwards unknown paths to the routes.
     page: Router,
 }
 

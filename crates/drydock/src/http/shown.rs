@@ -1,6 +1,6 @@
-//! Plans as they were answered last. The rows of a plan are read for each request; while they are the same, byte by byte,
-//! so is the answer to callers of the same authority, which is made of nothing else. So no caller gets an old plan,
-//! no matter which process changed it.
+//! A cache of serialized plans. The rows of a plan are read for each request. The cached answer is used only if the
+//! rows are the same, byte by byte, and the caller has the same authority; it depends on nothing else. So no caller
+//! gets an old plan, no matter which process changed it.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -14,12 +14,12 @@ use drydock_store::{PlanRows, StoreError};
 use super::extract::json;
 use super::view;
 
-/// How many answers are kept, and how long they are together with their rows, in bytes; beyond, all are forgotten, which
-/// costs as much as never having kept them.
+/// The maximum number of cached answers, and the maximum size of the answers and their rows in bytes. When a limit is
+/// reached, the cache is cleared, which costs no more than not caching.
 const ANSWERS_MAX: usize = 512;
 const BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// Whose answer it is: the plan's id, and the authority of the callers.
+/// The plan's id, and the authority of the callers.
 type Key = (String, Authority);
 
 /// Answers by plan and authority.
@@ -32,7 +32,7 @@ struct Answers<R> {
     of: HashMap<Key, Answer<R>>,
 }
 
-/// An answer, what it was made of, and how long both are.
+/// An answer, the rows it was made from, and the size of both.
 #[derive(Debug)]
 struct Answer<R> {
     row: R,
@@ -41,7 +41,7 @@ struct Answer<R> {
 }
 
 impl Shown {
-    /// Returns the plan of these rows as JSON, with what this authority can do with it.
+    /// Returns the plan of these rows as JSON, with the actions that this authority can take.
     pub(super) fn answer(&self, row: PlanRows, authority: Authority) -> Result<Bytes, StoreError> {
         let key = (row.id().unwrap_or_default().to_owned(), authority);
         if let Some(body) = self.lock().known(&key, &row) {
@@ -56,7 +56,7 @@ impl Shown {
         Ok(body)
     }
 
-    /// A panic while this was held left nothing half done.
+    /// Ignores poisoning: a panic while the lock is held leaves no partial change.
     fn lock(&self) -> MutexGuard<'_, Answers<PlanRows>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -100,7 +100,8 @@ mod tests {
         (id.to_owned(), Authority::Person)
     }
 
-    /// Breaks when what is kept grows with the number of plans, with their length, or with how often one changes.
+    /// Breaks if the cache grows without bound with the number of plans, with their size, or with the number of
+    /// changes.
     #[test]
     fn no_more_is_kept_than_there_is_room_for() {
         let mut answers = Answers::default();

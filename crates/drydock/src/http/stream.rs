@@ -1,6 +1,6 @@
-//! The feed as server-sent events. Only stored events have ids, so a reader that comes back with the last id it saw
-//! misses nothing and hears nothing twice; signs of life have none. Nothing is made before the connection has room for
-//! it, so a reader that does not read costs its place in the feed and no more, until `patient` hangs up on it.
+//! The feed as server-sent events. Only stored events have ids, and heartbeats have none, so a client that reconnects
+//! with the last id it received misses no event and receives none twice. An event is encoded only when the connection
+//! can take it, so a client that does not read costs only its position in the feed, until `patient` disconnects it.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -19,13 +19,13 @@ use super::router::Shared;
 
 pub(super) const MEDIA_TYPE: &str = "text/event-stream";
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
-/// How often a reader hears that the other side is there.
+/// The interval of heartbeats.
 pub(super) const HEARTBEAT_EVERY: Duration = Duration::from_secs(15);
 pub(super) const HEARTBEAT: &str = ": heartbeat\n\n";
-/// What a reader hears first: how long to wait before it comes back after a break, in milliseconds.
+/// The first line of a stream: the delay in milliseconds before a client reconnects.
 pub(super) const OPENING: &str = "retry: 1000\n\n";
 
-/// Says whether a stream is asked for.
+/// Returns true if the request asks for a stream.
 pub(super) fn is_wanted(headers: &HeaderMap) -> bool {
     let named = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
     let mut media =
@@ -33,8 +33,8 @@ pub(super) fn is_wanted(headers: &HeaderMap) -> bool {
     media.any(|media| media.trim().eq_ignore_ascii_case(MEDIA_TYPE))
 }
 
-/// Returns the id that a reader saw last. It counts more than the address, which stays the same when a browser comes
-/// back.
+/// Returns the last id that the client received. It takes precedence over the query, which does not change when a
+/// browser reconnects.
 pub(super) fn last_seen(headers: &HeaderMap) -> Result<Option<i64>, Refused> {
     let Some(value) = headers.get(LAST_EVENT_ID) else { return Ok(None) };
     let text = value.to_str().unwrap_or_default().trim();
@@ -44,10 +44,11 @@ pub(super) fn last_seen(headers: &HeaderMap) -> Result<Option<i64>, Refused> {
     })
 }
 
-/// Answers with the events behind a place, and then with each as it comes. Whoever asks for those behind one that is not
-/// there is told so, and hears what comes from now on.
+/// Answers with the events after a position, then with each new event. If the position is beyond the end of the feed,
+/// the client gets a message about that, and then new events.
 pub(super) async fn answer(shared: &Shared, after: i64, interest: Interest) -> Result<Response, Refused> {
-    // Looked at wherever the reader is: once the stream has begun, nobody can be told that the store is away.
+    // Read even if the position needs no check: after the stream has started, a store that is unreachable can no
+    // longer be reported as an error.
     let newest = shared.engine.store().event_newest().await?;
     let end = (after > newest).then_some(newest);
     let follower = shared.engine.follow(end.unwrap_or(after), interest);
@@ -65,9 +66,9 @@ pub(super) async fn answer(shared: &Shared, after: i64, interest: Interest) -> R
     Ok(response(Body::from_stream(flow)))
 }
 
-/// Returns the answer that is a stream.
+/// Returns a stream as a response.
 pub(super) fn response(flow: Body) -> Response {
-    // A proxy that buffers the whole answer would never pass a stream on.
+    // Keeps proxies from buffering, which would never pass a stream on.
     let headers = [
         (CONTENT_TYPE, MEDIA_TYPE),
         (CACHE_CONTROL, "no-store"),
@@ -76,7 +77,7 @@ pub(super) fn response(flow: Body) -> Response {
     (headers, flow).into_response()
 }
 
-/// Says that a place is beyond the end of the feed. It is no stored event, so it has no id.
+/// Returns the message that a position is beyond the end of the feed. It is not a stored event, so it has no id.
 fn beyond(end: FeedEnd) -> String {
     let data = serde_json::to_string(&end).expect("two numbers are JSON");
     format!("event: {}\ndata: {data}\n\n", FeedEnd::EVENT)
@@ -130,7 +131,8 @@ mod tests {
         assert!(!is_wanted(&HeaderMap::new()));
     }
 
-    /// Breaks when a reader cannot tell a quiet feed from a dead server, or takes a sign of life for a place in it.
+    /// Breaks if a client cannot distinguish a quiet feed from a dead server, or takes a heartbeat for a position in
+    /// the feed.
     #[tokio::test(start_paused = true)]
     async fn a_quiet_stream_gives_signs_of_life_without_ids() {
         let folder = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
-//! Streams that outlive the request that opened them: each ends when the token that it was opened with does. One look
-//! at the store for each token that has streams, twice a second, however many those are.
+//! Closes streams when the token that opened them ends, because a stream outlives the request that was authenticated.
+//! Each token with open streams is checked in the store twice a second, once for all of its streams.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,18 +14,18 @@ use drydock_engine::Engine;
 use futures_util::StreamExt;
 use tokio_util::sync::CancellationToken;
 
-/// How often the tokens of open streams are looked at.
+/// How often the tokens of open streams are checked.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
-/// How many streams are open, whoever opened them.
+/// The number of open streams of all callers.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Readers(Arc<AtomicUsize>);
 
-/// One of them.
+/// Decrements the number when its stream is dropped.
 struct Reader(Readers);
 
 impl Readers {
-    /// Counts an answer that is a stream for as long as it is read.
+    /// Counts a response that is a stream until it is dropped.
     pub(super) fn counted(&self, response: Response) -> Response {
         if !is_stream(&response) {
             return response;
@@ -40,7 +40,6 @@ impl Readers {
         })
     }
 
-    /// Returns how many there are.
     pub(super) fn count(&self) -> usize {
         self.0.load(Ordering::Relaxed)
     }
@@ -57,7 +56,7 @@ fn is_stream(response: &Response) -> bool {
     media == Some(super::stream::MEDIA_TYPE.as_bytes())
 }
 
-/// The streams that are open, by the token that opened them.
+/// The open streams by token.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Streams(Arc<Mutex<HashMap<TokenId, Open>>>);
 
@@ -67,14 +66,14 @@ struct Open {
     over: CancellationToken,
 }
 
-/// A place among the streams of a token.
+/// An entry for one stream of a token, removed on drop.
 struct Place {
     streams: Streams,
     token: TokenId,
 }
 
 impl Streams {
-    /// Lets an answer that is a stream end with its token.
+    /// Makes a response that is a stream end together with its token.
     pub(super) fn bound(&self, token: &TokenId, response: Response) -> Response {
         if !is_stream(&response) {
             return response;
@@ -83,7 +82,7 @@ impl Streams {
         response.map(|body| {
             let flow = body.into_data_stream().take_until(over.cancelled_owned());
             Body::from_stream(flow.map(move |part| {
-                // The place is given up when the stream is.
+                // The entry is dropped together with the stream.
                 let _kept = &place;
                 part
             }))
@@ -102,13 +101,14 @@ impl Streams {
     }
 
     fn end(&self, token: &TokenId) {
-        // Left in its place until its streams have gone: one that was let in a moment before ends at once, too.
+        // The entry stays until its streams have ended, so a stream that was admitted just before is closed at once,
+        // too.
         if let Some(open) = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(token) {
             open.over.cancel();
         }
     }
 
-    /// Ends streams whose tokens have ended, until the engine stops.
+    /// Closes streams whose tokens have ended, until the engine stops.
     pub(super) async fn mind(&self, engine: &Engine) {
         loop {
             tokio::select! {

@@ -1,5 +1,5 @@
-//! What every answer tells a browser: run and load nothing but our own files, show us in nobody's frame, tell nobody
-//! where a reader came from, guess no media types, and keep nothing that did not say it may be kept.
+//! Security headers on every response. Browsers load and run only our own files, do not show us in a frame, send no
+//! referrer, do not guess media types, and store nothing that is not marked as cacheable.
 
 use axum::http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
@@ -7,7 +7,7 @@ use axum::http::header::{
 use axum::http::{HeaderName, HeaderValue};
 use axum::response::Response;
 
-/// No script and no style inside a page, and nothing from elsewhere.
+/// No inline scripts or styles, and nothing from other origins.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; \
                       connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
@@ -20,7 +20,7 @@ const ALWAYS: [(HeaderName, &str); 6] = [
     (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
 ];
 
-/// Returns an answer with strict headers.
+/// Adds the security headers to a response.
 pub(super) fn dressed(mut response: Response) -> Response {
     let headers = response.headers_mut();
     for (name, value) in ALWAYS {

@@ -1,5 +1,5 @@
-//! TLS by certificate files. The handshake is done when a connection is first read, by whoever reads it, so that one
-//! who does not finish it holds up nobody and is put off with the other silent ones.
+//! TLS from certificate files. The handshake runs when a connection is first read, in the task of that connection. So
+//! a client that does not finish it blocks no other client, and is disconnected like other idle clients.
 
 use std::io;
 use std::path::Path;
@@ -17,7 +17,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio_rustls::server::TlsStream;
 use tokio_rustls::{Accept, TlsAcceptor};
 
-/// What makes connections private. All clones are one.
+/// The TLS configuration. All clones share one configuration.
 #[derive(Clone)]
 pub(crate) struct Tls {
     certificate: Arc<Path>,
@@ -26,14 +26,14 @@ pub(crate) struct Tls {
 }
 
 impl Tls {
-    /// Reads a certificate, those behind it, and its key.
+    /// Reads the certificate chain and its key.
     pub(crate) fn from_files(certificate: &Path, key: &Path) -> Result<Self, Box<Problem>> {
         let acceptor = Arc::new(Mutex::new(Self::read(certificate, key)?));
         Ok(Self { certificate: certificate.into(), key: key.into(), acceptor })
     }
 
-    /// Returns what has the files read again each time that this process is told that they changed (SIGHUP), for the
-    /// connections that come then. When they make no sense, those that were read before stay in force.
+    /// Returns a future that reads the files again on each SIGHUP. New connections use the new certificate. If the
+    /// files are not valid, the previous certificate stays in use.
     pub(crate) fn reread(self) -> io::Result<impl Future<Output = ()>> {
         let mut told = signal(SignalKind::hangup())?;
         Ok(async move {
@@ -71,18 +71,18 @@ impl Tls {
     }
 }
 
-/// A connection, private or not.
+/// A connection, with or without TLS.
 pub(crate) enum Speech {
-    /// As it comes.
+    /// Without TLS.
     Plain(TcpStream),
-    /// Not yet agreed how.
+    /// During the TLS handshake.
     Greeting(Box<Accept<TcpStream>>),
-    /// Private.
+    /// After the TLS handshake.
     Private(Box<TlsStream<TcpStream>>),
 }
 
 impl Speech {
-    /// Returns how to speak over a connection.
+    /// Returns the connection, with TLS if it is configured.
     pub(super) fn over(stream: TcpStream, tls: Option<&Tls>) -> Self {
         match tls {
             None => Speech::Plain(stream),
@@ -102,7 +102,7 @@ impl Speech {
     }
 }
 
-/// Does the same with either kind of connection, once it is agreed which.
+/// Applies the same code to either kind of connection, after the handshake.
 macro_rules! either {
     ($speech:expr, $context:expr, $stream:ident => $deed:expr) => {{
         let speech = $speech.get_mut();

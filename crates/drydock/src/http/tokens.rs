@@ -1,4 +1,4 @@
-//! Tokens: making, listing and revoking them. A secret is in the answer to its making and in no other.
+//! Routes to create, list and revoke tokens. A secret is only in the answer to its creation.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use super::extract::{Answer, Body, By, Path, Refused, Sent, invalid};
 use super::router::Shared;
 use super::view::time;
 
-/// Marks an answer that nobody on the way, nor we ourselves, may keep.
+/// Marks an answer that must not be stored, neither by proxies nor by us.
 pub(super) const NOT_KEPT: HeaderValue = HeaderValue::from_static("no-store");
 
 pub(super) async fn list(State(shared): State<Shared>) -> Answer<api::Tokens> {
@@ -60,7 +60,7 @@ pub(super) async fn link(
     Ok(([(CACHE_CONTROL, NOT_KEPT)], Sent(api::MadeLink { token: token(made), path })).into_response())
 }
 
-/// Returns what is opened on a server to sign in with a link.
+/// Returns the path of a sign-in link.
 pub(crate) fn link_path(secret: &Secret) -> String {
     format!("{}?once={}", api::WELCOME, secret.reveal())
 }

@@ -1,4 +1,4 @@
-//! Agents, locks, health and cleaning up.
+//! Routes for agents, locks, doctor and gc.
 
 use axum::extract::State;
 use drydock_api as api;

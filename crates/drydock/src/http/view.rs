@@ -1,11 +1,11 @@
-//! From domain values to wire types. The words are the same; times become text.
+//! Converts domain values to API types. The words are the same; times become text.
 
 use drydock_api as api;
 use drydock_domain as domain;
 use drydock_domain::{Progress, Settled, Stage, Timestamp};
 
-/// Returns a time as RFC 3339 UTC text with microseconds. A time before the year -9999 or after 9999 has no such text
-/// and is told as the nearest that has: it came from a wrong clock, and that is no reason to hide the rest of a record.
+/// Returns a time as RFC 3339 UTC text with microseconds. A time outside the years -9999 to 9999 has no such text and
+/// becomes the nearest one that has. It stems from a wrong clock, which is no reason to hide the rest of a record.
 pub(crate) fn time(at: Timestamp) -> String {
     let (least, most) = (jiff::Timestamp::MIN.as_microsecond(), jiff::Timestamp::MAX.as_microsecond());
     jiff::Timestamp::from_microsecond(at.as_micros().clamp(least, most))
@@ -76,7 +76,7 @@ pub(super) fn state_asked(state: &api::State) -> domain::State {
     }
 }
 
-/// Returns a plan with the actions that the caller can take and the rules that block it.
+/// Returns a plan with the actions that the caller can take and the invariants that block it.
 pub(super) fn offered(plan: domain::Plan, offered: &drydock_engine::Offered) -> api::Plan {
     let offers = offered.offers.iter().map(|one| offer(&plan.id, one)).collect();
     let blocked = offered.blocked.as_ref().map(blocked);
@@ -282,7 +282,7 @@ pub(super) fn tree(tree: drydock_engine::PlanTree) -> api::Tree {
     }
 }
 
-/// A piece that is not born yet has no plan: its id is empty, and it stands where it will begin.
+/// A subplan that is not spawned yet has no plan: its id is empty, and it shows the phase in which it will start.
 fn branch(branch: drydock_engine::Branch) -> api::Tree {
     let unborn = || api::Tree {
         plan: String::new(),
@@ -365,7 +365,7 @@ pub(super) fn lock(lock: domain::Lock) -> api::Lock {
     }
 }
 
-/// Returns an event as it is shown everywhere.
+/// Returns an event in the form used by all answers and streams.
 pub(crate) fn event_shape(recorded: domain::Recorded) -> serde_json::Value {
     serde_json::to_value(event(recorded)).expect("an event has text keys and finite numbers")
 }

@@ -1,4 +1,4 @@
-//! How the server is, for the programs that watch it: alive, ready, and in numbers (Prometheus text format 0.0.4).
+//! Health of the server for monitoring: liveness, readiness, and metrics (Prometheus text format 0.0.4).
 
 use std::fmt::{Display, Write};
 use std::time::Duration;
@@ -18,10 +18,10 @@ use super::streams::Readers;
 
 const TEXT: &str = "text/plain; charset=utf-8";
 const METRICS: &str = "text/plain; version=0.0.4; charset=utf-8";
-/// How long the store may take to answer before we are not ready.
+/// How long the store may take to answer before the server is not ready.
 const STORE_TIME: Duration = Duration::from_secs(2);
 
-/// What is looked at.
+/// The sources of health and metrics.
 #[derive(Clone)]
 pub(super) struct Vitals {
     pub(super) engine: Engine,
@@ -29,7 +29,6 @@ pub(super) struct Vitals {
     pub(super) readers: Readers,
 }
 
-/// Returns the routes of whoever watches.
 pub(super) fn routes(vitals: Vitals) -> Router {
     Router::new()
         .route("/healthz", get(alive))
@@ -38,12 +37,12 @@ pub(super) fn routes(vitals: Vitals) -> Router {
         .with_state(vitals)
 }
 
-/// Whoever answers is alive.
+/// A server that answers is alive.
 async fn alive() -> Response {
     ([(CONTENT_TYPE, TEXT)], "alive\n").into_response()
 }
 
-/// Ready is who is not stopping and whose store answers.
+/// A server is ready if it is not stopping and its store answers.
 async fn ready(State(vitals): State<Vitals>) -> Response {
     let answer = |status, text: &'static str| (status, [(CONTENT_TYPE, TEXT)], text).into_response();
     if vitals.engine.stopping().is_cancelled() {

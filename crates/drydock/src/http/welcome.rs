@@ -1,6 +1,6 @@
-//! Signing in: the page that a link leads to trades it for a session, once. Whoever only looks at a link, as programs do
-//! that show what is behind it, uses nothing up. The half of the session that is no cookie is in the answer to the page's
-//! own script and in no address.
+//! Sign-in: the page behind a link exchanges the link for a session, once. Only the POST uses the link up, so
+//! programs that fetch it for a preview do not. The half of the session that is not a cookie is only in the answer to
+//! the page's own script, never in a URL.
 
 use axum::Router;
 use axum::extract::State;
@@ -15,20 +15,20 @@ use super::cookie::Cookie;
 use super::extract::{Body, Refused, Sent, refused};
 use crate::page::{sign_in, welcome};
 
-/// What a link has.
+/// The body of a sign-in request.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Arrival {
     once: String,
 }
 
-/// What a page of ours keeps.
+/// The half of the session that our page stores.
 #[derive(Serialize)]
 struct Entry<'a> {
     page: &'a str,
 }
 
-/// Returns the route that links lead to.
+/// Returns the route of sign-in links.
 pub(super) fn routes(engine: Engine, cookie: Cookie) -> Router {
     let route = get(async || welcome()).head(glance).post(enter);
     Router::new().route(api::WELCOME, route).with_state((engine, cookie))
@@ -48,7 +48,7 @@ async fn enter(
     })
 }
 
-/// Answers programs that look at a link before a person opens it.
+/// Answers HEAD requests from programs that check a link before a person opens it.
 async fn glance() -> Response {
     let problem = refused(Code::MethodNotAllowed, "a link is opened with GET", "open it in a browser");
     ([(ALLOW, "GET,POST")], problem).into_response()

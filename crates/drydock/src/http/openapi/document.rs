@@ -1,4 +1,4 @@
-//! The OpenAPI document, put together once.
+//! The OpenAPI document, built once.
 
 use std::sync::OnceLock;
 
@@ -16,7 +16,7 @@ use super::operations::{LOG, Operation, all};
 use crate::http::rights::{may, right};
 use crate::http::router::ROOT;
 
-/// What can go wrong with any request, and with one that changes something.
+/// The error statuses of every request, and those of requests that change something.
 const ALWAYS: &[u16] = &[400, 401, 403, 404, 405, 409, 422, 500, 503];
 const CHANGING: &[u16] = &[408, 412, 413, 423, 429];
 
@@ -27,7 +27,6 @@ pub(in crate::http) async fn answer() -> Response {
     ([(CONTENT_TYPE, "application/json")], document.clone()).into_response()
 }
 
-/// Returns the document.
 pub(super) fn document() -> Value {
     let mut answers = generator(Contract::Serialize, Refer::ByName);
     let mut asked = generator(Contract::Deserialize, Refer::Inline);
@@ -73,7 +72,7 @@ const ABOUT: &str = "What the command line does, over HTTP. Ids may be shortened
     **What you saw.** `If-Match: REVISION` lets a change to a plan happen only while the plan has that revision.\n\n\
     **Refusals** are `application/problem+json` with a stable `code`.";
 
-/// How a type inside another is shown.
+/// How a nested type is described.
 enum Refer {
     ByName,
     Inline,
@@ -102,7 +101,7 @@ fn describe(operation: &Operation, answers: &mut SchemaGenerator, asked: &mut Sc
     });
     if let Some(body) = operation.body {
         let schema = body(asked);
-        // A body that may have no field may be left out.
+        // A body without required fields may be left out.
         let required = schema.get("required").is_some();
         told["requestBody"] =
             json!({ "required": required, "content": { "application/json": { "schema": schema } } });
@@ -112,7 +111,7 @@ fn describe(operation: &Operation, answers: &mut SchemaGenerator, asked: &mut Sc
     told
 }
 
-/// The plan that an agent's token is of, for finding out what such a token is good for.
+/// The plan of an agent's token, to find out what such a token may do.
 const OWN: &str = "pln-0000000000000000";
 
 fn roles() -> [Role; 4] {
@@ -174,7 +173,7 @@ fn query_parameters(schema: &Schema) -> Vec<Value> {
     fields.iter().map(parameter).collect()
 }
 
-/// A query cannot say null; it leaves out.
+/// Removes null from the type: a query has no null, it leaves the parameter out.
 fn present(mut schema: Value) -> Value {
     if let Some(types) = schema.get_mut("type").and_then(Value::as_array_mut) {
         types.retain(|one| one != "null");
@@ -217,7 +216,7 @@ fn responses(operation: &Operation, answers: &mut SchemaGenerator) -> Value {
     all
 }
 
-/// Returns a response for each status that a code travels with, with its codes.
+/// Returns a response for each status that a code is sent with, with its codes.
 fn refusals(problem: &Schema) -> Value {
     let mut all = json!({});
     for status in ALWAYS.iter().chain(CHANGING) {
@@ -239,7 +238,7 @@ mod tests {
     use std::fs;
     use std::path::Path;
 
-    /// Breaks when a route is not described, or one is that does not exist.
+    /// Breaks if a route is not described, or a described route does not exist.
     #[test]
     fn every_route_is_described_and_no_other() {
         let described: BTreeSet<_> = all().iter().map(|one| (one.method.to_string(), one.path)).collect();
@@ -247,18 +246,18 @@ mod tests {
         assert_eq!(described, there);
     }
 
-    /// Breaks when a code travels with a status that no answer is said to have.
+    /// Breaks if a code is sent with a status that the document does not list.
     #[test]
     fn every_code_is_an_answer_that_is_described() {
-        // These end commands, and the others come before a request is understood at all.
+        // Codes with this status only end commands and are never sent as an answer.
         let never = [499];
         for code in Code::ALL.iter().filter(|code| !never.contains(&code.status())) {
             assert!([ALWAYS, CHANGING].concat().contains(&code.status()), "{code} is {}", code.status());
         }
     }
 
-    /// Breaks when the document that is kept beside the others is not the one that is served.
-    /// `DRYDOCK_WRITE_DOCS=1 cargo test` writes it anew.
+    /// Breaks if docs/openapi.json differs from the served document. `DRYDOCK_WRITE_DOCS=1 cargo test` regenerates
+    /// it.
     #[test]
     fn the_document_in_docs_is_the_one_that_is_served() {
         let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/openapi.json");

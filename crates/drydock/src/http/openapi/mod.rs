@@ -1,5 +1,5 @@
-//! The description of the interface, made from the code: which routes there are and who may use them from the table of
-//! rights, what goes in and out from the wire types, what can go wrong from the table of codes.
+//! The OpenAPI description, generated from the code: the routes and their roles from the table of rights, the types
+//! from `drydock_api`, and the errors from the table of codes.
 
 mod document;
 mod operations;

@@ -1,18 +1,18 @@
-//! What each route takes and answers with: one row each, in words and in wire types. A test holds that there is a row
-//! for every route and no other.
+//! The summary, query, body and answer of each route, one row per route. A test checks that every route has a row and
+//! every row a route.
 
 use axum::http::Method;
 use drydock_api as api;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::Value;
 
-/// How the schema of a type is made.
+/// Generates the schema of a type.
 type Made = fn(&mut SchemaGenerator) -> Schema;
 
 /// The route that answers with lines of JSON.
 pub(super) const LOG: &str = "/plans/{id}/log";
 
-/// A route in words and types.
+/// The description of a route.
 pub(super) struct Operation {
     pub(super) method: Method,
     pub(super) path: &'static str,
@@ -20,7 +20,7 @@ pub(super) struct Operation {
     pub(super) query: Option<Made>,
     pub(super) body: Option<Made>,
     pub(super) answer: Made,
-    /// Whether it moves a plan, so that `If-Match` counts.
+    /// True if the route changes a plan, so that `If-Match` applies.
     pub(super) moves_plan: bool,
 }
 

@@ -1,4 +1,4 @@
-//! The description as a page to read: no script, and nothing from elsewhere.
+//! The description as an HTML page without scripts or external resources.
 
 use std::fmt::Write;
 use std::sync::OnceLock;
@@ -14,7 +14,6 @@ use crate::http::router::ROOT;
 
 const STYLE: &str = include_str!("reference.css");
 
-/// Returns the routes of the page.
 pub(in crate::http) fn routes() -> Router {
     Router::new().route("/reference", get(page)).route("/reference.css", get(style))
 }
@@ -117,7 +116,7 @@ fn fields(page: &mut String, schema: &Value) {
     add(page, "</tbody></table>");
 }
 
-/// Returns the type of a field, in a word or two.
+/// Returns a short name for the type of a field.
 fn kind(field: &Value) -> String {
     if let Some(name) = field["$ref"].as_str().and_then(|reference| reference.rsplit('/').next()) {
         return format!("<a href=\"#schema-{name}\">{name}</a>");
@@ -149,7 +148,7 @@ fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
-/// Escapes a text, and shows what stands between marks as code or strong.
+/// Escapes a text and renders the marks for code and strong text.
 fn marked(text: &str) -> String {
     let between = |text: &str, mark: &str, tag: &str| {
         let parts = text.split(mark).enumerate();
@@ -164,7 +163,7 @@ fn marked(text: &str) -> String {
 mod tests {
     use super::*;
 
-    /// Breaks when a route or a code is not on the page, or what is on it could run.
+    /// Breaks if the page lacks a route or a code, or contains anything that could run.
     #[test]
     fn the_page_has_every_route_and_nothing_that_runs() {
         let (document, page) = (document(), rendered(&document()));
