@@ -1,12 +1,12 @@
-//! Buttons that change something. Each is a form that the script posts to the API as JSON; what cannot be undone asks
-//! first, in a dialog that says what will happen.
+//! Buttons that change something. Each is a form that the script posts to the API as JSON. An action that cannot be
+//! undone opens a dialog first that describes its effect.
 
 use drydock_api::{Offer, Plan};
 use maud::{Markup, html};
 
 use super::words::with_code;
 
-/// How much weight a button has.
+/// The visual weight of a button.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Weight {
     Primary,
@@ -14,30 +14,28 @@ pub(super) enum Weight {
     Danger,
 }
 
-/// What a person is asked for before a button does something.
+/// The text that a dialog asks for before a button acts.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Words {
-    /// Nothing but yes.
+    /// No text, only a confirmation.
     None,
-    /// A text under this name, and what it is for; may be left out.
+    /// An optional text: its field name and its label.
     Optional(&'static str, &'static str),
-    /// A text under this name, and what it is for.
+    /// A required text: its field name and its label.
     Required(&'static str, &'static str),
 }
 
-/// A thing to do.
+/// An action behind a button.
 pub(super) struct Act<'a> {
-    /// A word of its own on the page.
+    /// Unique on the page.
     pub(super) id: &'a str,
     /// The route below `/api/v1`.
     pub(super) route: String,
-    /// What the button says.
     pub(super) label: &'a str,
-    /// How much weight it has.
     pub(super) weight: Weight,
-    /// The revision that was seen, where that matters.
+    /// The revision that the page shows, if the action depends on it.
     pub(super) seen: Option<i64>,
-    /// What is said when it was done.
+    /// The message after success.
     pub(super) done: &'a str,
 }
 
@@ -50,7 +48,7 @@ fn class(weight: Weight) -> &'static str {
 }
 
 impl Act<'_> {
-    /// Returns a button that does it at once.
+    /// Returns a button that acts at once.
     pub(super) fn at_once(&self) -> Markup {
         html! {
             form.act.script data-id={ "act-" (self.id) } data-post={ "/api/v1" (self.route) } data-seen=[self.seen] data-done=(self.done) {
@@ -60,12 +58,12 @@ impl Act<'_> {
         }
     }
 
-    /// Returns a button that opens a dialog first; `hidden` are fields that go along.
+    /// Returns a button that opens a dialog first. `hidden` are additional form fields.
     pub(super) fn asking(&self, title: &str, text: &str, words: Words, hidden: &[(&str, &str)]) -> Markup {
         self.dialog(title, text, field(self.id, words, None), hidden)
     }
 
-    /// Returns a button that opens a dialog first, whose field has a text in it.
+    /// Returns a button that opens a dialog first, with a text already in its field.
     fn asking_with(&self, title: &str, text: &str, words: Words, given: Option<&str>) -> Markup {
         self.dialog(title, text, field(self.id, words, given), &[])
     }
@@ -107,14 +105,14 @@ fn field(id: &str, words: Words, given: Option<&str>) -> Markup {
     }
 }
 
-/// Returns a button for each thing that can be done with a plan. Answers stand below its question, and checkpoints have
-/// their own.
+/// Returns a button for each action that the plan offers. Answers are below its question, and checkpoints have their
+/// own buttons.
 pub(super) fn on_plan(plan: &Plan, remote: Option<&str>) -> Markup {
     let is_asked = plan.pending_decision.is_some();
     html! {
         @for (at, offer) in plan.offers().iter().enumerate() {
             @match offer.command.as_str() {
-                // The card of the question has the same as an answer.
+                // The card of the question offers the same as an answer.
                 "strategize" | "execute" | "apply" | "retry" if is_asked => {},
                 "strategize" | "execute" | "apply" => (moving(plan, offer)),
                 "retry" | "accept" | "takeover" => (act(plan, offer, weight(at), "It is queued again.").at_once()),
@@ -129,7 +127,7 @@ pub(super) fn on_plan(plan: &Plan, remote: Option<&str>) -> Markup {
     }
 }
 
-/// What helps most has the most weight.
+/// The first offer helps most, so it gets the most weight.
 fn weight(at: usize) -> Weight {
     if at == 0 { Weight::Primary } else { Weight::Plain }
 }
@@ -145,7 +143,7 @@ fn act<'a>(plan: &Plan, offer: &'a Offer, weight: Weight, done: &'a str) -> Act<
     }
 }
 
-/// A queued phase is a worker's: asking for it again here would change nothing.
+/// Returns the button for a phase. A queued phase has none: a worker runs it, and requesting it again has no effect.
 fn moving(plan: &Plan, offer: &Offer) -> Markup {
     let is_queued = plan.phase.name() == offer.command && plan.gate.is_none();
     let done = format!("{} is queued.", offer.command);
@@ -173,7 +171,8 @@ fn cancelling(plan: &Plan, offer: &Offer) -> Markup {
     )
 }
 
-/// A draft is taken while the plan is still being thought through, from the directory of its latest run.
+/// Returns the button to adopt a draft, which is possible during strategize, from the directory of the plan's latest
+/// run.
 fn drafting(plan: &Plan, offer: &Offer) -> Markup {
     let route = format!("/plans/{}/strategy/adopt", plan.id);
     let act = Act { route, ..act(plan, offer, Weight::Plain, "The draft is the strategy.") };
@@ -191,10 +190,10 @@ fn syncing(plan: &Plan, offer: &Offer, remote: &str) -> Markup {
     act.asking(&format!("Sync with {remote}?"), &text, Words::None, &[])
 }
 
-/// What is asked before a result lands.
+/// The question before a result lands.
 pub(super) const LANDING: &str = "Land this result?";
 
-/// Returns what landing does.
+/// Returns a sentence about the effect of landing.
 pub(super) fn lands(plan: &Plan) -> String {
     format!(
         "The result lands as one commit on the target branch of {}. Drydock does not take a landing back.",
@@ -206,7 +205,7 @@ fn landing(act: &Act<'_>, plan: &Plan) -> Markup {
     act.asking(LANDING, &lands(plan), Words::None, &[])
 }
 
-/// Guidance is as good whatever else was done to the plan since, so it asks for no revision.
+/// Returns the button for guidance. It sends no revision because guidance stays valid when the plan has changed.
 fn guiding(plan: &Plan, offer: &Offer) -> Markup {
     let act = Act { seen: None, ..act(plan, offer, Weight::Plain, "The agents will read it.") };
     act.asking(

@@ -1,5 +1,5 @@
-//! Asking the API on behalf of whoever looks: the request's own credentials go with each question, so the door and the
-//! table of rights judge it as they judge any other.
+//! Calls the API for the user of the page. Each call carries the credentials of the user's request, so authentication
+//! and the table of rights apply as for any other client.
 
 use std::sync::OnceLock;
 
@@ -16,33 +16,33 @@ use serde::de::DeserializeOwned;
 use super::trouble::Trouble;
 use crate::http::{Local, Offer, PAGE, offer};
 
-/// What every view works with.
+/// The state shared by all views.
 #[derive(Clone)]
 pub(super) struct Page {
     pub(super) api: Router,
 }
 
-/// What the address names.
+/// The named segments of the path.
 pub(super) struct Named<T>(pub(super) T);
 
-/// What the query asks for.
+/// The query of the URL.
 pub(super) struct Asked<T>(pub(super) T);
 
-/// Asks as whoever looks at the page.
+/// A transport that calls the API with the user's credentials.
 pub(super) struct Ask {
     local: Local,
     credentials: HeaderMap,
-    /// The role that the door knew the asker by, from the first answer on.
+    /// The caller's role as authenticated, known after the first answer.
     role: OnceLock<Role>,
 }
 
 impl Ask {
-    /// Returns a client that asks as whoever looks.
+    /// Returns a client that acts for the user of the page.
     pub(super) fn client(&self) -> Client<'_> {
         Client::new(self)
     }
 
-    /// Returns what to offer to whoever looks; known once something was asked.
+    /// Returns what to offer to the user. Known after the first call.
     pub(super) fn offer(&self) -> Offer {
         offer(self.role.get())
     }

@@ -1,5 +1,5 @@
-//! What the page is made of beside HTML: one style sheet, one script, the mark. They are part of the binary, and each
-//! has the digest of its bytes in its address, so a browser keeps it for good and never shows an old one.
+//! The files of the page other than HTML: one style sheet, one script, the logo. They are embedded in the binary.
+//! Each has the digest of its bytes in its path, so browsers cache it forever and never show an old version.
 
 use std::sync::LazyLock;
 
@@ -11,10 +11,9 @@ use super::ask::Named;
 use super::trouble::Trouble;
 
 const FOR_GOOD: &str = "public, max-age=31536000, immutable";
-/// How much of the digest stands in an address, in bytes.
+/// How many bytes of the digest are in a path.
 const DIGEST_BYTES: usize = 6;
 
-/// One embedded file.
 struct Asset {
     stem: &'static str,
     ending: &'static str,
@@ -49,17 +48,17 @@ impl Asset {
     }
 }
 
-/// Returns the address of the style sheet.
+/// Returns the path of the style sheet.
 pub(super) fn style() -> String {
     format!("/assets/{}", ADDRESSES[0].0)
 }
 
-/// Returns the address of the script.
+/// Returns the path of the script.
 pub(super) fn script() -> String {
     format!("/assets/{}", ADDRESSES[1].0)
 }
 
-/// Returns the address of the mark.
+/// Returns the path of the logo.
 pub(super) fn mark() -> String {
     format!("/assets/{}", ADDRESSES[2].0)
 }
@@ -76,14 +75,14 @@ pub(super) async fn serve(Named(name): Named<String>) -> Result<Response, Troubl
 mod tests {
     use super::*;
 
-    /// Breaks when the page grows heavy. What is sent compressed is about a third of this.
+    /// Breaks if the page grows heavy. Compressed, the files are about a third of this size.
     #[test]
     fn script_and_style_together_stay_small() {
         let bytes = STYLE.bytes.len() + SCRIPT.bytes.len();
         assert!(bytes < 90_000, "{bytes} bytes");
     }
 
-    /// Breaks when the policy that forbids inline script and style would be in our own way.
+    /// Breaks if a path does not change with the content of its file.
     #[test]
     fn an_address_changes_with_the_bytes() {
         let one = Asset { bytes: b"a", ..STYLE };

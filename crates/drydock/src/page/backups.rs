@@ -1,4 +1,4 @@
-//! Backups: commits and edits that left a branch, and how to bring them back.
+//! Backups: commits and edits removed from a branch, and how to restore them.
 
 use drydock_api::{Backup, BackupQuery};
 use maud::{Markup, html};
@@ -10,10 +10,10 @@ use super::shell::{Frame, Html, Place, Watch, document};
 use super::trouble::Trouble;
 use super::words::{commit, short_id, when};
 
-/// How many commits of a backup are listed.
+/// The maximum number of commits listed per backup.
 const COMMITS_MAX: usize = 20;
 
-/// Whose backups are meant.
+/// The query of the view.
 #[derive(Debug, Clone, Default, Deserialize)]
 pub(super) struct Wanted {
     plan: Option<String>,

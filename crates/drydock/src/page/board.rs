@@ -1,5 +1,5 @@
-//! The board: plans by phase, each with the mark of its state, what needs a person first. It never reads more than a
-//! bounded number of plans, however many there are.
+//! The board: plans by phase, each with the badge of its state, those that need a person first. It reads a bounded
+//! number of plans, independent of how many are stored.
 
 use std::collections::HashMap;
 
@@ -15,16 +15,16 @@ use super::shell::{Frame, Html, Place, Watch, document};
 use super::trouble::Trouble;
 use super::words::{escaped, first_line, sentence, title, when};
 
-/// How many plans of one state are shown: some screens of them. Each costs the first paint a moment.
+/// The maximum number of plans shown per state: a few screens. Each one delays the first paint.
 const STATE_MAX: u32 = 20;
-/// How many of the newest plans with a text are shown.
+/// The maximum number of plans shown for a search.
 const FOUND_MAX: u32 = 200;
-/// In the order of how much they need a person.
+/// The states of plans that have not ended, in the order of how much they need a person.
 const UNDER_WAY: [State; 6] =
     [State::Waiting, State::Complete, State::Errored, State::Constrained, State::Processing, State::Queued];
 const OVER: [State; 2] = [State::Applied, State::Cancelled];
 
-/// Which plans are meant.
+/// The query of the view.
 #[derive(Debug, Clone, Default, Deserialize)]
 pub(super) struct Wanted {
     project: Option<String>,
@@ -41,10 +41,10 @@ impl Wanted {
     }
 }
 
-/// Plans of each state, and whether there are more of it.
+/// Plans of each state, and whether there are more.
 type Groups = Vec<(Vec<Plan>, bool)>;
 
-/// One column, in the order that it is shown.
+/// A column of the board.
 struct Column {
     name: &'static str,
     phase: Option<Phase>,
@@ -81,13 +81,13 @@ pub(super) async fn show(ask: Ask, Asked(wanted): Asked<Wanted>) -> Result<Html,
     Ok(document(&frame, "Board", Place::Board, Watch::Plans, main))
 }
 
-/// Reads the newest plans of each state; each look ends with its page, whatever else is stored.
+/// Reads the newest plans of each state, one page per state.
 async fn by_state(ask: &Ask, wanted: &Wanted) -> Result<Groups, Trouble> {
     let looks = UNDER_WAY.into_iter().chain(OVER).map(|state| {
         let query = PlanQuery {
             state: Some(state),
             project: wanted.project().map(str::to_owned),
-            // Subplans are shown within the plan that they are part of.
+            // Subplans are shown within their parent.
             parent: Some("none".to_owned()),
             limit: Some(STATE_MAX),
             ..PlanQuery::default()
@@ -98,7 +98,7 @@ async fn by_state(ask: &Ask, wanted: &Wanted) -> Result<Groups, Trouble> {
     Ok(pages.into_iter().map(|page| (page.plans, page.next.is_some())).collect())
 }
 
-/// Reads the newest plans with a text, subplans too, and says whether there are more.
+/// Reads the newest plans that match a text, including subplans. Returns true if there are more.
 async fn searched(ask: &Ask, wanted: &Wanted, text: &str) -> Result<(Groups, bool), Trouble> {
     let project = wanted.project().map(str::to_owned);
     let query =
@@ -112,7 +112,7 @@ async fn searched(ask: &Ask, wanted: &Wanted, text: &str) -> Result<(Groups, boo
     Ok((groups, page.next.is_some()))
 }
 
-/// Returns the address of the list of all that is searched for.
+/// Returns the URL of the list with all results.
 fn all(wanted: &Wanted) -> String {
     let project = wanted.project().map(|name| format!("&project={}", escaped(name))).unwrap_or_default();
     format!("/plans?text={}{project}", escaped(wanted.text().unwrap_or_default()))
@@ -138,12 +138,13 @@ fn columns(groups: Groups) -> [Column; 4] {
             all[at].plans.push(plan);
         }
     }
-    // Done is read by time; the others by what needs a person, as they came.
+    // The last column is sorted by time. The others keep the order of states, which puts those that need a person
+    // first.
     all[3].plans.sort_by(|one, other| other.updated_at.cmp(&one.updated_at));
     all
 }
 
-/// Reads the questions that the plans of these columns wait with, by their ids.
+/// Reads the open questions of the plans in these columns, by decision id.
 async fn questions(ask: &Ask, columns: &[Column]) -> Result<HashMap<String, Decision>, Trouble> {
     let plans = columns.iter().flat_map(|column| &column.plans);
     let ids: Vec<&str> = plans.filter_map(|plan| plan.pending_decision.as_deref()).collect();
@@ -194,7 +195,7 @@ fn more(column: &Column, wanted: &Wanted) -> String {
 fn card(plan: &Plan, questions: &HashMap<String, Decision>) -> Markup {
     let asks = plan.pending_decision.as_ref().map(|id| match questions.get(id) {
         Some(decision) => format!("Asks you: {}", sentence(first_line(&decision.question))),
-        // It was answered since the plan was read, and the page is about to be renewed.
+        // It was answered after the plan was read; the page is about to be refreshed.
         None => "Asks you".to_owned(),
     });
     html! {
@@ -215,7 +216,7 @@ fn card(plan: &Plan, questions: &HashMap<String, Decision>) -> Markup {
     }
 }
 
-/// Returns what a person should know of a plan beside its state.
+/// Returns a line about a plan that its state does not show.
 fn line(plan: &Plan) -> Option<String> {
     match plan.state {
         State::Errored => plan.error.as_ref().map(|error| sentence(first_line(&error.text))),

@@ -1,22 +1,20 @@
-//! Colours for code: comments, strings, numbers, words of the language, names of types and of what is called. A line at
-//! a time, in one pass, with what is open from the line before: a diff shows pieces of files, of which no grammar could
-//! know the beginning.
+//! Syntax highlighting: comments, strings, numbers, keywords, types and calls. It works line by line in one pass,
+//! with the comment or string that the previous line left open. A diff shows parts of files, so a full grammar could
+//! not know the context.
 
 use super::language::{Case, Language};
 
-/// What a line leaves open for the next.
+/// A comment or string that a line leaves open for the next one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Open {
-    /// Nothing.
     #[default]
     Nothing,
-    /// A comment.
     Comment,
-    /// A string that ends with this.
+    /// A string that ends with this mark.
     Text(&'static str),
 }
 
-/// A piece of a line and the class of its colour.
+/// The CSS class and the text of a part of a line.
 type Piece<'l> = (&'static str, &'l str);
 
 const PLAIN: &str = "";
@@ -27,7 +25,7 @@ const WORD: &str = "k";
 const TYPE: &str = "t";
 const CALL: &str = "f";
 
-/// Writes a line as HTML; what lies in `marked` (in bytes) is set off.
+/// Writes a line as HTML. The byte range `marked` is highlighted.
 pub(super) fn line(
     out: &mut String,
     text: &str,
@@ -95,7 +93,7 @@ fn pieces<'l>(text: &'l str, language: &'static Language, open: &mut Open) -> Ve
     found
 }
 
-/// Returns the class and length of the piece that a text begins with.
+/// Returns the class and the length of the next part of a text.
 fn next(rest: &str, language: &'static Language, open: &mut Open) -> (&'static str, usize) {
     if language.line.iter().any(|mark| rest.starts_with(mark)) {
         return (COMMENT, rest.len());
@@ -127,7 +125,7 @@ fn next(rest: &str, language: &'static Language, open: &mut Open) -> (&'static s
     (PLAIN, span(rest, |letter| !starts_something(letter)).max(first.len_utf8()))
 }
 
-/// Returns the length up to behind the end mark, and says that nothing is open any more when it is there.
+/// Returns the length up to and including the end mark. If the mark is found, nothing stays open.
 fn close(rest: &str, from: usize, end: &str, open: &mut Open) -> usize {
     match rest[from..].find(end) {
         Some(at) => {
@@ -173,7 +171,7 @@ fn span(text: &str, belongs: impl Fn(char) -> bool) -> usize {
     text.find(|letter| !belongs(letter)).unwrap_or(text.len())
 }
 
-/// Returns which part of each of two lines differs, in bytes; nothing when they have too little in common to tell.
+/// Returns the byte range that differs in each of two lines, or none if they have too little in common.
 pub(super) fn difference(old: &str, new: &str) -> Option<((usize, usize), (usize, usize))> {
     let before: usize = old
         .chars()
@@ -231,7 +229,7 @@ mod tests {
         assert!(shown("a.py", &["x = \"\"\"a", "def", "\"\"\""]).contains("<span class=s>def</span>"));
     }
 
-    /// Breaks when a changed part is cut inside a letter, or its HTML is not closed.
+    /// Breaks if a changed part splits a character, or its HTML is not closed.
     #[test]
     fn the_changed_part_is_set_off_across_pieces() {
         let (old, new) = ("let größe = 1;", "let grüße = 1;");
@@ -242,7 +240,7 @@ mod tests {
         assert_eq!(difference("abc", "xyz"), None);
     }
 
-    /// Breaks when some text makes the colours lose or invent a letter, or never end.
+    /// Breaks if some text makes highlighting lose or add a character, or never end.
     #[test]
     fn no_letter_is_lost_whatever_the_text() {
         let texts = ["", "'", "\"\\", "/*", "*/", "`${", "é\u{1f600}'é", "#", "--", "<!--", "0x1F.é", "\t"];

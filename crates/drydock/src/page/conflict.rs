@@ -1,4 +1,4 @@
-//! Where the result of a subplan and what has joined before it change the same lines: both sides of each place.
+//! A conflict between the result of a subplan and the results joined before it: both sides of each place.
 
 use maud::{Markup, html};
 use serde_json::Value;
@@ -48,7 +48,7 @@ fn text<'a>(value: &'a Value, name: &str) -> &'a str {
     value[name].as_str().unwrap_or_default()
 }
 
-/// Returns how both changed it, in words.
+/// Returns the kind of a conflict in words.
 fn kind(kind: &str) -> String {
     match kind {
         "content" => "both changed these lines".to_owned(),
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    /// Breaks when a side of a conflict is not shown, is shown as markup, or what was left out is not told.
+    /// Breaks if a side of a conflict is missing, is rendered as markup, or an omission is not mentioned.
     #[test]
     fn both_sides_of_each_place_are_shown_as_text() {
         let hunk = json!({ "line": 7, "parent": "<b>one</b>\n", "child": "" });

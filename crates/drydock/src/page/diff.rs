@@ -1,5 +1,5 @@
-//! The changes of a plan: the files at first, and the lines of each as the reader comes to them, so that a change of
-//! any size stays smooth.
+//! The changes of a plan. The page has the list of files; the lines of each file are loaded when they come into view,
+//! so a change of any size stays responsive.
 
 use std::fmt::Write;
 
@@ -19,12 +19,12 @@ use super::trouble::Trouble;
 use super::words::title;
 use crate::render;
 
-/// How many lines are sent at a time.
+/// The number of lines per request.
 const CHUNK: usize = 300;
-/// How many lines are in the page itself, for those at its top.
+/// The number of lines in the page itself, for the files at its top.
 const AT_ONCE: usize = 800;
 
-/// How lines are laid out.
+/// The layout of changed lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Layout {
@@ -33,7 +33,7 @@ pub(super) enum Layout {
     Split,
 }
 
-/// How the changes are shown, and from which line on.
+/// The query of the view: layout, and the first line.
 #[derive(Debug, Clone, Default, Deserialize)]
 pub(super) struct Wanted {
     #[serde(default)]
@@ -89,7 +89,7 @@ pub(super) async fn show(
     Ok(document(&frame, &format!("Changes of {}", title(&plan)), Place::Plans, Watch::Plan(&plan.id), main))
 }
 
-/// Answers with lines of one file, for the script to put in their place.
+/// Answers with lines of one file, for the script to insert.
 pub(super) async fn file(
     ask: Ask,
     Named((id, number)): Named<(String, usize)>,
@@ -111,8 +111,7 @@ fn entry(at: usize, file: &File<'_>) -> Markup {
     }
 }
 
-/// Returns a word that differs where the changes do. While they are the same, the script leaves them as they stand, with
-/// whatever it has fetched of them.
+/// Returns a digest of the changes. While it is the same, the script keeps the lines that it has already loaded.
 fn stamp(text: &str) -> String {
     digest(&SHA256, text.as_bytes()).as_ref().iter().take(4).map(|byte| format!("{byte:02x}")).collect()
 }
@@ -146,7 +145,7 @@ fn fate(fate: Fate) -> &'static str {
     }
 }
 
-/// Returns some lines of a file, and the place of the next ones.
+/// Returns some lines of a file, and the placeholder of the next ones.
 fn chunk(plan: &Plan, number: usize, file: &File<'_>, from: usize, layout: Layout) -> Markup {
     let end = boundary(&file.lines, from.saturating_add(CHUNK));
     let lines = file.lines.get(from..end).unwrap_or_default();
@@ -161,7 +160,7 @@ fn chunk(plan: &Plan, number: usize, file: &File<'_>, from: usize, layout: Layou
     html! {
         div.scroll tabindex="0" role="region" aria-label={ "Lines of " (file.path) } data-id={ "lines-" (number) "-" (from) } {
             table class={ "code " (layout.name()) } {
-                // The first row is the head of a hunk, from which no width can be told.
+                // The first row is the head of a hunk, which does not determine the widths of the columns.
                 @if layout == Layout::Split { colgroup { col.number; col; col.number; col; } }
                 tbody { (PreEscaped(out)) }
             }
@@ -170,7 +169,7 @@ fn chunk(plan: &Plan, number: usize, file: &File<'_>, from: usize, layout: Layou
     }
 }
 
-/// Returns the place of lines that are fetched when they come into view; without the script, a link to them.
+/// Returns the placeholder of lines that are loaded when they come into view. Without the script it is a link.
 fn later(plan: &Plan, number: usize, from: usize, count: usize, layout: Layout) -> Markup {
     let address = format!("/plans/{}/diff/{number}?layout={}&from={from}", plan.id, layout.name());
     html! {
@@ -189,7 +188,7 @@ fn boundary(lines: &[Line<'_>], wanted: usize) -> usize {
 
 type Marks = Vec<Option<(usize, usize)>>;
 
-/// Cuts lines into runs of changed ones and others, with what differs between the old and the new of each.
+/// Splits lines into groups of changed and unchanged ones, with the parts that differ between old and new lines.
 fn groups<'a, 't>(lines: &'a [Line<'t>]) -> Vec<(&'a [Line<'t>], Marks)> {
     let is_changed = |line: &Line<'_>| matches!(line, Line::Old(..) | Line::New(..));
     lines
@@ -216,7 +215,7 @@ fn marks(group: &[Line<'_>]) -> Marks {
     marks
 }
 
-/// Writes lines as rows of a table, with the colours of both sides.
+/// Writes lines as table rows, with syntax highlighting for both sides.
 struct Painter {
     language: Option<&'static Language>,
     old: Open,
@@ -275,7 +274,7 @@ impl Painter {
     }
 
     fn hunk(&mut self, out: &mut String, head: &str, columns: usize) {
-        // What was open at the end of the last hunk says nothing about the lines in between.
+        // The state at the end of the last hunk does not apply: the lines in between are unknown.
         (self.old, self.new) = (Open::default(), Open::default());
         let mut text = String::new();
         colour::line(&mut text, head, None, &mut Open::default(), None);
@@ -323,7 +322,7 @@ fn number(line: Option<usize>) -> String {
     }
 }
 
-/// The sign is text, so that what is added and what is gone can be told without colour.
+/// Returns the sign as text, so that added and removed lines can be distinguished without colour.
 fn sign(mark: char, text: &str) -> String {
     format!("<td class=l><i>{mark}</i>{text}</td>")
 }
@@ -358,7 +357,7 @@ mod tests {
         assert_eq!(rows(Layout::Unified, SMALL).matches("<tr").count(), 4);
     }
 
-    /// Breaks when what an agent wrote becomes a part of the page.
+    /// Breaks if text written by an agent becomes markup of the page.
     #[test]
     fn code_is_never_markup() {
         let text =

@@ -1,4 +1,5 @@
-//! What stands beside a plan: who and where, what judged its work, and what was kept of it.
+//! The sidebar of a plan: its agents and project, the results of its validations and reviews, its checkpoints,
+//! changesets and backups.
 
 use drydock_api::{ChangeOp, Changeset, Checkpoint, Event, Plan};
 use maud::{Markup, html};
@@ -9,10 +10,10 @@ use super::mark::icon;
 use super::plan::Whole;
 use super::words::{commit, short_id, when};
 
-/// How many paths of a changeset are listed.
+/// The maximum number of paths listed per changeset.
 const PATHS_MAX: usize = 50;
 
-/// Returns everything beside a plan.
+/// Returns the sidebar.
 pub(super) fn all(whole: &Whole) -> Markup {
     html! {
         (about(&whole.plan))
@@ -54,7 +55,7 @@ fn about(plan: &Plan) -> Markup {
     }
 }
 
-/// Returns what validations and reviewers said, the latest word of each.
+/// Returns the latest result of each validation and reviewer.
 fn judged(events: &[Event]) -> Markup {
     let mut latest: Vec<(String, Markup)> = Vec::new();
     for event in events.iter().rev() {

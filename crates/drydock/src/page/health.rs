@@ -1,4 +1,4 @@
-//! Health: what the doctor finds, and who works.
+//! Health: the results of the doctor, and the running workers.
 
 use drydock_api::{Check, CheckStatus, Lock};
 use maud::{Markup, html};

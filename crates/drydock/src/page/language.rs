@@ -1,27 +1,26 @@
-//! What the colours need to know of a language: its comments, its strings, its words. A table, chosen by a file's name.
+//! The syntax of languages for highlighting: comments, strings and keywords, in a table by file name.
 
-/// Whether the case of a word matters.
+/// Whether keywords are case-sensitive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Case {
     Exact,
-    /// Words are in lower case here, and may be written in either.
+    /// Keywords are listed in lower case and match in either case.
     Either,
 }
 
-/// How a language writes.
+/// The syntax of a language.
 #[derive(Debug)]
 pub(super) struct Language {
-    /// What begins a comment that ends with its line.
+    /// What starts a comment that ends with its line.
     pub(super) line: &'static [&'static str],
-    /// What begins and ends a comment over lines.
+    /// The start and the end of a block comment.
     pub(super) block: Option<(&'static str, &'static str)>,
-    /// What strings are in.
+    /// The quotes of strings.
     pub(super) quotes: &'static [char],
-    /// What begins and ends a string over lines.
+    /// The marks that start and end a multi-line string.
     pub(super) long: &'static [&'static str],
-    /// Whether the case of its words matters.
     pub(super) case: Case,
-    /// Words with a meaning of their own.
+    /// Keywords.
     pub(super) words: &'static [&'static str],
 }
 
@@ -339,7 +338,7 @@ static MARKUP: Language = Language {
     words: &[],
 };
 
-/// Returns the language of a file; nothing for one that is text or not known.
+/// Returns the language of a file, or none for text and unknown files.
 pub(super) fn language(path: &str) -> Option<&'static Language> {
     let name = path.rsplit('/').next().unwrap_or(path);
     let ending = name.rsplit_once('.').map_or(name, |(_, ending)| ending);

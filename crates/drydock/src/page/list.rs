@@ -1,4 +1,4 @@
-//! All plans of a phase, state or project, or with a text, a page at a time.
+//! All plans of a phase, state or project, or that match a text, one page at a time.
 
 use drydock_api::{Phase, Plan, PlanQuery, State};
 use maud::{Markup, html};
@@ -23,7 +23,7 @@ const STATES: [State; 8] = [
     State::Cancelled,
 ];
 
-/// Which plans are meant; an empty word means any.
+/// The query of the view. An empty value means any.
 #[derive(Debug, Clone, Default, Deserialize)]
 pub(super) struct Wanted {
     phase: Option<String>,
@@ -97,7 +97,7 @@ fn table(plans: &[Plan]) -> Markup {
     }
 }
 
-/// Returns the value that a word names; nothing for one that names none.
+/// Returns the value that a word names, if any.
 fn named<T: Copy + std::fmt::Display>(all: &[T], word: &Option<String>) -> Option<T> {
     let word = word.as_deref()?;
     all.iter().copied().find(|one| one.to_string() == word)

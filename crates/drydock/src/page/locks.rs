@@ -1,4 +1,4 @@
-//! Held locks, and breaking one.
+//! Locks, and a button to break one.
 
 use drydock_api::{Lock, LockScope};
 use maud::{Markup, html};

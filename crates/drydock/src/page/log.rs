@@ -12,12 +12,12 @@ use super::trouble::Trouble;
 use super::words::{escaped, short_id, title, when};
 use crate::render::style::plain;
 
-/// How many of the newest lines are shown of a plan of an earlier version.
+/// The maximum number of lines shown for a plan of an earlier version.
 const LINES_MAX: usize = 5_000;
 /// How much of the end of a log is shown, in bytes.
 const TAIL_MAX: i64 = 512 * 1024;
 
-/// Which run is shown.
+/// The query of the view.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Which {
     run: Option<String>,
@@ -59,7 +59,7 @@ pub(super) async fn show(
     Ok(document(&frame, &format!("Log of {}", title(&plan)), Place::Plans, Watch::Plan(&plan.id), main))
 }
 
-/// Shows the log of a run, and leads to those of the others.
+/// Shows the log of a run, with links to the logs of the other runs.
 fn of_run(plan: &Plan, logs: &[Log], page: &LogPage) -> Markup {
     let Some(run) = &page.run else {
         return html! {
@@ -100,7 +100,7 @@ fn part(lines: &[LogLine]) -> Markup {
     }
 }
 
-/// Returns the newest events with output, as many as fit, in order.
+/// Returns the newest events with output, in order, up to the limit.
 fn recent(events: &[Event]) -> Vec<&Event> {
     let mut lines = 0;
     let mut newest: Vec<_> = events
@@ -132,7 +132,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    /// Breaks when an agent that writes without end makes the page grow without end.
+    /// Breaks if an agent with endless output makes the page grow without bound.
     #[test]
     fn only_the_newest_lines_are_shown() {
         let event = |seq: i64, count: usize| Event {

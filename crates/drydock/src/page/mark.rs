@@ -1,5 +1,6 @@
-//! Marks: a shape and a word for each state, so that no meaning rests on colour. Each icon has its shape in it: one that
-//! refers to a sprite has the browser make a copy with a style of its own, which costs a board its first moment.
+//! Badges: a shape and a word for each state, so that no meaning depends on colour alone. Each icon contains its
+//! shape. A reference to a sprite would make the browser create a styled copy per icon, which slows the first paint
+//! of a board.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -9,7 +10,7 @@ use maud::{Markup, PreEscaped, html};
 
 const SHAPES: &str = include_str!("assets/icons.svg");
 
-/// What is drawn, by the name of its symbol.
+/// The drawing of each symbol, by name.
 static DRAWN: LazyLock<HashMap<&str, &str>> = LazyLock::new(|| {
     let symbols = SHAPES.split("<symbol id=\"i-").skip(1);
     symbols.filter_map(|symbol| symbol.split_once("\" viewBox=\"0 0 16 16\">")).map(drawn).collect()
@@ -19,13 +20,13 @@ fn drawn((name, rest): (&'static str, &'static str)) -> (&'static str, &'static 
     (name, rest.split_once("</symbol>").map_or("", |(drawn, _)| drawn))
 }
 
-/// Returns an icon that says nothing a word beside it does not say.
+/// Returns a decorative icon; the word beside it has the meaning.
 pub(super) fn icon(name: &str) -> Markup {
     let drawn = DRAWN.get(name).copied().unwrap_or_default();
     html! { svg.icon viewBox="0 0 16 16" aria-hidden="true" focusable="false" { (PreEscaped(drawn)) } }
 }
 
-/// Returns the mark of a plan: that of its state, unless its rules keep it from going further.
+/// Returns the badge of a plan: that of its state, or that of a block if invariants block it.
 pub(super) fn of(plan: &Plan) -> Markup {
     match plan.blocked {
         Some(_) => html! { span.mark.tone-bad { (icon(State::Constrained.name())) span { "Blocked" } } },
@@ -33,19 +34,19 @@ pub(super) fn of(plan: &Plan) -> Markup {
     }
 }
 
-/// Returns the tone of a plan.
+/// Returns the colour class of a plan.
 pub(super) fn tone_of(plan: &Plan) -> &'static str {
     if plan.blocked.is_some() { "bad" } else { tone(plan.state) }
 }
 
-/// Returns the mark of a state: shape, word, and a tone on top.
+/// Returns the badge of a state: shape, word and colour.
 pub(super) fn state(state: State) -> Markup {
     html! {
         span class={ "mark tone-" (tone(state)) } { (icon(state.name())) span { (word(state)) } }
     }
 }
 
-/// Returns the tone of a state.
+/// Returns the colour class of a state.
 pub(super) fn tone(state: State) -> &'static str {
     match state {
         State::Queued => "still",
@@ -57,7 +58,7 @@ pub(super) fn tone(state: State) -> &'static str {
     }
 }
 
-/// Returns the word of a state as a label.
+/// Returns the label of a state.
 pub(super) fn word(state: State) -> &'static str {
     match state {
         State::Queued => "Queued",
@@ -71,7 +72,7 @@ pub(super) fn word(state: State) -> &'static str {
     }
 }
 
-/// Returns the word of a phase as a label.
+/// Returns the label of a phase.
 pub(super) fn phase(phase: Phase) -> &'static str {
     match phase {
         Phase::Strategize => "Strategize",
@@ -85,7 +86,7 @@ mod tests {
     use super::*;
     use std::collections::HashSet;
 
-    /// Breaks when a state is shown without a shape, or two look the same.
+    /// Breaks if a state has no shape, or two states look the same.
     #[test]
     fn every_state_has_a_shape_of_its_own() {
         let shapes: HashSet<_> = State::ALL.iter().map(|state| icon(state.name()).into_string()).collect();
@@ -93,7 +94,7 @@ mod tests {
         assert!(shapes.iter().all(|shape| shape.contains("currentColor")), "{shapes:?}");
     }
 
-    /// Breaks when a shape is drawn of the wrong part of the file, or an icon is asked for that is not in it.
+    /// Breaks if a shape is cut from the wrong part of the file, or an icon is missing from it.
     #[test]
     fn every_icon_that_is_asked_for_is_drawn() {
         assert_eq!(DRAWN.len(), SHAPES.matches("<symbol").count());

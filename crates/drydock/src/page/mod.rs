@@ -1,6 +1,6 @@
-//! The page where a person steers: HTML made on the server from what the API answers, with a small script that keeps it
-//! current. It reads and changes nothing by itself: every view asks the router of `/api/v1` as whoever looks at it, and
-//! every button posts there, so what a role may do is said in one place.
+//! The web page: HTML rendered on the server from the answers of the API, with a small script that keeps it current.
+//! The page has no access of its own: every view calls the router of `/api/v1` with the user's credentials, and every
+//! button posts there. So the rights of a role are checked in one place.
 
 mod act;
 mod ask;

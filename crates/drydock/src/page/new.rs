@@ -1,4 +1,4 @@
-//! A new plan: a task in words or an action with its arguments, on a project.
+//! A new plan: a task in words, or an action with its arguments, on a project.
 
 use drydock_api::{Action, AgentEntry, Problem, Project};
 use drydock_engine::EngineError;
@@ -19,7 +19,7 @@ const PROFILES: [(&str, &str); 4] = [
     ("auto", "asks nothing; lands when validations and invariants hold"),
 ];
 
-/// What the form begins with.
+/// The initial values of the form.
 #[derive(Debug, Clone, Default, Deserialize)]
 pub(super) struct Wanted {
     action: Option<String>,
@@ -51,7 +51,7 @@ pub(super) async fn show(ask: Ask, Asked(wanted): Asked<Wanted>) -> Result<Html,
     Ok(document(&frame, "New plan", Place::New, Watch::Nothing, main))
 }
 
-/// Returns why no plan can be made, where no agent could work on it: the same that the server would answer.
+/// Returns the error that the server would return if no agent can work on a plan.
 pub(super) fn no_agent(chosen: Option<&Action>, agents: &[AgentEntry]) -> Option<Problem> {
     let names_one = |action: &Action| action.agents.execute.is_some() || action.agents.strategize.is_some();
     let is_there = agents.iter().any(|agent| agent.default || is_usable(agent));
@@ -74,7 +74,7 @@ pub(super) fn agent_wanted(problem: &Problem) -> Markup {
     }
 }
 
-/// Returns the choice between words of one's own and the actions there are, as links: each has its own fields.
+/// Returns the choice between a free task and the existing actions as links, because each has its own fields.
 fn sources(actions: &[Action], chosen: Option<&Action>) -> Markup {
     if actions.is_empty() {
         return html! {};

@@ -1,6 +1,6 @@
-//! What a browser gets before it has shown that a page of ours asks: an empty page with the script, which then fetches
-//! the same address with the half of the session that only pages of our origin have. The cookie alone, which a browser
-//! sends to every port of the host, is answered with this and with nothing else.
+//! The first answer to a browser that has not sent the second half of its session: an empty page with the script. The
+//! script requests the same URL again with the half that only pages of our origin know. The cookie alone gets nothing
+//! else, because a browser sends it to every port of the host.
 
 use axum::extract::{Request, State};
 use axum::http::header::AUTHORIZATION;
@@ -13,28 +13,27 @@ use super::trouble::sign_in;
 use crate::config::Tokens;
 use crate::http::{Cookie, PAGE};
 
-/// What a view needs to know before it is made.
+/// The settings that decide whether a view is rendered.
 #[derive(Debug, Clone)]
 pub(crate) struct Gate {
-    /// Whether a request needs a token.
     pub(crate) tokens: Tokens,
-    /// What browsers are signed in with.
+    /// The session cookie of browsers.
     pub(crate) cookie: Cookie,
 }
 
-/// A browser for which nothing is opened yet.
+/// A browser that is not signed in yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unopened {
-    /// It shows a cookie, of whatever worth; its script has yet to ask.
+    /// It sends a cookie, which has not been checked. Its script has not sent the other half yet.
     Arriving,
-    /// It shows nothing; its script may have something all the same, as when a link of another site led here.
+    /// It sends no cookie, e.g. after a link on another site. Its script may still have a session.
     Stranger,
-    /// Its script asked, and is not known.
+    /// Its script sent a session that is not valid.
     Refused,
 }
 
 impl Unopened {
-    /// Says what a browser is by what it shows.
+    /// Classifies a browser by the headers it sends.
     pub(crate) fn of(headers: &HeaderMap, cookie: &Cookie) -> Self {
         match (headers.contains_key(PAGE), cookie.shown(headers)) {
             (true, _) => Unopened::Refused,
@@ -54,12 +53,12 @@ impl IntoResponse for Unopened {
     }
 }
 
-/// Answers whoever opens a link.
+/// Answers a browser that opens a sign-in link.
 pub(crate) fn welcome() -> Response {
     shell::opening(Opens::Link).into_response()
 }
 
-/// Makes a view only for those who show more than a cookie, where that is needed.
+/// Renders a view only for requests with more than a cookie, if tokens are required.
 pub(super) async fn opened(State(gate): State<Gate>, request: Request, next: Next) -> Response {
     let headers = request.headers();
     let is_bare = !headers.contains_key(PAGE) && !headers.contains_key(AUTHORIZATION);

@@ -1,7 +1,7 @@
-//! Reading a unified diff as git writes it: files, hunks and lines, each line with its numbers. What cannot be read
-//! as such is left out of the lines and never panics: the text may come from any repository.
+//! Parses a unified diff as git writes it: files, hunks and lines, each line with its numbers. The text may come from
+//! any repository, so parsing never panics; input that is not a diff is left out.
 
-/// What happened to a file.
+/// How a file changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fate {
     Changed,
@@ -10,15 +10,15 @@ pub(super) enum Fate {
     Renamed,
 }
 
-/// The part of a diff that is about one file.
+/// The part of a diff that concerns one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct File<'t> {
     pub(super) path: String,
-    /// The old path of one that was renamed.
+    /// The old path of a renamed file.
     pub(super) from: Option<String>,
     pub(super) fate: Fate,
     pub(super) is_binary: bool,
-    /// The old and the new mode of one whose mode changed, as `chmod` takes them.
+    /// The old and the new mode, if it changed, as `chmod` takes them.
     pub(super) mode: Option<(String, String)>,
     pub(super) added: usize,
     pub(super) deleted: usize,
@@ -32,18 +32,18 @@ pub(super) enum Line<'t> {
     Hunk(&'t str),
     /// A line on both sides, with its numbers.
     Same(usize, usize, &'t str),
-    /// A line that is gone.
+    /// A removed line.
     Old(usize, &'t str),
-    /// A line that is new.
+    /// An added line.
     New(usize, &'t str),
-    /// What git remarks, such as a missing line end.
+    /// A remark by git, such as a missing line end.
     Note(&'t str),
 }
 
-/// Reads a diff.
+/// Parses a diff.
 pub(super) fn files(text: &str) -> Vec<File<'_>> {
     let mut all: Vec<File<'_>> = Vec::new();
-    // The numbers of the next lines, and how many the hunk still has on either side.
+    // The numbers of the next lines, and how many lines the hunk still has on each side.
     let (mut old, mut new, mut old_left, mut new_left) = (0, 0, 0, 0);
     for line in text.split('\n') {
         if old_left == 0 && new_left == 0 {
@@ -139,13 +139,13 @@ fn hunk(head: &str) -> Option<(usize, usize, usize, usize)> {
     Some((old, old_left, new, new_left))
 }
 
-/// Returns the second of the two paths in the first line; later lines say it better where a name has blanks.
+/// Returns the second of the two paths in the first line. Later lines are more precise if a name contains spaces.
 fn second_path(paths: &str) -> String {
     let at = if paths.ends_with('"') { paths.rfind(" \"b/") } else { paths.rfind(" b/") };
     at.map_or_else(|| paths.to_owned(), |at| side(&paths[at + 1..]))
 }
 
-/// Returns a path without its side. Git puts a tab behind a name with blanks.
+/// Returns a path without its `a/` or `b/` prefix. Git puts a tab behind a name with spaces.
 fn side(path: &str) -> String {
     let path = unquoted(path.trim_end_matches('\t'));
     path.strip_prefix("a/").or_else(|| path.strip_prefix("b/")).map(str::to_owned).unwrap_or(path)
@@ -183,7 +183,7 @@ fn unquoted(text: &str) -> String {
 mod tests {
     use super::*;
 
-    /// Breaks when a line gets the number of another, or a line of a file is taken for one of the patch.
+    /// Breaks if a line gets a wrong number, or a line of a file is taken for a line of the patch syntax.
     #[test]
     fn each_line_has_its_numbers_and_signs_inside_a_hunk_mean_nothing() {
         let text = "diff --git a/x.sql b/x.sql\nindex 1..2 100644\n--- a/x.sql\n+++ b/x.sql\n@@ -3,3 +3,3 @@ head\n \
@@ -224,7 +224,7 @@ mod tests {
         );
     }
 
-    /// Page B18: breaks when a change of mode is shown as no change.
+    /// Page B18: breaks if a change of mode is not shown.
     #[test]
     fn a_change_of_mode_is_told() {
         let text = "diff --git a/x b/x\nold mode 100644\nnew mode 100755\n";

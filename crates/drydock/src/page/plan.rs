@@ -1,4 +1,5 @@
-//! A plan's own page: what it does now, why it waits, what can be done, its question, its tree, and what happened.
+//! The page of a plan: its current activity, why it waits, the available actions, its question, its tree, and
+//! its history.
 
 use drydock_api::{
     Backup, BackupQuery, Changeset, ChangesetQuery, Checkpoint, Choice, Event, EventQuery, LogLine, LogQuery,
@@ -14,16 +15,16 @@ use super::trouble::Trouble;
 use super::words::{escaped, first_line, sentence, short_id, title};
 use super::{act, facts, question, timeline};
 
-/// How many of a plan's newest events are read.
+/// The maximum number of events read.
 pub(super) const EVENTS_MAX: u32 = 2_000;
 
-/// How much of the end of a log is looked through for the last line that was printed, in bytes.
+/// How much of the end of a log is searched for the last line of output, in bytes.
 const PRINTED_MAX: i64 = 4 * 1024;
 
-/// How far choices are set in at the most.
+/// The maximum indentation of choices.
 const DEPTH_MAX: usize = 5;
 
-/// Which part of a plan is shown.
+/// The part of a plan that is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tab {
     Overview,
@@ -31,19 +32,19 @@ pub(super) enum Tab {
     Log,
 }
 
-/// All that the overview shows.
+/// The data of the overview.
 pub(super) struct Whole {
     pub(super) plan: Plan,
     pub(super) why: Why,
     pub(super) tree: Tree,
     pub(super) events: Vec<Event>,
-    /// The last line that was printed, if a run is in progress.
+    /// The last line of output, if a run is in progress.
     pub(super) printed: Option<LogLine>,
-    /// None when the repository cannot be asked.
+    /// None if the repository cannot be read.
     pub(super) checkpoints: Option<Vec<Checkpoint>>,
     pub(super) changesets: Vec<Changeset>,
     pub(super) backups: Vec<Backup>,
-    /// None when it was removed.
+    /// None if it was removed.
     pub(super) project: Option<Project>,
 }
 
@@ -92,7 +93,7 @@ impl Whole {
             plan,
             tree: tree?,
             events: events?.events,
-            // A repository that is gone is no reason to hide what the store knows; `why` tells of it.
+            // A missing repository must not hide the data in the store; `why` reports it.
             checkpoints: checkpoints.ok().map(|page| page.checkpoints),
             changesets: changesets?.changesets,
             backups: backups.map(|page| page.backups).unwrap_or_default(),
@@ -101,7 +102,7 @@ impl Whole {
     }
 }
 
-/// Returns the last line that the run of a plan printed, while the run is in progress.
+/// Returns the last line of output of the plan's run, while the run is in progress.
 async fn last_printed(ask: &Ask, plan: &Plan) -> Option<LogLine> {
     let run = plan.run.clone().filter(|_| plan.state == State::Processing)?;
     let query = LogQuery { run: Some(run), offset: Some(-PRINTED_MAX), wait_ms: None };
@@ -138,7 +139,7 @@ pub(super) fn head(plan: &Plan, tab: Tab) -> Markup {
     }
 }
 
-/// Returns the three phases with the one that the plan is in.
+/// Returns the three phases, with the current one marked.
 fn steps(plan: &Plan) -> Markup {
     html! {
         span.steps {
@@ -155,7 +156,7 @@ fn standing(whole: &Whole) -> Markup {
     let now =
         (plan.state == State::Processing).then(|| timeline::latest(&whole.events, whole.printed.as_ref()));
     let now = now.flatten();
-    // The question has a card of its own below, the summary of a run names its process, and the tree tells of subplans.
+    // The question has its own card below, the summary of a run names its process, and the tree shows subplans.
     let is_said = |held: &str| {
         (why.decision.is_some() && held.starts_with("decision "))
             || (now.is_some() && held.starts_with("its lock "))
@@ -226,7 +227,7 @@ fn subplan(sub: &Tree) -> Markup {
     }
 }
 
-/// Returns what its parent did with a subplan, where its state does not say it.
+/// Returns the status of a subplan in its parent, if the subplan's state does not show it.
 fn fate(fate: &str) -> Option<&'static str> {
     match fate {
         "ready" => Some("lands when this plan does"),
@@ -237,7 +238,7 @@ fn fate(fate: &str) -> Option<&'static str> {
     }
 }
 
-/// Returns how many subplans are over, and how many there are, at any depth.
+/// Returns the number of ended subplans and of all subplans, at any depth.
 fn settled(tree: &Tree) -> (usize, usize) {
     let of = |sub: &Tree| {
         let (over, all) = settled(sub);

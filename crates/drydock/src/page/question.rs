@@ -1,4 +1,4 @@
-//! One open question: what is asked, what a person needs to know, and a button for each answer.
+//! One open question: its text, the details that a person needs, and a button for each answer.
 
 use drydock_api::{Decision, DecisionOption, Phase, Plan};
 use maud::{Markup, html};
@@ -8,19 +8,19 @@ use super::words::{commit, sentence, short_id, title, when};
 use super::{act, conflict};
 use crate::render::decision::details;
 
-/// Where a question stands.
+/// Where a question is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Spot {
     /// On the page of its plan.
     ItsPlan,
-    /// Among those of other plans, so that it names its own.
+    /// In a list with questions of other plans, so it names its own.
     AmongOthers,
 }
 
-/// Returns the question with its answers; without its plan where that cannot be read.
+/// Returns the question with its answers. Without the plan if that cannot be read.
 pub(super) fn card(decision: &Decision, plan: Option<&Plan>, spot: Spot) -> Markup {
     let named = format!("question-{}", decision.id);
-    // Its own words say before what a gate stands, and the files of a conflict are shown apart.
+    // The text of the question names the phase of a gate, and the files of a conflict are shown separately.
     let is_said = |name: &str| name == "before" || decision.kind == "conflict";
     let told: Vec<_> = details(decision).into_iter().filter(|(name, _)| !is_said(name)).collect();
     html! {
@@ -58,7 +58,7 @@ pub(super) fn card(decision: &Decision, plan: Option<&Plan>, spot: Spot) -> Mark
     }
 }
 
-/// Returns the field for words: open and required where they are the answer, folded where they are added to one.
+/// Returns the text field: open and required if the text is the answer, collapsed if it is an addition.
 fn note(decision: &Decision) -> Markup {
     let field = format!("note-{}", decision.id);
     html! {
@@ -74,7 +74,7 @@ fn note(decision: &Decision) -> Markup {
     }
 }
 
-/// Returns the options that can work now: a rule may block a phase that the gate would let pass.
+/// Returns the options that can succeed now. An invariant may block a phase that the gate would allow.
 fn offered<'a>(decision: &'a Decision, plan: Option<&'a Plan>) -> impl Iterator<Item = &'a DecisionOption> {
     let offers = plan.and_then(|plan| plan.offers.as_deref());
     let works = move |option: &&DecisionOption| {
@@ -84,7 +84,7 @@ fn offered<'a>(decision: &'a Decision, plan: Option<&'a Plan>) -> impl Iterator<
 }
 
 fn answer(option: &DecisionOption, is_first: bool) -> Markup {
-    // What ends the plan cannot be undone, so it is asked twice.
+    // Cancelling the plan cannot be undone, so it needs a second press.
     let sure = (option.effect == "cancel").then_some("This ends the plan. Press again to do it.");
     let class = match (sure, is_first) {
         (Some(_), _) => "button danger",
@@ -96,12 +96,12 @@ fn answer(option: &DecisionOption, is_first: bool) -> Markup {
     }
 }
 
-/// Says whether an answer lets a result land.
+/// Returns true if an answer lets a result land.
 fn does_land(decision: &Decision, option: &DecisionOption) -> bool {
     option.effect == "approve" && decision.details["before"] == "apply"
 }
 
-/// Returns an answer that opens a dialog first: a landing is not taken back.
+/// Returns an answer that opens a dialog first, because a landing cannot be undone here.
 fn landing(decision: &Decision, option: &DecisionOption, plan: &Plan) -> Markup {
     let dialog = format!("dialog-land-{}", decision.id);
     let named = format!("{dialog}-title");
@@ -147,7 +147,7 @@ mod tests {
     use super::{Spot, card};
     use drydock_api::{Decision, DecisionOption, DecisionStatus, Phase};
 
-    /// page B4: breaks when a question that takes any text can be answered without one, or hides the field for it.
+    /// page B4: breaks if a question that takes any text can be answered without one, or hides the field for it.
     #[test]
     fn the_field_for_words_is_open_and_required_where_they_are_the_answer() {
         let option = |id: &str, needs_note| DecisionOption {
@@ -174,7 +174,7 @@ mod tests {
         };
         let (free, fixed) = (page(true), page(false));
         assert!(free.contains(" required>") && !free.contains("<details>"), "{free}");
-        // It can be given up without a word.
+        // Cancelling needs no text.
         assert_eq!(
             (free.matches("formnovalidate").count(), free.matches("<button").count()),
             (1, 2),

@@ -1,5 +1,5 @@
-//! All open questions, with a button for each answer: those of agents first, gates last, the oldest of each first, a page
-//! at a time.
+//! All open questions, with a button for each answer, one page at a time. Questions of agents are first and gates
+//! last; the oldest of each are first.
 
 use drydock_api::{DecisionOrder, DecisionQuery, Plan};
 use futures_util::future::join_all;
@@ -14,7 +14,7 @@ use super::words::escaped;
 
 const PAGE: u32 = 50;
 
-/// Which questions are meant.
+/// The query of the view.
 #[derive(Debug, Clone, Default, Deserialize)]
 pub(super) struct Wanted {
     after: Option<String>,
@@ -30,7 +30,7 @@ pub(super) async fn show(ask: Ask, Asked(wanted): Asked<Wanted>) -> Result<Html,
         ..DecisionQuery::default()
     };
     let page = ask.client().decisions(&query).await?;
-    // A plan that is gone or damaged must not hide the questions of the others.
+    // A missing or damaged plan must not hide the questions of other plans.
     let looks = page.decisions.iter().map(|decision| async { ask.client().plan(&decision.plan).await.ok() });
     let plans: Vec<Option<Plan>> = join_all(looks).await;
     let main = html! {

@@ -1,4 +1,4 @@
-//! The addresses of the page. What is no page and no asset is asked of the API.
+//! The routes of the page. Requests for other paths go to the API.
 
 use axum::Router;
 use axum::extract::{Request, State};
@@ -14,7 +14,7 @@ use super::trouble::Trouble;
 use super::{asset, backups, board, diff, health, list, locks, log, new, plan, questions};
 use crate::http::{Requests, measured, other_method};
 
-/// Returns the page in front of the API, behind which its door is.
+/// Returns the page in front of the API. `api` includes authentication.
 pub(crate) fn page(api: Router, requests: Requests, gate: Gate) -> Router {
     let views = Router::new()
         .route("/", get(board::show))
@@ -34,7 +34,7 @@ pub(crate) fn page(api: Router, requests: Requests, gate: Gate) -> Router {
     measured(views, requests).fallback(elsewhere).with_state(Page { api })
 }
 
-/// Asks the API; where it knows nothing either, a person gets a page that says so.
+/// Forwards a request to the API. If that does not know the path either, a person gets an error page.
 async fn elsewhere(State(page): State<Page>, request: Request) -> Response {
     let is_of_api = request.uri().path().starts_with("/api");
     let response = match page.api.oneshot(request).await {
@@ -71,7 +71,7 @@ mod tests {
         (head.status, head.headers, String::from_utf8(bytes.to_vec()).unwrap())
     }
 
-    /// Breaks when a view of an empty store fails, says nothing of what to do next, or needs script or style inside.
+    /// Breaks if a view of an empty store fails, offers no next step, or needs inline scripts or styles.
     #[tokio::test]
     async fn every_view_of_an_empty_store_is_a_page_that_says_what_to_do_next() {
         let (_folder, router) = desk().await;
@@ -94,7 +94,7 @@ mod tests {
         }
     }
 
-    /// Breaks when a person gets JSON for a page, or a program a page for JSON.
+    /// Breaks if a person gets JSON instead of a page, or a program gets a page instead of JSON.
     #[tokio::test]
     async fn what_is_not_there_is_told_in_the_language_of_the_asker() {
         let (_folder, router) = desk().await;
@@ -113,7 +113,7 @@ mod tests {
         assert_eq!((status.as_u16(), text.as_str()), (200, "{\"plans\":[],\"next\":null}"));
     }
 
-    /// Breaks when a browser asks for a file again that it has, or keeps one for good that is not the one it asked for.
+    /// Breaks if a browser requests a cached file again, or caches a file under the path of another one.
     #[tokio::test]
     async fn files_are_kept_for_good_under_the_digest_of_their_bytes() {
         let (_folder, router) = desk().await;

@@ -1,4 +1,4 @@
-//! The frame of every page: head, navigation, the line to the server, and what the script needs to know.
+//! The frame of every page: head, navigation, the connection state, and the data that the script needs.
 
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
@@ -11,15 +11,15 @@ use super::mark::icon;
 use super::trouble::Trouble;
 use crate::http::Offer;
 
-/// What every page shows beside its own: read before anything else, so that no event falls between.
+/// The data shown on every page. It is read first, so that no event is missed between it and the view.
 pub(super) struct Frame {
     after: i64,
-    /// How many questions are open.
+    /// The number of open questions.
     pub(super) open: u64,
     offer: Offer,
 }
 
-/// Where in the navigation a page stands.
+/// The entry of the navigation that is current.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
     Board,
@@ -31,32 +31,32 @@ pub(super) enum Place {
     New,
 }
 
-/// Which events make a page old.
+/// Which events make a page outdated.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Watch<'a> {
-    /// Whatever happens to plans and questions.
+    /// Any event of plans and decisions.
     Plans,
-    /// Everything that happens to this plan.
+    /// Every event of this plan.
     Plan(&'a str),
-    /// Nothing: the script asks again from time to time.
+    /// No event: the script refreshes the page from time to time.
     Clock,
-    /// Nothing at all.
+    /// None: the page is never refreshed.
     Nothing,
 }
 
-/// A finished page.
+/// A rendered page.
 pub(super) struct Html(Markup);
 
 impl IntoResponse for Html {
     fn into_response(self) -> Response {
-        // What browsers may do with it stands on every answer of the server.
+        // The server sets the security headers on every response.
         let headers = [(CONTENT_TYPE, "text/html; charset=utf-8"), (CACHE_CONTROL, "no-store")];
         (headers, self.0.into_string()).into_response()
     }
 }
 
 impl Frame {
-    /// Reads what every page shows.
+    /// Reads the data that every page shows.
     pub(super) async fn read(ask: &Ask) -> Result<Self, Trouble> {
         let client = ask.client();
         let after = client.feed_last().await?;
@@ -92,7 +92,7 @@ pub(super) fn document(frame: &Frame, title: &str, place: Place, watch: Watch<'_
     })
 }
 
-/// Returns a page without navigation, for somebody who may not see more.
+/// Returns a page without navigation, for a user without access.
 pub(super) fn bare(title: &str, body: Markup) -> Html {
     Html(html! {
         (DOCTYPE)
@@ -108,16 +108,16 @@ pub(super) fn bare(title: &str, body: Markup) -> Html {
     })
 }
 
-/// What an empty page opens.
+/// The content that an empty page loads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Opens {
-    /// The view at its own address.
+    /// The view at its own URL.
     View,
-    /// The link in its address.
+    /// The session for the link in its URL.
     Link,
 }
 
-/// Returns a page with nothing on it, for the script to fill.
+/// Returns an empty page for the script to fill.
 pub(super) fn opening(opens: Opens) -> Html {
     let opens = match opens {
         Opens::View => "view",
@@ -142,7 +142,7 @@ pub(super) fn opening(opens: Opens) -> Html {
     })
 }
 
-/// Returns a part of a page, for the script to put in its place.
+/// Returns a part of a page, for the script to insert.
 pub(super) fn part(body: Markup) -> Html {
     Html(body)
 }
@@ -199,7 +199,7 @@ fn sidebar(place: Place, count: Option<&str>) -> Markup {
     }
 }
 
-/// Returns the list of keys.
+/// Returns the list of keyboard shortcuts.
 fn keys() -> Markup {
     let rows = [
         ("j / k", "next and previous item"),
@@ -223,7 +223,7 @@ fn keys() -> Markup {
     }
 }
 
-/// Returns what somebody may who may not everything; the style hides the rest.
+/// Returns the restriction of a user without all rights; the style sheet hides the other actions.
 fn offered(offer: Offer) -> Option<&'static str> {
     match offer {
         Offer::Everything => None,

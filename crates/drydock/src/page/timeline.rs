@@ -1,4 +1,4 @@
-//! What happened to a plan, newest first, each event as a sentence. What agents write out is in the log instead.
+//! The history of a plan, newest first, each event as a sentence. Agent output is in the log instead.
 
 use drydock_api::{Event, LogLine};
 use maud::{Markup, html};
@@ -8,7 +8,7 @@ use super::words::when;
 use crate::render::event::sentence;
 use crate::render::style::{plain, short};
 
-/// How much of the line that was printed last is shown.
+/// How many characters of the last line of output are shown.
 const PRINTED_CHARS_MAX: usize = 160;
 /// How many events are shown at first.
 const SHOWN_MAX: usize = 200;
@@ -39,14 +39,14 @@ pub(super) fn latest(events: &[Event], printed: Option<&LogLine>) -> Option<Stri
     }
 }
 
-/// Says whether two events are steps of one thing that goes on.
+/// Returns true if two events are steps of the same activity.
 fn goes_with(one: &Event, other: &Event) -> bool {
     let is_step =
         |event: &Event| matches!(event.kind.as_str(), "agent.progress" | "agent.tool" | "agent.plan");
     is_step(one) && is_step(other) && one.run == other.run
 }
 
-/// Returns the newest of events that go together, and the others behind it.
+/// Returns the newest event of a group, with the others collapsed behind it.
 fn group(alike: &[&Event]) -> Markup {
     let [newest, earlier @ ..] = alike else { return html! {} };
     let [.., first] = alike else { return html! {} };

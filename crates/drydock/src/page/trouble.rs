@@ -1,5 +1,5 @@
-//! When a view cannot be shown: what happened and what to do next, as a page of its own. Whoever is not known here
-//! is told how to get a link.
+//! The error page: the error and the next step. A user who is not signed in gets instructions for a sign-in
+//! link.
 
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
@@ -9,18 +9,18 @@ use maud::{Markup, html};
 use super::shell;
 use super::words::{sentence, with_code};
 
-/// Why a view is not shown.
+/// Why a view cannot be shown.
 #[derive(Debug)]
 pub(super) struct Trouble(Box<Problem>);
 
 impl Trouble {
-    /// Returns the trouble of an address that leads nowhere.
+    /// Returns the error for an unknown path.
     pub(super) fn unknown() -> Self {
         let problem = Problem::new(Code::NotFound, "There is no page at this address.");
         Trouble(Box::new(problem.hint("begin at the board")))
     }
 
-    /// Returns the trouble of an address that cannot be read.
+    /// Returns the error for a URL that cannot be parsed.
     pub(super) fn unreadable(text: &str) -> Self {
         let problem = Problem::new(Code::Unparsable, format!("The address cannot be read: {text}"));
         Trouble(Box::new(problem.hint("begin at the board")))

@@ -1,4 +1,4 @@
-//! Small words that every view uses: times, short ids, and the first line of a task.
+//! Formatting that all views share: times, short ids, and the first line of a task.
 
 use drydock_api::Plan;
 use jiff::Timestamp;
@@ -6,44 +6,44 @@ use maud::{Markup, html};
 
 use crate::render::time::ago;
 
-/// How much of a commit's id is shown.
+/// How many characters of a commit id are shown.
 const COMMIT_CHARS: usize = 10;
-/// How much of a plan's or decision's random part is shown where many stand side by side.
+/// How many characters of the random part of an id are shown in lists.
 const ID_CHARS: usize = 8;
 
-/// The time that a view is made at.
+/// Returns the current time.
 pub(super) fn now() -> Timestamp {
     let micros = drydock_engine::now().as_micros();
     Timestamp::from_microsecond(micros).unwrap_or(Timestamp::UNIX_EPOCH)
 }
 
-/// Returns a time of the wire as people say it; the exact one is in its title.
+/// Returns a timestamp of the API as relative time, with the exact time in its title.
 pub(super) fn when(at: &str) -> Markup {
     html! { time datetime=(at) title=(at) { (ago(at, now())) } }
 }
 
-/// Returns the beginning of a commit's id.
+/// Returns the shortened id of a commit.
 pub(super) fn commit(id: &str) -> &str {
     id.get(..COMMIT_CHARS).unwrap_or(id)
 }
 
-/// Returns the beginning of an id, with its prefix: enough to be typed.
+/// Returns the shortened id with its prefix, which is enough to type.
 pub(super) fn short_id(id: &str) -> &str {
     let prefix = id.find('-').map_or(0, |at| at + 1);
     id.get(..prefix + ID_CHARS).unwrap_or(id)
 }
 
-/// Returns the line by which a person knows a plan.
+/// Returns the line that identifies a plan to a person.
 pub(super) fn title(plan: &Plan) -> &str {
     first_line(&plan.task)
 }
 
-/// Returns the first line that says something.
+/// Returns the first line that is not empty.
 pub(super) fn first_line(text: &str) -> &str {
     text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("(no words)")
 }
 
-/// Returns a text in which the parts between backticks are code.
+/// Returns a text with the parts between backticks as code.
 pub(super) fn with_code(text: &str) -> Markup {
     html! {
         @for (at, part) in text.split('`').enumerate() {
@@ -52,7 +52,7 @@ pub(super) fn with_code(text: &str) -> Markup {
     }
 }
 
-/// Returns a text that begins like a sentence.
+/// Returns a text with its first letter in upper case.
 pub(super) fn sentence(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()

@@ -1,5 +1,5 @@
-// Keeps the page current and lets it be steered. Everything shown is made by the server: when an event says that what is
-// shown has changed, the same address is fetched again and the difference is put in place. Nothing typed is lost by that.
+// Keeps the page current and sends its forms. The server renders everything: when an event reports a change, the script
+// fetches the same URL again and updates only the parts that differ. Typed text is kept.
 
 const root = document.documentElement;
 const body = document.body;
@@ -8,8 +8,8 @@ const all = (selector, within = document) => [...within.querySelectorAll(selecto
 const pause = (ms) => new Promise((done) => setTimeout(done, ms));
 root.classList.add('js');
 
-// --- Asking the server. Beside the cookie, which a browser sends to every port of the host, each request has what only
-// pages of this origin can read. It is read anew each time: another tab may have signed in again.
+// --- Requests to the server. In addition to the cookie, which a browser sends to every port of the host, each request
+// has a secret that only pages of this origin can read. It is read for each request: another tab may have signed in again.
 
 function kept() {
   try { return localStorage.getItem('page') || '0'; } catch { return '0'; }
@@ -17,11 +17,11 @@ function kept() {
 
 const call = (address, { headers, ...how } = {}) => fetch(address, { cache: 'no-store', ...how, headers: { 'X-Drydock-Page': kept(), ...headers } });
 
-// --- Opening: what came is an empty page, and what belongs on it is fetched.
+// --- Opening: the server sent an empty page, and the script fetches its content.
 
-// Trades the link in the address for what signs a browser in.
+// Exchanges the link in the URL for a session.
 async function enter() {
-  // A link can be used once, so it is left alone where nothing can be kept.
+  // A link works once, so do not use it up if the session cannot be stored.
   try { localStorage.setItem('page-kept', '1'); localStorage.removeItem('page-kept'); } catch {
     tellWaiting('This browser keeps nothing for this page (localStorage), and it has to. Allow it and open the link again.');
     return new Promise(() => {});
@@ -29,7 +29,7 @@ async function enter() {
   const once = new URLSearchParams(location.search).get('once') ?? '';
   const answer = await call('/welcome', { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify({ once }) });
   if (!answer.ok) {
-    // A link that was used is as good as any address to a browser that is signed in.
+    // A browser that is signed in may open a used link.
     if (answer.status === 401 && localStorage.getItem('page') && (await call('/', { headers: { Accept: 'text/html' } })).ok) {
       location.replace('/');
       return new Promise(() => {});
@@ -50,7 +50,7 @@ function fill(page) {
   for (const { name } of [...body.attributes]) body.removeAttribute(name);
   for (const { name, value } of page.body.attributes) body.setAttribute(name, value);
   body.replaceChildren(...page.body.childNodes);
-  // A browser returns to where somebody was on a page that it fetched whole; on this one there was nothing yet.
+  // Restore the scroll position here: when the browser tried, the page was still empty.
   const before = history.state?.top;
   if (before) scrollTo(0, before);
   else if (location.hash) document.getElementById(decodeURIComponent(location.hash.slice(1)))?.scrollIntoView();
@@ -74,7 +74,7 @@ if (body.dataset.opens) {
   await open();
 }
 
-// --- Putting a new page in the place of the old one, keeping what is the same.
+// --- Replacing the page with a new version, keeping the nodes that are equal.
 
 const keyOf = (node) => (node.nodeType === 1 ? node.dataset?.id || node.id || '' : '');
 const isTyped = (node) => /^(INPUT|TEXTAREA|SELECT)$/.test(node.nodeName);
@@ -95,7 +95,7 @@ function morph(old, next) {
   if (old.nodeName !== 'TEXTAREA') children(old, next);
 }
 
-// What the person, not the server, decides: whether something is open, and what is typed.
+// State that belongs to the user, not to the server: whether an element is open, and typed text.
 function isHeld(node, name) {
   if (name === 'open') return node.nodeName === 'DIALOG' || node.nodeName === 'DETAILS';
   if (name === 'value' || name === 'selected') return isTyped(node) || node.nodeName === 'OPTION';
@@ -129,12 +129,12 @@ function children(old, next) {
   while (here) {
     const gone = here;
     here = here.nextSibling;
-    // A dialog that somebody writes in stays until they close it.
+    // An open dialog stays until the user closes it.
     if (!(gone.nodeType === 1 && at('dialog[open]', gone)) && !(gone.nodeName === 'DIALOG' && gone.open)) gone.remove();
   }
 }
 
-// --- Fetching the page again, never more than one at a time.
+// --- Fetching the page again, one request at a time.
 
 let asking = false;
 let askAgain = false;
@@ -159,7 +159,7 @@ async function refresh() {
     const page = new DOMParser().parseFromString(await answer.text(), 'text/html');
     if (address !== location.href) { askAgain = true; return; }
     const script = at('script[type=module]', page)?.getAttribute('src');
-    // A server of another version: its page needs its own script.
+    // The server has another version, whose page needs its own script.
     if (script !== at('script[type=module]').getAttribute('src') && !isWriting()) { location.reload(); return; }
     swap(page);
   } catch { setTimeout(soon, 2000); } finally {
@@ -181,7 +181,7 @@ function swap(page) {
 
 const isWriting = () => all('textarea, input:not([type=hidden]):not([type=checkbox])').some((field) => field.value !== field.defaultValue);
 
-// --- The line to the server: one stream of events that goes on where it was after any break.
+// --- The connection to the server: one stream of events. After a break it continues after the last event.
 
 let last = Number(body.dataset.after || 0);
 let hurry = () => {};
@@ -199,7 +199,7 @@ function concerns(kind, plan) {
   if (kind.startsWith('decision.')) return true;
   if (watch === 'plan' && plan === body.dataset.plan) return true;
   if (kind.startsWith('agent.')) return false;
-  // A plan's page shows its subplans, at any depth, and leads to each.
+  // A plan's page shows its subplans, at any depth, with a link to each.
   return watch === 'plans' || (watch === 'plan' && Boolean(plan) && Boolean(at(`main [href="/plans/${CSS.escape(plan)}"]`)));
 }
 
@@ -222,7 +222,7 @@ async function listen() {
   let alive = setTimeout(() => cut.abort(), 20000);
   try {
     const answer = await call(`/api/v1/events?after=${last}`, { headers: { Accept: 'text/event-stream' }, signal: cut.signal });
-    // Who is signed out is told how to come in, and loses nothing that is typed: another window can sign in again.
+    // A signed-out user gets the sign-in page, unless that would lose typed text: another window can sign in again.
     if (answer.status === 401 && !isWriting()) { location.reload(); return; }
     if (answer.status === 401) { tellLine('out', 'signed out'); return; }
     if (!answer.ok) return;
@@ -232,7 +232,7 @@ async function listen() {
     for (;;) {
       const { value, done } = await reader.read();
       if (done) return;
-      // The server gives a sign of life every 15 seconds; without one the line is dead, whatever the browser thinks.
+      // The server sends a heartbeat every 15 seconds. Without one the connection is dead, even if the browser does not notice.
       clearTimeout(alive);
       alive = setTimeout(() => cut.abort(), 40000);
       const blocks = (text + value).split('\n\n');
@@ -245,7 +245,7 @@ async function listen() {
 async function follow() {
   let wait = 250;
   for (;;) {
-    // A browser has few lines to one server, and a page that nobody sees needs none.
+    // A browser allows few connections to one server, and a hidden page needs none.
     while (document.hidden) await Promise.race([pause(20000).then(soon), new Promise((done) => { hurry = done; })]);
     const began = Date.now();
     await listen();
@@ -263,7 +263,7 @@ document.addEventListener('visibilitychange', () => { if (document.hidden) cut?.
 if (body.dataset.after !== undefined) follow();
 setInterval(() => { if (body.dataset.watch === 'clock' && !document.hidden) soon(); }, 5000);
 
-// --- The log of a run: what is printed is added at the end. After a break it continues behind the last line that came.
+// --- The log of a run: new lines are appended. After a break it continues after the last line received.
 
 const LOG_LINES_MAX = 20000;
 let logCut = null;
@@ -326,15 +326,15 @@ async function followLog(log) {
 }
 
 document.addEventListener('visibilitychange', () => { if (document.hidden) logCut?.abort(); });
-// What an agent printed last is no event, so a page that shows it looks now and then.
+// Agent output is not an event, so a page that shows its last line polls.
 setInterval(() => { if (at('[data-now]') && !document.hidden) soon(); }, 3000);
 
-// --- Forms: posted to the API as JSON, once however often they are sent.
+// --- Forms: posted to the API as JSON, with an idempotency key.
 
 const keys = new WeakMap();
-// What was seen when a dialog was opened is what is agreed to in it, whatever the page behind it shows by now.
+// The revision shown when a dialog was opened. The user agrees to that one, even if the page behind it has changed.
 const agreed = new WeakMap();
-// Answers after which nobody knows yet whether it was done: asked again under the same key, the server tells.
+// Codes after which the outcome is unknown. A retry under the same key returns it.
 const OPEN_CODES = ['request_under_way', 'lease_lost', 'interrupted', 'terminated'];
 const isFinal = (status, code) => status < 500 && status !== 401 && status !== 408 && !OPEN_CODES.includes(code);
 const random = () => [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, '0')).join('');
@@ -368,7 +368,7 @@ async function send(form, button) {
   const problem = at('.problem', dialog ?? form);
   const text = collect(form, button);
   const seen = dialog ? agreed.get(dialog) : form.dataset.seen;
-  // Sent again, it is the same request in all that it says, or the server would take it for another under this key.
+  // A retry must be the same request in all parts, or the server refuses it as another request under this key.
   if (keys.get(form)?.text !== text) keys.set(form, { text, seen, key: random() });
   const sent = keys.get(form);
   const headers = { 'Content-Type': 'application/json', Accept: 'application/json', 'Idempotency-Key': sent.key };
@@ -380,13 +380,13 @@ async function send(form, button) {
     const whole = await answer.text();
     if (!answer.ok) {
       const said = problemIn(whole);
-      // Refused for good: the same again would get the same answer, and the world may have changed.
+      // A final refusal: use a new key, because the same key would return the same answer.
       if (isFinal(answer.status, said.code)) keys.delete(form);
       problem.textContent = [said.detail || `The server answered ${answer.status}.`, said.hint && `Next: ${said.hint}.`].filter(Boolean).join(' ');
       soon();
       return;
     }
-    // What cannot be read is as good as not answered, so nothing is let go before.
+    // Parse first: an unreadable answer counts as none, so the key must be kept.
     const said = JSON.parse(whole);
     const then = form.dataset.then && form.dataset.then + said.plan.id;
     keys.delete(form);
@@ -400,7 +400,7 @@ async function send(form, button) {
   } finally { button?.removeAttribute('aria-busy'); }
 }
 
-// A server in between may answer in its own words.
+// A proxy may answer with something other than JSON.
 function problemIn(text) {
   try { return JSON.parse(text) ?? {}; } catch { return {}; }
 }
@@ -448,7 +448,7 @@ document.addEventListener('click', (event) => {
   if (later) { event.preventDefault(); bring(later); }
 });
 
-// --- Lines of a diff as the reader comes to them.
+// --- Lines of a diff, loaded when they come into view.
 
 const watcher = new IntersectionObserver((seen) => seen.filter((one) => one.isIntersecting).forEach((one) => bring(one.target)), { rootMargin: '900px' });
 
@@ -464,7 +464,7 @@ async function bring(place) {
   } catch { delete place.dataset.going; }
 }
 
-// --- Keys.
+// --- Keyboard shortcuts.
 
 const useKeys = () => localStorage.getItem('keys') !== 'off';
 let prefix = 0;
@@ -501,7 +501,7 @@ if (choice) {
   choice.addEventListener('change', () => localStorage.setItem('keys', choice.checked ? 'on' : 'off'));
 }
 
-// --- Times as people say them.
+// --- Relative times.
 
 function ago(iso) {
   const time = Date.parse(iso);
@@ -529,6 +529,6 @@ function ready() {
 setInterval(tick, 10000);
 const end = at('[data-tail]');
 if (end) end.scrollTop = end.scrollHeight;
-// Forms are shown by this script, and a browser does not give its first focus to what is not shown.
+// This script shows the forms, and a browser does not focus a hidden element at first.
 if (document.activeElement === body) at('main [autofocus]')?.focus();
 ready();
