@@ -1,4 +1,4 @@
-//! Actions: one at length, many in a table.
+//! Actions as text: one in full, many in a table.
 
 use drydock_api::{Action, Argument};
 
@@ -23,7 +23,7 @@ pub(crate) fn list(actions: &[Action]) -> String {
     table(["NAME", "ARGUMENTS", "DESCRIPTION"], rows.collect())
 }
 
-/// Returns everything about an action.
+/// Returns an action in full.
 pub(crate) fn show(action: &Action) -> String {
     let mut block = Block::default()
         .line(paint(STRONG, &action.name))

@@ -1,4 +1,4 @@
-//! Configured agents in a table, and what a check of one showed.
+//! Agents in a table, and the result of a check.
 
 use drydock_api::{AgentCheck, AgentEntry, CheckStatus};
 
@@ -6,11 +6,11 @@ use super::columns::{Cell, table};
 use super::style::{BAD, CAUTION, GOOD, STRONG, paint, plain};
 use super::time::span;
 
-/// The source of an agent that is not configured.
+/// The source of a built-in agent that is not configured.
 const BUILT_IN: &str = "built_in";
 
-/// Says whether an agent can be chosen: those that are built in are always listed, and are of use only where their program
-/// is.
+/// Returns true if an agent can be chosen. Built-in agents are always listed, but usable only if their program is
+/// installed.
 pub(crate) fn is_usable(agent: &AgentEntry) -> bool {
     agent.found || agent.source != BUILT_IN
 }
@@ -32,7 +32,7 @@ pub(crate) fn list(agents: &[AgentEntry]) -> String {
     table(["NAME", "", "FROM", "FOUND", "PROTOCOL", "TIME LIMIT", "RUNS"], rows.collect())
 }
 
-/// Returns what a check showed.
+/// Returns the result of a check.
 pub(crate) fn check(check: &AgentCheck) -> String {
     let status = match check.status {
         CheckStatus::Ok => paint(GOOD, "ok"),
@@ -41,7 +41,7 @@ pub(crate) fn check(check: &AgentCheck) -> String {
     };
     let agent = paint(STRONG, &check.agent);
     if check.status == CheckStatus::Error {
-        // Reason and hint are those of the error that ends the command.
+        // The error that ends the command has the reason and the hint.
         return format!("{agent}  {status}  ({} ms)\n", check.duration_ms);
     }
     let mut text = format!("{agent}  {status}  {} ({} ms)\n", plain(&check.text), check.duration_ms);

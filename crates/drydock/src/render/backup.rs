@@ -1,4 +1,4 @@
-//! Backups: one with its commits, many in a table.
+//! Backups as text: one with its commits, many in a table.
 
 use drydock_api::Backup;
 use jiff::Timestamp;
@@ -92,7 +92,7 @@ mod tests {
             bare(&list(std::slice::from_ref(&backup), now))
                 .contains("refs/drydock/pin/pln-1/2  1 commit with")
         );
-        // Page B8: what keeps nothing is not offered to be brought back.
+        // Page B8: no restore is offered for a backup without content.
         let empty = Backup { commits: Vec::new(), uncommitted: false, needed: None, ..backup };
         assert!(!bare(&show(&empty, now)).contains("restore"));
     }

@@ -1,4 +1,4 @@
-//! Changesets: what one writer did, path by path.
+//! Changesets as text: the paths that one writer changed.
 
 use drydock_api::{ChangeOp, Changeset, ChangesetState};
 

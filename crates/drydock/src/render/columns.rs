@@ -11,7 +11,7 @@ pub(crate) struct Cell {
 }
 
 impl Cell {
-    /// Returns a cell in the terminal's own colour.
+    /// Returns a cell in the terminal's default colour.
     pub(crate) fn new(text: impl AsRef<str>) -> Self {
         Self::styled(Style::new(), text)
     }
@@ -27,7 +27,7 @@ impl Cell {
     }
 }
 
-/// Returns a table with its heading; nothing for no rows, because then there is no data.
+/// Returns a table with its heading, or an empty text without rows.
 pub(crate) fn table<const N: usize>(heading: [&str; N], rows: Vec<[Cell; N]>) -> String {
     if rows.is_empty() {
         return String::new();
@@ -41,7 +41,7 @@ pub(crate) fn table<const N: usize>(heading: [&str; N], rows: Vec<[Cell; N]>) ->
 
 fn line<const N: usize>(row: &[Cell; N], widths: &[usize; N]) -> String {
     let mut line = String::new();
-    // Spaces are put before the next cell that has text, so that no line ends with them.
+    // Spaces are written before the next cell with text, so that no line ends with spaces.
     let mut gap = 0;
     for (cell, width) in row.iter().zip(widths) {
         if !cell.text.is_empty() {
@@ -55,7 +55,7 @@ fn line<const N: usize>(row: &[Cell; N], widths: &[usize; N]) -> String {
     line
 }
 
-/// A block of labelled lines, e.g. of one plan.
+/// A block of labelled lines, e.g. about one plan.
 #[derive(Default)]
 pub(crate) struct Block {
     text: String,
@@ -72,7 +72,7 @@ impl Block {
         self
     }
 
-    /// Adds a labelled value; further lines of it are set in.
+    /// Adds a labelled value. Its further lines are indented.
     #[must_use]
     pub(crate) fn field(self, label: &str, value: impl AsRef<str>) -> Self {
         self.styled(label, Style::new(), value)
@@ -99,7 +99,6 @@ impl Block {
         }
     }
 
-    /// Returns the text.
     pub(crate) fn done(self) -> String {
         self.text
     }

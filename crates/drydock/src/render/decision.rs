@@ -1,4 +1,4 @@
-//! Decisions: one with all its options and what each does, many in a table.
+//! Decisions as text: one with its options and their effects, many in a table.
 
 use drydock_api::{Decision, DecisionStatus};
 use jiff::Timestamp;
@@ -55,20 +55,20 @@ pub(crate) fn show(decision: &Decision, now: Timestamp) -> String {
     block.done()
 }
 
-/// Returns what a person needs to know to answer, a name and a line each.
+/// Returns the details that a person needs to answer, as names and lines.
 pub(crate) fn details(decision: &Decision) -> Vec<(&str, String)> {
     let Value::Object(details) = &decision.details else { return Vec::new() };
     let told = details.iter().filter(|(name, _)| !is_for_programs(name));
     told.flat_map(|(name, value)| lines(value).into_iter().map(|line| (name.as_str(), line))).collect()
 }
 
-/// Says whether a detail repeats for programs what another one tells a person.
+/// Returns true for a detail that repeats another one in a form for programs.
 fn is_for_programs(name: &str) -> bool {
     name.ends_with("_total")
         || matches!(name, "discarded_commits" | "backup_commit" | "remote_commit" | "match")
 }
 
-/// Returns a detail as a person reads it: nothing for what says nothing, a line for each thing of a list.
+/// Returns a detail as lines for people: none for an empty value, one per item of a list.
 fn lines(value: &Value) -> Vec<String> {
     match value {
         Value::Null => Vec::new(),
@@ -92,7 +92,7 @@ fn file(path: &str, parts: &serde_json::Map<String, Value>) -> Vec<String> {
     let said = |name: &str| parts.get(name).and_then(Value::as_str).unwrap_or_default();
     let hunks = parts.get("hunks").and_then(Value::as_array);
     let Some(hunks) = hunks else { return vec![path.to_owned()] };
-    // Where lines are marked they say it all; of what has none, git's words do.
+    // If there are hunks, they show the conflict. Otherwise git's message describes it.
     let about = if hunks.is_empty() { format!(": {}", said("text").trim()) } else { String::new() };
     let mut told = vec![format!("{path} ({}){about}", said("kind").replace('_', " "))];
     for hunk in hunks {
@@ -113,7 +113,7 @@ fn side(text: &Value) -> Vec<String> {
     }
 }
 
-/// Returns the parts of a thing with their names, in one line; nothing when no part says anything.
+/// Returns the parts of an object with their names in one line, or none if all parts are empty.
 fn named(parts: &serde_json::Map<String, Value>) -> Option<String> {
     let told = parts.iter().flat_map(|(name, value)| {
         lines(value).into_iter().map(|line| format!("{} {line}", name.replace('_', " ")))
@@ -168,7 +168,7 @@ mod tests {
         }
     }
 
-    /// Breaks when a person is not shown what a conflict is about.
+    /// Breaks if a conflict is shown without its files and hunks.
     #[test]
     fn a_conflict_is_shown_with_its_files_and_hunks() {
         let marked = serde_json::json!({"path": "a.txt", "kind": "add_add", "text": "both added it", "left_out": 2,

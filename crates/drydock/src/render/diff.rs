@@ -1,13 +1,12 @@
-//! Diffs with their lines coloured; the signs at their beginning say the same without colour.
+//! Diffs with coloured lines. The sign at the start of a line has the same meaning without colour.
 
 use anstyle::Style;
 use drydock_api::{Diff, DiffKind};
 
 use super::style::{BAD, BUSY, GOOD, STRONG, paint};
 
-/// Returns the diff as git writes it, so that it can be applied. Control characters stay, because a changed byte would
-/// make the patch a different one; see [`shown`] for the terminal. Text that is not UTF-8 has lost that on its way
-/// through JSON already.
+/// Returns the diff as git writes it, so that it can be applied. Control characters stay because changing a byte
+/// would change the patch; see [`shown`] for the terminal. Text that is not UTF-8 was already replaced in JSON.
 pub(crate) fn raw(diff: &Diff) -> &str {
     &diff.text
 }
@@ -24,7 +23,7 @@ pub(crate) fn shown(diff: &Diff) -> String {
     text
 }
 
-/// Says whose changes these are when they are not a result yet, or where to look when there are none to show.
+/// Returns a note if the changes are not a result yet, or where to look if there are none.
 pub(crate) fn unfinished(diff: &Diff, plan: &str) -> Option<String> {
     let Some(of) = &diff.of else {
         let nothing = format!("Execute is not complete; see `drydock checkpoint list {plan}`");

@@ -1,4 +1,4 @@
-//! What the doctor found, one line per check, with what to do below those that need it.
+//! The doctor's report, one line per check, with the next step below the checks that need one.
 
 use drydock_api::{Check, CheckStatus, Doctor};
 

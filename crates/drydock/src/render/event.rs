@@ -1,4 +1,4 @@
-//! Events: each as a sentence a person can follow, and as a line of the feed.
+//! Events as text: each as a sentence, and as a line of the feed.
 
 use drydock_api::Event;
 use drydock_domain::dollars;
@@ -9,18 +9,18 @@ use super::style::{FAINT, paint, plain, short};
 use super::time::moment;
 
 const SENTENCE_CHARS_MAX: usize = 160;
-/// How many lines that an agent wrote at once are shown to whoever follows it.
+/// The maximum number of lines shown of one output event.
 const OUTPUT_LINES_MAX: usize = 20;
 
-/// The keys that say what an agent event is about, most telling first.
+/// The keys that describe an agent event, most specific first.
 const TELLING: [&str; 6] = ["text", "label", "question", "message", "reason", "how"];
 
-/// Returns a line of the feed.
+/// Returns an event as a line of the feed.
 pub(crate) fn line(event: &Event) -> String {
     format!("{}  {}\n", head(event), plain(&sentence(event)))
 }
 
-/// Returns the lines of the feed for whoever follows it.
+/// Returns an event as lines for `--follow`.
 pub(crate) fn lines(event: &Event) -> String {
     let head = head(event);
     told(event).iter().map(|said| format!("{head}  {}\n", plain(said))).collect()
@@ -36,8 +36,7 @@ fn head(event: &Event) -> String {
     format!("{head}  {}", plain(&event.kind))
 }
 
-/// Returns what happened as whoever follows it reads it: in a sentence, and each line that an agent wrote, as far as there
-/// is room.
+/// Returns an event as lines: a sentence, and each line of agent output up to the limit.
 pub(crate) fn told(event: &Event) -> Vec<String> {
     if event.kind != "agent.output" {
         return vec![sentence(event)];
@@ -49,7 +48,7 @@ pub(crate) fn told(event: &Event) -> Vec<String> {
     shown.chain((more > 0).then(|| format!("(and {more} more)"))).collect()
 }
 
-/// Returns what happened, in a sentence without its plan.
+/// Returns an event as a sentence without its plan.
 pub(crate) fn sentence(event: &Event) -> String {
     let said = match event.kind.split_once('.') {
         Some(("plan", what)) => of_plan(what, &event.data),
@@ -161,7 +160,7 @@ fn of_agent(what: &str, data: &Value) -> String {
     }
 }
 
-/// Returns the step that an agent is at, or is to begin with.
+/// Returns the current step of an agent, or the first one.
 fn current_step(data: &Value) -> Option<String> {
     let steps = data["steps"].as_array()?;
     let at = |status: &str| steps.iter().find(|step| step["status"] == status);
@@ -205,7 +204,8 @@ fn of_subplan(what: &str, data: &Value) -> String {
     }
 }
 
-/// The sentence of an outcome travels with it; what became of the target's push is told by its parts.
+/// Returns the sentence stored with a sync outcome. For the push of the target branch, it is built from the event's
+/// fields.
 fn of_sync(what: &str, data: &Value) -> String {
     let (target, remote, said) = (text(data, "target"), text(data, "remote"), text(data, "text"));
     match what {
@@ -236,7 +236,7 @@ fn blocking(finding: &Value) -> Option<String> {
     Some(format!("{} ({})", text(finding, "invariant"), reason.as_str().unwrap_or_default()))
 }
 
-/// Kinds that are added later are shown as they are rather than hidden.
+/// Kinds of later versions are shown as they are instead of hidden.
 fn unknown(kind: &str, data: &Value) -> String {
     match data {
         Value::Null => kind.to_owned(),
@@ -275,7 +275,7 @@ mod tests {
         }
     }
 
-    /// Breaks when a line that an agent wrote is left out untold.
+    /// Breaks if a line of agent output is omitted without a note.
     #[test]
     fn whoever_follows_reads_every_line_or_how_many_more_there_are() {
         let few = event("agent.output", json!({"agent": "w", "lines": ["one", "two"], "left_out": 0}));

@@ -1,4 +1,4 @@
-//! Why a plan does what it does, in sentences.
+//! The explanation of a plan, in sentences.
 
 use drydock_api::{Answered, Choice, Explanation, Refused, Said};
 use jiff::Timestamp;
@@ -6,10 +6,10 @@ use jiff::Timestamp;
 use super::style::{STRONG, paint, plain, short};
 use super::time::ago;
 
-/// How much of a reason is shown; a validation's output may be long.
+/// How many characters of a reason are shown; the output of a validation may be long.
 const REASON_CHARS_MAX: usize = 300;
 
-/// Returns the explanation of a plan, or of the choice that was asked about.
+/// Returns the explanation of a plan, or of the requested choice.
 pub(crate) fn explain(explanation: &Explanation, now: Timestamp) -> String {
     match &explanation.about {
         Some(number) => one(explanation, number),
@@ -67,7 +67,7 @@ fn sentence(choice: &Choice) -> String {
     format!("{indent}{}. {}\n", choice.number, in_words(choice))
 }
 
-/// Says what was chosen, how surely, over what, and why.
+/// Returns the choice, its confidence, the alternatives and the reason.
 fn in_words(choice: &Choice) -> String {
     let sure = choice.confidence.map(|sure| format!(", {:.0} % sure", sure * 100.0)).unwrap_or_default();
     let over = match choice.alternatives.as_slice() {
@@ -78,7 +78,7 @@ fn in_words(choice: &Choice) -> String {
         Some(rationale) => format!(" Because {}", plain(rationale)),
         None => " No reason was given.".to_owned(),
     };
-    // Where there are numbers they say what it follows from.
+    // Numbers already show what a choice follows from.
     let under = choice.under.as_deref().filter(|_| choice.number.is_empty());
     let under = under.map(|under| format!(" (under “{}”)", plain(under))).unwrap_or_default();
     let (question, chosen) = (plain(&choice.question), paint(STRONG, &choice.chosen));

@@ -1,11 +1,10 @@
-//! What a collection removed and why that loses nothing, and what it kept and why.
+//! The report of gc: the removed objects and why that was safe, and the kept objects and why.
 
 use drydock_api::Gc;
 
 use super::columns::{Cell, table};
 use super::style::{CAUTION, GOOD};
 
-/// Returns what a collection did.
 pub(crate) fn report(gc: &Gc) -> String {
     let removed = if gc.dry_run { "would remove" } else { "removed" };
     let mut rows: Vec<_> = gc

@@ -1,4 +1,4 @@
-//! A plan's subplans as a graph: in the DOT language, and as a picture of our own.
+//! A plan's subplans as a graph: in the DOT language, and as SVG.
 
 use drydock_api::{State, Tree};
 
@@ -15,7 +15,7 @@ struct Node<'t> {
     tree: &'t Tree,
     column: usize,
     row: usize,
-    /// The boxes that it comes after.
+    /// The boxes that it depends on.
     from: Vec<usize>,
 }
 
@@ -38,7 +38,7 @@ pub(crate) fn dot(tree: &Tree) -> String {
     text
 }
 
-/// Returns the graph as a picture that can be read without its colours.
+/// Returns the graph as SVG that can be read without colours.
 pub(crate) fn svg(tree: &Tree) -> String {
     let nodes = nodes(tree);
     let columns = nodes.iter().map(|node| node.column).max().unwrap_or(0) + 1;
@@ -77,7 +77,7 @@ fn place(node: &Node<'_>) -> (usize, usize) {
     (GAP_X / 2 + node.column * (WIDTH + GAP_X), GAP_Y + node.row * (HEIGHT + GAP_Y))
 }
 
-/// Puts what comes later further to the right, and what is below a plan behind it.
+/// Places dependent subplans further to the right, and children behind their parent.
 fn nodes(tree: &Tree) -> Vec<Node<'_>> {
     let mut nodes = vec![Node { tree, column: 0, row: 0, from: Vec::new() }];
     let mut rows = vec![1];
@@ -159,7 +159,7 @@ mod tests {
         }
     }
 
-    /// Breaks when an arrow is missing, or when a text of the user's can leave its quotes.
+    /// Breaks if an arrow is missing, or if a user's text can escape its quotes.
     #[test]
     fn arrows_go_from_what_comes_before() {
         let whole = tree(

@@ -1,4 +1,4 @@
-//! Invariants in a table and in a line.
+//! Invariants as text, in a table and in a line.
 
 use drydock_api::{Invariant, Rule};
 

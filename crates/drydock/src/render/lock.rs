@@ -1,4 +1,4 @@
-//! Locks: who holds what, and until when.
+//! Locks as text: their plan or project, their holder, and until when.
 
 use drydock_api::Lock;
 use jiff::Timestamp;

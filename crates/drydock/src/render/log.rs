@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use super::style::{FAINT, paint, plain, short};
 
 const SHORT_CHARS_MAX: usize = 160;
-/// How many of the lines that were printed at once are shown to a person following a plan.
+/// The maximum number of lines shown at once while a plan is followed.
 const TOGETHER_MAX: usize = 20;
 
 /// Returns a line with its time and its stream.
@@ -17,12 +17,12 @@ pub(crate) fn line(line: &LogLine) -> String {
     format!("{head} {}\n", plain(&line.text))
 }
 
-/// Returns the text of an agent or a command without drydock's additions; none for drydock's own lines.
+/// Returns the text of an agent or a command without drydock's additions. None for drydock's own lines.
 pub(crate) fn raw(line: &LogLine) -> Option<String> {
     (line.stream != LogLine::NOTICE).then(|| format!("{}\n", line.text))
 }
 
-/// Returns lines for a person following a plan. Messages are left out, because their events are shown instead.
+/// Returns the lines to show while a plan is followed. Messages are left out because their events are shown instead.
 pub(crate) fn followed(lines: &[LogLine]) -> Vec<String> {
     let is_shown = |line: &&LogLine| match line.stream.as_str() {
         LogLine::NOTICE => line.dropped.is_some(),

@@ -1,6 +1,6 @@
-//! Text for people: pure functions from wire values to strings, one file per object. Colour is always in the string
-//! and taken out when it is printed to something that is not a terminal; it never carries meaning alone. Text that
-//! comes from agents and files is made harmless here, so that it cannot steer a terminal.
+//! Text for people: pure functions from API values to strings, one file per object. The strings always contain
+//! colour, which is removed if the output is not a terminal; colour never carries meaning alone. Control characters
+//! in text from agents and files are escaped here, so that it cannot control the terminal.
 
 pub(crate) mod action;
 pub(crate) mod agent;

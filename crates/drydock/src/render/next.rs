@@ -1,13 +1,13 @@
-//! The next step: the line to type that moves a plan on from where it stands. It is the first of the plan's offers that
-//! leads somewhere; which those are is decided in `domain`.
+//! The next step: the command that continues a plan from its current stage. It is the first of the plan's offers that
+//! makes progress. `domain` decides which commands are offered.
 
 use drydock_api::{Offer, Plan, State};
 
-/// Returns the command that moves the plan on, or none when nothing can follow.
+/// Returns the command that continues the plan, or none.
 pub(crate) fn command(plan: &Plan) -> Option<String> {
     let question = |decision: &String| format!("drydock decision show {decision}");
     match plan.offers().iter().find(|offer| leads(offer)) {
-        // A question is read before it is answered.
+        // Show the question before it is answered.
         Some(offer) if offer.decision.is_some() => offer.decision.as_ref().map(question),
         Some(offer) => offer.line.clone(),
         None if plan.state == State::Processing => Some(format!("drydock plan watch {}", plan.id)),
@@ -15,12 +15,12 @@ pub(crate) fn command(plan: &Plan) -> Option<String> {
     }
 }
 
-/// Returns the remark that names a command to go on with.
+/// Returns the message that names the next command.
 pub(crate) fn go_on(command: &str) -> String {
     format!("go on with: {command}")
 }
 
-/// Returns whether an offer moves the plan on: the others end it, or leave it where it is.
+/// Returns true if an offer makes progress. The others end the plan or leave it where it is.
 fn leads(offer: &Offer) -> bool {
     match offer.command.as_str() {
         "cancel" | "prompt" | "rollback" | "adopt" | "sync" | "accept" => false,
@@ -59,7 +59,7 @@ mod tests {
         assert_eq!(command(&gated).as_deref(), Some("drydock plan execute pln-1"));
     }
 
-    /// Code 8.8, long day: breaks when a hint needs editing before it can be pasted.
+    /// Code 8.8, long day: breaks if a hint must be edited before it can be pasted.
     #[test]
     fn what_needs_more_than_its_line_is_no_next_step() {
         let mut refused = plan(Phase::Apply, State::Constrained);

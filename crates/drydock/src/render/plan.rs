@@ -1,4 +1,4 @@
-//! Plans: one at length, many in a table.
+//! Plans as text: one in full, many in a table.
 
 use anstyle::Style;
 use drydock_api::{Amounts, Plan, State, Waits};
@@ -26,7 +26,7 @@ pub(crate) fn list(plans: &[Plan], now: Timestamp) -> String {
     table(["ID", "STAGE", "PROJECT", "CHANGED", "TASK"], rows.collect())
 }
 
-/// Returns everything about a plan.
+/// Returns a plan in full.
 pub(crate) fn show(plan: &Plan, now: Timestamp) -> String {
     let head = format!("{}  {}", paint(STRONG, &plan.id), paint(colour(plan), &stage(plan)));
     let mut block = Block::default()
@@ -80,12 +80,12 @@ pub(crate) fn show(plan: &Plan, now: Timestamp) -> String {
         .done()
 }
 
-/// Returns where a plan stands, in a line, without why: for an answer that ends with the error.
+/// Returns the stage of a plan in a line, without the reason. For a report that ends with the error.
 pub(crate) fn place(plan: &Plan) -> String {
     format!("{}  {}\n", paint(STRONG, &plan.id), paint(colour(plan), &stage(plan)))
 }
 
-/// Returns where a plan stands, in a line.
+/// Returns the stage of a plan in a line, with the reason.
 pub(crate) fn line(plan: &Plan) -> String {
     let stage = paint(colour(plan), &stage(plan));
     let rest = match plan.state {
@@ -105,7 +105,7 @@ pub(crate) fn line(plan: &Plan) -> String {
     format!("{}  {stage}{rest}\n", paint(STRONG, &plan.id))
 }
 
-/// Returns amounts, those that are not told left out.
+/// Returns amounts as text, without unknown ones.
 pub(super) fn amounts(amounts: &Amounts) -> String {
     let Amounts { tokens, cost_usd, wall_s, tool_calls } = amounts;
     let parts = [
@@ -117,24 +117,24 @@ pub(super) fn amounts(amounts: &Amounts) -> String {
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
-/// Says whether agents told what they used.
+/// Returns true if agents reported their usage.
 fn is_known(spent: &Amounts) -> bool {
     let some = |number: Option<u64>| number.unwrap_or(0) > 0;
     some(spent.tokens) || some(spent.tool_calls) || spent.cost_usd.as_deref().unwrap_or("0.00") != "0.00"
 }
 
-/// Returns until when a plan waits, and what for.
+/// Returns why a plan waits, and until when.
 pub(crate) fn waits(waits: &Waits) -> String {
     format!("until {}: {}", moment(&waits.until), waits.reason)
 }
 
-/// Returns phase and state as one word, and that a rule blocks what would follow.
+/// Returns phase and state as one word, and whether an invariant blocks the next phase.
 pub(crate) fn stage(plan: &Plan) -> String {
     let blocked = if plan.blocked.is_some() { " (blocked)" } else { "" };
     format!("{}/{}{blocked}", plan.phase, plan.state)
 }
 
-/// Returns the colour of where a plan stands.
+/// Returns the colour of a plan's stage.
 fn colour(plan: &Plan) -> Style {
     if plan.blocked.is_some() { BAD } else { colour_of(plan.state) }
 }
@@ -173,7 +173,7 @@ pub(crate) mod tests {
     use drydock_api::{Amounts, Offer, Phase, PlanError, Roles};
     use std::collections::BTreeMap;
 
-    /// Returns a plan at a stage, for the tests of everything that renders one.
+    /// Returns a plan at a stage, for tests of the functions that render one.
     pub(crate) fn plan(phase: Phase, state: State) -> Plan {
         Plan {
             id: "pln-7k3m9q2x5v8wz4t1".into(),

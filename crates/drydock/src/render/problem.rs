@@ -1,4 +1,4 @@
-//! Problems as people read them: what went wrong, and the next step.
+//! Problems as text: the error and the next step.
 
 use drydock_api::{Code, Problem};
 use jiff::Timestamp;
@@ -21,7 +21,7 @@ pub(crate) fn lines(problem: &Problem, now: Timestamp) -> String {
     text
 }
 
-/// Returns who holds the lock, from the details of a conflict.
+/// Returns the holder of the lock, from the details of a conflict.
 fn holder(problem: &Problem, now: Timestamp) -> Option<String> {
     let pid = problem.details.get("pid").and_then(Value::as_u64)?;
     let (owner, host) = (problem.text("owner")?, problem.text("host")?);

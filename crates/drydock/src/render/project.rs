@@ -1,4 +1,4 @@
-//! Projects: one at length, many in a table.
+//! Projects as text: one in full, many in a table.
 
 use drydock_api::{Project, Validation};
 use jiff::Timestamp;
@@ -20,7 +20,7 @@ pub(crate) fn list(projects: &[Project]) -> String {
     table(["NAME", "TARGET", "REMOTE", "REPOSITORY"], rows.collect())
 }
 
-/// Returns everything about a project.
+/// Returns a project in full.
 pub(crate) fn show(project: &Project, now: Timestamp) -> String {
     let mut block = Block::default()
         .line(paint(STRONG, &project.name))

@@ -1,4 +1,4 @@
-//! The few styles there are, and the way text from elsewhere is made harmless.
+//! The styles of terminal output, and the escaping of control characters.
 
 use std::borrow::Cow;
 
@@ -6,25 +6,24 @@ use anstyle::{AnsiColor, Style};
 
 /// Names and ids.
 pub(crate) const STRONG: Style = Style::new().bold();
-/// Labels and what can be skipped.
+/// Labels and secondary text.
 pub(crate) const FAINT: Style = Style::new().dimmed();
-/// What went well.
+/// Success.
 pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
-/// What somebody should look at.
+/// A warning.
 pub(crate) const CAUTION: Style = AnsiColor::Yellow.on_default();
-/// What went wrong.
+/// An error.
 pub(crate) const BAD: Style = AnsiColor::Red.on_default();
-/// What is going on.
+/// Work in progress.
 pub(crate) const BUSY: Style = AnsiColor::Cyan.on_default();
 
-/// Returns the text in a style.
 pub(crate) fn paint(style: Style, text: &str) -> String {
     format!("{style}{}{style:#}", plain(text))
 }
 
-/// Returns the text with control characters made visible (`^[` for escape); line breaks and tabs stay.
+/// Returns the text with control characters made visible (`^[` for escape). Line breaks and tabs stay.
 ///
-/// Agents write what we print, and a terminal obeys what it is sent.
+/// Agents write text that we print, and a terminal executes the control sequences it receives.
 pub(crate) fn plain(text: &str) -> Cow<'_, str> {
     let harmful = |c: char| c.is_control() && c != '\n' && c != '\t';
     if !text.contains(harmful) {

@@ -1,8 +1,8 @@
-//! Times as people say them: how long ago, and when.
+//! Times as text: relative and absolute.
 
 use jiff::Timestamp;
 
-/// Returns how long before `now` a time of the wire was, or the text itself when it is no time.
+/// Returns how long before `now` a timestamp of the API was, or the text itself if it is not a timestamp.
 pub(crate) fn ago(at: &str, now: Timestamp) -> String {
     let Ok(time) = at.parse::<Timestamp>() else { return at.to_owned() };
     let seconds = now.as_second() - time.as_second();
@@ -14,7 +14,7 @@ pub(crate) fn ago(at: &str, now: Timestamp) -> String {
     }
 }
 
-/// Returns a time of the wire to the second, in UTC.
+/// Returns a timestamp of the API to the second, in UTC.
 pub(crate) fn moment(at: &str) -> String {
     at.parse::<Timestamp>()
         .map_or_else(|_| at.to_owned(), |time| time.strftime("%Y-%m-%d %H:%M:%S UTC").to_string())

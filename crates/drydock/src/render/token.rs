@@ -1,4 +1,4 @@
-//! Tokens: who has which, and whether it still counts.
+//! Tokens as text: their users, roles and validity.
 
 use drydock_api::{Token, TokenState};
 use jiff::Timestamp;

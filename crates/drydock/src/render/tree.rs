@@ -1,4 +1,4 @@
-//! A plan's choices and sub-plans as a tree.
+//! A plan's choices and subplans as a tree.
 
 use drydock_api::{Choice, Tree};
 use jiff::Timestamp;
@@ -10,14 +10,14 @@ use super::time::ago;
 const TASK_CHARS_MAX: usize = 80;
 const DEPTH_MAX: usize = 64;
 
-/// Returns the tree with what was chosen, what was not, and why; and how far each subplan is.
+/// Returns the tree with the choices, their alternatives and reasons, and the progress of each subplan.
 pub(crate) fn tree(tree: &Tree, now: Timestamp) -> String {
     let mut text = String::new();
     branch(tree, now, ["", ""], 0, &mut text);
     text
 }
 
-/// Writes one plan and what is below it: `first` stands before its own line, `rest` before all others.
+/// Writes one plan and everything below it. `first` is the prefix of its own line, `rest` the prefix of all others.
 fn branch(tree: &Tree, now: Timestamp, [first, rest]: [&str; 2], depth: usize, text: &mut String) {
     text.push_str(&format!("{first}{}\n", head(tree, now)));
     for one in &tree.choices {

@@ -1,11 +1,11 @@
-//! What holds a plan, in sentences, and what can be done about it.
+//! Why a plan is not moving, in sentences, and the available actions.
 
 use drydock_api::Why;
 
 use super::columns::{Cell, table};
 use super::style::{STRONG, plain};
 
-/// Returns what holds a plan and who can act.
+/// Returns why a plan is not moving and how to continue it.
 pub(crate) fn why(why: &Why) -> String {
     let mut text = format!("{}\n", plain(&why.summary));
     for held in &why.holds {
