@@ -1,5 +1,5 @@
-//! `demo`: the whole life of a plan on a throw-away repository, through the same client, router, store, git and
-//! agents as everything else. It shows one plan that an invariant blocks and one that lands, and leaves nothing behind.
+//! `demo`: shows whole plans in a scratch repository, through the same client, router, store, git and agents as every
+//! command. An invariant blocks one plan and another one lands. The demo removes everything it created.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -48,13 +48,12 @@ message = { drydock = "choice", question = "Where does the greeting go?", chosen
 write = { path = "greetings.txt", content = "Hello, world!\n" }
 "#;
 
-/// What the demo shows at the end.
+/// The result of the demo.
 pub(crate) struct Shown {
-    /// For programs.
     pub(crate) data: Value,
 }
 
-/// Tells the story, a line at a time.
+/// Runs the demo and prints it line by line.
 pub(crate) async fn run(say: &mut dyn FnMut(String)) -> Result<Shown, Box<Problem>> {
     let mut interrupts = Interrupts::listen()?;
     let world = tempfile::Builder::new().prefix("drydock-demo-").tempdir().map_err(|error| {
@@ -75,7 +74,7 @@ pub(crate) async fn run(say: &mut dyn FnMut(String)) -> Result<Shown, Box<Proble
         }
         interrupt = interrupts.next() => interrupt,
     };
-    // The story is followed to where it stops, so that nothing writes any more when its folder is removed.
+    // Poll the demo until it has stopped, so that nothing writes any more when its directory is removed.
     let stopped = async { tokio::join!(backend.shutdown(), story) };
     drop(interrupts.wind_up(interrupt, stopped).await);
     Err(interrupt.problem(None))
@@ -111,7 +110,7 @@ async fn story(backend: &Embedded, repo: &Path, say: &mut dyn FnMut(String)) -> 
     };
     say(format!("   apply        refused: {refusal}"));
     let after = client.plan(&blocked.id).await?;
-    // The answer also names the block and what can be done about it; the plan itself must not change.
+    // The answer also contains the block and the available actions; the plan itself must not change.
     let plan_alone = |plan: &Plan| Plan { blocked: None, offers: Default::default(), ..plan.clone() };
     if plan_alone(&before) != plan_alone(&after) {
         return Err(wrong("the refused plan changed"));
@@ -152,7 +151,7 @@ async fn make(client: &Client<'_>, action: &str, arguments: &[(&str, &str)]) -> 
     Ok(client.plan_use(&plan, &Terms::default()).await?)
 }
 
-/// Moves a plan to a phase and drives it to its end, as the command of that name does.
+/// Requests a phase and drives it to its end, as the command of that name does.
 async fn go(backend: &Embedded, client: &Client<'_>, id: &str, to: PlanMove) -> Result<Plan, Box<Problem>> {
     if backend.engine().stopping().is_cancelled() {
         return Err(Box::new(crate::http::problem(&EngineError::Interrupted)));

@@ -1,5 +1,5 @@
-//! The engine in this process: opens the store, makes the router, and drives plans in the foreground. This is what
-//! every command uses when no server is named.
+//! The engine in this process: opens the store, builds the router, and drives plans in the foreground. Every command
+//! uses it if no server is given.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -16,23 +16,22 @@ use crate::cli::{Backend, Driven};
 use crate::config::{Config, StorePlace};
 use crate::http::{Local, event_shape, phase_asked, problem, problem_of, router};
 
-/// The word that makes this program the keeper of a child.
+/// The argument that makes this program act as the keeper of a child process.
 pub(crate) const KEEP: &str = "__keep";
 
-/// How long a command that changed something may go on telling hooks of it.
+/// How long a command that changed something may keep delivering events to hooks before it ends.
 const LAST_WORDS: Duration = Duration::from_secs(3);
 
-/// The engine in this process.
 pub(crate) struct Embedded {
     engine: Engine,
     local: Local,
 }
 
 impl Embedded {
-    /// Opens the store and makes the engine; nothing runs yet.
+    /// Opens the store and creates the engine. Nothing runs yet.
     pub(crate) async fn open(place: &StorePlace, config: Config) -> Result<Self, Box<Problem>> {
         let engine = engine(place, config).await?;
-        // Before anything is moved, so that a hook that is new is told of it.
+        // Before any plan is changed, so that a new hook receives the event.
         if let Err(error) = engine.hooks_begin().await {
             tracing::warn!(error = %told(&error), "hooks that are new are not told of what happens now");
         }
@@ -40,13 +39,12 @@ impl Embedded {
         Ok(Self { engine, local })
     }
 
-    /// Returns the engine.
     pub(crate) fn engine(&self) -> &Engine {
         &self.engine
     }
 }
 
-/// Opens the engine in this process, as a session does.
+/// Opens the engine in this process for a session.
 pub(crate) fn open(
     place: StorePlace,
     config: Config,
@@ -57,7 +55,7 @@ pub(crate) fn open(
     })
 }
 
-/// Opens the store that is meant.
+/// Opens the store.
 pub(crate) async fn open_store(place: &StorePlace, config: &Config) -> Result<Store, Box<Problem>> {
     let refused = |error: StoreError| Box::new(problem(&EngineError::from(error)));
     let url = match place {
@@ -75,7 +73,7 @@ pub(crate) async fn open_store(place: &StorePlace, config: &Config) -> Result<St
     Store::open(&url, options(config)?).await.map_err(refused)
 }
 
-/// Opens the store and makes an engine on it.
+/// Opens the store and creates an engine on it.
 pub(crate) async fn engine(place: &StorePlace, config: Config) -> Result<Engine, Box<Problem>> {
     let store = open_store(place, &config).await?;
     let settings = Settings {
@@ -99,12 +97,13 @@ pub(crate) async fn engine(place: &StorePlace, config: Config) -> Result<Engine,
     Ok(Engine::new(store, settings).reaping())
 }
 
-/// The words that start this very program as a keeper, even after an upgrade replaced its file.
+/// Returns the command that starts this program as a keeper. `/proc/self/exe` still works after an upgrade replaced
+/// the file.
 fn launcher() -> Vec<OsString> {
     ["/proc/self/exe", KEEP, "--"].map(OsString::from).to_vec()
 }
 
-/// Worktrees and logs are beside the store's file; a PostgreSQL store has none, so they go where the default store would be.
+/// Returns the directory for worktrees or logs: beside the store's file, or beside the default store for PostgreSQL.
 fn beside_store(place: &StorePlace, name: &str) -> Result<PathBuf, Box<Problem>> {
     let file = match place {
         StorePlace::Default(path) => path.clone(),
@@ -133,8 +132,9 @@ fn make_parent(path: &Path) -> Result<(), Box<Problem>> {
     })
 }
 
-/// Debug builds can be told to abort or to fail at a point of a commit, for the tests that prove it tears nothing:
-/// `before_commit`, or `before_commit:3` for the third transition of the process.
+/// Reads the crash points of debug builds, which abort or fail at a point of a commit. The tests use them to prove
+/// that commits are atomic. `before_commit:3` means the third transition of the process; `before_commit` means the
+/// first.
 fn options(config: &Config) -> Result<Options, Box<Problem>> {
     let mut options = Options::new(drydock_engine::now);
     options.connections = config.connections.unwrap_or(Options::CONNECTIONS);
@@ -152,7 +152,7 @@ fn fault(variable: &str) -> Result<Option<(CrashPoint, u32)>, Box<Problem>> {
     let Some(text) = std::env::var_os(variable) else { return Ok(None) };
     let text = text.to_string_lossy();
     let (point, nth) = text.split_once(':').unwrap_or((&text, "1"));
-    // Points of a sync and of a landing are `worktree`'s.
+    // Crash points of a sync and of a landing are read by `worktree`.
     if point.starts_with("sync.") || point.starts_with("land.") {
         return Ok(None);
     }
@@ -164,7 +164,7 @@ fn fault(variable: &str) -> Result<Option<(CrashPoint, u32)>, Box<Problem>> {
     }
 }
 
-/// Who a person's commands count as.
+/// Returns the name under which a person's commands are recorded.
 pub(crate) fn person() -> String {
     std::env::var("USER").or_else(|_| std::env::var("LOGNAME")).unwrap_or_else(|_| "person".to_owned())
 }
@@ -181,7 +181,7 @@ impl Backend for Embedded {
                 let plan = engine.plan(&given).await?;
                 engine.drive(plan.id, phase_asked(&phase)).await
             };
-            // A person who waits for an alert should have it while the plan is driven, not when it has ended.
+            // Deliver while the plan is driven: a person who waits for an alert needs it now, not after the end.
             let over = CancellationToken::new();
             let (driven, ()) = tokio::join!(
                 async {
@@ -194,7 +194,8 @@ impl Backend for Embedded {
             match driven {
                 Ok(plan) if plan.waits().is_some() => Ok(Driven::Postponed),
                 Ok(_) => Ok(Driven::Over),
-                // Its own lock, not that of the project that a landing waits for.
+                // Compares the plan's own lock. A landing may also wait for the project's lock, which is not meant
+                // here.
                 Err(EngineError::LockHeld { lock }) if lock.key == given && lock.holder.is_worker() => {
                     Ok(Driven::ByWorker)
                 }

@@ -1,6 +1,7 @@
-//! The token that the command line finds by itself: a server on loopback keeps one in a file of its user's, named after
-//! its address, and nobody else may read it. It is sent to that address and to no other, and it ends with the server:
-//! whoever listens there next gets nothing that counts. What a crash leaves behind ends by itself.
+//! The token that the command line finds automatically. A server on loopback writes it to a file named after its
+//! address, which only the server's user can read. The command line sends the token only to that address. The token
+//! ends when the server stops, so the next process that listens on the address receives nothing valid. After a crash
+//! the token expires.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -18,14 +19,14 @@ use drydock_engine::{Engine, EngineError, Recognised, Secret};
 use crate::http::problem;
 use crate::{config, embedded};
 
-/// How long one is kept before the next is made: both count for the rest of the first's life.
+/// How long a token is used before the next one is created. Both are valid for the rest of the first one's life.
 const RENEW_EVERY: Duration = Duration::from_secs(Engine::MACHINE_LIFE.as_secs() / 2);
-/// How long to wait after the next could not be made.
+/// The delay after the next token could not be created.
 const RENEW_AGAIN: Duration = Duration::from_secs(60 * 60);
-/// How many made by one server can count at once.
+/// The maximum number of tokens of one server that can be valid at once.
 const ALIVE_MAX: usize = 3;
 
-/// The token of a server that runs.
+/// The token of a running server.
 #[derive(Debug)]
 pub(crate) struct LocalToken {
     folder: PathBuf,
@@ -35,8 +36,8 @@ pub(crate) struct LocalToken {
 }
 
 impl LocalToken {
-    /// Makes the token by which the command line of whoever serves finds this server, where there is a place for it. What
-    /// a server before left there is ended.
+    /// Creates the token with which the command line of the same user finds this server, if there is a directory for
+    /// it. Ends a token that an earlier server left there.
     pub(crate) async fn keep(engine: &Engine, server: SocketAddr) -> Result<Option<Self>, Box<Problem>> {
         match config::servers_path() {
             Some(folder) => Self::keep_in(folder, engine, server).await.map(Some),
@@ -59,7 +60,7 @@ impl LocalToken {
         Ok(Self { folder, file, secret, made: [token].into() })
     }
 
-    /// Makes the next one in time, for as long as it is polled. The one before is left to end by itself: somebody may be
+    /// Creates new tokens in time while it is polled. The previous token is left to expire because a client may be
     /// reading a stream with it.
     pub(crate) async fn renew(&mut self, engine: &Engine) -> Infallible {
         let mut wait = RENEW_EVERY;
@@ -85,7 +86,7 @@ impl LocalToken {
         Ok(())
     }
 
-    /// Takes the file away, unless it is another's by now. To be done while the address is still ours.
+    /// Removes the file, unless another server has replaced it. Call this while the address is still ours.
     pub(crate) fn hide(&self) {
         let removed = match fs::read_to_string(&self.file) {
             Ok(text) if text.trim() == self.secret.reveal() => fs::remove_file(&self.file),
@@ -100,11 +101,11 @@ impl LocalToken {
         }
     }
 
-    /// Ends all that were made. Whoever was signed in by a link of one stays so: a restart is no reason to end that.
+    /// Ends all tokens of this server. Sessions from their links remain: a restart is no reason to sign a user out.
     pub(crate) async fn end(self, engine: &Engine) {
         for token in &self.made {
             match engine.token_end(token).await {
-                // Somebody else may have tidied it away when its time was over.
+                // An expired token may already have been removed by another process.
                 Ok(_) | Err(EngineError::Absent(_)) => {}
                 Err(error) => {
                     tracing::warn!(error = %told(&error), %token, "could not end the token of this server")
@@ -114,7 +115,7 @@ impl LocalToken {
     }
 }
 
-/// Makes a token and puts it where it is looked for.
+/// Creates a token and writes it to the file.
 async fn made(engine: &Engine, folder: &Path, file: &Path) -> Result<(TokenId, Secret), Box<Problem>> {
     let minted = engine.token_mint(&embedded::person()).await;
     let (token, secret) = minted.map_err(|error| Box::new(problem(&error)))?;
@@ -126,7 +127,8 @@ async fn made(engine: &Engine, folder: &Path, file: &Path) -> Result<(TokenId, S
     Ok((token.id, secret))
 }
 
-/// Written beside and moved into place, so that nobody reads half of it, and readable by its owner from the beginning.
+/// Writes a temporary file and renames it, so that no process reads half of it. Only its owner can read it from the
+/// start.
 fn write(folder: &Path, file: &Path, secret: &str) -> io::Result<()> {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     let beside = file.with_extension(format!("new-{}", std::process::id()));
@@ -135,7 +137,7 @@ fn write(folder: &Path, file: &Path, secret: &str) -> io::Result<()> {
     fs::rename(&beside, file)
 }
 
-/// Returns the file that the server at this address keeps for its user, when there is one.
+/// Returns the token file of the server at this address, if there is one.
 pub(crate) fn find(url: &str) -> Option<PathBuf> {
     let folder = config::servers_path()?;
     let uri: http::Uri = url.parse().ok()?;
@@ -162,7 +164,7 @@ mod tests {
     use crate::config::{Config, StorePlace};
     use drydock_domain::TokenState;
 
-    /// Breaks when the next token ends the one before while somebody may use it, or when any of them outlives the server.
+    /// Breaks if a new token ends the previous one while it may still be in use, or if a token outlives the server.
     #[tokio::test]
     async fn a_renewed_token_leaves_the_one_before_until_the_end() {
         let folder = tempfile::tempdir().unwrap();
@@ -182,7 +184,7 @@ mod tests {
         assert!(!file.exists());
         token.end(&engine).await;
         assert_eq!(states().await, [TokenState::Revoked; 2]);
-        // What ended is forgotten with the next, and the file of another stays.
+        // Ended tokens are forgotten with the next one, and the file of another server stays.
         let token = LocalToken::keep_in(servers, &engine, at).await.unwrap();
         assert_eq!(states().await, [TokenState::Valid]);
         fs::write(&file, "another").unwrap();

@@ -1,4 +1,4 @@
-//! The drydock program: the command line, and what runs behind it in the same process.
+//! The drydock program: the command line, the server and the engine behind them.
 
 mod cli;
 mod config;
@@ -18,12 +18,12 @@ use drydock_domain::told;
 
 fn main() -> ExitCode {
     let argv: Vec<_> = env::args_os().collect();
-    // The keeper of an agent's processes is this same program; it must start before anything else is set up.
+    // The keeper of an agent's processes is this same program. It must start before anything else is set up.
     if argv.get(1).is_some_and(|word| word == embedded::KEEP) {
         return drydock_agent::keep(argv.into_iter().skip(2).skip_while(|word| word == "--").collect());
     }
     if let Err(error) = drydock_agent::adopt_orphans() {
-        // Then what a killed keeper leaves is found by its mark alone.
+        // Without adoption, processes that a killed keeper left behind are found only by their mark.
         tracing::debug!(error = %told(&error), "orphans are not adopted");
     }
     cli::main(argv, embedded::open)

@@ -1,5 +1,5 @@
-//! `serve` and `worker`: the same engine, kept running. Both hand their plans back and let go of their locks when
-//! they are told to stop.
+//! `serve` and `worker`: the engine as a long-running process. When stopped, both return their plans to the queue and
+//! release their locks.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -19,50 +19,47 @@ use crate::embedded;
 use crate::http::{Bounds, Cookie, Hosts, Reach, Served, Terms, Tls, Wire, link_path, listen, problem};
 use crate::local_token::LocalToken;
 
-/// How long requests that are being answered may take after the word to stop.
+/// How long requests in progress may take after a stop was requested.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// Where a server listens unless it is told.
+/// The default address of a server.
 pub(crate) const AT_DEFAULT: &str = "http://127.0.0.1:7717";
 
-/// How a server is asked for.
+/// Options of a server.
 #[derive(Debug)]
 pub(crate) struct Wish<'a> {
-    /// Where it shall listen.
+    /// The address to listen on.
     pub(crate) listen: &'a str,
-    /// How many plans it runs at once.
+    /// The number of plans to run at once.
     pub(crate) workers: usize,
-    /// Whether requests shall need a token, whatever the configuration says.
+    /// Whether requests need a token, overriding the configuration.
     pub(crate) tokens: Option<Tokens>,
-    /// A certificate and its key, whatever the configuration says.
+    /// A certificate and its key, overriding the configuration.
     pub(crate) tls: Option<(PathBuf, PathBuf)>,
-    /// Whether a link shall be made that signs a browser in.
     pub(crate) link: Link,
 }
 
-/// Whether a link is made when a server begins.
+/// Whether to create a sign-in link at startup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Link {
-    /// It is, where the browser can be on this machine and needs to be signed in.
+    /// Create one, if the browser can be on this machine and needs to sign in.
     Wanted,
-    /// It is not.
+    /// Create none.
     Unasked,
 }
 
-/// What a server says when it begins.
+/// The startup message of a server.
 #[derive(Debug)]
 pub(crate) struct Began {
-    /// Its address.
     pub(crate) at: String,
-    /// Whether requests need a token.
     pub(crate) tokens: Tokens,
-    /// Whether others can reach it and listen to what is said.
+    /// True if other machines can reach the server and the connection is not encrypted.
     pub(crate) is_open_to_listeners: bool,
-    /// What signs a browser in.
+    /// The sign-in link.
     pub(crate) link: Option<String>,
 }
 
-/// Serves the HTTP interface and works until told to stop.
+/// Serves HTTP and works on plans until stopped.
 pub(crate) async fn serve(
     place: &StorePlace,
     config: Config,
@@ -73,7 +70,7 @@ pub(crate) async fn serve(
     let (tokens, hosts) = terms(address, wish.tokens, config.server.clone());
     let tls = tls(wish.tls, &config.server)?;
     let reread = tls.clone().map(reread).transpose()?;
-    // With a certificate, a hangup asks to read it again.
+    // With a certificate, SIGHUP means to read it again.
     let interrupts = if tls.is_some() { Interrupts::without_hangup()? } else { Interrupts::listen()? };
     let engine = embedded::engine(place, config).await?;
     if !address.ip().is_loopback() {
@@ -99,7 +96,7 @@ pub(crate) async fn serve(
             let works = async { tokio::join!(engine.work(wish.workers), engine.deliver(engine.stopping())) };
             let stops = async {
                 works.await;
-                // Until then it is told to whoever asks that we are stopping.
+                // The listener stays open until the workers have stopped; meanwhile `/readyz` answers "stopping".
                 engine.stopping().cancelled().await;
             };
             known_while(&engine, &mut own, stops).await;
@@ -119,8 +116,7 @@ pub(crate) async fn serve(
     until_told(&engine, interrupts, work).await
 }
 
-/// Keeps the token of this machine's command line while something is done, and takes it away before another can listen
-/// at our address.
+/// Keeps the local token valid while the work runs. Removes it before another process can listen on our address.
 async fn known_while(engine: &Engine, own: &mut Option<LocalToken>, done: impl Future<Output = ()>) {
     let Some(own) = own else { return done.await };
     tokio::select! {
@@ -130,8 +126,8 @@ async fn known_while(engine: &Engine, own: &mut Option<LocalToken>, done: impl F
     own.hide();
 }
 
-/// Returns the address by which programs on this machine reach a server. None over TLS: the certificate is for the names
-/// that others know, and `[server] url` says which.
+/// Returns the URL by which programs on this machine reach the server. None with TLS, because the certificate is for
+/// the public names; `[server] url` gives one of those.
 fn inside(bound: SocketAddr, wire: Wire) -> Option<String> {
     let at = match bound.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => SocketAddr::new(Ipv4Addr::LOCALHOST.into(), bound.port()),
@@ -144,7 +140,7 @@ fn inside(bound: SocketAddr, wire: Wire) -> Option<String> {
     }
 }
 
-/// Reads the certificate that is asked for or configured.
+/// Reads the certificate from the options or the configuration.
 fn tls(wish: Option<(PathBuf, PathBuf)>, config: &Server) -> Result<Option<Tls>, Box<Problem>> {
     match wish.or_else(|| config.tls_cert.clone().zip(config.tls_key.clone())) {
         Some((certificate, key)) => Tls::from_files(&certificate, &key).map(Some),
@@ -156,7 +152,7 @@ fn tls(wish: Option<(PathBuf, PathBuf)>, config: &Server) -> Result<Option<Tls>,
     }
 }
 
-/// Begins to listen for the word that the certificate changed.
+/// Starts to listen for the signal that the certificate changed.
 fn reread(tls: Tls) -> Result<BoxFuture<'static, ()>, Box<Problem>> {
     let listening = tls.reread().map_err(|error| {
         let text = format!("could not listen for signals: {error}");
@@ -165,8 +161,8 @@ fn reread(tls: Tls) -> Result<BoxFuture<'static, ()>, Box<Problem>> {
     Ok(Box::pin(listening))
 }
 
-/// Lets whoever serves in by themselves: their command line by a token of its own, and their browser by a link. A
-/// server for others has people with tokens, who make links for whom they like.
+/// Gives the user who runs the server access: a local token for the command line, and a sign-in link for the browser.
+/// On a server for other machines, people have tokens and create links themselves.
 async fn begin(
     engine: &Engine,
     at: SocketAddr,
@@ -195,7 +191,7 @@ async fn begin(
     Ok((Began { at: bare, tokens, is_open_to_listeners, link }, own))
 }
 
-/// Works until told to stop.
+/// Works on plans until stopped.
 pub(crate) async fn work(place: &StorePlace, config: Config, workers: usize) -> Result<(), Box<Problem>> {
     let interrupts = Interrupts::listen()?;
     let engine = embedded::engine(place, config).await?;
@@ -207,7 +203,7 @@ pub(crate) async fn work(place: &StorePlace, config: Config, workers: usize) -> 
     until_told(&engine, interrupts, work).await
 }
 
-/// Where requests come in, and how long they may take when no more should.
+/// The listener, its limits, and how long requests may take after a stop.
 struct Door {
     listener: TcpListener,
     tls: Option<Tls>,
@@ -216,8 +212,8 @@ struct Door {
     grace: Duration,
 }
 
-/// Answers requests until what runs has been handed back, and those under way for the grace longer: a client that never
-/// finishes its request must not hold the process.
+/// Answers requests until all plans are back in the queue, and those in progress for the grace period. A client that
+/// never finishes its request must not keep the process alive.
 async fn answer(door: Door, engine: &Engine, terms: Terms, drained: &CancellationToken) -> io::Result<()> {
     let everything = Served::new(engine, terms);
     let minding = async {
@@ -242,12 +238,12 @@ async fn answer(door: Door, engine: &Engine, terms: Terms, drained: &Cancellatio
         served = served => served,
         () = overdue => Ok(()),
     };
-    // Workers without a server would look like a server that does not answer.
+    // Stop the workers too: workers without a server would look like a server that does not answer.
     engine.stopping().cancel();
     served
 }
 
-/// Tells the engine to stop at the first signal, and ends the process at the second.
+/// Stops the engine at the first signal, and ends the process at the second.
 async fn until_told<T>(engine: &Engine, mut interrupts: Interrupts, work: impl Future<Output = T>) -> T {
     let mut work = pin!(work);
     let interrupt = tokio::select! {
@@ -258,7 +254,7 @@ async fn until_told<T>(engine: &Engine, mut interrupts: Interrupts, work: impl F
     interrupts.wind_up(interrupt, work).await
 }
 
-/// Has hooks that are new told of what happens from now on.
+/// Starts the delivery of new events to new hooks.
 async fn begin_hooks(engine: &Engine) -> Result<(), Box<Problem>> {
     engine.hooks_begin().await.map_err(|error| Box::new(problem(&error.into())))
 }
@@ -277,8 +273,9 @@ fn address(listen: &str) -> Result<SocketAddr, Box<Problem>> {
     })
 }
 
-/// Whoever can be reached by others asks everybody for a token. Names count only where tokens do: a request without one
-/// is trusted for coming from this machine, and its name is what tells that.
+/// Decides whether tokens are required, and which hosts are allowed. A server that other machines can reach always
+/// requires tokens. Configured host names are allowed only with tokens: a request without a token is trusted because
+/// it comes from this machine, and only its `Host` proves that.
 fn terms(address: SocketAddr, wish: Option<Tokens>, config: Server) -> (Tokens, Hosts) {
     match (address.ip().is_loopback(), wish.or(config.tokens)) {
         (true, Some(Tokens::Optional)) => (Tokens::Optional, Hosts::Loopback),
@@ -287,8 +284,8 @@ fn terms(address: SocketAddr, wish: Option<Tokens>, config: Server) -> (Tokens, 
     }
 }
 
-/// Refuses to be reachable by others before there is a person who could ask: one who has a token that somebody made. What
-/// a server makes for itself and for the browsers of its own machine is no sign of one.
+/// Refuses to listen for other machines before a person can access the server, that is, has a token created by a
+/// user. Tokens that a server creates for its own machine and its browsers do not count.
 async fn require_person(engine: &Engine, listen: &str) -> Result<(), Box<Problem>> {
     let tokens = engine.tokens().await.map_err(|error| Box::new(problem(&error)))?;
     let is_a_persons = |token: &Token| {
@@ -310,7 +307,7 @@ mod tests {
 
     const LIMIT: Duration = Duration::from_secs(60);
 
-    /// Breaks when stopping waits for a client that sent half of a request and then nothing.
+    /// Breaks if stopping waits for a client that sent half of a request and then nothing.
     #[tokio::test]
     async fn a_half_sent_request_does_not_hold_the_process() {
         let folder = tempfile::tempdir().unwrap();
@@ -323,7 +320,7 @@ mod tests {
                     Content-Length: 99\r\nExpect: 100-continue\r\n\r\n{";
         let asked = async {
             client.write_all(half.as_bytes()).await.unwrap();
-            // The server waits for the rest of the body when it says that it may be sent.
+            // The server waits for the rest of the body after `100 Continue`.
             let mut begun = [0; 12];
             client.read_exact(&mut begun).await.unwrap();
             assert_eq!(&begun, b"HTTP/1.1 100");
@@ -338,7 +335,7 @@ mod tests {
         tokio::time::timeout(LIMIT, both).await.expect("it stops").unwrap();
     }
 
-    /// Breaks when a server that others can reach answers without a token.
+    /// Breaks if a server that other machines can reach answers without a token.
     #[test]
     fn only_on_loopback_a_token_is_a_choice() {
         let tokens = |listen: &str, wish, configured| {

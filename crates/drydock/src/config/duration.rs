@@ -1,20 +1,20 @@
-//! Durations as written, each within bounds: how long a lock lives, how long a hook may take.
+//! Parses durations and checks their bounds: the TTL of a lock, the timeout of a hook.
 
 use std::time::Duration;
 
 const TTL_MIN: Duration = Duration::from_secs(5);
 const TTL_MAX: Duration = Duration::from_secs(60 * 60);
 
-/// How long a lock lives without renewal when nothing is configured.
+/// The default TTL of a lock.
 pub(crate) const TTL_DEFAULT: Duration = Duration::from_secs(60);
 
 const HOOK_MIN: Duration = Duration::from_secs(1);
 const HOOK_MAX: Duration = Duration::from_secs(5 * 60);
 
-/// How long one telling of a hook may take when nothing is configured.
+/// The default timeout of one delivery to a hook.
 pub(crate) const HOOK_DEFAULT: Duration = Duration::from_secs(10);
 
-/// Reads how long one telling of a hook may take.
+/// Parses the timeout of one delivery to a hook.
 pub(crate) fn hook_timeout(text: &str) -> Result<Duration, String> {
     let timeout = duration("timeout", text)?;
     if timeout < HOOK_MIN || timeout > HOOK_MAX {
@@ -23,8 +23,8 @@ pub(crate) fn hook_timeout(text: &str) -> Result<Duration, String> {
     Ok(timeout)
 }
 
-/// Reads the life of a lock. Shorter than the bounds and a busy machine loses its own locks; longer and nobody can
-/// take over from a dead one.
+/// Parses the TTL of a lock. With a TTL below the minimum, a busy machine loses its own locks. With one above the
+/// maximum, taking over from a dead process takes too long.
 pub(crate) fn lock_ttl(text: &str) -> Result<Duration, String> {
     let ttl = duration("ttl", text)?;
     if ttl < TTL_MIN || ttl > TTL_MAX {

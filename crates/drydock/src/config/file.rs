@@ -1,5 +1,5 @@
-//! The configuration file: read once, checked as a whole. Whatever does not make sense is refused with the file, the
-//! line and the reason; nothing is guessed or skipped.
+//! The configuration file: read once and checked as a whole. An invalid entry is refused with the file, the line and
+//! the reason; nothing is guessed or skipped.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,16 +25,16 @@ use super::server::Server;
 use super::subplan;
 use super::telemetry::Telemetry;
 
-/// What is configured, defaults filled in.
+/// The configuration, with defaults filled in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Config {
-    /// The agents by name, built-in ones among them.
+    /// The agents by name, including built-in ones.
     pub(crate) agents: BTreeMap<String, AgentSpec>,
-    /// Those of them that nobody configured, and what to do when one is missing.
+    /// The built-in agents that are not configured, with a hint how to install each.
     pub(crate) presets: BTreeMap<String, String>,
-    /// The profiles: the built-in ones and the configured ones.
+    /// The built-in and the configured profiles.
     pub(crate) profiles: Vec<Profile>,
-    /// What agents, validations and command invariants are confined by.
+    /// The sandbox of agents, validations and command invariants.
     pub(crate) sandbox: Sandbox,
     /// The profiles whose plans run nothing outside a full sandbox.
     pub(crate) sandboxed_profiles: BTreeSet<String>,
@@ -44,19 +44,19 @@ pub(crate) struct Config {
     pub(crate) default_profile: String,
     /// How long a lock lives without renewal.
     pub(crate) lock_ttl: Duration,
-    /// How many connections to a PostgreSQL server this process may have, where the file says it.
+    /// The maximum number of connections to PostgreSQL, if configured.
     pub(crate) connections: Option<usize>,
-    /// Who is told of events.
+    /// The hooks that receive events.
     pub(crate) hooks: Vec<Hook>,
-    /// How wide and deep subplans may go.
+    /// Limits on the width and depth of subplans.
     pub(crate) subplans: SubplanLimits,
-    /// How many phases may run at the same time.
+    /// The maximum number of phases that run at the same time.
     pub(crate) limits: Limits,
     /// Limits on the changed files that a capture takes.
     pub(crate) capture: CaptureBounds,
-    /// What `serve` asks of those who ask it.
+    /// Settings of `drydock serve`.
     pub(crate) server: Server,
-    /// Who is told of what this program does.
+    /// Settings of traces.
     pub(crate) telemetry: Telemetry,
 }
 
@@ -83,7 +83,7 @@ impl Default for Config {
     }
 }
 
-/// Adds the agents that are built in, where nobody configured one of that name; returns those with how to get each.
+/// Adds the built-in agents that are not configured. Returns those, with a hint how to install each.
 fn with_presets(
     mut agents: BTreeMap<String, AgentSpec>,
 ) -> (BTreeMap<String, AgentSpec>, BTreeMap<String, String>) {
@@ -97,7 +97,7 @@ fn with_presets(
     (agents, added)
 }
 
-/// The file as it is written.
+/// The parsed file, unchecked.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Written {
@@ -146,7 +146,7 @@ struct StoreTable {
     connections: Option<usize>,
 }
 
-/// How many connections to a PostgreSQL server a process may have.
+/// The allowed number of connections to PostgreSQL.
 const CONNECTIONS: RangeInclusive<usize> = 1..=1_000;
 
 impl StoreTable {
@@ -161,12 +161,12 @@ impl StoreTable {
     }
 }
 
-/// Returns the store and the configuration that are meant.
+/// Returns the store and the configuration for these options.
 pub(crate) fn both(store: Option<&str>, file: Option<&Path>) -> Result<(StorePlace, Config), Box<Problem>> {
     Ok((store_place(store)?, load(file, config_path().as_deref())?))
 }
 
-/// Reads the named file, or the default one if it is there.
+/// Reads the named file, or the default one if it exists.
 pub(crate) fn load(named: Option<&Path>, default: Option<&Path>) -> Result<Config, Box<Problem>> {
     let Some(path) = named.or(default) else { return Ok(Config::default()) };
     let text = match fs::read_to_string(path) {
@@ -312,7 +312,7 @@ mod tests {
         }
     }
 
-    /// Breaks when a program without traces lets whoever configured them wait for some.
+    /// Breaks if a binary built without traces silently accepts a configuration that asks for them.
     #[cfg(not(feature = "otel"))]
     #[test]
     fn traces_that_were_not_built_in_are_refused_with_how_to_get_them() {

@@ -1,5 +1,5 @@
-//! Hooks as configured: `[[hooks]]`, each with a name of its own and one means. No complaint repeats an address, which
-//! may be a secret.
+//! Hooks as configured: `[[hooks]]`, each with a unique name and exactly one command or URL. Error messages never
+//! repeat a URL, which may contain a secret.
 
 use drydock_domain::Name;
 use drydock_engine::{Hook, Means, Pattern, Priority, Wants};
@@ -7,10 +7,10 @@ use serde::Deserialize;
 
 use super::duration::{HOOK_DEFAULT, hook_timeout};
 
-/// What a hook is told of when it does not say.
+/// The events of a hook that names none.
 const EVENTS_DEFAULT: &str = "alert";
 
-/// A hook as it is written.
+/// A hook as parsed, unchecked.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Written {
@@ -34,7 +34,7 @@ enum Urgency {
     High,
 }
 
-/// Returns the hooks, or what is wrong with one of them.
+/// Returns the checked hooks, or an error about one of them.
 pub(crate) fn resolve(written: Vec<Written>) -> Result<Vec<Hook>, String> {
     let mut hooks: Vec<Hook> = Vec::new();
     for one in written {

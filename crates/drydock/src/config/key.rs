@@ -1,10 +1,10 @@
-//! What to say about a key that nobody knows: where it stands, and which known one was probably meant.
+//! The message for an unknown key: its line, and the known key that was probably meant.
 
 use drydock_domain::edits;
 
-/// Returns the reader's complaint, with the nearest known key when one is close.
+/// Returns the error message, with the nearest known key if one is close.
 ///
-/// The keys come out of serde's own message, so that this cannot name another set than the one that was compared.
+/// The keys are taken from serde's own message, so they are exactly those that serde compared.
 pub(crate) fn explain(message: &str) -> String {
     let mut quoted = message.split('`').skip(1).step_by(2);
     let unknown = message.starts_with("unknown field").then(|| quoted.next()).flatten();
@@ -16,14 +16,14 @@ pub(crate) fn explain(message: &str) -> String {
     }
 }
 
-/// Returns the known word that is at most two edits away, and less than half the word.
+/// Returns the known word that is at most two edits away, and at most half of the length of the given one.
 pub(crate) fn nearest<'a>(given: &str, known: &[&'a str]) -> Option<&'a str> {
     let allowed = 2.min(given.chars().count() / 2);
     let near = known.iter().map(|word| (edits(given, word), *word)).min()?;
     (near.0 <= allowed).then_some(near.1)
 }
 
-/// Returns the line, from 1, that a place in a text is on.
+/// Returns the line number, from 1, of a position in a text.
 pub(crate) fn line_of(text: &str, at: usize) -> usize {
     1 + text.bytes().take(at).filter(|byte| *byte == b'\n').count()
 }

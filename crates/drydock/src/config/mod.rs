@@ -1,4 +1,4 @@
-//! The configuration file and the places where files are found. What a setting does is said where it is used.
+//! The configuration file and the default paths. The effect of a setting is documented where it is used.
 
 mod capture;
 mod duration;

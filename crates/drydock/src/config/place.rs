@@ -1,20 +1,20 @@
-//! Where the configuration and the store are found when nobody says: the directories of the XDG specification.
+//! Default paths of the configuration and the store: the directories of the XDG specification.
 
 use std::env;
 use std::path::{Path, PathBuf};
 
 use drydock_api::{Code, Problem};
 
-/// Which store is meant.
+/// The location of the store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum StorePlace {
-    /// Named by a person: a path or `postgres://…`. The directory of a file must be there.
+    /// Given by the user: a path or `postgres://…`. The directory of a file must exist.
     Named(String),
-    /// The default path. It and its directories are made when they are missing.
+    /// The default path. The file and its directories are created if they are missing.
     Default(PathBuf),
 }
 
-/// Returns the store that `--store` or `DRYDOCK_STORE` names, or the default one.
+/// Returns the store named by `--store` or `DRYDOCK_STORE`, or the default one.
 pub(crate) fn store_place(named: Option<&str>) -> Result<StorePlace, Box<Problem>> {
     match named {
         Some(named) => Ok(StorePlace::Named(named.to_owned())),
@@ -24,17 +24,18 @@ pub(crate) fn store_place(named: Option<&str>) -> Result<StorePlace, Box<Problem
     }
 }
 
-/// Returns the default path of the configuration file, if there can be one.
+/// Returns the default path of the configuration file, if the base directory is known.
 pub(crate) fn config_path() -> Option<PathBuf> {
     base("XDG_CONFIG_HOME", ".config").map(|base| base.join("drydock/config.toml"))
 }
 
-/// Returns where a person keeps the token that their command line sends, if there can be such a place.
+/// Returns the default path of the token that the command line sends, if the base directory is known.
 pub(crate) fn token_path() -> Option<PathBuf> {
     base("XDG_CONFIG_HOME", ".config").map(|base| base.join("drydock/token"))
 }
 
-/// Returns where the tokens of the servers on this machine are kept for their own users, if there can be such a place.
+/// Returns the directory in which servers on this machine write tokens for their own user, if the base directory is
+/// known.
 pub(crate) fn servers_path() -> Option<PathBuf> {
     base("XDG_STATE_HOME", ".local/state").map(|base| base.join("drydock/servers"))
 }
@@ -43,7 +44,7 @@ fn base(variable: &str, below_home: &str) -> Option<PathBuf> {
     base_of(env::var_os(variable).map(PathBuf::from), env::home_dir(), below_home)
 }
 
-/// The specification has relative paths ignored.
+/// The specification requires relative paths to be ignored.
 fn base_of(named: Option<PathBuf>, home: Option<PathBuf>, below_home: &str) -> Option<PathBuf> {
     let absolute = |path: &PathBuf| Path::is_absolute(path);
     named.filter(absolute).or_else(|| home.filter(absolute).map(|home| home.join(below_home)))

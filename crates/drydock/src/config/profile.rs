@@ -1,4 +1,4 @@
-//! Profiles as configured: each extends another, and what it does not say it takes from there.
+//! Profiles as configured: each extends another one and inherits the settings that it does not set.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +6,7 @@ use drydock_agent::SandboxMode;
 use drydock_domain::{OnDivergence, Phase, Profile, WrittenBudget};
 use serde::Deserialize;
 
-/// One `[profiles.NAME]`, as it stands in the file.
+/// One `[profiles.NAME]` as parsed, unchecked.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Written {
@@ -17,7 +17,7 @@ pub(crate) struct Written {
     budget: Option<WrittenBudget>,
 }
 
-/// Returns the built-in profiles and the configured ones, each with what it extends filled in.
+/// Returns the built-in and the configured profiles, with inherited settings filled in.
 pub(crate) fn resolve(written: &BTreeMap<String, Written>) -> Result<Vec<Profile>, String> {
     let mut all = Profile::built_in();
     if let Some(name) = written.keys().find(|name| all.iter().any(|known| known.name == **name)) {
@@ -38,12 +38,12 @@ pub(crate) fn resolve(written: &BTreeMap<String, Written>) -> Result<Vec<Profile
     Ok(all)
 }
 
-/// Returns the profiles that require a sandbox, themselves or by what they extend. A profile can only ask for more
-/// than the configuration does, so what else it could say about the sandbox is refused.
+/// Returns the profiles that require a sandbox, directly or by inheritance. A profile can only be stricter than the
+/// configuration, so any other value for the sandbox is refused.
 pub(crate) fn sandboxed(written: &BTreeMap<String, Written>) -> BTreeSet<String> {
     let requires = |name: &String| {
         let mut at = Some(name);
-        // `resolve` has refused circles and names that lead nowhere.
+        // `resolve` has refused cycles and unknown names.
         while let Some(layer) = at.and_then(|name| written.get(name)) {
             if layer.sandbox == Some(SandboxMode::Required) {
                 return true;
@@ -56,7 +56,7 @@ pub(crate) fn sandboxed(written: &BTreeMap<String, Written>) -> BTreeSet<String>
 }
 
 fn one(name: &str, written: &BTreeMap<String, Written>, built_in: &[Profile]) -> Result<Profile, String> {
-    // Walks down to a built-in one, nearest first; the first to say something decides it.
+    // Walks down to a built-in profile, nearest first. The first profile that sets a value decides.
     let mut chain: Vec<&str> = Vec::new();
     let (mut asks_before, mut on_divergence, mut budget) = (None, None, None);
     let mut at = name;

@@ -1,4 +1,4 @@
-//! `[subplans]` and `[limits]`: how wide, deep and many.
+//! `[subplans]` and `[limits]`: the width and depth of subplans, and the number of concurrent phases.
 
 use drydock_engine::{Limits, SubplanLimits};
 use serde::Deserialize;

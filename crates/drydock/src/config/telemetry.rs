@@ -1,17 +1,17 @@
-//! `[telemetry]`: who is told of what this program does.
+//! `[telemetry]`: where traces are sent.
 
 use serde::Deserialize;
 
-/// What is configured for traces.
+/// Settings of traces.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Telemetry {
-    /// Where a collector takes them over OTLP/HTTP.
+    /// The OTLP/HTTP endpoint of a collector.
     pub(crate) otlp: Option<String>,
 }
 
 impl Telemetry {
-    /// Refuses to be asked for what was not built in.
+    /// Returns an error if traces are configured but not built in.
     pub(super) fn check(self) -> Result<Self, String> {
         match &self.otlp {
             Some(_) if cfg!(not(feature = "otel")) => {

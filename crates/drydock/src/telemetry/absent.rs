@@ -1,4 +1,4 @@
-//! No traces, in a program that was built without them.
+//! The stub for a program that was built without traces.
 
 use std::path::Path;
 
@@ -7,26 +7,25 @@ use drydock_api::Problem;
 use tracing::Span;
 use tracing_subscriber::{Layer, Registry};
 
-/// Traces that are being told; there are none.
+/// The export of traces. It has no value because nothing is exported.
 #[derive(Debug)]
 pub(crate) enum Traces {}
 
 impl Traces {
-    /// Begins nothing: a configuration that asks for it is refused when it is read.
+    /// Does nothing: a configuration with traces is refused when it is read.
     pub(crate) fn begin(_config: Option<&Path>) -> Result<Option<Self>, Box<Problem>> {
         Ok(None)
     }
 
-    /// Returns what takes in spans.
+    /// Returns the layer that collects spans.
     pub(crate) fn layer(&self) -> Box<dyn Layer<Registry> + Send + Sync> {
         match *self {}
     }
 
-    /// Ends them.
     pub(crate) fn end(self) {
         match self {}
     }
 }
 
-/// Lets a span be part of the trace that a request names.
+/// Does nothing; with traces, it makes a span part of the trace in a request's headers.
 pub(crate) fn continued(_span: &Span, _headers: &HeaderMap) {}

@@ -1,5 +1,5 @@
-//! Traces: what this program does, told to a collector over OTLP. Built in by the feature `otel`; without it the same
-//! names do nothing, and a configuration that asks for traces is refused.
+//! Traces: spans sent to a collector over OTLP. Built with the feature `otel`. Without it the same names do nothing,
+//! and a configuration that asks for traces is refused.
 
 #[cfg_attr(feature = "otel", path = "otlp.rs")]
 #[cfg_attr(not(feature = "otel"), path = "absent.rs")]

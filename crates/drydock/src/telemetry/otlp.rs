@@ -1,6 +1,6 @@
-//! Traces over OTLP/HTTP. Spans are taken by their target, so what is told is what was meant to be, and no line of the
-//! log. They are sent in batches by a thread of their own, with the client that this program has already; when the
-//! collector is away they are dropped, and nothing waits for it but the end of the program, for a bounded time.
+//! Traces over OTLP/HTTP. Spans are selected by their target, so no log line is exported by accident. A separate
+//! thread sends them in batches with the HTTP client that this program already has. If the collector is unreachable,
+//! spans are dropped. Only the end of the program waits for it, for a bounded time.
 
 use std::env;
 use std::fmt;
@@ -28,27 +28,27 @@ use tracing_subscriber::{Layer, Registry};
 
 use crate::config;
 
-/// Where a collector is, unless the configuration says so.
+/// The variable with the collector's address, if the configuration has none.
 const ADDRESS: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
-/// What we are called, unless it says so.
+/// The standard variable with the service name.
 const NAME: &str = "OTEL_SERVICE_NAME";
-/// Where a collector takes traces.
+/// The path below the collector's address.
 const PATH: &str = "/v1/traces";
-/// How long it may take to send some.
+/// The timeout of sending a batch.
 const SEND_TIME: Duration = Duration::from_secs(5);
-/// How long the end of the program may wait for the last of them.
+/// How long the end of the program may wait for the last batch.
 const LAST_TIME: Duration = Duration::from_secs(6);
 
-/// Traces that are being told.
+/// The export of traces.
 #[derive(Debug)]
 pub(crate) struct Traces {
     provider: SdkTracerProvider,
 }
 
 impl Traces {
-    /// Begins to tell a collector, when one is named.
+    /// Starts the export if a collector is configured.
     pub(crate) fn begin(config: Option<&Path>) -> Result<Option<Self>, Box<Problem>> {
-        // A configuration that cannot be read is told of by the command that needs it.
+        // An invalid configuration is reported by the command that needs it.
         let named = config::load(config, config::config_path().as_deref()).ok();
         let named = named.and_then(|config| config.telemetry.otlp);
         let address = named.or_else(|| env::var(ADDRESS).ok().filter(|address| !address.is_empty()));
@@ -86,7 +86,7 @@ impl Traces {
         Ok(Self { provider: provider.with_resource(resource.build()).build() })
     }
 
-    /// Returns what takes in spans.
+    /// Returns the layer that collects spans.
     pub(crate) fn layer(&self) -> Box<dyn Layer<Registry> + Send + Sync> {
         let layer = tracing_opentelemetry::layer().with_tracer(self.provider.tracer("drydock"));
         let layer = layer.with_location(false).with_threads(false).with_target(false);
@@ -94,7 +94,7 @@ impl Traces {
         layer.with_filter(filter_fn(|about| about.is_span() && about.target() == TRACE)).boxed()
     }
 
-    /// Tells the last of them. Not to be called where a runtime runs: its thread would wait.
+    /// Sends the last batch. It blocks, so do not call it from async code.
     pub(crate) fn end(self) {
         if let Err(error) = self.provider.shutdown_with_timeout(LAST_TIME) {
             tracing::warn!(error = %told(&error), "the last traces are not told");
@@ -102,13 +102,13 @@ impl Traces {
     }
 }
 
-/// Lets a span be part of the trace that a request names (W3C `traceparent`).
+/// Makes a span part of the trace in a request's headers (W3C `traceparent`).
 pub(crate) fn continued(span: &Span, headers: &HeaderMap) {
     if span.is_disabled() {
         return;
     }
     let context = TraceContextPropagator::new().extract(&Headers(headers));
-    // It fails for a span that nobody collects.
+    // This fails for a span that is not collected, which does not matter.
     span.set_parent(context).ok();
 }
 
@@ -124,7 +124,7 @@ impl Extractor for Headers<'_> {
     }
 }
 
-/// Sends a batch from the thread that makes batches, on a runtime of its own: that of the program may be gone by then.
+/// Sends a batch from the exporter's thread, on its own runtime: the program's runtime may have ended by then.
 #[derive(Debug)]
 struct Sender {
     remote: Remote,
