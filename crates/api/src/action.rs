@@ -9,32 +9,32 @@ use crate::{Amounts, Invariant, Validation};
 /// A reusable task template.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Action {
-    /// Its name.
+    /// The action's name.
     pub name: String,
-    /// The task, a template over the arguments.
+    /// The task, as a template with the arguments as variables.
     pub description: String,
-    /// When the task counts as done.
+    /// The condition under which the task is done.
     #[serde(default)]
     pub definition_of_done: Option<String>,
     /// The profile of plans that name none.
     #[serde(default)]
     pub profile: Option<String>,
-    /// What a plan must or may supply.
+    /// The arguments of the template, by name.
     #[serde(default)]
     pub arguments: BTreeMap<String, Argument>,
-    /// Who does it.
+    /// The agents of its plans.
     #[serde(default)]
     pub agents: Roles,
-    /// What the result must pass.
+    /// The validations that the result must pass.
     #[serde(default)]
     pub validations: Vec<Validation>,
-    /// The rules at the scope of this action.
+    /// The invariants at the scope of this action.
     #[serde(default)]
     pub invariants: Vec<Invariant>,
     /// Whether a plan without any change may be applied.
     #[serde(default)]
     pub allow_empty: bool,
-    /// What its plans may use; null when it limits nothing.
+    /// The budget of its plans; null if there is none.
     #[serde(default)]
     pub budget: Option<Amounts>,
     /// When it was created.
@@ -44,13 +44,13 @@ pub struct Action {
 /// One argument of an action.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Argument {
-    /// Whether a plan must supply it.
+    /// Whether a plan must supply the argument.
     #[serde(default)]
     pub required: bool,
-    /// What it is when a plan does not.
+    /// The value if a plan supplies none.
     #[serde(default)]
     pub default: Option<String>,
-    /// What it means.
+    /// The meaning of the argument.
     #[serde(default)]
     pub description: Option<String>,
 }
@@ -58,34 +58,34 @@ pub struct Argument {
 /// The agents of a plan, by role.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Roles {
-    /// Thinks the task through.
+    /// The agent that plans the task.
     #[serde(default)]
     pub strategize: Option<String>,
-    /// Does the task.
+    /// The agent that does the task.
     #[serde(default)]
     pub execute: Option<String>,
-    /// Judge the result.
+    /// The agents that review the result.
     #[serde(default)]
     pub reviewers: Vec<Reviewer>,
 }
 
-/// An agent that judges results.
+/// An agent that reviews results.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Reviewer {
     /// The agent's name.
     pub agent: String,
-    /// Whether its acknowledgement is needed.
+    /// Whether its approval is required.
     #[serde(default)]
     pub critical: bool,
 }
 
-/// Creates an action from the text of its file.
+/// Creates an action from the text of a TOML file.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewAction {
     /// The text of the file.
     pub toml: String,
-    /// What to call the file in messages.
+    /// The name of the file for error messages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
 }
@@ -95,7 +95,7 @@ pub struct NewAction {
 pub struct Actions {
     /// The actions.
     pub actions: Vec<Action>,
-    /// Where the next page begins.
+    /// The cursor of the next page; null on the last page.
     #[serde(default)]
     pub next: Option<String>,
 }

@@ -1,53 +1,53 @@
-//! Configured agents, and what starting one for real showed.
+//! Agents, and the result of a check that starts one.
 
 use serde::{Deserialize, Serialize};
 
 use crate::CheckStatus;
 
-/// A configured agent.
+/// A configured or built-in agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct AgentEntry {
-    /// Its name.
+    /// The agent's name.
     pub name: String,
-    /// How drydock talks to it.
+    /// The protocol by which drydock talks to it.
     pub protocol: String,
-    /// What is run.
+    /// The command line, or the path of the script.
     pub summary: String,
-    /// How many seconds one run may take.
+    /// The timeout of one run, in seconds.
     pub timeout_s: u64,
-    /// Where it comes from: `configured` or `built_in`.
+    /// The origin: `configured` or `built_in`.
     #[serde(default)]
     pub source: String,
-    /// Whether its program is there.
+    /// Whether its program is installed.
     #[serde(default)]
     pub found: bool,
-    /// Whether plans that name no agent use it.
+    /// Whether it is the default agent of plans.
     #[serde(default)]
     pub default: bool,
 }
 
-/// What starting an agent showed.
+/// The result of starting an agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct AgentCheck {
     /// The agent's name.
     pub agent: String,
-    /// How it came out.
+    /// The status of the check.
     pub status: CheckStatus,
-    /// What was seen.
+    /// The observation.
     pub text: String,
-    /// What to do about it.
+    /// The next step, if one is needed.
     #[serde(default)]
     pub hint: Option<String>,
-    /// How long it took.
+    /// The duration in milliseconds.
     pub duration_ms: u64,
 }
 
-/// All configured agents.
+/// All configured and built-in agents.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Agents {
     /// The agents, by name.
     pub agents: Vec<AgentEntry>,
-    /// Where the next page begins.
+    /// The cursor of the next page; null on the last page.
     #[serde(default)]
     pub next: Option<String>,
 }

@@ -1,51 +1,51 @@
-//! Backups: refs that keep commits and edits which left a branch.
+//! Backups: refs that keep commits and edits removed from a branch.
 
 use serde::{Deserialize, Serialize};
 
-/// A backup ref and what it keeps.
+/// A backup ref and its content.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Backup {
-    /// The ref.
+    /// The backup's ref.
     #[serde(rename = "ref")]
     pub reference: String,
-    /// The commit it keeps.
+    /// The commit that the ref points to.
     pub commit: String,
-    /// The project whose repository has it.
+    /// The project whose repository contains it.
     pub project: String,
-    /// The plan whose branch it was made of.
+    /// The plan whose branch it was made from.
     pub plan: String,
     /// The run, if one had started.
     pub run: Option<String>,
-    /// Why it was made.
+    /// The reason for the backup.
     pub reason: String,
-    /// The commits that no ref has but those of plans, oldest first.
+    /// The commits that are reachable only from refs of plans, oldest first.
     pub commits: Vec<Commit>,
-    /// Whether it keeps edits that were not committed.
+    /// Whether it keeps uncommitted edits.
     pub uncommitted: bool,
     /// When it was made.
     pub created_at: String,
-    /// Why it must stay; absent when nothing would be lost with it.
+    /// Why it is still needed; absent if deleting it loses nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub needed: Option<String>,
 }
 
-/// A commit, as a person recognises it.
+/// A commit with its subject and author.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Commit {
-    /// Its id.
+    /// The commit id.
     pub id: String,
     /// The first line of its message.
     pub subject: String,
-    /// Who wrote it.
+    /// The author's name.
     #[serde(default)]
     pub author: String,
 }
 
-/// Which backups to list.
+/// Filters the list of backups.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BackupQuery {
-    /// Only those of this plan.
+    /// Only backups of this plan.
     pub plan: Option<String>,
 }
 
@@ -54,10 +54,10 @@ pub struct BackupQuery {
 pub struct Backups {
     /// The backups.
     pub backups: Vec<Backup>,
-    /// Where the next page begins.
+    /// The cursor of the next page; null on the last page.
     #[serde(default)]
     pub next: Option<String>,
-    /// The projects whose repositories could not be looked at, with the reason: there may be more backups.
+    /// The projects whose repositories could not be read, with the reason. They may have more backups.
     #[serde(default)]
     pub unseen: Vec<String>,
 }
@@ -69,16 +69,16 @@ pub struct OneBackup {
     pub backup: Backup,
 }
 
-/// Brings a backup back.
+/// Restores a backup as a new branch.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RestoreBackup {
-    /// The new branch; without one, a name is made from the backup's.
+    /// The new branch; default: a name derived from the backup's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub branch: Option<String>,
 }
 
-/// A backup and the branch that has its commits now.
+/// A backup and the branch it was restored to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct RestoredBackup {
     /// The backup.
@@ -87,32 +87,32 @@ pub struct RestoredBackup {
     pub branch: String,
 }
 
-/// How to remove one backup.
+/// Options for the removal of one backup.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DeleteBackup {
-    /// Remove it though it is needed; only a person may.
+    /// Delete it even if it is still needed; only for the role human.
     #[serde(default)]
     pub discard: bool,
 }
 
-/// Removes backups that nothing needs.
+/// Removes backups that are no longer needed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PruneBackups {
-    /// Only those of this plan.
+    /// Only backups of this plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<String>,
-    /// Tell what would be removed, and remove nothing.
+    /// Report what would be removed, and remove nothing.
     #[serde(default)]
     pub dry_run: bool,
 }
 
-/// What a prune removed and what it kept.
+/// The backups that a prune removed and kept.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct PrunedBackups {
-    /// Those that are gone, or would be.
+    /// The removed backups, or those that would be removed.
     pub removed: Vec<Backup>,
-    /// Those that stay, because they keep what nothing else does.
+    /// The backups that are still needed.
     pub kept: Vec<Backup>,
 }

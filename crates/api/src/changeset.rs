@@ -1,29 +1,29 @@
-//! Changesets: the changes of one writer in one run.
+//! Changesets: the files that one writer changed in one run.
 
 use serde::{Deserialize, Serialize};
 
 use crate::word::words;
 
 words! {
-    /// Whether a changeset takes more entries.
+    /// Whether a changeset accepts more entries.
     ChangesetState {
-        /// It does.
+        /// Accepts entries.
         Open = "open",
-        /// It is final.
+        /// Final.
         Sealed = "sealed",
     }
 }
 
 words! {
-    /// What happened to a path.
+    /// How a path changed.
     ChangeOp {
-        /// It is new.
+        /// The path was created.
         Create = "create",
         /// Its content or mode changed.
         Modify = "modify",
-        /// It is gone.
+        /// The path was deleted.
         Delete = "delete",
-        /// It has a new name.
+        /// The path was renamed.
         Rename = "rename",
     }
 }
@@ -31,47 +31,47 @@ words! {
 /// The changes of one writer in one run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Changeset {
-    /// Its id.
+    /// The changeset's id.
     pub id: String,
     /// The plan it belongs to.
     pub plan: String,
     /// The run it belongs to.
     pub run: String,
-    /// Who writes.
+    /// The agent that made the changes.
     pub writer: String,
-    /// Whether more can be recorded.
+    /// Whether it accepts more entries.
     pub state: ChangesetState,
-    /// What was recorded, in order.
+    /// The recorded changes, in order.
     pub entries: Vec<Entry>,
     /// When it was opened.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub opened_at: Option<String>,
 }
 
-/// A recorded change.
+/// A recorded change of one path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Entry {
-    /// Its place in its changeset, from 1.
+    /// The position in the changeset, from 1.
     pub seq: i64,
     /// The path, relative to the repository's root.
     pub path: String,
-    /// What happened to it.
+    /// How the path changed.
     pub op: ChangeOp,
     /// The old path of a rename.
     pub from: Option<String>,
-    /// The content before, as the id of a git object.
+    /// The git object id of the content before.
     pub before: Option<String>,
-    /// The content after, as the id of a git object.
+    /// The git object id of the content after.
     pub after: Option<String>,
     /// When it was recorded.
     pub at: String,
 }
 
-/// Which changesets to list.
+/// Filters the list of changesets.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ChangesetQuery {
-    /// Only those of this plan.
+    /// Only changesets of this plan.
     pub plan: Option<String>,
 }
 
@@ -80,7 +80,7 @@ pub struct ChangesetQuery {
 pub struct Changesets {
     /// The changesets.
     pub changesets: Vec<Changeset>,
-    /// Where the next page begins.
+    /// The cursor of the next page; null on the last page.
     #[serde(default)]
     pub next: Option<String>,
 }

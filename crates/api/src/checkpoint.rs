@@ -1,8 +1,8 @@
-//! Checkpoints: states of a plan's worktree that were kept on the way.
+//! Checkpoints: saved states of a plan's worktree.
 
 use serde::{Deserialize, Serialize};
 
-/// A kept state of a plan's worktree.
+/// A saved state of a plan's worktree.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Checkpoint {
     /// The git ref that keeps it.
@@ -12,9 +12,9 @@ pub struct Checkpoint {
     pub commit: String,
     /// The plan it belongs to.
     pub plan: String,
-    /// The run it was made in.
+    /// The run that made it.
     pub run: Option<String>,
-    /// What the agent called it.
+    /// The label that the agent gave it.
     #[serde(default)]
     pub label: Option<String>,
     /// When it was made.
@@ -26,7 +26,7 @@ pub struct Checkpoint {
 pub struct Checkpoints {
     /// The checkpoints, oldest first.
     pub checkpoints: Vec<Checkpoint>,
-    /// Where the next page begins.
+    /// The cursor of the next page; null on the last page.
     #[serde(default)]
     pub next: Option<String>,
 }

@@ -1,5 +1,5 @@
-//! The client: turns a typed request into bytes, and an answer into a typed value or a problem. The routes themselves
-//! are in `routes.rs`.
+//! The client: serializes a typed request, and parses an answer into a typed value or a problem. The routes
+//! themselves are in `routes.rs`.
 
 use drydock_domain::told;
 use hyper::body::Bytes;
@@ -15,45 +15,45 @@ const JSON: &str = "application/json";
 const EVENT_STREAM: &str = "text/event-stream";
 const TEXT_SHOWN_MAX: usize = 200;
 
-/// Talks to a drydock router over any transport.
+/// Sends requests to a drydock router over any transport.
 #[derive(Clone, Copy)]
 pub struct Client<'t> {
     transport: &'t dyn Transport,
 }
 
-/// Why a request gave no value.
+/// Why a request returned no value.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    /// The other side refused or failed.
+    /// The server refused the request or failed.
     #[error(transparent)]
     Problem(Box<Problem>),
-    /// No answer came.
+    /// No answer was received.
     #[error(transparent)]
     Unreachable(#[from] TransportError),
-    /// The answer is not what a drydock server says.
+    /// The answer is not one of a drydock server.
     #[error("could not make sense of the answer to {request}: {reason}")]
     Unreadable {
-        /// What was asked.
+        /// The request, for the message.
         request: String,
-        /// What is wrong with the answer.
+        /// The error in the answer.
         reason: String,
     },
 }
 
 words! {
-    /// The commands that move a plan to a phase.
+    /// The commands that request a phase of a plan.
     PlanMove {
-        /// Start or go on with Strategize.
+        /// Start or continue Strategize.
         Strategize = "strategize",
-        /// Go to Execute.
+        /// Continue to Execute.
         Execute = "execute",
-        /// Go to Apply.
+        /// Continue to Apply.
         Apply = "apply",
     }
 }
 
 impl PlanMove {
-    /// Returns the phase it moves a plan to.
+    /// Returns the phase that it requests.
     pub fn phase(self) -> Phase {
         match self {
             PlanMove::Strategize => Phase::Strategize,
@@ -62,7 +62,7 @@ impl PlanMove {
         }
     }
 
-    /// Returns the move to a phase.
+    /// Returns the command that requests a phase.
     pub fn to(phase: Phase) -> Self {
         match phase {
             Phase::Strategize => PlanMove::Strategize,
@@ -72,12 +72,12 @@ impl PlanMove {
     }
 }
 
-/// Under which terms a change may happen.
+/// Conditions on a request that changes something.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Terms {
-    /// Only if the plan still has this revision.
+    /// The revision that the plan must still have.
     pub if_match: Option<i64>,
-    /// Once only, however often it is sent under this key.
+    /// The idempotency key: under the same key, the request is performed once.
     pub idempotency_key: Option<String>,
 }
 
@@ -145,14 +145,14 @@ impl<'t> Client<'t> {
     }
 }
 
-/// Refuses a path in which a name is empty: it would be that of another route, or of none.
+/// Returns an error if a name in the path is empty: the path would be that of another route, or of none.
 fn unnamed(path: &str) -> Option<Problem> {
     let path = path.split('?').next().unwrap_or(path);
     let empty = path.split('/').skip(1).any(str::is_empty);
     empty.then(|| Problem::new(Code::NotFound, "the id or the name is empty").hint("say which one is meant"))
 }
 
-/// Returns the request for an answer that goes on.
+/// Returns the request for a stream.
 pub(crate) fn request_flow(path: &str) -> Result<Request<Bytes>, hyper::http::Error> {
     let mut request = request(Method::GET, path, None, &Terms::default())?;
     request.headers_mut().insert(ACCEPT, HeaderValue::from_static(EVENT_STREAM));
@@ -187,12 +187,12 @@ pub(crate) fn read<T: DeserializeOwned>(asked: &str, response: &Response<Bytes>)
             Err(_) => unreadable(format!("status {status} with {}", shown(body))),
         });
     }
-    // A route that has nothing to say answers with no body; that reads as the empty object.
+    // A route without an answer sends no body, which is parsed as the empty object.
     let body: &[u8] = if status == StatusCode::NO_CONTENT || body.is_empty() { b"{}" } else { body };
     serde_json::from_slice(body).map_err(|error| unreadable(format!("{error} in {}", shown(body))))
 }
 
-/// Returns the beginning of a body for a message.
+/// Returns the start of a body for an error message.
 fn shown(body: &[u8]) -> String {
     let text = String::from_utf8_lossy(body);
     let mut short: String = text.chars().take(TEXT_SHOWN_MAX).collect();

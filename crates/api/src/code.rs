@@ -1,5 +1,6 @@
-//! The one table of error codes: each has a stable text, the HTTP status it travels with, and the exit code it ends a
-//! command with. A code never changes meaning; new ones are added. A code from a newer server reads as `Other`.
+//! The one table of error codes. Each has a stable text, the HTTP status it is sent with, and the exit code of a
+//! command that ends with it. A code never changes its meaning; new ones are added. An unknown code from a newer
+//! server becomes `Other`.
 
 use std::fmt;
 
@@ -7,29 +8,29 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// Exit codes of the command line.
 pub mod exit {
-    /// All went well.
+    /// Success.
     pub const OK: u8 = 0;
-    /// It failed.
+    /// Failure.
     pub const FAILED: u8 = 1;
-    /// It was not asked for properly.
+    /// Wrong usage or invalid input.
     pub const USAGE: u8 = 2;
-    /// There is no such thing.
+    /// Not found.
     pub const NOT_FOUND: u8 = 3;
-    /// It conflicts with what others do, or with where the plan stands.
+    /// A conflict with another process, or with the state of the plan.
     pub const CONFLICT: u8 = 4;
-    /// An invariant or a validation does not let it pass.
+    /// Blocked by an invariant or a validation.
     pub const BLOCKED: u8 = 5;
     /// A person must decide.
     pub const UNDECIDED: u8 = 6;
-    /// It was interrupted from the keyboard.
+    /// Interrupted from the keyboard.
     pub const INTERRUPTED: u8 = 130;
-    /// It was told to end.
+    /// Terminated by a signal.
     pub const TERMINATED: u8 = 143;
 }
 
 macro_rules! codes {
     ($($(#[$of:meta])* $variant:ident = $text:literal $status:literal $exit:ident $title:literal;)+) => {
-        /// Why something was refused or failed.
+        /// The kind of a refusal or failure.
         #[derive(Debug, Clone, PartialEq, Eq, Hash)]
         pub enum Code {
             $($(#[$of])* $variant,)+
@@ -49,7 +50,7 @@ macro_rules! codes {
                 }
             }
 
-            /// Returns the HTTP status it travels with.
+            /// Returns the HTTP status it is sent with.
             pub fn status(&self) -> u16 {
                 match self {
                     $(Code::$variant => $status,)+
@@ -57,7 +58,7 @@ macro_rules! codes {
                 }
             }
 
-            /// Returns the exit code it ends a command with.
+            /// Returns the exit code of a command that ends with it.
             pub fn exit_code(&self) -> u8 {
                 match self {
                     $(Code::$variant => exit::$exit,)+
@@ -65,7 +66,7 @@ macro_rules! codes {
                 }
             }
 
-            /// Returns what it is about, in a few words.
+            /// Returns a short title.
             pub fn title(&self) -> &'static str {
                 match self {
                     $(Code::$variant => $title,)+
@@ -86,53 +87,53 @@ macro_rules! codes {
 }
 
 codes! {
-    /// There is no such thing.
+    /// The object does not exist.
     NotFound = "not_found" 404 NOT_FOUND "not found";
-    /// The beginning of an id fits several.
+    /// A prefix matches more than one id.
     AmbiguousId = "ambiguous_id" 409 USAGE "more than one id begins like this";
-    /// It can be read but is not valid.
+    /// The input was parsed but is not valid.
     Invalid = "invalid" 422 USAGE "not valid";
-    /// It cannot be read.
+    /// The input cannot be parsed.
     Unparsable = "unparsable" 400 USAGE "cannot be read";
-    /// No token that counts came with the request.
+    /// The request has no valid token.
     Unauthorized = "unauthorized" 401 FAILED "who asks is not known";
-    /// Whoever asks may not do this, or not from where they ask.
+    /// The caller may not do this, or not from this origin.
     Forbidden = "forbidden" 403 FAILED "not allowed";
-    /// The route does not take this method.
+    /// The route does not accept this method.
     MethodNotAllowed = "method_not_allowed" 405 USAGE "not a method of this route";
-    /// The request is longer than what is read.
+    /// The request is too large.
     TooLarge = "too_large" 413 USAGE "too large";
-    /// The request did not come in time.
+    /// The request was not received in time.
     TooSlow = "too_slow" 408 FAILED "too slow";
-    /// The command line makes no sense.
+    /// The command line is not valid.
     Usage = "usage" 400 USAGE "wrong usage";
-    /// The configuration file makes no sense.
+    /// The configuration file is not valid.
     ConfigInvalid = "config_invalid" 422 USAGE "the configuration is not valid";
     /// The name is taken.
     Exists = "exists" 409 CONFLICT "exists already";
-    /// Something else needs it.
+    /// Another object needs it.
     InUse = "in_use" 409 CONFLICT "in use";
-    /// A backup keeps what nothing else has, or a question names it.
+    /// A backup keeps commits that nothing else has, or an open decision refers to it.
     BackupNeeded = "backup_needed" 409 CONFLICT "the backup is needed";
-    /// An answer begins on a backup that is gone.
+    /// An answer restarts from a backup that was deleted.
     BackupGone = "backup_gone" 409 CONFLICT "the backup is gone";
     /// Another process holds the lock.
     LockHeld = "lock_held" 409 CONFLICT "the lock is held";
-    /// The plan is not where the command could be taken.
+    /// The plan's state does not accept the command.
     WrongState = "wrong_state" 409 CONFLICT "wrong state";
-    /// The plan changed since the revision that was named.
+    /// The plan changed after the given revision.
     StaleRevision = "stale_revision" 412 CONFLICT "the revision is stale";
-    /// An invariant does not hold.
+    /// An invariant is violated.
     InvariantBlocked = "invariant_blocked" 423 BLOCKED "blocked by an invariant";
     /// A required validation failed.
     ValidationFailed = "validation_failed" 423 BLOCKED "a required validation failed";
-    /// A critical reviewer has not acknowledged the result.
+    /// A critical reviewer has not approved the result.
     ReviewMissing = "review_missing" 423 BLOCKED "a reviewer has not agreed";
     /// The merged result is not acceptable.
     Constrained = "constrained" 423 BLOCKED "the merged result is not acceptable";
     /// The plan changed nothing.
     NothingToApply = "nothing_to_apply" 409 CONFLICT "nothing to apply";
-    /// The plan has used what it may use.
+    /// The plan has used up its budget.
     BudgetSpent = "budget_spent" 429 UNDECIDED "the budget is used up";
     /// A person must answer first.
     DecisionOpen = "decision_open" 409 UNDECIDED "a person must decide";
@@ -140,35 +141,35 @@ codes! {
     DecisionClosed = "decision_closed" 409 CONFLICT "the decision is closed";
     /// The decision has no such option.
     UnknownOption = "unknown_option" 422 USAGE "no such option";
-    /// A divergence was recovered from, and a person has not said yet how to go on.
+    /// Drydock recovered from a divergence, and a person has not decided yet how to continue.
     SyncRecovered = "sync_recovered_unacknowledged" 409 UNDECIDED "commits were set aside; a person must decide";
     /// The branch and its remote diverged and were left as they are.
     SyncUnreconciled = "sync_unreconciled" 409 UNDECIDED "the branch and its remote diverged; a person must decide";
-    /// The branch could not be brought together with its remote.
+    /// The branch could not be synced with its remote.
     SyncFailed = "sync_failed" 409 FAILED "the sync failed";
-    /// The idempotency key is that of another request.
+    /// The idempotency key was used for another request.
     KeyReused = "idempotency_key_reused" 422 USAGE "the key is that of another request";
-    /// A request under the same idempotency key is being carried out.
+    /// A request under the same idempotency key is in progress.
     RequestUnderWay = "request_under_way" 409 CONFLICT "the request is being carried out";
-    /// A request under the same idempotency key was cut short.
+    /// A request under the same idempotency key was interrupted.
     OutcomeUnknown = "request_outcome_unknown" 409 CONFLICT "nobody knows whether it took effect";
-    /// Git cannot work with the repository as it is.
+    /// Git cannot use the repository in its current state.
     RepositoryUnusable = "repository_unusable" 422 FAILED "the repository cannot be used";
     /// The agent cannot be started.
     AgentUnusable = "agent_unusable" 422 FAILED "the agent cannot be used";
-    /// The plan went back too often.
+    /// The plan was reverted too often.
     TooManyReversions = "too_many_reversions" 409 CONFLICT "too many reversions";
-    /// A landing was begun and its end is not known.
+    /// A landing was started and its outcome is unknown.
     IntentOpen = "intent_open" 409 CONFLICT "a landing is under way";
     /// The project's remote does not answer.
     RemoteUnreachable = "remote_unreachable" 503 FAILED "the remote cannot be reached";
-    /// The lock was lost while working.
+    /// The lock was lost during the work.
     LeaseLost = "lease_lost" 409 CONFLICT "the lock was lost";
     /// The phase failed.
     PlanErrored = "plan_errored" 409 FAILED "the phase failed";
-    /// The plan was ended.
+    /// The plan was cancelled.
     PlanCancelled = "plan_cancelled" 409 FAILED "the plan was cancelled";
-    /// There is no store there.
+    /// The store does not exist.
     StoreMissing = "store_missing" 503 FAILED "the store is missing";
     /// The store cannot be written.
     StoreReadOnly = "store_read_only" 503 FAILED "the store is read-only";
@@ -180,7 +181,7 @@ codes! {
     StoreNewer = "store_newer" 503 FAILED "the store is newer than this program";
     /// The file is not a drydock store.
     StoreForeign = "store_foreign" 503 FAILED "not a drydock store";
-    /// A record in the store makes no sense.
+    /// A record in the store is not valid.
     StoreDamaged = "store_damaged" 503 FAILED "a record in the store makes no sense";
     /// The store cannot be reached.
     StoreUnavailable = "store_unavailable" 503 FAILED "the store is not available";
@@ -188,21 +189,21 @@ codes! {
     StoreBusy = "store_busy" 503 CONFLICT "the store is busy";
     /// The database of the store cannot do this.
     StoreUnsupported = "store_unsupported" 422 FAILED "not possible on this database";
-    /// A test made the store fail.
+    /// A test injected a failure into the store.
     StoreInjected = "store_injected" 500 FAILED "a test made the store fail";
     /// The database reported an error that has no code of its own.
     StoreFailed = "store_failed" 500 FAILED "the store failed";
-    /// Git could not do what was asked.
+    /// A git command failed.
     GitFailed = "git_failed" 500 FAILED "git failed";
-    /// The doctor found something broken.
+    /// The doctor found an error.
     Unhealthy = "unhealthy" 500 FAILED "not in order";
-    /// No server answers, or not as a drydock server does.
+    /// No server answers, or not a drydock server.
     ServerUnreachable = "server_unreachable" 503 FAILED "the server cannot be reached";
-    /// Something that should not happen did.
+    /// A bug in drydock.
     Internal = "internal" 500 FAILED "internal error";
-    /// It was interrupted from the keyboard.
+    /// Interrupted from the keyboard.
     Interrupted = "interrupted" 499 INTERRUPTED "interrupted";
-    /// It was told to end.
+    /// Terminated by a signal.
     Terminated = "terminated" 499 TERMINATED "told to end";
 }
 
@@ -229,7 +230,7 @@ impl schemars::JsonSchema for Code {
         "Code".into()
     }
 
-    /// A text, and the known ones as examples: a newer server may have more.
+    /// A string with the known codes as examples, because a newer server may have more.
     fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
         let known: Vec<_> = Code::ALL.iter().map(Code::text).collect();
         schemars::json_schema!({ "type": "string", "description": "The stable code", "examples": known })
@@ -250,7 +251,8 @@ mod tests {
         }
     }
 
-    /// code 8.3: breaks when docs/errors.md lacks a code. `DRYDOCK_WRITE_DOCS=1 cargo test -p drydock-api` writes it.
+    /// code 8.3: breaks if docs/errors.md lacks a code. `DRYDOCK_WRITE_DOCS=1 cargo test -p drydock-api` regenerates
+    /// it.
     #[test]
     fn the_documented_table_is_this_one() {
         let mut made = "# Error codes\n\nEach error has one of these codes: `code` of an HTTP problem, `error.code` of the command line with `--json`. A code never \

@@ -1,4 +1,4 @@
-//! Decisions: questions to a person, and how one is answered.
+//! Decisions: questions to a person, and their answers.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -7,23 +7,24 @@ use crate::word::words;
 use crate::{Phase, Plan};
 
 words! {
-    /// Whether a decision still waits.
+    /// Whether a decision is still open.
     DecisionStatus {
-        /// It does.
+        /// Not answered yet.
         Open = "open",
         /// A person answered.
         Resolved = "resolved",
-        /// Its cause is gone.
+        /// No longer needed.
         Withdrawn = "withdrawn",
     }
 }
 
 words! {
-    /// In which order decisions are listed.
+    /// The order of a list of decisions.
     DecisionOrder {
-        /// The newest first.
+        /// Newest first.
         Newest = "newest",
-        /// Open ones only, by how much they need a person: those of agents first, gates last, the oldest of each first.
+        /// Open ones only, most urgent first: questions of agents, then others, gates last. Within each kind, oldest
+        /// first.
         Need = "need",
     }
 }
@@ -31,25 +32,25 @@ words! {
 /// A question to a person.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Decision {
-    /// Its id.
+    /// The decision's id.
     pub id: String,
     /// The plan that asks.
     pub plan: String,
-    /// The phase it asks in.
+    /// The phase of the plan when it asked.
     pub phase: Phase,
-    /// The run it asks for, if one had started.
+    /// The run that asked, if one had started.
     pub run: Option<String>,
-    /// What kind of question, e.g. `gate`.
+    /// The kind of question, e.g. `gate`.
     pub kind: String,
-    /// The question itself.
+    /// The text of the question.
     pub question: String,
-    /// The answers that are possible.
+    /// The possible answers.
     pub options: Vec<DecisionOption>,
-    /// Whether it still waits.
+    /// Whether it is still open.
     pub status: DecisionStatus,
-    /// What a person answered.
+    /// The answer, if there is one.
     pub resolution: Option<Resolution>,
-    /// What a person needs to know to answer.
+    /// The details that a person needs to answer.
     #[serde(default)]
     pub details: Value,
     /// When it was opened.
@@ -59,31 +60,31 @@ pub struct Decision {
 /// One possible answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct DecisionOption {
-    /// What is typed to choose it.
+    /// The text to type to choose it.
     pub id: String,
-    /// What it means.
+    /// The text shown to a person.
     pub label: String,
-    /// What it does, e.g. `approve`.
+    /// The effect, e.g. `approve`.
     pub effect: String,
-    /// Whether it is chosen with a note alone: the note is the answer.
+    /// Whether the option needs a note, because the note is the answer.
     #[serde(default)]
     pub needs_note: bool,
 }
 
-/// What a person answered.
+/// The answer of a person.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Resolution {
     /// The chosen option.
     pub option: String,
-    /// What the person added.
+    /// Text that the person added.
     #[serde(default)]
     pub note: Option<String>,
-    /// Who answered.
+    /// The name of the person.
     pub by: String,
-    /// From where: `command line`, `http`.
+    /// How it was answered: `command line`, `http`.
     #[serde(default)]
     pub via: String,
-    /// When.
+    /// When it was answered.
     pub at: String,
 }
 
@@ -93,26 +94,26 @@ pub struct Resolution {
 pub struct Resolve {
     /// The chosen option.
     pub option: String,
-    /// What the person adds.
+    /// Text to add to the answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }
 
-/// Which decisions to list.
+/// Filters the list of decisions.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DecisionQuery {
-    /// Only those that still wait.
+    /// Only open decisions.
     pub open: Option<bool>,
-    /// Only those of this plan.
+    /// Only decisions of this plan.
     pub plan: Option<String>,
-    /// Only those with these ids, separated by commas.
+    /// Only decisions with these ids, separated by commas.
     pub ids: Option<String>,
-    /// In which order; default: the newest first.
+    /// The order; default: newest first.
     pub order: Option<DecisionOrder>,
-    /// How many at most.
+    /// The maximum number of decisions.
     pub limit: Option<u32>,
-    /// Only those after this cursor, the `next` of an earlier answer.
+    /// Continue after this cursor, the `next` of an earlier page.
     pub after: Option<String>,
 }
 
@@ -121,10 +122,10 @@ pub struct DecisionQuery {
 pub struct Decisions {
     /// The decisions.
     pub decisions: Vec<Decision>,
-    /// Where the next page begins.
+    /// The cursor of the next page; null on the last page.
     #[serde(default)]
     pub next: Option<String>,
-    /// How many are open in all; null unless only open ones are asked for.
+    /// The number of all open decisions; null unless only open ones are requested.
     #[serde(default)]
     pub total: Option<u64>,
 }

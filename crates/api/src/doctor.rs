@@ -1,40 +1,40 @@
-//! What the doctor found.
+//! The doctor's report.
 
 use serde::{Deserialize, Serialize};
 
 use crate::word::words;
 
 words! {
-    /// How a check came out.
+    /// The result of a check.
     CheckStatus {
-        /// Fine.
+        /// In order.
         Ok = "ok",
-        /// Works, but somebody should know.
+        /// Works, but needs attention.
         Warn = "warn",
         /// Does not work.
         Error = "error",
     }
 }
 
-/// What all checks found.
+/// The results of all checks.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Doctor {
     /// The checks, in order.
     pub checks: Vec<Check>,
-    /// How many locks ran out without anybody taking them over.
+    /// The number of expired locks that were not taken over.
     pub stale_locks: u64,
 }
 
-/// What one check found.
+/// The result of one check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Check {
-    /// What was checked.
+    /// The name of the check.
     pub name: String,
-    /// How it came out.
+    /// The result.
     pub status: CheckStatus,
-    /// What was found.
+    /// The observation.
     pub text: String,
-    /// What to do about it.
+    /// The next step, if one is needed.
     #[serde(default)]
     pub hint: Option<String>,
 }

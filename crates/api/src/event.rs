@@ -1,58 +1,58 @@
-//! The feed: what happened, in order, without gaps.
+//! The feed: all events in order, without gaps.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Something that happened.
+/// An event of the feed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Event {
-    /// Its place in the feed.
+    /// The position in the feed.
     pub seq: i64,
     /// When it was committed.
     pub at: String,
-    /// What happened, e.g. `plan.started`.
+    /// The kind, e.g. `plan.started`.
     pub kind: String,
-    /// To which plan.
+    /// The plan it concerns.
     pub plan: Option<String>,
-    /// In which run.
+    /// The run it concerns.
     pub run: Option<String>,
     /// The plan's revision after it.
     pub revision: Option<i64>,
-    /// What the kind does not say.
+    /// Details that depend on the kind.
     #[serde(default)]
     pub data: Value,
 }
 
-/// Which events to read.
+/// Filters the feed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EventQuery {
-    /// Only those after this place in the feed.
+    /// Only events after this position.
     pub after: Option<i64>,
-    /// How many at most.
+    /// The maximum number of events.
     pub limit: Option<u32>,
-    /// Only those of this plan.
+    /// Only events of this plan.
     pub plan: Option<String>,
-    /// Only those of this kind, or of a family such as `plan.*`.
+    /// Only events of this kind, or of a family such as `plan.*`.
     pub kind: Option<String>,
-    /// How long to wait for one when there is none, in milliseconds.
+    /// How long to wait for an event, in milliseconds.
     pub wait_ms: Option<u64>,
-    /// Only so many of the newest of a plan, which `plan` names.
+    /// Only this many of the newest events of a plan; requires `plan`.
     pub newest: Option<u32>,
 }
 
-/// Of which plan to tell the last event; of any when none is named.
+/// Selects the feed whose end is requested: that of a plan, or the whole feed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LastEventQuery {
-    /// The plan.
+    /// The plan's id.
     pub plan: Option<String>,
 }
 
-/// Where the feed, or that of a plan, ends now.
+/// The end of the feed, or of the feed of a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct LastEvent {
-    /// The place of the newest event; 0 when there is none.
+    /// The position of the newest event; 0 if there is none.
     pub last: i64,
 }
 
@@ -61,24 +61,26 @@ pub struct LastEvent {
 pub struct Events {
     /// The events, oldest first.
     pub events: Vec<Event>,
-    /// The place to read on after, when there is more now.
+    /// The position to continue after; null if there is no more now.
     #[serde(default)]
     pub next: Option<i64>,
-    /// The place of the newest event, when `after` is beyond it, as after a restored backup: read on after this one.
+    /// The position of the newest event, if `after` is beyond it, e.g. after a restored backup of the store. Continue
+    /// after this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ends_at: Option<i64>,
 }
 
-/// What a stream says first when it was asked for events behind one that is not there. It goes on from the end.
+/// The first message of a stream if the requested position is beyond the end of the feed. The stream continues from
+/// the end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct FeedEnd {
-    /// The place that was asked about.
+    /// The requested position.
     pub after: i64,
-    /// The place of the newest event.
+    /// The position of the newest event.
     pub ends_at: i64,
 }
 
 impl FeedEnd {
-    /// What such a message is called in a stream; it has no id.
+    /// The name of this message in a stream. It has no id.
     pub const EVENT: &'static str = "feed.end";
 }

@@ -1,55 +1,55 @@
-//! Why a plan does what it does, for a person or a program to read.
+//! The explanation of a plan: its task, choices, guidance and rejections.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{Choice, Phase, State};
 
-/// Why a plan does what it does.
+/// The explanation of a plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Explanation {
     /// The plan's id.
     pub plan: String,
-    /// Its phase.
+    /// The plan's phase.
     pub phase: Phase,
-    /// How far it got in it.
+    /// The state in the phase.
     pub state: State,
     /// The task.
     pub task: String,
-    /// When it counts as done.
+    /// The condition under which the task is done.
     #[serde(default)]
     pub definition_of_done: Option<String>,
-    /// Where its strategy comes from, in one sentence.
+    /// The origin of the strategy, in one sentence.
     pub strategy: String,
-    /// The number of the choice that was asked about; then `choices` are those it follows from, itself, and those that
-    /// follow from it, and the lists behind are empty.
+    /// The number of the requested choice. If set, `choices` has the choices it follows from, the choice itself, and
+    /// those that follow from it, and the other lists are empty.
     #[serde(default)]
     pub about: Option<String>,
-    /// What its strategy chose, in the order in which the tree is read.
+    /// The choices of the strategy, in the order of the tree.
     #[serde(default)]
     pub choices: Vec<Choice>,
-    /// What agents chose by themselves after that; without numbers.
+    /// The choices that agents made after the strategy; they have no numbers.
     #[serde(default)]
     pub later: Vec<Choice>,
-    /// What people told it.
+    /// The guidance that people added.
     #[serde(default)]
     pub guidance: Vec<Said>,
-    /// What people answered, mere approvals of a phase left out.
+    /// The answers of people, without approvals of a phase.
     #[serde(default)]
     pub answers: Vec<Answered>,
-    /// Why it went back to Strategize.
+    /// The reasons for which it was reverted to Strategize.
     #[serde(default)]
     pub reversions: Vec<Said>,
-    /// What its work was sent back or refused for.
+    /// The rejections of its work.
     #[serde(default)]
     pub refused: Vec<Refused>,
 }
 
-/// Something that was said.
+/// A text with its time.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Said {
-    /// When.
+    /// When it was written.
     pub at: String,
-    /// What.
+    /// The text.
     pub text: String,
 }
 
@@ -60,33 +60,33 @@ pub struct Answered {
     pub at: String,
     /// The question.
     pub question: String,
-    /// The option.
+    /// The chosen option.
     pub option: String,
-    /// What was added.
+    /// Text that the person added.
     #[serde(default)]
     pub note: Option<String>,
-    /// Who answered.
+    /// The name of the person.
     pub by: String,
 }
 
-/// A judgement that the work could not pass.
+/// A rejection of the work.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Refused {
-    /// When.
+    /// When it was rejected.
     pub at: String,
-    /// In which run.
+    /// The run whose work was rejected.
     #[serde(default)]
     pub run: Option<String>,
-    /// Who: a validation, a reviewer, apply.
+    /// What rejected it: a validation, a reviewer, apply.
     pub by: String,
-    /// Of which proposal, where reviewers judged one.
+    /// The number of the proposal, if reviewers rejected it.
     #[serde(default)]
     pub proposal: Option<u64>,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }
 
-/// Which part of a plan to explain.
+/// Selects the part of a plan to explain.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ExplainQuery {

@@ -1,48 +1,48 @@
-//! Collecting what nobody needs any more.
+//! Garbage collection of worktrees and refs.
 
 use serde::{Deserialize, Serialize};
 
-/// Asks for a collection.
+/// Requests a garbage collection.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GcRequest {
-    /// Say what would be removed, remove nothing.
+    /// Report what would be removed, and remove nothing.
     #[serde(default)]
     pub dry_run: bool,
 }
 
-/// What a collection did.
+/// The report of a garbage collection.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Gc {
-    /// What was removed, or would be.
+    /// The removed objects, or those that would be removed.
     pub removed: Vec<Removed>,
-    /// What could not be proved safe to remove.
+    /// The objects that could not be proved safe to delete.
     pub kept: Vec<Kept>,
-    /// Whether nothing was really removed.
+    /// Whether this was a dry run.
     pub dry_run: bool,
 }
 
-/// Something that was removed.
+/// A removed object.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Removed {
-    /// What.
+    /// The object.
     pub what: String,
-    /// Why that loses nothing.
+    /// Why its removal loses nothing.
     pub proof: String,
 }
 
-/// Something that was kept.
+/// A kept object.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Kept {
-    /// What.
+    /// The object.
     pub what: String,
     /// Why it may still be needed.
     pub reason: String,
 }
 
-/// One collection.
+/// One garbage collection.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct OneGc {
-    /// What it did.
+    /// The report.
     pub gc: Gc,
 }

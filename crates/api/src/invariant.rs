@@ -1,35 +1,35 @@
-//! Invariants: rules that can block a transition.
+//! Invariants: conditions that can block a phase.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{Phase, PlanInvariant};
 
-/// A rule that can block a transition.
+/// A condition that can block a phase.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Invariant {
-    /// Its name.
+    /// The invariant's name.
     pub name: String,
-    /// Where it holds: `global`, `project:NAME`, `action:NAME` or `plan:ID`.
+    /// Where it applies: `global`, `project:NAME`, `action:NAME` or `plan:ID`.
     pub scope: String,
-    /// What must hold, under the key that says how it is checked.
+    /// The rule, under the key for its kind.
     #[serde(flatten)]
     pub rule: Rule,
-    /// Before which phases it is enforced.
+    /// The phases before which it is enforced.
     pub at: Vec<Phase>,
-    /// A locked global one cannot be overridden by a narrower scope.
+    /// Whether narrower scopes cannot override it; for global ones.
     #[serde(default)]
     pub locked: bool,
 }
 
-/// What must hold.
+/// The rule of an invariant.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Rule {
     /// A CEL expression over the plan's facts.
     Cel(String),
-    /// A shell command; exit 0 holds.
+    /// A shell command; exit 0 passes.
     Command(String),
-    /// Words for the agents; nothing checks them.
+    /// An instruction for the agents; not checked automatically.
     Text(String),
 }
 
@@ -37,7 +37,7 @@ pub enum Rule {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewInvariant {
-    /// Its name.
+    /// The invariant's name.
     pub name: String,
     /// A CEL expression.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -45,29 +45,29 @@ pub struct NewInvariant {
     /// A shell command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
-    /// Words for the agents.
+    /// An instruction for the agents.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
-    /// Where it holds; `global` unless said.
+    /// Where it applies; default: `global`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scope: Option<String>,
-    /// Before which phases it is enforced; none named means all.
+    /// The phases before which it is enforced; default: all.
     #[serde(default)]
     pub at: Vec<Phase>,
-    /// No narrower scope may override it.
+    /// Whether narrower scopes cannot override it.
     #[serde(default)]
     pub locked: bool,
 }
 
 impl NewInvariant {
-    /// Returns the rule, unless none or more than one is given.
+    /// Returns the rule, or none if none or more than one is given.
     pub fn rule(&self) -> Option<Rule> {
         only(&self.cel, &self.command, &self.text)
     }
 }
 
 impl PlanInvariant {
-    /// Returns the rule, unless none or more than one is given.
+    /// Returns the rule, or none if none or more than one is given.
     pub fn rule(&self) -> Option<Rule> {
         only(&self.cel, &self.command, &self.text)
     }
@@ -82,28 +82,28 @@ fn only(cel: &Option<String>, command: &Option<String>, text: &Option<String>) -
     }
 }
 
-/// Which invariants to list.
+/// Filters the list of invariants.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct InvariantQuery {
-    /// Only those that hold for this plan, one per name.
+    /// Only invariants that apply to this plan, one per name.
     pub effective: Option<String>,
 }
 
-/// At which scope to look for a name.
+/// The scope of the named invariant.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ScopeQuery {
-    /// The scope; `global` unless said.
+    /// The scope; default: `global`.
     pub scope: Option<String>,
 }
 
-/// All invariants asked for.
+/// The requested invariants.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Invariants {
     /// The invariants.
     pub invariants: Vec<Invariant>,
-    /// Where the next page begins.
+    /// The cursor of the next page; null on the last page.
     #[serde(default)]
     pub next: Option<String>,
 }

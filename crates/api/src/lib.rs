@@ -1,6 +1,7 @@
-//! What goes over the wire between a drydock client and a drydock server: one file per object, the table of error codes,
-//! and a typed client over any transport. Nothing here knows the store, git, agents or the rules of a plan; times are
-//! RFC 3339 UTC text and ids are text. Readers ignore fields they do not know, so a newer server can be talked to.
+//! The types sent between a drydock client and a drydock server: one file per object, the table of error codes, and a
+//! typed client over any transport. This crate does not depend on the store, git, agents or the state machine of
+//! plans. Times are RFC 3339 UTC text and ids are text. Clients ignore unknown fields, so they work with a newer
+//! server.
 
 mod action;
 mod agent;

@@ -1,43 +1,43 @@
-//! Locks as anybody can see them.
+//! Locks and their holders.
 
 use serde::{Deserialize, Serialize};
 
 use crate::word::words;
 
 words! {
-    /// What a lock protects.
+    /// The kind of object that a lock protects.
     LockScope {
-        /// One plan; the key is its id.
+        /// A plan; the key is its id.
         Plan = "plan",
-        /// One project; the key is its name.
+        /// A project; the key is its name.
         Project = "project",
     }
 }
 
-/// A held lock.
+/// A lock with its holder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Lock {
-    /// Its id.
+    /// The lock's id.
     pub id: String,
-    /// What kind of thing it protects.
+    /// Whether it protects a plan or a project.
     pub scope: LockScope,
-    /// Which one.
+    /// The id of the plan or the name of the project.
     pub key: String,
     /// The invocation that holds it.
     pub owner: String,
-    /// The machine it runs on.
+    /// The machine of the holder.
     pub host: String,
-    /// Its process.
+    /// The process id of the holder.
     pub pid: u32,
-    /// What it does.
+    /// The holder's activity.
     pub purpose: String,
-    /// Grows with every acquisition.
+    /// A number that grows with every acquisition.
     pub fence: i64,
-    /// When it was taken.
+    /// When it was acquired.
     pub acquired_at: String,
-    /// When it ends unless renewed.
+    /// When it expires unless renewed.
     pub expires_at: String,
-    /// Its time is over and nobody took it over yet.
+    /// Whether it has expired and was not taken over yet.
     pub stale: bool,
 }
 
@@ -45,7 +45,7 @@ pub struct Lock {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BreakLock {
-    /// Why; it is recorded.
+    /// The reason, which is recorded.
     pub reason: String,
 }
 
@@ -54,7 +54,7 @@ pub struct BreakLock {
 pub struct Locks {
     /// The locks.
     pub locks: Vec<Lock>,
-    /// Where the next page begins.
+    /// The cursor of the next page; null on the last page.
     #[serde(default)]
     pub next: Option<String>,
 }

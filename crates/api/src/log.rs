@@ -1,4 +1,4 @@
-//! Logs of runs: what agents, validations and reviewers printed.
+//! Logs of runs: the output of agents, validations and reviewers.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,29 +9,29 @@ pub struct Log {
     pub run: String,
     /// When its first line was written.
     pub began_at: String,
-    /// How many bytes it has had, those that were dropped included.
+    /// The number of bytes written, including dropped ones.
     pub size: u64,
 }
 
-/// The logs of a plan on the machine that answers, the oldest first.
+/// The logs of a plan on the machine that answers, oldest first.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Logs {
     /// The logs.
     pub logs: Vec<Log>,
-    /// Always none: there are few.
+    /// Always null: all logs are on one page.
     #[serde(default)]
     pub next: Option<String>,
 }
 
-/// What to read of a plan's logs.
+/// Selects a part of a plan's logs.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LogQuery {
-    /// The run, or the beginning of its id; the newest that has a log when none is named.
+    /// The run id or a unique prefix; default: the newest run with a log.
     pub run: Option<String>,
-    /// From which byte of the whole log, dropped ones counted; a negative number counts from the end.
+    /// The offset of the first byte in the whole log, including dropped bytes; a negative number counts from the end.
     pub offset: Option<i64>,
-    /// How long to wait for a line when there is none, in milliseconds.
+    /// How long to wait for a line, in milliseconds.
     pub wait_ms: Option<u64>,
 }
 
@@ -40,11 +40,12 @@ pub struct LogQuery {
 pub struct LogLine {
     /// When it was printed.
     pub at: String,
-    /// Where: `stdout`, `stderr`, `message`, `validation:NAME`, `reviewer:AGENT`, or `drydock` for what drydock adds.
+    /// The source: `stdout`, `stderr`, `message`, `validation:NAME`, `reviewer:AGENT`, or `drydock` for lines that
+    /// drydock adds.
     pub stream: String,
-    /// The line without its end.
+    /// The line without its line end.
     pub text: String,
-    /// How many bytes of the log are missing here.
+    /// The number of bytes of the log that are missing here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dropped: Option<u64>,
 }
@@ -55,7 +56,7 @@ impl LogLine {
     /// The stream of lines that are messages to drydock.
     pub const MESSAGE: &'static str = "message";
 
-    /// Reads a line; one that cannot be read is shown as it is.
+    /// Parses a line. One that cannot be parsed is shown as it is.
     pub(crate) fn read(line: &str) -> Self {
         serde_json::from_str(line).unwrap_or_else(|_| Self {
             at: String::new(),
@@ -66,26 +67,26 @@ impl LogLine {
     }
 }
 
-/// A part of a log as a client has it.
+/// A part of a log.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LogPage {
-    /// The run; none when no run of the plan has a log yet.
+    /// The run; none if no run of the plan has a log yet.
     pub run: Option<String>,
     /// The lines.
     pub lines: Vec<LogLine>,
-    /// The offset to read on from.
+    /// The offset to continue from.
     pub next: u64,
-    /// Whether the run has ended and all of its log was read.
+    /// Whether the run has ended and its log was read to the end.
     pub over: bool,
 }
 
 impl LogPage {
     /// The media type of a log.
     pub const MEDIA_TYPE: &'static str = "application/x-ndjson";
-    /// The header with the offset to read on from.
+    /// The header with the offset to continue from.
     pub const NEXT_OFFSET: &'static str = "x-next-offset";
     /// The header with the run.
     pub const RUN: &'static str = "x-run";
-    /// The header that says whether the run has ended and all was read: `true` or `false`.
+    /// The header that is `true` if the run has ended and its log was read to the end, else `false`.
     pub const RUN_OVER: &'static str = "x-run-over";
 }

@@ -1,54 +1,54 @@
-//! What can be done with a plan, and what blocks it.
+//! The actions available on a plan, and the invariants that block it.
 
 use serde::{Deserialize, Serialize};
 
 use crate::Phase;
 
-/// Something that the caller can do with a plan.
+/// An action that the caller can take on a plan.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Offer {
-    /// What: the verb of `drydock plan` and of the route below the plan, or `resolve` for an answer.
+    /// The verb of `drydock plan` and of the route below the plan, or `resolve` for an answer.
     pub command: String,
     /// The label of its button.
     pub label: String,
     /// Its effect.
     pub effect: String,
-    /// What must be given with it: `checkpoint`, `draft`, `text`, `note`.
+    /// Inputs that the caller must supply: `checkpoint`, `draft`, `text`, `note`.
     #[serde(default)]
     pub needs: Vec<String>,
-    /// What to type; null where something must be given that only the caller knows.
+    /// The command to type; null if the caller must supply something first.
     #[serde(default)]
     pub line: Option<String>,
-    /// The decision that is answered, for `resolve`.
+    /// The decision to answer, for `resolve`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decision: Option<String>,
-    /// The option that is chosen, for `resolve`.
+    /// The option to choose, for `resolve`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub option: Option<String>,
-    /// The reason to give, where the plan's own record has one.
+    /// A suggested reason from the plan's record.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
-/// The rules that keep a plan from its next phase.
+/// The invariants that block the next phase of a plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Blocked {
-    /// The phase that is blocked.
+    /// The blocked phase.
     pub phase: Phase,
-    /// What each of them found.
+    /// The finding of each invariant.
     pub findings: Vec<BlockedBy>,
 }
 
-/// What one rule found that does not hold, or could not be checked.
+/// The finding of one invariant that is violated or could not be checked.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct BlockedBy {
-    /// Its name.
+    /// The invariant's name.
     pub invariant: String,
-    /// Its scope.
+    /// The invariant's scope.
     pub scope: String,
     /// The finding, with value and limit: `8 lines changed, limit 3`.
     pub text: String,
-    /// The fact that it compares; null where it is not a comparison of a fact with a literal.
+    /// The compared fact; null if the rule is not a comparison of a fact with a literal.
     pub fact: Option<String>,
     /// The measured value.
     pub value: Option<Quantity>,
@@ -60,18 +60,18 @@ pub struct BlockedBy {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(untagged)]
 pub enum Quantity {
-    /// A whole number.
+    /// An integer.
     Whole(i64),
-    /// Another number.
+    /// A number that is not an integer.
     Real(f64),
-    /// True or false.
+    /// A boolean.
     Flag(bool),
     /// A text.
     Text(String),
 }
 
 impl Blocked {
-    /// Returns the value and the limit of every rule that blocks.
+    /// Returns the findings of all blocking invariants as one text.
     pub fn text(&self) -> String {
         self.findings.iter().map(|one| one.text.as_str()).collect::<Vec<_>>().join("; ")
     }

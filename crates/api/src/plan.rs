@@ -1,4 +1,4 @@
-//! Plans as others see them, and what is sent to make and steer one.
+//! Plans as clients see them, and the requests to create and steer one.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::{Blocked, Offer, Roles};
 words! {
     /// One of the three phases of a plan.
     Phase {
-        /// An agent thinks the task through.
+        /// An agent plans the task.
         Strategize = "strategize",
         /// Agents do the task in a worktree.
         Execute = "execute",
@@ -20,23 +20,23 @@ words! {
 }
 
 words! {
-    /// How far a plan got in its phase.
+    /// The progress of a plan in its phase.
     State {
         /// Waits for a worker.
         Queued = "queued",
-        /// A worker is at it.
+        /// A worker runs the phase.
         Processing = "processing",
         /// A person must answer a decision first.
         Waiting = "waiting",
-        /// The phase reached its end.
+        /// The phase is complete.
         Complete = "complete",
         /// The phase failed.
         Errored = "errored",
-        /// A person ended the plan.
+        /// The plan was cancelled.
         Cancelled = "cancelled",
         /// The result landed.
         Applied = "applied",
-        /// The merged result is not acceptable; nothing was moved.
+        /// The merged result is not acceptable; the target branch was not moved.
         Constrained = "constrained",
     }
 }
@@ -44,44 +44,44 @@ words! {
 /// One use of an action on a project.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Plan {
-    /// Its id.
+    /// The plan's id.
     pub id: String,
-    /// The action's name; null for a plan made of a bare task.
+    /// The name of the action; null for a plan with a free task.
     pub action: Option<String>,
-    /// The project's name.
+    /// The name of the project.
     pub project: String,
-    /// The branch that it lands on; null for a plan of an earlier version, which lands on its project's.
+    /// The branch that it lands on; null for a plan of an earlier version, which lands on its project's target.
     #[serde(default)]
     pub target: Option<String>,
-    /// Its phase.
+    /// The plan's phase.
     pub phase: Phase,
-    /// How far it got in it.
+    /// The state in the phase.
     pub state: State,
-    /// Grows by one with every committed transition.
+    /// The revision, which grows by one with every committed transition.
     pub revision: i64,
-    /// The latest attempt at a phase.
+    /// The latest run, an attempt at a phase.
     pub run: Option<String>,
     /// The plan that spawned it.
     pub parent: Option<String>,
     /// The plan at the top of its tree.
     pub root: String,
-    /// The profile's name.
+    /// The name of the profile.
     pub profile: String,
-    /// The branch its work is on.
+    /// The branch with its work.
     pub branch: String,
-    /// The commit the work begins at.
+    /// The commit at which the work starts.
     pub base_commit: String,
-    /// The commit that holds the result of Execute.
+    /// The commit with the result of Execute.
     pub head_commit: Option<String>,
     /// The commit that landed.
     pub landed_commit: Option<String>,
     /// Why the phase failed.
     pub error: Option<PlanError>,
-    /// The decision that a person must answer before it goes on.
+    /// The decision that a person must answer before it continues.
     pub pending_decision: Option<String>,
-    /// How often it went back to Strategize.
+    /// How often it was reverted to Strategize.
     pub reversions: u32,
-    /// When it was made.
+    /// When it was created.
     pub created_at: String,
     /// When it last changed.
     pub updated_at: String,
@@ -89,72 +89,72 @@ pub struct Plan {
     pub phase_started_at: Option<String>,
     /// When the current phase reached its end.
     pub phase_completed_at: Option<String>,
-    /// The task, rendered.
+    /// The task, with arguments filled in.
     #[serde(default)]
     pub task: String,
-    /// When it counts as done, rendered.
+    /// The condition under which the task is done, with arguments filled in.
     #[serde(default)]
     pub definition_of_done: Option<String>,
-    /// The arguments, defaults included.
+    /// The arguments, including defaults.
     #[serde(default)]
     pub arguments: BTreeMap<String, String>,
-    /// Who does it.
+    /// The agents of the plan.
     #[serde(default)]
     pub agents: Roles,
-    /// How many runs there were.
+    /// The number of runs.
     #[serde(default)]
     pub runs: u32,
-    /// The open gate, when the profile asks before the next phase.
+    /// The open gate, if the profile asks before the next phase.
     #[serde(default)]
     pub gate: Option<String>,
     /// Why the merged result is not acceptable.
     #[serde(default)]
     pub constrained_by: Vec<String>,
-    /// Why a person ended it.
+    /// Why it was cancelled.
     #[serde(default)]
     pub cancel_reason: Option<String>,
-    /// What people added on the way.
+    /// The guidance and answers that people added.
     #[serde(default)]
     pub feedback: Vec<String>,
     /// A warning about the landing, such as a local branch that could not follow its remote.
     #[serde(default)]
     pub landing_warning: Option<String>,
-    /// What the queued phase waits for, when it is not due before a time.
+    /// The reason and the time, if the queued phase is not due yet.
     #[serde(default)]
     pub waits: Option<Waits>,
     /// The latest interruption of the phase, until a run ends in another way.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interruption: Option<Interruption>,
-    /// What it may use; null when nothing is limited.
+    /// The budget; null if there is none.
     #[serde(default)]
     pub budget: Option<Amounts>,
-    /// What its runs used, as far as that is known and recorded.
+    /// The usage of its runs, as far as it is known and recorded.
     #[serde(default)]
     pub spent: Amounts,
-    /// What the run that goes on has reserved of the budget; null when none does, or nothing is limited.
+    /// The part of the budget that the current run has reserved; null without a run or a budget.
     #[serde(default)]
     pub reserved: Option<Amounts>,
-    /// How far its subplans are; null for a plan that has none.
+    /// The progress of its subplans; null for a plan without subplans.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subplans: Option<SubplanCount>,
-    /// The rules that keep it from its next phase, as they were last checked; null when none does.
+    /// The invariants that blocked its next phase at the last check; null if there are none.
     #[serde(default)]
     pub blocked: Option<Blocked>,
-    /// The actions that the caller can take now, the most helpful first; absent in lists.
+    /// The actions that the caller can take now, most helpful first; absent in lists.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub offers: Option<Vec<Offer>>,
 }
 
-/// Amounts of what plans use; null where there is no limit.
+/// Amounts of a budget or of usage; null in a budget means no limit.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Amounts {
-    /// Tokens of models.
+    /// Model tokens.
     pub tokens: Option<u64>,
-    /// Money in US dollars, exact to a millionth.
+    /// Cost in US dollars, exact to a millionth.
     pub cost_usd: Option<String>,
-    /// Seconds in which runs went on.
+    /// Run time in seconds.
     pub wall_s: Option<u64>,
-    /// Uses of tools.
+    /// Tool calls.
     pub tool_calls: Option<u64>,
 }
 
@@ -163,14 +163,14 @@ pub struct Amounts {
 pub struct Waits {
     /// When it is due.
     pub until: String,
-    /// What for: `rate_limit`, `remote_unreachable` or `target_contended`.
+    /// The cause: `rate_limit`, `remote_unreachable` or `target_contended`.
     pub cause: String,
-    /// The same, to be read.
+    /// The cause as a text for people.
     #[serde(default)]
     pub reason: String,
-    /// Whose limit it is; empty if the cause is not a limit.
+    /// The agent whose rate limit it is; empty for other causes.
     pub agent: String,
-    /// How often in a row.
+    /// How often this happened in a row.
     pub times: u32,
 }
 
@@ -179,7 +179,8 @@ pub struct Waits {
 pub struct Interruption {
     /// The interrupted run.
     pub run: String,
-    /// Why: `owner_gone`, `interrupted`, `stopped` (by a person at the command line) or `stopped_above` (a person stopped the plan above).
+    /// Why: `owner_gone`, `interrupted`, `stopped` (by a person at the command line) or `stopped_above` (a person
+    /// stopped the parent plan).
     pub cause: String,
     /// The number of the checkpoint that the next run starts from; null if there is none.
     #[serde(default)]
@@ -187,56 +188,56 @@ pub struct Interruption {
     /// The commit of that checkpoint.
     #[serde(default)]
     pub commit: Option<String>,
-    /// The same, to be read.
+    /// The interruption as a text for people.
     pub text: String,
 }
 
 /// Why a phase failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct PlanError {
-    /// What kind of failure.
+    /// The class of the error.
     pub class: String,
-    /// What happened, for a person to read.
+    /// The error as a text for people.
     pub text: String,
 }
 
-/// Asks for a new plan: an action or a bare task, on a project.
+/// Creates a plan from an action or a free task, on a project.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewPlan {
     /// The action to use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub action: Option<String>,
-    /// The task, when no action is used.
+    /// The task, if no action is used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<String>,
     /// The project to work on.
     pub project: String,
-    /// The branch to land on; the project's when none is named.
+    /// The branch to land on; default: the project's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
-    /// The agent to use instead of the action's.
+    /// The agent; default: the action's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
     /// The arguments of the action.
     #[serde(default)]
     pub arguments: BTreeMap<String, String>,
-    /// The profile to use instead of the action's.
+    /// The profile; default: the action's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<String>,
-    /// Rules of this plan alone.
+    /// Invariants for this plan only.
     #[serde(default)]
     pub invariants: Vec<PlanInvariant>,
-    /// What it may use, such as `tokens=200k,cost=1.50,wall=30m,tool_calls=50`.
+    /// The budget, such as `tokens=200k,cost=1.50,wall=30m,tool_calls=50`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<String>,
 }
 
-/// A rule at the scope of the plan that is being made. Exactly one of `cel`, `command` and `text` is given.
+/// An invariant at the scope of the plan that is created. Exactly one of `cel`, `command` and `text` is given.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PlanInvariant {
-    /// Its name.
+    /// The invariant's name.
     pub name: String,
     /// A CEL expression.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -244,50 +245,50 @@ pub struct PlanInvariant {
     /// A shell command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
-    /// Words for the agents.
+    /// An instruction for the agents.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
-    /// Before which phases it is enforced; none named means all.
+    /// The phases before which it is enforced; default: all.
     #[serde(default)]
     pub at: Vec<Phase>,
 }
 
-/// How far the subplans of a plan are.
+/// The progress of a plan's subplans.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct SubplanCount {
-    /// How many its strategy has.
+    /// The number of subplans.
     pub total: u32,
-    /// How many of them are over, whatever came of them.
+    /// The number of subplans that have ended, with any result.
     pub settled: u32,
 }
 
-/// Which plans to list.
+/// Filters the list of plans.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PlanQuery {
-    /// Only those in this phase.
+    /// Only plans in this phase.
     pub phase: Option<Phase>,
-    /// Only those in this state.
+    /// Only plans in this state.
     pub state: Option<State>,
-    /// Only those of this project.
+    /// Only plans of this project.
     pub project: Option<String>,
-    /// Only those of this action.
+    /// Only plans of this action.
     pub action: Option<String>,
-    /// Only the subplans of this plan; `none` means only plans that are nobody's subplan.
+    /// Only the subplans of this plan; `none` means only plans that are not a subplan.
     pub parent: Option<String>,
-    /// Only those that have, for each word of this text, a word that begins like it: in task, id, action or project.
+    /// Only plans in which each word of this text is the prefix of a word in task, id, action or project.
     pub q: Option<String>,
-    /// How many at most.
+    /// The maximum number of plans.
     pub limit: Option<u32>,
-    /// Only those after this cursor, the `next` of an earlier answer.
+    /// Continue after this cursor, the `next` of an earlier page.
     pub after: Option<String>,
 }
 
-/// Gives a reason for a step back: cancel and revert.
+/// Gives the reason to cancel or revert a plan.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Reason {
-    /// Why.
+    /// The reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
@@ -296,7 +297,7 @@ pub struct Reason {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Prompt {
-    /// What the agents shall heed.
+    /// The guidance for the agents.
     pub text: String,
 }
 
@@ -304,7 +305,7 @@ pub struct Prompt {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RetryPlan {
-    /// Whether Execute starts over from the plan's base instead of continuing from the kept work.
+    /// Whether Execute restarts from the plan's base instead of continuing from the work so far.
     #[serde(default)]
     pub from_base: bool,
 }
@@ -314,7 +315,7 @@ pub struct RetryPlan {
 pub struct Plans {
     /// The plans.
     pub plans: Vec<Plan>,
-    /// Where the next page begins.
+    /// The cursor of the next page; null on the last page.
     #[serde(default)]
     pub next: Option<String>,
 }
@@ -327,7 +328,7 @@ pub struct OnePlan {
 }
 
 impl Plan {
-    /// Returns the actions that the caller can take, as far as the answer lists them.
+    /// Returns the actions that the caller can take, if the answer lists them.
     pub fn offers(&self) -> &[Offer] {
         self.offers.as_deref().unwrap_or_default()
     }
@@ -337,7 +338,7 @@ impl Plan {
         self.offers().iter().find(|offer| offer.command == command)
     }
 
-    /// Says whether the phase rests: no worker is at it and none will take it up by itself.
+    /// Returns true if the plan has stopped: no worker runs the phase, and none will start it automatically.
     pub fn is_settled(&self) -> bool {
         match self.state {
             State::Queued | State::Processing => false,
@@ -351,10 +352,10 @@ impl Plan {
     }
 }
 
-/// Goes back to an earlier state of the work.
+/// Returns to an earlier state of the work.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RollBack {
-    /// The checkpoint: its ref, its number, or its commit.
+    /// The checkpoint: its ref, number or commit.
     pub checkpoint: String,
 }

@@ -1,5 +1,5 @@
-//! Connections to a server, private where its address says `https`. Certificates are always checked, against those of
-//! the system or of `SSL_CERT_FILE`.
+//! Connections to a server, with TLS if its URL starts with `https`. Certificates are always checked, against those
+//! of the system or of `SSL_CERT_FILE`.
 
 use rustls::pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -8,21 +8,21 @@ use tokio_rustls::TlsConnector;
 
 use crate::TransportError;
 
-/// How to speak to a server.
+/// Whether a connection uses TLS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Channel {
-    /// As it is.
+    /// Without TLS.
     Plain,
-    /// Over TLS.
+    /// With TLS.
     Tls,
 }
 
-/// A connection, whatever is between us.
+/// A connection with or without TLS.
 pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
-/// Connects to a port of a host; `at` is how the server is told of.
+/// Connects to a port of a host. `at` is the server's name in error messages.
 pub(crate) async fn connect(
     channel: Channel,
     host: &str,

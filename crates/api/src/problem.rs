@@ -1,4 +1,4 @@
-//! Problems: how a refusal or failure travels, as `application/problem+json` (RFC 9457).
+//! Problems: refusals and failures as `application/problem+json` (RFC 9457).
 
 use std::fmt;
 
@@ -7,35 +7,35 @@ use serde_json::{Map, Value};
 
 use crate::Code;
 
-/// Why a request was not carried out.
+/// Why a request was refused or failed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Problem {
-    /// Names the kind of problem.
+    /// The URI of the kind of problem.
     #[serde(rename = "type", default)]
     pub kind: String,
-    /// What it is about, in a few words.
+    /// A short title.
     #[serde(default)]
     pub title: String,
     /// The HTTP status.
     pub status: u16,
     /// The stable code.
     pub code: Code,
-    /// What happened, naming the thing and the reason.
+    /// The error, with the object and the reason.
     #[serde(default)]
     pub detail: String,
     /// The next step.
     #[serde(default)]
     pub hint: Option<String>,
-    /// What belongs to this code, as fields of their own.
+    /// Fields that depend on the code.
     #[serde(flatten)]
     pub details: Map<String, Value>,
 }
 
 impl Problem {
-    /// The media type it travels under.
+    /// The media type of a problem.
     pub const MEDIA_TYPE: &'static str = "application/problem+json";
 
-    /// Returns a problem with what the code's row in the table says.
+    /// Returns a problem with the title and status of the code.
     pub fn new(code: Code, detail: impl Into<String>) -> Self {
         Self {
             kind: format!("urn:drydock:problem:{code}"),
@@ -55,19 +55,19 @@ impl Problem {
         self
     }
 
-    /// Adds one field of detail.
+    /// Adds a field.
     #[must_use]
     pub fn with(mut self, key: &str, value: impl Into<Value>) -> Self {
         self.details.insert(key.to_owned(), value.into());
         self
     }
 
-    /// Returns a detail that is text.
+    /// Returns a field that is text.
     pub fn text(&self, key: &str) -> Option<&str> {
         self.details.get(key).and_then(Value::as_str)
     }
 
-    /// Returns the exit code it ends a command with.
+    /// Returns the exit code of a command that ends with it.
     pub fn exit_code(&self) -> u8 {
         self.code.exit_code()
     }

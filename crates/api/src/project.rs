@@ -1,23 +1,23 @@
-//! Projects: a git repository with a target branch and what every plan there must pass.
+//! Projects: a git repository with a target branch and the validations of every plan.
 
 use serde::{Deserialize, Serialize};
 
 use crate::word::words;
 
 words! {
-    /// What a divergence that cannot be rebased does.
+    /// The policy for a divergence that cannot be rebased.
     OnDivergence {
-        /// Pin the local commits, reset to the remote, ask.
+        /// Back up the local commits, reset to the remote, ask.
         Recover = "recover",
-        /// Leave everything as it is and ask.
+        /// Leave both branches as they are and ask.
         Pause = "pause",
     }
 }
 
-/// A git repository that plans work on.
+/// A git repository that plans work in.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Project {
-    /// Its name.
+    /// The project's name.
     pub name: String,
     /// The absolute path of the repository.
     pub repo: String,
@@ -25,26 +25,26 @@ pub struct Project {
     pub target: String,
     /// The remote that landed work is pushed to.
     pub remote: Option<String>,
-    /// What a divergence here does, whatever the profile says: `recover` or `pause`.
+    /// The policy for a divergence, overriding the profile: `recover` or `pause`.
     #[serde(default)]
     pub on_divergence: Option<OnDivergence>,
-    /// What every plan here must pass.
+    /// The validations that every plan must pass.
     #[serde(default)]
     pub validations: Vec<Validation>,
     /// When it was added.
     pub created_at: String,
 }
 
-/// A command that judges a result; exit 0 passes.
+/// A command that checks a result; exit 0 passes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Validation {
-    /// Its name.
+    /// The validation's name.
     pub name: String,
     /// The shell command.
     pub command: String,
     /// Whether a failure stops the plan.
     pub required: bool,
-    /// How many seconds it may take.
+    /// The timeout in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_s: Option<u64>,
 }
@@ -53,34 +53,34 @@ pub struct Validation {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewProject {
-    /// Its name.
+    /// The project's name.
     pub name: String,
     /// The path of the repository.
     pub repo: String,
-    /// The branch that plans land on; without one, the branch that is checked out.
+    /// The branch that plans land on; default: the branch that is checked out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
     /// The remote that landed work is pushed to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remote: Option<String>,
-    /// What a divergence here does; without it, the profile says.
+    /// The policy for a divergence; default: the profile's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_divergence: Option<OnDivergence>,
-    /// What every plan here must pass.
+    /// The validations that every plan must pass.
     #[serde(default)]
     pub validations: Vec<NewValidation>,
 }
 
-/// A validation of a project that is being added.
+/// A validation of a new project.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewValidation {
-    /// Its name; without one, it is made from the command.
+    /// The validation's name; default: derived from the command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// The shell command.
     pub command: String,
-    /// Whether a failure stops the plan; it does unless this says no.
+    /// Whether a failure stops the plan; default: true.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub required: Option<bool>,
 }
@@ -90,7 +90,7 @@ pub struct NewValidation {
 pub struct Projects {
     /// The projects.
     pub projects: Vec<Project>,
-    /// Where the next page begins.
+    /// The cursor of the next page; null on the last page.
     #[serde(default)]
     pub next: Option<String>,
 }

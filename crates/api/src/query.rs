@@ -1,4 +1,5 @@
-//! Query strings and path segments from typed values. The same structs are read by the server, so names cannot drift.
+//! Builds query strings and path segments from typed values. The server parses the same structs, so names cannot
+//! differ.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -6,11 +7,11 @@ use std::fmt::Write;
 use serde::Serialize;
 use serde_json::Value;
 
-/// Returns the query string of a flat struct, with its question mark, or nothing when no field is set.
+/// Returns the query string of a flat struct with its question mark, or an empty text if no field is set.
 pub(crate) fn query(fields: &impl Serialize) -> String {
     let value = serde_json::to_value(fields).expect("queries are flat structs of text, numbers and words");
     let Value::Object(fields) = value else { return String::new() };
-    // Sorted here: whether a JSON object keeps the order of its fields depends on what else is built with us.
+    // Sorted here: whether a JSON object keeps the order of its fields depends on features that other crates turn on.
     let fields: BTreeMap<_, _> = fields.into_iter().collect();
     let mut text = String::new();
     for (name, value) in fields {
@@ -27,7 +28,7 @@ pub(crate) fn query(fields: &impl Serialize) -> String {
     text
 }
 
-/// Returns the text as one segment of a path or one value of a query: whatever is not plain is escaped.
+/// Escapes a text for use as one segment of a path or one value of a query.
 pub(crate) fn segment(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for byte in text.bytes() {

@@ -13,7 +13,7 @@ use hyper_util::rt::TokioIo;
 use crate::private::{self, Channel};
 use crate::{BoxFuture, Flow, Transport, TransportError};
 
-/// The longest answer that is read.
+/// The maximum size of an answer.
 const BODY_BYTES_MAX: usize = 256 * 1024 * 1024;
 
 /// A server at an address.
@@ -27,7 +27,7 @@ pub struct Remote {
     bearer: Option<HeaderValue>,
 }
 
-/// Why a text is not the address of a server.
+/// Why a text is not a valid server address.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{given:?} is not the address of a server: {reason}")]
 pub struct RemoteError {
@@ -36,7 +36,7 @@ pub struct RemoteError {
 }
 
 impl Remote {
-    /// Reads an address such as `http://127.0.0.1:7717`; a path is kept as a prefix.
+    /// Parses an address such as `http://127.0.0.1:7717`. A path is kept as a prefix.
     pub fn new(url: &str) -> Result<Self, RemoteError> {
         let refused = |reason| RemoteError { given: url.to_owned(), reason };
         let uri: Uri = url.parse().map_err(|_| refused("it is not a URL"))?;
@@ -59,11 +59,11 @@ impl Remote {
         })
     }
 
-    /// Returns the same server, asked with a token. None when the text cannot be one.
+    /// Returns the same server with a token for its requests. None if the text cannot be a token.
     #[must_use]
     pub fn bearing(self, secret: &str) -> Option<Self> {
         let mut bearer = HeaderValue::from_str(&format!("Bearer {secret}")).ok()?;
-        // Kept out of whatever shows headers.
+        // Keeps the token out of debug output.
         bearer.set_sensitive(true);
         Some(Self { bearer: Some(bearer), ..self })
     }
@@ -76,7 +76,7 @@ impl Remote {
         Ok(Response::from_parts(head, body.map_err(failed)?.to_bytes()))
     }
 
-    /// Sends a request on a connection of its own, and returns the answer as soon as it begins.
+    /// Sends a request on its own connection and returns the answer when its head has been received.
     async fn connect(&self, request: Request<Bytes>) -> Result<Response<Flow>, TransportError> {
         let at = self.shown();
         let stream = private::connect(self.channel, &self.host, self.port, &at).await?;
@@ -84,7 +84,7 @@ impl Remote {
         let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
         let mut connection: BoxFuture<'static, _> = Box::pin(async move { connection.await.map_err(drop) });
         let mut answer = std::pin::pin!(sender.send_request(self.addressed(request, &at)?));
-        // The connection only moves bytes while it is polled. When it ends first, the answer says how.
+        // The connection moves bytes only while it is polled. If it ends first, the answer has the error.
         let (answer, connection) = tokio::select! {
             answer = &mut answer => (answer, Some(connection)),
             _ = &mut connection => (answer.await, None),
@@ -123,7 +123,7 @@ impl Transport for Remote {
     }
 }
 
-/// The body of an answer together with the connection that brings it: reading the one moves the other.
+/// The body of an answer together with its connection. Reading the body polls the connection.
 struct Driven {
     connection: Option<BoxFuture<'static, Result<(), ()>>>,
     body: Incoming,
@@ -138,7 +138,7 @@ impl Body for Driven {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
         let this = self.get_mut();
-        // How the connection ended is told by the body too, to whoever reads it to the end.
+        // An error of the connection is also reported by the body to its reader.
         if this.connection.as_mut().is_some_and(|connection| connection.as_mut().poll(context).is_ready()) {
             this.connection = None;
         }

@@ -1,4 +1,4 @@
-//! One method per route of `/api/v1`. What each does is said where the server implements it.
+//! One method per route of `/api/v1`. The server's handlers document their behaviour.
 
 use drydock_domain::PINS;
 use serde::{Deserialize, Serialize};
@@ -87,19 +87,19 @@ impl Client<'_> {
         Ok(())
     }
 
-    /// Lists the agents that the other side has configured.
+    /// Lists the agents that are configured on the server.
     pub async fn agents(&self) -> Answer<Agents> {
         self.get("/agents".to_owned()).await
     }
 
-    /// Starts an agent for real.
+    /// Starts an agent and checks its login.
     pub async fn agent_check(&self, name: &str) -> Answer<AgentCheck> {
         let path = format!("/agents/{}/check", segment(name));
         let one: OneAgentCheck = self.post(path, &Nothing {}, &Terms::default()).await?;
         Ok(one.check)
     }
 
-    /// Makes a plan.
+    /// Creates a plan.
     pub async fn plan_use(&self, plan: &NewPlan, terms: &Terms) -> Answer<Plan> {
         let one: OnePlan = self.post("/plans".to_owned(), plan, terms).await?;
         Ok(one.plan)
@@ -122,19 +122,19 @@ impl Client<'_> {
         Ok(one.diff)
     }
 
-    /// Reads a plan's choices and sub-plans.
+    /// Reads a plan's choices and subplans.
     pub async fn plan_tree(&self, id: &str) -> Answer<Tree> {
         let one: OneTree = self.get(format!("/plans/{}/tree", segment(id))).await?;
         Ok(one.tree)
     }
 
-    /// Reads what holds a plan.
+    /// Reads why a plan is not moving.
     pub async fn plan_why(&self, id: &str) -> Answer<Why> {
         let one: OneWhy = self.get(format!("/plans/{}/why", segment(id))).await?;
         Ok(one.why)
     }
 
-    /// Reads why a plan does what it does.
+    /// Reads the explanation of a plan.
     pub async fn plan_explain(&self, id: &str, which: &ExplainQuery) -> Answer<Explanation> {
         let path = format!("/plans/{}/explain{}", segment(id), query(which));
         let one: OneExplanation = self.get(path).await?;
@@ -146,22 +146,22 @@ impl Client<'_> {
         self.get(format!("/plans/{}/checkpoints", segment(plan))).await
     }
 
-    /// Moves a plan to a phase: passes its gate and queues it.
+    /// Requests a phase of a plan: passes its gate and queues it.
     pub async fn plan_move(&self, id: &str, to: PlanMove, terms: &Terms) -> Answer<Plan> {
         self.plan_post(id, to.name(), &Nothing {}, terms).await
     }
 
-    /// Brings a plan's branch and its remote together.
+    /// Syncs a plan's branch with its remote.
     pub async fn plan_sync(&self, id: &str, terms: &Terms) -> Answer<Synced> {
         self.post(format!("/plans/{}/sync", segment(id)), &Nothing {}, terms).await
     }
 
-    /// Makes the draft in a plan's worktree its strategy.
+    /// Adopts the draft in a plan's worktree as its strategy.
     pub async fn plan_adopt(&self, id: &str, terms: &Terms) -> Answer<Plan> {
         self.plan_post(id, "strategy/adopt", &Nothing {}, terms).await
     }
 
-    /// Goes back to an earlier state of a plan's work.
+    /// Returns to a checkpoint of a plan.
     pub async fn plan_rollback(&self, id: &str, checkpoint: String, terms: &Terms) -> Answer<Plan> {
         self.plan_post(id, "rollback", &RollBack { checkpoint }, terms).await
     }
@@ -177,18 +177,18 @@ impl Client<'_> {
         Ok(one.backup)
     }
 
-    /// Brings a backup back as a new branch.
+    /// Restores a backup as a new branch.
     pub async fn backup_restore(&self, name: &str, how: &RestoreBackup) -> Answer<RestoredBackup> {
         self.post(format!("{}/restore", backup_path(name)?), how, &Terms::default()).await
     }
 
-    /// Removes one backup: one that nothing needs, or any that a person discards.
+    /// Removes one backup that is no longer needed, or any that a person discards.
     pub async fn backup_delete(&self, name: &str, how: &DeleteBackup) -> Answer<Backup> {
         let one: OneBackup = self.delete(format!("{}{}", backup_path(name)?, query(how))).await?;
         Ok(one.backup)
     }
 
-    /// Removes backups that nothing needs.
+    /// Removes backups that are no longer needed.
     pub async fn backup_prune(&self, which: &PruneBackups) -> Answer<PrunedBackups> {
         self.post("/backups/prune".to_owned(), which, &Terms::default()).await
     }
@@ -198,7 +198,7 @@ impl Client<'_> {
         self.get(format!("/plans/{}/logs", segment(id))).await
     }
 
-    /// Reads a part of a log; with `wait_ms`, waits for a line when there is none.
+    /// Reads a part of a log. With `wait_ms`, waits for a line if there is none.
     pub async fn plan_log(&self, id: &str, which: &LogQuery) -> Answer<LogPage> {
         let path = format!("/plans/{}/log{}", segment(id), query(which));
         let answer = self.fetch(path.clone()).await?;
@@ -213,7 +213,7 @@ impl Client<'_> {
         Ok(LogPage { run, lines, next, over })
     }
 
-    /// Ends a plan.
+    /// Cancels a plan.
     pub async fn plan_cancel(&self, id: &str, reason: Option<String>, terms: &Terms) -> Answer<Plan> {
         self.plan_post(id, "cancel", &Reason { reason }, terms).await
     }
@@ -223,12 +223,12 @@ impl Client<'_> {
         self.plan_post(id, "retry", how, terms).await
     }
 
-    /// Takes the work that a failed Execute left for its result.
+    /// Accepts the work of a failed Execute as its result.
     pub async fn plan_accept(&self, id: &str, terms: &Terms) -> Answer<Plan> {
         self.plan_post(id, "accept", &Nothing {}, terms).await
     }
 
-    /// Sends a plan back to Strategize.
+    /// Reverts a plan to Strategize.
     pub async fn plan_revert(&self, id: &str, reason: Option<String>, terms: &Terms) -> Answer<Plan> {
         self.plan_post(id, "revert", &Reason { reason }, terms).await
     }
@@ -238,7 +238,7 @@ impl Client<'_> {
         self.plan_post(id, "prompt", &Prompt { text }, terms).await
     }
 
-    /// Takes a plan from a worker whose lock ran out.
+    /// Takes over a plan from a worker whose lock expired.
     pub async fn plan_takeover(&self, id: &str, terms: &Terms) -> Answer<Plan> {
         self.plan_post(id, "takeover", &Nothing {}, terms).await
     }
@@ -287,52 +287,52 @@ impl Client<'_> {
         self.get("/tokens".to_owned()).await
     }
 
-    /// Makes a token.
+    /// Creates a token.
     pub async fn token_create(&self, token: &NewToken) -> Answer<MadeToken> {
         self.post("/tokens".to_owned(), token, &Terms::default()).await.map_err(untold)
     }
 
-    /// Makes a link that signs a browser in.
+    /// Creates a sign-in link for a browser.
     pub async fn token_link(&self, link: &NewLink) -> Answer<MadeLink> {
         self.post("/tokens/link".to_owned(), link, &Terms::default()).await.map_err(untold)
     }
 
-    /// Takes a token back.
+    /// Revokes a token.
     pub async fn token_revoke(&self, id: &str) -> Answer<RevokedToken> {
         let path = format!("/tokens/{}/revoke", segment(id));
         self.post(path, &Nothing {}, &Terms::default()).await
     }
 
-    /// Reads events; with `wait_ms`, waits for one when there is none.
+    /// Reads events. With `wait_ms`, waits for one if there is none.
     pub async fn events(&self, which: &EventQuery) -> Answer<Events> {
         self.get(format!("/events{}", query(which))).await
     }
 
-    /// Follows the feed: the events that are there, and then each as it comes.
+    /// Follows the feed: the stored events, then each new one.
     pub async fn events_follow(&self, which: &EventQuery) -> Answer<EventStream> {
         EventStream::open(self, format!("/events{}", query(which))).await
     }
 
-    /// Reads where the feed of a plan ends now.
+    /// Reads the position of the last event of a plan.
     pub async fn events_last(&self, plan: &str) -> Answer<i64> {
         let which = LastEventQuery { plan: Some(plan.to_owned()) };
         let LastEvent { last } = self.get(format!("/events/last{}", query(&which))).await?;
         Ok(last)
     }
 
-    /// Reads where the whole feed ends now.
+    /// Reads the position of the last event of the whole feed.
     pub async fn feed_last(&self) -> Answer<i64> {
         let LastEvent { last } = self.get("/events/last".to_owned()).await?;
         Ok(last)
     }
 
-    /// Asks for a check of everything.
+    /// Runs all checks.
     pub async fn doctor(&self) -> Answer<Doctor> {
         let one: OneDoctor = self.get("/doctor".to_owned()).await?;
         Ok(one.doctor)
     }
 
-    /// Collects what nobody needs any more.
+    /// Runs a garbage collection.
     pub async fn gc(&self, request: &GcRequest) -> Answer<Gc> {
         let one: OneGc = self.post("/gc".to_owned(), request, &Terms::default()).await?;
         Ok(one.gc)
@@ -355,7 +355,7 @@ fn backup_path(name: &str) -> Answer<String> {
     Ok(format!("/backups/{}/{}", segment(plan), segment(number)))
 }
 
-/// Tells an answer that cannot be read without showing it.
+/// Removes the content of an unreadable answer from the error, because it may contain a secret.
 fn untold(error: ClientError) -> ClientError {
     match error {
         ClientError::Unreadable { request, .. } => {

@@ -1,4 +1,4 @@
-//! What can be seen of a plan beside itself: its diff, its tree of choices, and what holds it.
+//! Views of a plan: its diff, its tree of choices and subplans, and why it is not moving.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,43 +9,43 @@ use crate::{Decision, Lock, Phase, PlanError, State};
 pub struct Diff {
     /// A unified diff.
     pub text: String,
-    /// How many files changed.
+    /// The number of changed files.
     pub files: u64,
-    /// How many lines were added.
+    /// The number of added lines.
     pub lines_added: u64,
-    /// How many lines were deleted.
+    /// The number of deleted lines.
     pub lines_deleted: u64,
-    /// Whose changes these are; null as long as no work is kept.
+    /// The commit whose changes these are; null if no work has been saved yet.
     #[serde(default)]
     pub of: Option<DiffOf>,
 }
 
-/// Whose changes a diff shows.
+/// The commit whose changes a diff shows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct DiffOf {
-    /// What it is.
+    /// The kind of commit.
     pub kind: DiffKind,
-    /// Its commit.
+    /// The commit id.
     pub commit: String,
-    /// The ref that keeps it, where that is a snapshot.
+    /// The ref that keeps it, if it is a checkpoint.
     #[serde(default, rename = "ref")]
     pub reference: Option<String>,
     /// The first line of its message.
     pub label: String,
-    /// Whether it is the work of an earlier run than the plan's latest.
+    /// Whether it was made by an earlier run than the plan's latest.
     #[serde(default)]
     pub earlier_run: bool,
 }
 
-/// What the commit is whose changes a diff shows.
+/// The kind of commit whose changes a diff shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum DiffKind {
     /// The result of Execute.
     Result,
-    /// The work that a run goes on with; there is no result yet.
+    /// The work from which a run continues, before there is a result.
     GoesOn,
-    /// The latest snapshot; there is no result yet.
+    /// The latest checkpoint, before there is a result.
     Snapshot,
 }
 
@@ -56,70 +56,70 @@ pub struct OneDiff {
     pub diff: Diff,
 }
 
-/// A plan with what its strategy chose and the plans it spawned.
+/// A plan with the choices of its strategy and its subplans.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Tree {
     /// The plan's id.
     pub plan: String,
-    /// Its task.
+    /// The plan's task.
     #[serde(default)]
     pub task: String,
-    /// Its phase.
+    /// The plan's phase.
     pub phase: Phase,
-    /// How far it got in it.
+    /// The state in the phase.
     pub state: State,
-    /// Its name among its siblings, when it is a subplan.
+    /// The subplan's name; absent for a plan that is not a subplan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// What its parent has recorded of it: open, ready, joined, handed, failed, cancelled, dropped, earlier.
+    /// The status that its parent has recorded: open, ready, joined, handed, failed, cancelled, dropped, earlier.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fate: Option<String>,
-    /// Which siblings come before it.
+    /// The names of the subplans that it depends on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub after: Vec<String>,
-    /// Who does it.
+    /// The agent that does it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
-    /// What it waits for, in words.
+    /// The reason why it waits, in words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waits_for: Option<String>,
-    /// When it was made.
+    /// When it was created.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub created_at: Option<String>,
     /// When it last changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub updated_at: Option<String>,
-    /// What its strategy chose, in the order in which the tree is read.
+    /// The choices of the strategy, in the order of the tree.
     #[serde(default)]
     pub choices: Vec<Choice>,
-    /// The plans it spawned.
+    /// The plan's subplans.
     #[serde(default)]
     pub subplans: Vec<Tree>,
 }
 
-/// A decision that an agent took by itself.
+/// A decision that an agent took without asking.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Choice {
-    /// Its place in the tree: `1.2` is the second that follows from the first.
+    /// The position in the tree: `1.2` is the second choice that follows from the first.
     #[serde(default)]
     pub number: String,
-    /// What the agent calls it.
+    /// The id that the agent gave it.
     #[serde(default)]
     pub id: Option<String>,
     /// The choice that it follows from, as the agent names it.
     #[serde(default)]
     pub under: Option<String>,
-    /// What was to be decided.
+    /// The question that was decided.
     pub question: String,
-    /// What was taken.
+    /// The chosen answer.
     pub chosen: String,
-    /// What was not.
+    /// The alternatives that were not chosen.
     #[serde(default)]
     pub alternatives: Vec<String>,
-    /// Why.
+    /// The reason.
     #[serde(default)]
     pub rationale: Option<String>,
-    /// How sure the agent is, from 0 to 1.
+    /// The agent's confidence, from 0 to 1.
     #[serde(default)]
     pub confidence: Option<f64>,
 }
@@ -131,18 +131,18 @@ pub struct OneTree {
     pub tree: Tree,
 }
 
-/// What holds a plan, and who can act.
+/// Why a plan is not moving, and how to continue it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Why {
-    /// Where the plan stands, in one sentence.
+    /// The current situation, in one sentence.
     pub summary: String,
-    /// What holds it, one sentence each.
+    /// The reasons why it waits, one sentence each.
     #[serde(default)]
     pub holds: Vec<String>,
-    /// Who can move it on, and how.
+    /// The actions that continue it, and the actor of each.
     #[serde(default)]
     pub can_act: Vec<CanAct>,
-    /// The lock that is held on it.
+    /// The lock on it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lock: Option<Lock>,
     /// The decision it waits for.
@@ -153,21 +153,21 @@ pub struct Why {
     pub error: Option<PlanError>,
 }
 
-/// One way to move a plan on.
+/// An action that continues a plan.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct CanAct {
-    /// Who: a person, a worker.
+    /// The actor: a person, a worker.
     pub who: String,
-    /// What to type; empty when nothing is typed.
+    /// The command to type; empty if there is none.
     #[serde(default)]
     pub command: String,
-    /// What it does.
+    /// The effect.
     pub does: String,
 }
 
-/// What holds one plan.
+/// Why one plan is not moving.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct OneWhy {
-    /// What holds it.
+    /// The explanation.
     pub why: Why,
 }

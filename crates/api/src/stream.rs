@@ -1,5 +1,5 @@
-//! The feed as it comes: server-sent events read back into events. Whoever follows goes on after a break from the last
-//! event it has; a part of one that was cut off counts for nothing.
+//! The feed as a stream: parses server-sent events. After a broken connection a client continues from the last event
+//! it received; a partial event is ignored.
 
 use std::time::Duration;
 
@@ -10,21 +10,21 @@ use tokio::time::timeout;
 use crate::client::{read, request_flow};
 use crate::{Client, ClientError, Event, FeedEnd, Flow, TransportError};
 
-/// How long the other side may say nothing: it says something every 15 seconds, news or not.
+/// The maximum time without data. The server sends a heartbeat every 15 seconds.
 const SILENCE_MAX: Duration = Duration::from_secs(45);
-/// The longest event that is read.
+/// The maximum size of an event.
 const EVENT_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// What a stream said.
+/// A message of a stream.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Heard {
-    /// Something happened.
+    /// A new event.
     Event(Event),
-    /// The place that was asked about is beyond the end of the feed; what follows is what comes from now on.
+    /// The requested position is beyond the end of the feed. Only new events follow.
     End(FeedEnd),
 }
 
-/// Events as they come.
+/// A stream of events.
 pub struct EventStream {
     asked: String,
     flow: Flow,
@@ -47,7 +47,8 @@ impl EventStream {
         }
     }
 
-    /// Returns what is heard next, or none when the other side ended the feed. Dropping the call loses nothing.
+    /// Returns the next message, or none if the server ended the stream. Cancel safe: dropping the future loses
+    /// nothing.
     pub async fn next(&mut self) -> Result<Option<Heard>, ClientError> {
         let unreadable =
             |asked: &str, reason: String| ClientError::Unreadable { request: asked.to_owned(), reason };
@@ -82,7 +83,7 @@ impl EventStream {
     }
 }
 
-/// Takes the first whole block, which an empty line ends.
+/// Removes and returns the first complete block, which ends with an empty line.
 fn cut(unread: &mut Vec<u8>) -> Option<String> {
     let end = unread.windows(2).position(|pair| pair == b"\n\n")?;
     let block = String::from_utf8_lossy(&unread[..end]).into_owned();
@@ -90,12 +91,12 @@ fn cut(unread: &mut Vec<u8>) -> Option<String> {
     Some(block)
 }
 
-/// Says whether a block tells where the feed ends.
+/// Returns true if a block reports the end of the feed.
 fn is_end(block: &str) -> bool {
     block.lines().filter_map(|line| line.strip_prefix("event:")).any(|kind| kind.trim() == FeedEnd::EVENT)
 }
 
-/// Returns what a block tells; none when it is only a sign of life.
+/// Returns the data of a block, or none for a heartbeat.
 fn told(block: &str) -> Option<String> {
     let lines = block.lines().filter_map(|line| line.strip_prefix("data:"));
     let lines: Vec<_> = lines.map(|line| line.strip_prefix(' ').unwrap_or(line)).collect();
@@ -106,7 +107,7 @@ fn told(block: &str) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// Breaks when an event is told before all of it is there, or a sign of life is taken for one.
+    /// Breaks if an event is returned before it is complete, or a heartbeat is taken for one.
     #[test]
     fn only_whole_blocks_with_data_are_told() {
         let mut unread = b": heartbeat\n\nid: 1\nevent: alert\ndata: {}\n\nid: 2\nda".to_vec();

@@ -1,35 +1,35 @@
-//! Syncs: what bringing a plan's branch and its remote together came to.
+//! The outcome of syncing a plan's branch with its remote.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{Decision, Plan};
 
-/// What a sync came to.
+/// The outcome of a sync.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Sync {
-    /// Its name, e.g. `rebased`.
+    /// The name of the outcome, e.g. `rebased`.
     pub outcome: String,
-    /// What it means for the plan: `settled`, `unsettled` or `diverged`.
+    /// The effect on the plan: `settled`, `unsettled` or `diverged`.
     pub standing: String,
-    /// What happened, in one sentence.
+    /// The outcome in one sentence.
     pub text: String,
-    /// What a person can do about it.
+    /// The next step, if one is needed.
     #[serde(default)]
     pub hint: Option<String>,
-    /// What the outcome carries.
+    /// Fields that depend on the outcome.
     #[serde(flatten)]
     pub details: serde_json::Map<String, Value>,
 }
 
-/// A sync, the plan after it, and what a person must answer.
+/// A sync, the plan after it, and the decision that it opened.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Synced {
-    /// What it came to.
+    /// The outcome.
     pub sync: Sync,
     /// The plan.
     pub plan: Plan,
-    /// The decision, when it diverged.
+    /// The decision, if the branches diverged.
     #[serde(default)]
     pub decision: Option<Decision>,
 }

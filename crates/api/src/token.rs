@@ -1,4 +1,4 @@
-//! Tokens: who may ask over the network, and as what.
+//! Tokens for the HTTP API and their roles.
 
 use std::fmt;
 
@@ -7,11 +7,11 @@ use serde::{Deserialize, Serialize};
 use crate::word::words;
 
 words! {
-    /// What the bearer of a token is.
+    /// The role of a token.
     Role {
         /// A person: may do everything.
         Human = "human",
-        /// Keeps things running: everything but answering decisions and making tokens.
+        /// Operates the server: everything but answering decisions and creating tokens.
         Operator = "operator",
         /// An agent in a run: may read its own plan.
         Agent = "agent",
@@ -21,44 +21,44 @@ words! {
 }
 
 words! {
-    /// Whether a token still counts.
+    /// Whether a token is still valid.
     TokenState {
-        /// It does.
+        /// Accepted.
         Valid = "valid",
-        /// Its time is over.
+        /// Its lifetime has ended.
         Expired = "expired",
-        /// It was taken back.
+        /// It was revoked.
         Revoked = "revoked",
     }
 }
 
 words! {
-    /// How the secret of a token is shown.
+    /// How the secret of a token is sent.
     TokenKind {
         /// By a program, with each request.
         Bearer = "bearer",
-        /// By the command line of whoever serves on this machine; made by the server for itself.
+        /// By the command line on the server's machine; the server creates it for its own user.
         Machine = "machine",
         /// By a browser: half of it as a cookie, and half by its pages.
         Session = "session",
-        /// In an address that is opened once, to sign a browser in.
+        /// In a URL that is opened once, to sign a browser in.
         Link = "link",
     }
 }
 
-/// Where the links that sign a browser in lead, on a server.
+/// The path of sign-in links on a server.
 pub const WELCOME: &str = "/welcome";
 
-/// What is known of a token; its secret is not.
+/// A token without its secret.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Token {
-    /// Its id.
+    /// The token's id.
     pub id: String,
-    /// What people call it; what is done with it is recorded under this name.
+    /// The name of its user; actions with the token are recorded under it.
     pub name: String,
-    /// What its bearer is.
+    /// The token's role.
     pub role: Role,
-    /// How its secret is shown.
+    /// How its secret is sent.
     #[serde(default = "bearer")]
     pub kind: TokenKind,
     /// The plan of an agent's token.
@@ -67,11 +67,11 @@ pub struct Token {
     /// The run of an agent's token.
     #[serde(default)]
     pub run: Option<String>,
-    /// Whether it still counts.
+    /// Whether it is still valid.
     pub state: TokenState,
-    /// When it was made.
+    /// When it was created.
     pub created_at: String,
-    /// When it ends by itself.
+    /// When it expires; null if it does not.
     #[serde(default)]
     pub expires_at: Option<String>,
     /// When it was last used, to the minute.
@@ -80,39 +80,40 @@ pub struct Token {
     /// When it was revoked.
     #[serde(default)]
     pub revoked_at: Option<String>,
-    /// The token that it was made with; of a session, the one that its link was made with. It ends with that one.
+    /// The token that it was created with; for a session, the one that its link was created with. It ends with that
+    /// one.
     #[serde(default)]
     pub made_by: Option<String>,
 }
 
-/// Servers that had no other kind did not say it.
+/// The default for servers that had only one kind and did not send it.
 fn bearer() -> TokenKind {
     TokenKind::Bearer
 }
 
-/// Makes a token.
+/// Creates a token.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewToken {
-    /// What people will call it.
+    /// The name of its user.
     pub name: String,
-    /// What its bearer will be.
+    /// The token's role.
     pub role: Role,
-    /// The run of an agent's token, or the beginning of its id.
+    /// The run of an agent's token: its id or a unique prefix.
     #[serde(default)]
     pub run: Option<String>,
-    /// How many seconds it counts, at most as long as the token that it is made with; default: as long as that one, or
-    /// until it is revoked.
+    /// The lifetime in seconds, at most that of the token that it is created with; default: that lifetime, or until
+    /// it is revoked.
     #[serde(default)]
     pub expires_in_s: Option<u64>,
 }
 
-/// A token that was just made, with its secret, which is told this once.
+/// A new token with its secret, which is returned only once.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct MadeToken {
     /// The token.
     pub token: Token,
-    /// What its bearer sends.
+    /// The secret to send with requests.
     pub secret: String,
 }
 
@@ -127,39 +128,39 @@ impl fmt::Debug for MadeToken {
 pub struct Tokens {
     /// The tokens.
     pub tokens: Vec<Token>,
-    /// Where the next page begins.
+    /// The cursor of the next page; null on the last page.
     #[serde(default)]
     pub next: Option<String>,
 }
 
-/// A token that was taken back.
+/// A revoked token.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct RevokedToken {
     /// The token.
     pub token: Token,
-    /// How many sessions ended with it.
+    /// The number of sessions that ended with it.
     #[serde(default)]
     pub sessions_ended: u64,
-    /// How many tokens ended with it that were made with it, or with one of those.
+    /// The number of tokens that ended with it: those created with it, directly or indirectly.
     #[serde(default)]
     pub tokens_ended: u64,
 }
 
-/// Makes a link that signs a browser in.
+/// Creates a sign-in link for a browser.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewLink {
-    /// Who will open it; what is done in the browser is recorded under this name and a mark.
+    /// The name of the user who will open it; actions in the browser are recorded under this name and a mark.
     #[serde(default)]
     pub name: Option<String>,
 }
 
-/// A link that was just made; it is told this once, and can be opened once.
+/// A new link, which is returned only once and can be opened once.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct MadeLink {
-    /// The token behind it.
+    /// The token of the link.
     pub token: Token,
-    /// What is opened on the server, its secret included.
+    /// The path to open on the server, including the secret.
     pub path: String,
 }
 

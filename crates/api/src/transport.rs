@@ -1,4 +1,4 @@
-//! The seam between the client and what carries its requests: a connection to a server, or the router in this process.
+//! The interface between the client and its transport: a connection to a server, or the router in this process.
 
 use std::error::Error;
 use std::pin::Pin;
@@ -7,22 +7,22 @@ use http_body_util::combinators::UnsyncBoxBody;
 use hyper::body::Bytes;
 use hyper::{Request, Response};
 
-/// A future behind a pointer, so that what it waits for is not compiled again in every crate that awaits it.
+/// A boxed future, so that the code it awaits is not compiled again in every crate that uses it.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// Carries one request to a router and brings the answer.
+/// Carries one request to a router and returns the answer.
 pub trait Transport: Send + Sync {
-    /// Sends a request; an answer with an error status is an answer.
+    /// Sends a request. A response with an error status is a success of the transport.
     fn send(&self, request: Request<Bytes>) -> BoxFuture<'_, Result<Response<Bytes>, TransportError>>;
 
-    /// Sends a request whose answer goes on for as long as it is read.
+    /// Sends a request whose response is a stream.
     fn open(&self, request: Request<Bytes>) -> BoxFuture<'_, Result<Response<Flow>, TransportError>>;
 }
 
-/// The body of an answer as it comes.
+/// The body of a streamed response.
 pub type Flow = UnsyncBoxBody<Bytes, TransportError>;
 
-/// No answer came.
+/// No answer was received.
 #[derive(Debug, thiserror::Error)]
 #[error("{text}")]
 pub struct TransportError {
@@ -32,12 +32,12 @@ pub struct TransportError {
 }
 
 impl TransportError {
-    /// Says what was attempted.
+    /// Returns an error with a text about the attempt.
     pub fn new(text: impl Into<String>) -> Self {
         Self { text: text.into(), source: None }
     }
 
-    /// Says what was attempted and what came in between.
+    /// Returns an error with a text about the attempt and its cause.
     pub fn caused(text: impl Into<String>, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         Self { text: text.into(), source: Some(source.into()) }
     }

@@ -1,6 +1,6 @@
-//! Fixed vocabularies of the wire: enums whose variants are one word of JSON each.
+//! Enums whose variants are one word of JSON each.
 
-/// A word that a vocabulary does not have.
+/// A word that the enum does not have.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{given:?} is not one of {known}")]
 pub struct UnknownWord {
@@ -14,7 +14,7 @@ impl UnknownWord {
     }
 }
 
-/// Declares an enum together with its words, so that JSON, the prompt and messages cannot disagree.
+/// Declares an enum together with its words, so that JSON, the command line and messages use the same ones.
 macro_rules! words {
     ($(#[$about:meta])* $name:ident { $($(#[$of:meta])* $variant:ident = $word:literal,)+ }) => {
         $(#[$about])*
@@ -24,10 +24,10 @@ macro_rules! words {
         }
 
         impl $name {
-            /// All of them, in order.
+            /// All variants, in order.
             pub const ALL: &'static [$name] = &[$($name::$variant,)+];
 
-            /// Returns the word used in JSON and at the prompt.
+            /// Returns the word used in JSON and on the command line.
             pub fn name(self) -> &'static str {
                 match self {
                     $($name::$variant => $word,)+

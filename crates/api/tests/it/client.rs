@@ -1,4 +1,4 @@
-//! What goes over the socket, byte for byte, and what comes of the answers.
+//! The bytes sent over the socket, and how the client parses answers.
 
 use drydock_api::{
     Client, ClientError, Code, NewToken, PlanMove, Problem, Remote, Role, ScopeQuery, Terms, exit,
@@ -6,7 +6,7 @@ use drydock_api::{
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
-/// Answers one request with these bytes and returns what was asked.
+/// Answers one request with these bytes and returns the request.
 async fn answering(bytes: &'static [u8], ask: impl AsyncFnOnce(Client<'_>)) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let remote = Remote::new(&format!("http://{}", listener.local_addr().unwrap())).unwrap();
@@ -23,7 +23,7 @@ async fn answering(bytes: &'static [u8], ask: impl AsyncFnOnce(Client<'_>)) -> S
     asked
 }
 
-/// Says whether a whole request is here: its head, and as much body as the head promises.
+/// Returns true if a request is complete: its head, and as much body as the head announces.
 fn complete(bytes: &[u8]) -> bool {
     let text = String::from_utf8_lossy(bytes).to_ascii_lowercase();
     let Some((head, body)) = text.split_once("\r\n\r\n") else { return false };
@@ -86,7 +86,7 @@ async fn what_no_drydock_server_says_is_named_as_such() {
     }
 }
 
-/// Breaks when an answer that a newer server gave differently is shown with the secret in it.
+/// Breaks if the error about an unreadable answer of a newer server contains the secret.
 #[tokio::test]
 async fn a_secret_in_an_answer_that_cannot_be_read_is_not_shown() {
     let bytes = b"HTTP/1.1 200 OK\r\ncontent-length: 20\r\n\r\n{\"secret\":\"dry_s3c\"}";

@@ -1,4 +1,4 @@
-//! The client against canned bytes on a real socket: what it sends, and what it makes of each kind of answer.
+//! The client against canned bytes on a real socket: the requests it sends, and how it handles each kind of answer.
 
 #![allow(clippy::unwrap_used)]
 

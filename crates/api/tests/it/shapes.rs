@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-/// Reads the value, writes it again, and requires every given field to be there unchanged.
+/// Parses the value, serializes it again, and requires every given field to be unchanged.
 fn kept<T: DeserializeOwned + Serialize>(given: Value) {
     let read: T = serde_json::from_value(given.clone()).unwrap_or_else(|error| panic!("{error} in {given}"));
     let written = serde_json::to_value(&read).unwrap();
