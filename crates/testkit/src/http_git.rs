@@ -1,4 +1,4 @@
-//! A git remote over smart HTTP: `git http-backend` behind a server on loopback that does one request per connection.
+//! A git remote over smart HTTP: `git http-backend` behind a server on loopback, with one request per connection.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -7,10 +7,10 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-/// How long a client may keep silent.
+/// The maximum time without data from a client.
 const SILENCE_MAX: Duration = Duration::from_secs(30);
 
-/// Serves all repositories in a directory, for as long as the process lives. Whoever comes may push.
+/// Serves all repositories in a directory until the process ends. Every client may push.
 #[derive(Debug)]
 pub struct HttpGit {
     address: SocketAddr,
@@ -24,20 +24,20 @@ impl HttpGit {
         thread::spawn(move || {
             for client in listener.incoming().flatten() {
                 let root = root.clone();
-                // A client that is cut off sees that for itself.
+                // A client that is disconnected notices it, so the error is ignored.
                 thread::spawn(move || answer(client, &root).ok());
             }
         });
         Ok(Self { address })
     }
 
-    /// Returns the address of a repository in the directory.
+    /// Returns the URL of a repository in the directory.
     pub fn url(&self, name: &str) -> String {
         format!("http://{}/{name}", self.address)
     }
 }
 
-/// What of a request `git http-backend` needs.
+/// The parts of a request that `git http-backend` needs.
 #[derive(Default)]
 struct Head {
     method: String,
@@ -61,7 +61,7 @@ fn answer(mut client: TcpStream, root: &PathBuf) -> io::Result<()> {
         .env("GIT_HTTP_EXPORT_ALL", "1")
         .env("GIT_CONFIG_GLOBAL", "/dev/null")
         .env("GIT_CONFIG_NOSYSTEM", "1")
-        // Named, so that pushing is allowed.
+        // A user name is required for pushes.
         .env("REMOTE_USER", "tester")
         .env("REQUEST_METHOD", &head.method)
         .env("PATH_INFO", &head.path)
@@ -121,7 +121,7 @@ fn body(reader: &mut impl BufRead, head: &Head) -> io::Result<Vec<u8>> {
         reader.read_line(&mut size)?;
         let size = u64::from_str_radix(size.trim(), 16).map_err(io::Error::other)?;
         reader.by_ref().take(size).read_to_end(&mut body)?;
-        // The end of the line behind each chunk.
+        // Skips the line end after each chunk.
         reader.read_line(&mut String::new())?;
         if size == 0 {
             return Ok(body);
@@ -129,7 +129,7 @@ fn body(reader: &mut impl BufRead, head: &Head) -> io::Result<Vec<u8>> {
     }
 }
 
-/// Makes an answer of HTTP from one of CGI, which has the status as a header.
+/// Converts a CGI response, which has the status as a header, to an HTTP response.
 fn response(said: &[u8]) -> Vec<u8> {
     let end = said.windows(4).position(|bytes| bytes == b"\r\n\r\n").unwrap_or(said.len());
     let head = String::from_utf8_lossy(&said[..end]).into_owned();

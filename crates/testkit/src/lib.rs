@@ -1,9 +1,9 @@
-//! What tests share: throw-away PostgreSQL databases, git repositories, processes, a model for real agents, and waiting
-//! for a condition.
+//! Test fixtures: temporary PostgreSQL databases and git repositories, processes, a language model for real agents,
+//! and waiting for a condition.
 //!
-//! Everything here is the real thing, made fresh and removed afterwards; there are no twins of anything of ours in this
-//! crate. The model stands in for somebody else's, behind the agents' own connections.
-//! It is a dev-dependency only. A failure panics with a sentence, because its only caller is a test.
+//! Everything here is real, created for the test and removed afterwards; this crate has no twins of our own code.
+//! Only the model replaces an external service, behind the agents' own connections. The crate is a dev-dependency
+//! only. A failure panics with a message, because the callers are tests.
 
 pub mod http_git;
 pub mod model;

@@ -1,7 +1,7 @@
-//! Running the real binary: with a limit, with its output kept, and with the signals a crash test sends.
+//! Runs the real binary with a time limit, captures its output, and sends signals for crash tests.
 //!
-//! Output goes to files rather than pipes, so a grandchild that outlives its parent can never hang a test, and a
-//! test can read what was printed so far without a thread.
+//! Output goes to files instead of pipes. So a grandchild that outlives its parent cannot hang a test, and a test can
+//! read the output so far without a thread.
 
 use std::fs::{self, File};
 use std::io;
@@ -16,24 +16,24 @@ use crate::wait;
 const STDOUT: &str = "stdout";
 const STDERR: &str = "stderr";
 
-/// What a process left behind.
+/// The result of a process that has ended.
 #[derive(Debug, Clone)]
 pub struct Finished {
-    /// How it ended.
+    /// The exit status.
     pub status: ExitStatus,
-    /// All it wrote to standard output.
+    /// The whole standard output.
     pub stdout: String,
-    /// All it wrote to standard error.
+    /// The whole standard error.
     pub stderr: String,
 }
 
 impl Finished {
-    /// Returns the exit code, or nothing when a signal ended the process.
+    /// Returns the exit code, or none if a signal ended the process.
     pub fn code(&self) -> Option<i32> {
         self.status.code()
     }
 
-    /// Returns itself, panicking with all the output unless the exit code is `code`.
+    /// Returns itself, or panics with the output if the exit code is not `code`.
     #[track_caller]
     pub fn expect_code(self, code: i32) -> Self {
         assert_eq!(self.code(), Some(code), "exit code\nstdout:\n{}\nstderr:\n{}", self.stdout, self.stderr);
@@ -41,25 +41,25 @@ impl Finished {
     }
 }
 
-/// Runs a command to its end with nothing on its standard input; kills it and panics after `limit`.
+/// Runs a command to its end without input. Kills it and panics after `limit`.
 #[track_caller]
 pub fn run(command: &mut Command, limit: Duration) -> Finished {
     spawn(command).wait(limit)
 }
 
-/// Runs a command to its end with `input` on its standard input; kills it and panics after `limit`.
+/// Runs a command to its end with `input` on stdin. Kills it and panics after `limit`.
 #[track_caller]
 pub fn run_with_input(command: &mut Command, input: &str, limit: Duration) -> Finished {
     spawn_with_input(command, input).wait(limit)
 }
 
-/// Starts a command with nothing on its standard input.
+/// Starts a command without input.
 #[track_caller]
 pub fn spawn(command: &mut Command) -> Running {
     spawn_with_input(command, "")
 }
 
-/// Starts a command with `input` on its standard input.
+/// Starts a command with `input` on stdin.
 #[track_caller]
 pub fn spawn_with_input(command: &mut Command, input: &str) -> Running {
     match start(command, input) {
@@ -80,7 +80,7 @@ fn start(command: &mut Command, input: &str) -> io::Result<Running> {
     Ok(Running { shown: format!("{command:?}"), kept, child })
 }
 
-/// A process that was started; killed when dropped.
+/// A running process, killed on drop.
 #[derive(Debug)]
 pub struct Running {
     shown: String,
@@ -88,7 +88,7 @@ pub struct Running {
     child: Child,
 }
 
-/// How long a process may take to freeze.
+/// The maximum time until a process is frozen.
 const PAUSE_LIMIT: Duration = Duration::from_secs(30);
 
 impl Running {
@@ -97,36 +97,36 @@ impl Running {
         self.child.id()
     }
 
-    /// Returns what it wrote to standard output so far.
+    /// Returns its standard output so far.
     pub fn stdout(&self) -> String {
         self.read(STDOUT)
     }
 
-    /// Returns what it wrote to standard error so far.
+    /// Returns its standard error so far.
     pub fn stderr(&self) -> String {
         self.read(STDERR)
     }
 
-    /// Returns whether it has not ended yet; a stopped process is alive.
+    /// Returns true if it has not ended yet. A stopped process is alive.
     pub fn is_alive(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(None))
     }
 
-    /// Kills it (`SIGKILL`): the crash that no handler sees.
+    /// Kills it (`SIGKILL`): a crash that no handler sees.
     #[track_caller]
     pub fn kill(&self) {
         self.signal(Signal::KILL);
     }
 
-    /// Freezes it (`SIGSTOP`), as a machine that stalls does.
+    /// Freezes it (`SIGSTOP`), like a machine that stalls.
     #[track_caller]
     pub fn pause(&self) {
         self.signal(Signal::STOP);
-        // The signal is only asked for here; whoever goes on must find the process frozen.
+        // The signal is asynchronous; the caller must find the process frozen.
         wait::until("the process to freeze", PAUSE_LIMIT, || self.is_frozen().then_some(()));
     }
 
-    /// Tells whether every thread of it has stopped.
+    /// Returns true if all of its threads have stopped.
     fn is_frozen(&self) -> bool {
         let Ok(threads) = std::fs::read_dir(format!("/proc/{}/task", self.pid())) else { return true };
         threads.flatten().all(|thread| {
@@ -135,31 +135,31 @@ impl Running {
         })
     }
 
-    /// Lets a frozen process go on (`SIGCONT`).
+    /// Resumes a frozen process (`SIGCONT`).
     #[track_caller]
     pub fn resume(&self) {
         self.signal(Signal::CONT);
     }
 
-    /// Interrupts it (`SIGINT`), as Ctrl-C does.
+    /// Interrupts it (`SIGINT`), like Ctrl-C.
     #[track_caller]
     pub fn interrupt(&self) {
         self.signal(Signal::INT);
     }
 
-    /// Asks it to end (`SIGTERM`), as a service manager does.
+    /// Terminates it (`SIGTERM`), like a service manager.
     #[track_caller]
     pub fn terminate(&self) {
         self.signal(Signal::TERM);
     }
 
-    /// Tells it that its terminal was closed (`SIGHUP`).
+    /// Sends the signal for a closed terminal (`SIGHUP`).
     #[track_caller]
     pub fn hang_up(&self) {
         self.signal(Signal::HUP);
     }
 
-    /// Waits for its end; kills it and panics with its output after `limit`.
+    /// Waits until it ends. Kills it and panics with its output after `limit`.
     #[track_caller]
     pub fn wait(mut self, limit: Duration) -> Finished {
         let ended = wait::poll(limit, || match self.child.try_wait() {
@@ -177,7 +177,7 @@ impl Running {
         }
     }
 
-    /// Sends a signal. A process that ended but was not waited for still has its id, so this cannot hit a stranger.
+    /// Sends a signal. A process that ended but was not waited for keeps its id, so this cannot hit another process.
     #[track_caller]
     fn signal(&self, signal: Signal) {
         if let Err(error) = kill_process(Pid::from_child(&self.child), signal) {
@@ -196,7 +196,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // Both fail only when the process has ended and been waited for, which is what is wanted.
+        // Both fail only if the process has ended and was waited for, which is fine.
         self.child.kill().ok();
         self.child.wait().ok();
     }

@@ -1,15 +1,15 @@
-//! Programs of this crate, for tests of others: cargo names a program's path only to its own package.
+//! The programs of this crate, for tests of other crates: cargo gives the path of a program only to its own package.
 
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::OnceLock;
 
-/// Returns the agent that speaks the Agent Client Protocol as it is told to, built when it is not.
+/// Returns the test agent for the Agent Client Protocol, and builds it if needed.
 #[track_caller]
 pub fn acp_agent() -> &'static str {
     static BUILT: OnceLock<String> = OnceLock::new();
     BUILT.get_or_init(|| {
-        // A test runs as <target>/<profile>/deps/<name>.
+        // The path of a test is <target>/<profile>/deps/<name>.
         let test = std::env::current_exe().expect("a test has a path");
         let profile = test.ancestors().nth(2).expect("a test lies below the target directory").to_owned();
         let target = profile.parent().expect("a profile's directory lies in the target directory");

@@ -1,11 +1,11 @@
-//! A way to a server that can be cut and mended: a proxy on loopback.
+//! A proxy on loopback that can interrupt and restore the connection to a server.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
-/// Passes connections on to a server, until it is cut.
+/// Forwards connections to a server until it is cut.
 pub struct Proxy {
     address: SocketAddr,
     state: Arc<Mutex<State>>,
@@ -16,47 +16,47 @@ struct State {
     cut: bool,
     /// Both ends of all connections.
     open: Vec<TcpStream>,
-    /// The answer that is lost next.
+    /// The next response that contains these bytes is lost.
     losing: Option<&'static [u8]>,
 }
 
 impl Proxy {
-    /// Listens on loopback, for as long as the process lives.
+    /// Listens on loopback until the process ends.
     pub fn start(server: SocketAddr) -> io::Result<Self> {
         let listener = TcpListener::bind(("127.0.0.1", 0))?;
         let proxy = Self { address: listener.local_addr()?, state: Arc::default() };
         let state = proxy.state.clone();
         thread::spawn(move || {
             for client in listener.incoming().flatten() {
-                // One that cannot be passed on is closed at once, which is all that its client has to know.
+                // A connection that cannot be forwarded is closed at once.
                 pass_on(&state, client, server).ok();
             }
         });
         Ok(proxy)
     }
 
-    /// Where it listens.
+    /// Returns the address it listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Ends all connections, and those that come.
+    /// Closes all connections, and refuses new ones.
     pub fn cut(&self) {
         let mut state = lock(&self.state);
         state.cut = true;
         for end in state.open.drain(..) {
-            // One that is closed already is cut as well.
+            // An error means that the connection is already closed.
             end.shutdown(Shutdown::Both).ok();
         }
     }
 
-    /// Ends the connection over which the next answer comes that contains these bytes, instead of passing it on: the
-    /// server has carried out the request, and the client cannot know.
+    /// Closes the connection of the next response that contains these bytes instead of forwarding it: the server has
+    /// performed the request, and the client cannot know.
     pub fn lose_answer(&self, with: &'static [u8]) {
         lock(&self.state).losing = Some(with);
     }
 
-    /// Lets connections through again.
+    /// Accepts connections again.
     pub fn mend(&self) {
         lock(&self.state).cut = false;
     }
@@ -70,7 +70,7 @@ fn pass_on(shared: &Arc<Mutex<State>>, client: TcpStream, server: SocketAddr) ->
     let server = TcpStream::connect(server)?;
     let (mut from, mut to) = (client.try_clone()?, server.try_clone()?);
     thread::spawn(move || {
-        // However it ends, the other side hears of it.
+        // On any end, the other side is closed too.
         io::copy(&mut from, &mut to).ok();
         to.shutdown(Shutdown::Both).ok();
     });
@@ -85,7 +85,7 @@ fn pass_on(shared: &Arc<Mutex<State>>, client: TcpStream, server: SocketAddr) ->
     Ok(())
 }
 
-/// Passes the server's answers on, until one side is gone or an answer is to be lost.
+/// Forwards responses until one side is closed or a response must be lost.
 fn answer(state: &Mutex<State>, from: &mut TcpStream, to: &mut TcpStream) -> io::Result<()> {
     let mut bytes = [0; 16 * 1024];
     loop {

@@ -1,4 +1,4 @@
-//! Throw-away git repositories, untouched by the machine's own git configuration.
+//! Temporary git repositories, independent of the machine's git configuration.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -10,22 +10,22 @@ use tempfile::TempDir;
 
 use crate::proc;
 
-/// Longest any git command of a test may take; generous, as importing 100,000 files on a busy disk is one of them.
+/// The maximum time of a git command. It is long because importing 100,000 files on a slow disk is one of them.
 const GIT_LIMIT: Duration = Duration::from_secs(120);
 
-/// How many files of [`Repo::with_files`] share a directory.
+/// The number of files per directory in [`Repo::with_files`].
 const FILES_PER_DIRECTORY: usize = 100;
 
-/// A git repository on branch `main` in a temporary directory; removed when dropped.
+/// A git repository on branch `main` in a temporary directory, removed on drop.
 #[derive(Debug)]
 pub struct Repo {
-    // Kept for its drop; `path` is inside it, so that worktrees and clones can be made beside the repository.
+    // Kept for its drop. `path` is a subdirectory, so that worktrees and clones can be created beside the repository.
     _directory: TempDir,
     path: PathBuf,
 }
 
 impl Repo {
-    /// Makes a repository with one commit of a few files.
+    /// Creates a repository with one commit of a few files.
     #[track_caller]
     pub fn new() -> Self {
         let repo = Self::empty();
@@ -36,7 +36,7 @@ impl Repo {
         repo
     }
 
-    /// Makes a repository with one commit of `n` small files, imported in one stream.
+    /// Creates a repository with one commit of `n` small files, imported in one stream.
     #[track_caller]
     pub fn with_files(n: usize) -> Self {
         let repo = Self::empty();
@@ -60,7 +60,7 @@ impl Repo {
         &self.path
     }
 
-    /// Writes a file of the working directory, making its directories.
+    /// Writes a file of the working directory and creates its directories.
     #[track_caller]
     pub fn write(&self, path: impl AsRef<Path>, content: impl AsRef<[u8]>) {
         let path = self.path.join(path);
@@ -70,7 +70,7 @@ impl Repo {
         }
     }
 
-    /// Commits everything in the working directory (also when nothing changed) and returns the commit's id.
+    /// Commits everything in the working directory, even without changes, and returns the commit's id.
     #[track_caller]
     pub fn commit(&self, message: &str) -> String {
         self.git(&["add", "--all"]);
@@ -78,7 +78,7 @@ impl Repo {
         self.head("HEAD")
     }
 
-    /// Runs git in the repository and returns its output without the last line end; panics with its complaint.
+    /// Runs git in the repository and returns its output without the last line end. Panics with git's error message.
     #[track_caller]
     pub fn git(&self, args: &[&str]) -> String {
         let ended = proc::run(&mut self.command(args), GIT_LIMIT);
@@ -92,7 +92,7 @@ impl Repo {
         ended.stdout.strip_suffix('\n').unwrap_or(&ended.stdout).to_owned()
     }
 
-    /// Returns the id of the commit a branch (or any revision) points to.
+    /// Returns the id of the commit that a branch or revision points to.
     #[track_caller]
     pub fn head(&self, branch: &str) -> String {
         self.git(&["rev-parse", "--verify", &format!("{branch}^{{commit}}")])
@@ -116,7 +116,7 @@ impl Repo {
         }
         let repo = Self { _directory: directory, path };
         repo.git(&["init", "--quiet", "--initial-branch=main"]);
-        // In the repository's own configuration, so that the code under test has an identity as well.
+        // In the repository's own configuration, so that the code under test has an identity too.
         repo.git(&["config", "user.name", "Test"]);
         repo.git(&["config", "user.email", "test@example.org"]);
         repo
@@ -125,7 +125,7 @@ impl Repo {
     fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new("git");
         command.current_dir(&self.path).args(args);
-        // A hook that runs the tests, or a developer's own settings, must not reach into these repositories.
+        // A git hook that runs the tests, or a developer's settings, must not affect these repositories.
         for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR"] {
             command.env_remove(name);
         }

@@ -1,4 +1,4 @@
-//! Looking into a SQLite file as a second observer: over a connection of its own, past whoever has it open.
+//! Reads a SQLite file as a second observer: over its own connection, independent of the process that has it open.
 
 use std::path::Path;
 use std::time::Duration;
@@ -9,7 +9,8 @@ use rusqlite::types::ValueRef;
 /// How long a statement waits for a writer.
 const BUSY_LIMIT: Duration = Duration::from_secs(90);
 
-/// Runs a statement and returns its rows as `postgres::Database::query` does: columns separated by `|`, one row a line.
+/// Runs a statement and returns its rows as `postgres::Database::query` does: columns separated by `|`, one row per
+/// line.
 #[track_caller]
 pub fn query(file: &Path, statement: &str) -> String {
     match rows(file, statement) {

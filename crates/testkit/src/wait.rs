@@ -1,4 +1,4 @@
-//! Waiting for a condition. Tests never sleep for a duration; they name what they wait for and a limit.
+//! Waits for a condition. Tests never sleep for a duration; they name a condition and a limit.
 
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 const PAUSE_MIN: Duration = Duration::from_millis(1);
 const PAUSE_MAX: Duration = Duration::from_millis(20);
 
-/// Returns what `probe` finds, asking again until it finds something; panics naming `what` after `limit`.
+/// Calls `probe` until it returns a value, and returns that. Panics with the name `what` after `limit`.
 ///
-/// The probe is asked once more after the limit, so a machine that stalled for that long is not blamed on the code.
+/// The probe is called once more after the limit, so that a stall of the machine is not blamed on the code.
 #[track_caller]
 pub fn until<T>(what: &str, limit: Duration, probe: impl FnMut() -> Option<T>) -> T {
     match poll(limit, probe) {
@@ -17,7 +17,7 @@ pub fn until<T>(what: &str, limit: Duration, probe: impl FnMut() -> Option<T>) -
     }
 }
 
-/// Returns what `probe` finds within `limit`, or nothing.
+/// Calls `probe` until it returns a value, or returns none after `limit`.
 pub fn poll<T>(limit: Duration, mut probe: impl FnMut() -> Option<T>) -> Option<T> {
     let started = Instant::now();
     let mut pause = PAUSE_MIN;

@@ -1,4 +1,4 @@
-//! The databases tests are given: fresh, apart from each other, and gone afterwards, even after `kill -9`.
+//! The databases of tests: empty, separate from each other, and removed afterwards, even after `kill -9`.
 
 use std::env;
 use std::io::{self, Write};
@@ -15,7 +15,7 @@ const LIMIT: Duration = Duration::from_secs(60);
 /// Set in the process that `a_killed_process_leaves_no_cluster_behind` starts from this same file.
 const HOLD: &str = "TESTKIT_HOLD_A_CLUSTER";
 
-/// Breaks when two calls hand out one database, or a database that was used before.
+/// Breaks if two calls return the same database, or one that was used before.
 #[test]
 fn databases_are_empty_and_apart() {
     let (one, two) = (database(), database());
@@ -24,7 +24,7 @@ fn databases_are_empty_and_apart() {
     assert_eq!(one.query("SELECT count(*) FROM pg_tables WHERE tablename = 'mine'"), "1");
 }
 
-/// Breaks when the drop is not forced: an open connection would keep the database.
+/// Breaks if the drop is not forced: an open connection would keep the database.
 #[test]
 fn a_database_goes_with_its_value_even_while_someone_is_connected() {
     let observer = database();
@@ -41,7 +41,7 @@ fn a_database_goes_with_its_value_even_while_someone_is_connected() {
     wait::until("the connection to be cut", LIMIT, || (!sleeper.is_alive()).then_some(()));
 }
 
-/// Breaks when commits are not durable on the private server: crash tests would prove nothing.
+/// Breaks if commits are not durable on the private server: crash tests would prove nothing.
 #[test]
 fn the_private_server_is_durable_and_listens_on_loopback_only() {
     let server = Server::start(&Programs::find().expect("PostgreSQL's programs")).expect("a private server");
@@ -51,7 +51,7 @@ fn the_private_server_is_durable_and_listens_on_loopback_only() {
     assert_eq!(seen, ["on", "on", "127.0.0.1", ""]);
 }
 
-/// Breaks when the keeper dies with the process, misses its end, or leaves the directory.
+/// Breaks if the keeper script dies with the process, misses its end, or leaves the directory.
 #[test]
 fn a_killed_process_leaves_no_cluster_behind() {
     if env::var_os(HOLD).is_some() {

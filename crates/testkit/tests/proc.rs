@@ -1,4 +1,4 @@
-//! Running and signalling real processes.
+//! Runs and signals real processes.
 
 use std::process::Command;
 use std::time::Duration;
@@ -19,12 +19,12 @@ fn a_run_keeps_both_outputs_and_the_exit_code() {
     assert_eq!((ended.stdout.as_str(), ended.stderr.as_str()), ("hello", "oops\n"));
 }
 
-/// Breaks when output is read to the end of a pipe that a grandchild still holds.
+/// Breaks if output is read to the end of a pipe that a grandchild still holds.
 #[test]
 fn a_grandchild_that_lives_on_does_not_hold_up_the_end() {
     let ended = proc::run(&mut sh("sleep 600 & echo $!"), LIMIT).expect_code(0);
     let sleeper = ended.stdout.trim();
-    // The shell's own: a minimal Debian has no program of this name.
+    // The shell's own `kill`: a minimal Debian has no such program.
     proc::run(&mut sh(&format!("kill -9 {sleeper}")), LIMIT).expect_code(0);
 }
 
@@ -49,7 +49,7 @@ fn an_interrupted_process_can_answer() {
     running.wait(LIMIT).expect_code(130);
 }
 
-/// Breaks when `pause` does not freeze: the counter would go on.
+/// Breaks if `pause` does not freeze the process: the counter would continue.
 #[test]
 fn a_paused_process_stands_still_until_resumed() {
     let running = proc::spawn(&mut sh("while :; do echo tick; sleep 0.01; done"));

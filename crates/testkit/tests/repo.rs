@@ -1,4 +1,4 @@
-//! The repositories tests are given.
+//! The git repositories of tests.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! What a connection over TLS begins with: certificates, and nothing older than TLS 1.2.
+//! The TLS configuration of clients: root certificates, and TLS 1.2 or newer.
 
 use std::sync::{Arc, OnceLock};
 
@@ -6,19 +6,20 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
 
-/// Returns what trusts whom the system trusts; its certificates are read once.
+/// Returns a configuration with the system's root certificates, which are read once.
 pub fn by_system() -> Result<Arc<ClientConfig>, String> {
     static CONFIG: OnceLock<Result<Arc<ClientConfig>, String>> = OnceLock::new();
     let made = || {
         let mut trusted = RootCertStore::empty();
-        // A certificate of the system that cannot be read is skipped, as every other program does.
+        // A system certificate that cannot be parsed is skipped, as other programs do.
         trusted.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
         trusting(trusted)
     };
     CONFIG.get_or_init(made).clone()
 }
 
-/// Returns what trusts the certificates in a file, and nobody else. Each of them must be readable: somebody chose it.
+/// Returns a configuration with only the root certificates in a file. All of them must be valid, because a user chose
+/// the file.
 pub fn by_file(path: &str) -> Result<Arc<ClientConfig>, String> {
     let failed = |error| format!("could not read the certificates in {path}: {error}");
     let mut trusted = RootCertStore::empty();

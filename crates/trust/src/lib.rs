@@ -1,5 +1,5 @@
-//! Whom this program trusts when it connects over TLS. The client of the interface, hooks and the database connect with
-//! what is made here, so that none of them trusts anybody whom the others do not.
+//! Loads the root certificates for TLS. The API client, hooks and the database connection all use this crate, so that
+//! they trust the same certificates.
 
 mod client;
 

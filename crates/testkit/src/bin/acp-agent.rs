@@ -1,5 +1,5 @@
-//! An agent that speaks the Agent Client Protocol, written by hand so that it can also speak it wrongly. Its first
-//! argument says what it does when it is given a task.
+//! An agent for the Agent Client Protocol, implemented by hand so that it can also violate the protocol. Its first
+//! argument selects its behaviour on a task.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "its messages are its standard output")]
 
@@ -11,7 +11,7 @@ use std::process::{Command, Stdio, exit};
 
 use serde_json::{Value, json};
 
-/// Longer than any message may be.
+/// Longer than the maximum size of a message.
 const HUGE: usize = 9 * 1024 * 1024;
 
 fn main() {
@@ -40,12 +40,12 @@ struct Agent {
     /// The MCP server that it was offered.
     server: Value,
     last_id: u64,
-    /// How many tokens its session used, where it tells.
+    /// The number of tokens its session used, if it reports them.
     tokens: Option<u64>,
 }
 
 impl Agent {
-    /// Returns the next message, or nothing at the end of the input.
+    /// Returns the next message, or none at the end of the input.
     fn hear(&self) -> Option<Value> {
         let mut line = String::new();
         match io::stdin().lock().read_line(&mut line) {
@@ -144,7 +144,7 @@ impl Agent {
             "tokens" => reason = "max_tokens",
             "usage" => self.write_and_count(prompt),
             "limited" => {
-                // The first time it leaves a mark beside its work and meets its limit; then it is over.
+                // The first time it writes a marker file and reports a rate limit; after that it succeeds.
                 let (after, mark) = (self.words[0].clone(), self.words[1].clone());
                 if !Path::new(&mark).exists() {
                     fs::write(&mark, "x").expect("the mark can be written");
@@ -168,7 +168,7 @@ impl Agent {
         self.end(id, reason);
     }
 
-    /// Ends its turn, and says how many tokens it used where it tells.
+    /// Ends its turn, and reports its tokens if it has a number.
     fn end(&self, id: &Value, reason: &str) {
         let mut result = json!({"stopReason": reason});
         if let Some(tokens) = self.tokens {
@@ -177,7 +177,7 @@ impl Agent {
         answer(id, &result);
     }
 
-    /// Does a small piece of work and tells of every step.
+    /// Does a small piece of work and reports every step.
     fn write_itself(&self, prompt: &str) {
         let path = Path::new(&self.cwd).join("hello.txt");
         update(&json!({"sessionUpdate": "plan", "entries": [
@@ -223,7 +223,7 @@ impl Agent {
         assert_eq!(read["result"]["content"], "b\n", "{read}");
     }
 
-    /// Asks drydock, which is not confined, to write and read where the agent cannot.
+    /// Asks drydock, which is not sandboxed, to write and read paths that the agent cannot access.
     fn try_out(&mut self) {
         let target = self.words[0].clone();
         let link = Path::new(&self.cwd).join("link");
@@ -241,7 +241,7 @@ impl Agent {
         update(&json!({"sessionUpdate": "agent_message_chunk", "content": text("held\n")}));
     }
 
-    /// Writes a file if it may, where these kinds of answers can be given.
+    /// Asks for permission with these kinds of options, and writes a file if it is granted.
     fn ask(&mut self, kinds: &[&str]) {
         let option = |kind: &&str| {
             let id = if kind.starts_with("allow") { "yes" } else { "no" };
@@ -258,7 +258,7 @@ impl Agent {
         }
     }
 
-    /// Changes files with tools and without, so that each state of the worktree can be told from the others.
+    /// Changes files with and without tools, so that each state of the worktree is different.
     fn steps(&mut self) {
         let place = Path::new(&self.cwd).to_owned();
         let put = |name: &str| fs::write(place.join(name), name).expect("its worktree can be written");
@@ -277,7 +277,7 @@ impl Agent {
         self.write_by_request("four.txt");
     }
 
-    /// Begins a session; one that remembers keeps a file of it.
+    /// Starts a session. With the behaviour `remember`, the session is stored in a file.
     fn begin_session(&self) -> String {
         if self.behaviour != "remember" {
             return "s1".to_owned();
@@ -288,7 +288,7 @@ impl Agent {
         name
     }
 
-    /// Repeats what was said in a session that it still knows, as the protocol wants it.
+    /// Repeats the messages of a stored session, as the protocol requires.
     fn load_session(&self, id: &Value) {
         let Ok(said) = fs::read_to_string(Path::new(&self.words[0]).join(&self.session)) else {
             let error = json!({"code": -32602, "message": "no such session"});
@@ -300,8 +300,8 @@ impl Agent {
         answer(id, &json!({}));
     }
 
-    /// Says how often it has been in this session, and does as the second word tells: asks or stalls once, and tells what
-    /// the whole session used by then; in the end it writes a file.
+    /// Reports how often it was prompted in this session. The second word selects more: asks or stalls once, and
+    /// reports the usage of the whole session so far. In the end it writes a file.
     fn remember(&mut self, prompt: &str) -> &'static str {
         let session = Path::new(&self.words[0]).join(&self.session);
         let times = fs::read_to_string(&session).expect("its session is there").lines().count() + 1;
@@ -329,7 +329,7 @@ impl Agent {
         "end_turn"
     }
 
-    /// Holds a conversation in which every kind of message occurs, and can be stopped between any two of them.
+    /// Holds a conversation with every kind of message. A test can stop it between any two of them.
     fn talk(&mut self, prompt: &str) {
         if prompt.contains("strategy.json") {
             let choice = "{\"drydock\":\"choice\",\"question\":\"how\",\"chosen\":\"so\"}\n";
@@ -367,8 +367,8 @@ impl Agent {
         self.reach(13);
     }
 
-    /// Waits for ever at a place in the conversation, when the plan's argument names it and a file says so, and tells where
-    /// it is by a file of its own.
+    /// Waits forever at a point of the conversation if the plan's argument names the point and a file of that name
+    /// exists. Writes a file to report that it got there.
     fn reach(&self, place: u64) {
         if self.behaviour != "talk" {
             return;
@@ -385,7 +385,7 @@ impl Agent {
         }
     }
 
-    /// Leaves a repository in the worktree for a while, which cannot be captured.
+    /// Creates a nested repository in the worktree, which makes captures fail, and removes it later.
     fn nested(&mut self) {
         let nested = Path::new(&self.cwd).join("nested");
         fs::create_dir(&nested).expect("its worktree can be written");
@@ -399,7 +399,7 @@ impl Agent {
         self.write_by_request("two.txt");
     }
 
-    /// Asks for a checkpoint and writes on as soon as it is confirmed.
+    /// Requests a checkpoint, and writes again as soon as it is confirmed.
     fn checkpoint_and_go_on(&mut self) {
         fs::write(Path::new(&self.cwd).join("early.txt"), "x").expect("its worktree can be written");
         self.words = vec!["checkpoint".to_owned(), r#"{"label":"early"}"#.to_owned()];
@@ -417,8 +417,8 @@ impl Agent {
         assert!(written.get("error").is_none(), "{written}");
     }
 
-    /// Starts the server it was offered, calls the tool that it is told to, and tells what that said. After a question it
-    /// waits to be told to stop.
+    /// Starts the MCP server it was offered, calls the given tool, and reports the result. After a question it waits
+    /// until it is stopped.
     fn call_a_tool(&self) -> &'static str {
         let (name, arguments) = (self.words[0].clone(), self.words[1].clone());
         let listed = |key: &str| self.server[key].as_array().cloned().unwrap_or_default();
@@ -444,7 +444,7 @@ impl Agent {
         let arguments: Value = serde_json::from_str(&arguments).expect("arguments are JSON");
         let called = request(2, "tools/call", json!({"name": name, "arguments": arguments}));
         if name == "checkpoint" {
-            // At once: a snapshot that was not made yet would have it.
+            // Written at once: a checkpoint that is not finished yet would contain it.
             fs::write(Path::new(&self.cwd).join("late.txt"), "x").expect("its worktree can be written");
         }
         update(&json!({"sessionUpdate": "agent_message_chunk", "content": text(&(greeted + &called))}));
@@ -454,14 +454,14 @@ impl Agent {
         if name == "ask_human" { self.stall() } else { "end_turn" }
     }
 
-    /// Says a message where its tools lead to, without a server between.
+    /// Sends a message directly to the socket of its tools, without an MCP server.
     fn speak_to_the_run(&self) {
         let variable = |name: &str| {
             let listed = self.server["env"].as_array().expect("a server was offered");
             let found = listed.iter().find(|one| one["name"] == name).expect("it leads somewhere");
             found["value"].as_str().expect("a variable is two texts").to_owned()
         };
-        // From its directory: the whole path may be longer than the name of a socket can be.
+        // Connects from the socket's directory, because the full path may be too long for a socket address.
         let socket = variable("DRYDOCK_MCP_SOCKET");
         let socket = Path::new(&socket);
         std::env::set_current_dir(socket.parent().expect("it lies in a directory")).expect("it is ours");
@@ -475,7 +475,7 @@ impl Agent {
         }
     }
 
-    /// Waits to be told to stop.
+    /// Waits until it is stopped.
     fn stall(&self) -> &'static str {
         while let Some(message) = self.hear() {
             if message["method"] == "session/cancel" {
@@ -487,7 +487,7 @@ impl Agent {
         exit(0)
     }
 
-    /// Asks drydock something and waits for the answer.
+    /// Sends a request to drydock and waits for the answer.
     fn request(&mut self, method: &str, params: Value) -> Value {
         self.last_id += 1;
         let id = self.last_id;

@@ -1,4 +1,4 @@
-//! OpenAI's chat completions, whole and streamed.
+//! OpenAI's chat completions, complete and streamed.
 
 use serde_json::{Value, json};
 

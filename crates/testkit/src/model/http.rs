@@ -1,28 +1,28 @@
-//! As much of HTTP as agents need to ask a model: one request on a connection, of known and bounded length.
+//! The subset of HTTP that agents need to call a model: one request per connection, with a known and bounded length.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, Read};
 
 use serde_json::Value;
 
-/// A conversation of a test is far smaller.
+/// Far larger than the conversations of tests.
 const BODY_MAX: u64 = 16 << 20;
 const HEAD_MAX: u64 = 64 << 10;
 
-/// What an agent asked.
+/// A request of an agent.
 #[derive(Debug, Clone)]
 pub struct Request {
     /// `GET`, `POST`, …
     pub method: String,
-    /// The path without what follows a question mark.
+    /// The path without the query.
     pub path: String,
     /// The headers, with their names in lower case.
     pub headers: BTreeMap<String, String>,
-    /// The body, or null when there is none.
+    /// The body, or null if there is none.
     pub body: Value,
 }
 
-/// Why there is no request: nothing to answer, or a status and a sentence.
+/// Why there is no request: the client has disconnected, or the answer is a status and a message.
 #[derive(Debug)]
 pub(super) enum Unread {
     Gone,

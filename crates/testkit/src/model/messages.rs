@@ -1,4 +1,4 @@
-//! Anthropic's messages, whole and streamed.
+//! Anthropic's messages, complete and streamed.
 
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ pub(super) fn answer(script: &Script, body: &Value, health: Health) -> Reply {
     if let (Health::Failing, Some(status)) = (health, script.failure(&heard)) {
         return Reply::Failed(status);
     }
-    // A block is streamed as an empty one and then its content.
+    // A block is streamed as an empty one, followed by its content.
     let (block, empty, delta, reason) = match script.next(&heard) {
         Turn::Say(text) => (
             json!({ "type": "text", "text": text }),

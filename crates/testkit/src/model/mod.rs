@@ -1,4 +1,4 @@
-//! A language model on loopback, for real agents: it does what its script says, in the dialects agents speak.
+//! A language model on loopback for real agents. It follows a script and supports the APIs that agents use.
 
 mod chat;
 mod http;

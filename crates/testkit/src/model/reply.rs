@@ -1,8 +1,8 @@
-//! What goes back to the agent: one JSON value, or a stream of server-sent events.
+//! Responses to the agent: one JSON value, or a stream of server-sent events.
 
 use serde_json::Value;
 
-/// An answer in the form that was asked for.
+/// A response in the requested form.
 #[derive(Debug)]
 pub(super) enum Reply {
     Whole(Value),
@@ -11,7 +11,7 @@ pub(super) enum Reply {
     Failed(u16),
 }
 
-/// One server-sent event, with a name where the dialect gives it one.
+/// One server-sent event, with a name if the API uses names.
 #[derive(Debug)]
 pub(super) struct Event {
     name: Option<String>,
@@ -19,19 +19,19 @@ pub(super) struct Event {
 }
 
 impl Event {
-    /// Makes an event without a name.
+    /// Returns an event without a name.
     pub(super) fn plain(payload: impl ToString) -> Self {
         Self { name: None, payload: payload.to_string() }
     }
 
-    /// Makes an event that is named by the `type` of its payload.
+    /// Returns an event that is named by the `type` of its payload.
     pub(super) fn typed(payload: &Value) -> Self {
         Self { name: payload["type"].as_str().map(str::to_owned), payload: payload.to_string() }
     }
 }
 
 impl Reply {
-    /// Returns the answer as HTTP; the connection ends with it, so a stream needs no length.
+    /// Returns the response as HTTP. The connection closes after it, so a stream needs no length.
     pub(super) fn http(&self) -> String {
         let (status, kind, body) = match self {
             Self::Failed(status) => {
@@ -55,7 +55,7 @@ impl Reply {
     }
 }
 
-/// Returns the status line, the kind and the words of a failure, as services write them.
+/// Returns the status line, the type and the message of an error, as the services write them.
 fn failure(status: u16) -> (&'static str, &'static str, &'static str) {
     match status {
         401 => ("401 Unauthorized", "authentication_error", "invalid x-api-key"),

@@ -1,4 +1,4 @@
-//! OpenAI's responses, whole and streamed.
+//! OpenAI's responses, complete and streamed.
 
 use serde_json::{Value, json};
 

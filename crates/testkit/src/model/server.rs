@@ -1,4 +1,4 @@
-//! The server itself: a thread that listens, one more for each connection, and what was asked, to be looked at.
+//! The server: one thread listens, one more handles each connection. Requests are recorded for the test to inspect.
 
 use std::io::{BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -14,13 +14,13 @@ use super::reply::Reply;
 use super::script::{Health, Script};
 use super::{chat, messages, responses};
 
-/// An agent that asks more often goes round in circles.
+/// The maximum number of requests. An agent that sends more is in a loop.
 const REQUESTS_MAX: usize = 200;
 const CONNECTIONS_MAX: usize = 32;
-/// How long a connection may be silent.
+/// The maximum time without data on a connection.
 const SILENCE_MAX: Duration = Duration::from_secs(10);
 
-/// A model that follows a script; it listens until it is dropped.
+/// A model that follows a script. It listens until it is dropped.
 #[derive(Debug)]
 pub struct Model {
     address: SocketAddr,
@@ -56,7 +56,7 @@ impl Model {
         Self { address, shared, listening: Some(listening) }
     }
 
-    /// Returns its address as a link without a path: `http://127.0.0.1:PORT`.
+    /// Returns its URL without a path: `http://127.0.0.1:PORT`.
     pub fn link(&self) -> String {
         format!("http://{}", self.address)
     }
@@ -66,7 +66,7 @@ impl Model {
         self.shared.repaired.store(true, Ordering::SeqCst);
     }
 
-    /// Returns what it was asked so far, in order.
+    /// Returns all requests so far, in order.
     pub fn requests(&self) -> Vec<Request> {
         self.shared.asked.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -75,10 +75,11 @@ impl Model {
 impl Drop for Model {
     fn drop(&mut self) {
         self.shared.stopping.store(true, Ordering::SeqCst);
-        // The thread waits for a connection, so it gets one. If that fails the listener is gone, which is what is wanted.
+        // The thread is blocked in `accept`, so this connection wakes it. An error means that the listener is already
+        // closed.
         TcpStream::connect(self.address).ok();
         if let Some(listening) = self.listening.take() {
-            // A panic of that thread was already printed, and this may run while another is on its way.
+            // A panic of that thread was already printed, and this may run during another panic.
             listening.join().ok();
         }
     }
@@ -95,7 +96,7 @@ fn listen(listener: &TcpListener, shared: &Arc<Shared>) {
             continue;
         }
         let shared = Arc::clone(shared);
-        // Not joined: it ends with its one answer, or after the longest silence.
+        // Not joined: the thread ends after one answer, or after the read timeout.
         thread::spawn(move || {
             converse(stream, &shared);
             shared.connections.fetch_sub(1, Ordering::SeqCst);
@@ -103,7 +104,7 @@ fn listen(listener: &TcpListener, shared: &Arc<Shared>) {
     }
 }
 
-/// Answers the one request of a connection. An agent that went away is not ours to judge.
+/// Answers the one request of a connection. Errors of an agent that disconnected are ignored.
 fn converse(stream: TcpStream, shared: &Shared) {
     if stream.set_read_timeout(Some(SILENCE_MAX)).and(stream.set_write_timeout(Some(SILENCE_MAX))).is_err() {
         return;
@@ -129,7 +130,7 @@ impl Shared {
     }
 
     fn reply(&self, request: &Request) -> Reply {
-        // Agents differ in whether the version is part of the address they are given.
+        // Some agents expect the version in the configured URL, and others add it.
         let path = request.path.strip_prefix("/v1").unwrap_or(&request.path);
         let repaired = self.repaired.load(Ordering::SeqCst);
         let health = if repaired { Health::Repaired } else { Health::Failing };
@@ -162,7 +163,7 @@ mod tests {
         Model::start(Script::saying("all done").calling("shell", json!({ "command": "ls" })))
     }
 
-    /// Sends bytes and returns all that comes back.
+    /// Sends bytes and returns everything that is received.
     fn exchange(model: &Model, request: &str) -> String {
         let mut stream = TcpStream::connect(model.address).expect("the model listens");
         stream.write_all(request.as_bytes()).expect("the model reads");
@@ -179,7 +180,7 @@ mod tests {
         )
     }
 
-    /// One conversation in each dialect: path, tools, and the conversation after the call was carried out.
+    /// One conversation per API: path, tools, and the conversation after the call was performed.
     fn dialects() -> [(&'static str, Value, Value); 3] {
         [
             (
@@ -218,7 +219,7 @@ mod tests {
         }
     }
 
-    /// Breaks when a model fails too early, keeps failing after its repair, or fails requests without tools.
+    /// Breaks if a model fails too early, keeps failing after its repair, or fails requests without tools.
     #[test]
     fn a_model_fails_after_its_calls_until_it_is_repaired() {
         for (path, tools, mut after) in dialects() {

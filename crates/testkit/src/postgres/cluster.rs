@@ -1,8 +1,8 @@
-//! A private PostgreSQL cluster in a temporary directory, which goes away with the process that asked for it.
+//! A private PostgreSQL cluster in a temporary directory, which is removed with the process that requested it.
 //!
-//! A destructor does not run on `kill -9`, and a static has none. So a small shell, `keeper.sh`, owns the server; its
-//! standard input is a pipe whose other end only this process holds, and when the kernel closes that end the shell
-//! stops the server and removes the directory.
+//! A destructor does not run on `kill -9`, and statics are never dropped. So a small shell script, `keeper.sh`, owns
+//! the server. Its stdin is a pipe whose other end only this process holds. When the kernel closes that end, the
+//! script stops the server and removes the directory.
 
 use std::io::{self, BufRead, BufReader, Read};
 use std::net::{Ipv4Addr, TcpListener};
@@ -14,10 +14,10 @@ use tempfile::TempDir;
 
 use super::programs::{Owner, Programs};
 
-/// Another process may take the free port before the server does; this often a new one is tried.
+/// How often to try another port: another process may take the free port before the server does.
 const STARTS_MAX: usize = 5;
 
-/// A running server. Dropping it ends the server as well as the end of the process does.
+/// A running server. It stops when this value is dropped or the process ends.
 #[derive(Debug)]
 pub(crate) struct Cluster {
     port: u16,
@@ -41,7 +41,7 @@ impl Cluster {
         Err(complaints)
     }
 
-    /// Returns the address of the server's own database.
+    /// Returns the URL of the server's own database.
     pub(crate) fn admin_url(&self) -> String {
         format!("postgres://drydock@127.0.0.1:{}/postgres", self.port)
     }
@@ -60,11 +60,12 @@ impl Cluster {
             .args(owner.prefix())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            // Its own group: what is sent to ours, by a terminal or a runner, must leave someone to clean up.
+            // Its own process group: a signal sent to ours, by a terminal or a test runner, must not stop the
+            // cleanup.
             .process_group(0)
             .spawn()
             .map_err(said("start the keeper of a PostgreSQL cluster"))?;
-        // The keeper removes it from here on.
+        // The script removes the directory from here on.
         let directory = directory.keep();
 
         let mut said_first = String::new();
@@ -84,7 +85,7 @@ impl Cluster {
 impl Drop for Cluster {
     fn drop(&mut self) {
         drop(self.keeper.stdin.take());
-        // Fails only if something else waited for it; either way it has ended.
+        // This fails only if the child was already waited for; either way it has ended.
         self.keeper.wait().ok();
     }
 }

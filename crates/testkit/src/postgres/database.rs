@@ -1,4 +1,4 @@
-//! The server tests share, and the database each of them has to itself.
+//! The PostgreSQL server that tests share, and one database per test.
 
 use std::collections::hash_map::RandomState;
 use std::env;
@@ -12,26 +12,26 @@ use super::cluster::Cluster;
 use super::programs::Programs;
 use crate::proc;
 
-/// The environment variable with the address of a server to use; its user must be allowed to create databases.
+/// The environment variable with the URL of a server to use; its user must be allowed to create databases.
 pub const SERVER_VARIABLE: &str = "DRYDOCK_TEST_POSTGRES";
 
-/// Longest one statement of ours may take on a busy machine.
+/// The maximum time of one statement on a busy machine.
 const STATEMENT_LIMIT: Duration = Duration::from_secs(60);
 const LOAD_LIMIT: Duration = Duration::from_secs(900);
 
-/// A PostgreSQL server that gives out databases.
+/// A PostgreSQL server that creates databases for tests.
 #[derive(Debug)]
 pub struct Server {
     admin_url: String,
     psql: PathBuf,
-    // Held for as long as the server is used; none when the server was given to us.
+    // Keeps a private cluster running; none if the server was given.
     _cluster: Option<Cluster>,
 }
 
-/// Returns this process's server: the one of `DRYDOCK_TEST_POSTGRES`, or a private one that it starts at first use.
+/// Returns this process's server: the one of `DRYDOCK_TEST_POSTGRES`, or a private one that is started at first use.
 ///
 /// # Panics
-/// When there is no server to be had; the message says what to do.
+/// Without a server; the message has the next step.
 pub fn server() -> &'static Server {
     static SERVER: OnceLock<Server> = OnceLock::new();
     SERVER.get_or_init(|| match Server::from_environment() {
@@ -40,14 +40,14 @@ pub fn server() -> &'static Server {
     })
 }
 
-/// Makes a fresh, empty database on this process's server.
+/// Creates an empty database on this process's server.
 #[track_caller]
 pub fn database() -> Database {
     server().database()
 }
 
 impl Server {
-    /// Starts a private server, whatever the environment says; it ends when the value is dropped.
+    /// Starts a private server, ignoring the environment. It stops when the value is dropped.
     pub fn start(programs: &Programs) -> Result<Self, String> {
         let cluster = Cluster::start(programs)?;
         Ok(Self {
@@ -60,7 +60,7 @@ impl Server {
     fn from_environment() -> Result<Self, String> {
         let programs = Programs::find();
         if let Ok(admin_url) = env::var(SERVER_VARIABLE) {
-            // A given server may be on another machine; then any client in the search path will do.
+            // A given server may be on another machine, so any client in the search path will do.
             let psql =
                 programs.map_or_else(|_| PathBuf::from("psql"), |programs| programs.directory().join("psql"));
             return Ok(Self { admin_url, psql, _cluster: None });
@@ -70,17 +70,18 @@ impl Server {
         Self::start(&programs)
     }
 
-    /// Returns the address of the database from which others are made.
+    /// Returns the URL of the database from which others are created.
     pub fn admin_url(&self) -> &str {
         &self.admin_url
     }
 
-    /// Makes a fresh, empty database.
+    /// Creates an empty database.
     #[track_caller]
     pub fn database(&self) -> Database {
-        // Random, since a test process that was killed leaves its databases on a server it was given.
+        // Random, because a killed test process leaves its databases on a given server.
         let name = format!("drydock_test_{:016x}", RandomState::new().build_hasher().finish());
-        // The default strategy writes the copy to the log; copying files takes two checkpoints, which is slower.
+        // The default strategy writes the copy to the WAL. Copying files instead takes two checkpoints, which is
+        // slower.
         self.psql(&self.admin_url, &format!("CREATE DATABASE {name} TEMPLATE template0")).expect_code(0);
         Database {
             url: with_database(&self.admin_url, &name),
@@ -96,7 +97,7 @@ impl Server {
     }
 }
 
-/// An empty database of one test; dropped, with any connection to it, when the value is.
+/// An empty database for one test. It is dropped with the value, even while connections to it are open.
 #[derive(Debug)]
 pub struct Database {
     name: String,
@@ -106,18 +107,18 @@ pub struct Database {
 }
 
 impl Database {
-    /// Returns its address, `postgres://user@host:port/name`.
+    /// Returns its URL, `postgres://user@host:port/name`.
     pub fn url(&self) -> String {
         self.url.clone()
     }
 
-    /// Returns its name.
+    /// Returns the database name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Runs a statement over a connection of its own, as a second observer, and returns the rows it printed: columns
-    /// separated by `|`, one row a line.
+    /// Runs a statement over its own connection, as a second observer. Returns the rows: columns separated by `|`,
+    /// one row per line.
     #[track_caller]
     pub fn query(&self, statement: &str) -> String {
         run_psql(&self.psql, &self.url, statement).expect_code(0).stdout.trim_end().to_owned()
@@ -132,7 +133,7 @@ impl Database {
 
 impl Drop for Database {
     fn drop(&mut self) {
-        // Best effort: the server may be what the test killed, and a panic here would hide the test's own.
+        // Best effort: the test may have killed the server, and a panic here would hide the test's own.
         command(&self.psql, &self.admin_url, &format!("DROP DATABASE IF EXISTS {} WITH (FORCE)", self.name))
             .output()
             .ok();
@@ -153,7 +154,7 @@ fn command(psql: &PathBuf, url: &str, statement: &str) -> Command {
     command
 }
 
-/// Returns the address of another database of the same server, keeping its user, password and options.
+/// Returns the URL of another database on the same server, with the same user, password and options.
 fn with_database(admin_url: &str, name: &str) -> String {
     let (address, options) = match admin_url.split_once('?') {
         Some((address, options)) => (address, format!("?{options}")),

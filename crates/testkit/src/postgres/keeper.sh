@@ -1,11 +1,11 @@
-# Makes a private PostgreSQL cluster, then outlives the test process just long enough to remove it.
-# Arguments: directory, program directory, port, then the words that run a command as the cluster's owner.
-# Says `ready` on standard output. The end of standard input is the end of the test process, however it came.
+# Creates a private PostgreSQL cluster, and removes it after the test process has ended.
+# Arguments: directory, program directory, port, then the command prefix that runs a command as the cluster's owner.
+# Prints `ready` on stdout. The end of stdin means that the test process has ended, for any reason.
 directory=$1 programs=$2 port=$3
 shift 3
 
-# Ctrl-C and a closed terminal end the test process, which ends us by way of standard input. A reader that is gone
-# must not end us either.
+# Ctrl-C and a closed terminal end the test process, and the end of stdin then ends this script. A closed reader of
+# stdout must not end it either.
 trap '' INT HUP PIPE
 
 finish() {
@@ -24,7 +24,7 @@ cd "$directory" || exit 1
 "$@" "$programs/initdb" -D "$directory/data" --username=drydock --auth=trust --encoding=UTF8 --locale=C --no-sync \
     </dev/null >"$directory/log" 2>&1 || give_up "$@"
 
-# Durable as in production, since commits are what the tests are about; small, since many may run on one machine.
+# Durable as in production, because the tests are about commits; small, because many may run on one machine.
 cat >>"$directory/data/postgresql.conf" <<CONF
 listen_addresses = '127.0.0.1'
 port = $port

@@ -1,5 +1,5 @@
-//! Throw-away PostgreSQL databases: `database()` gives an empty one, on the server of `DRYDOCK_TEST_POSTGRES` or,
-//! when that is not set, on a private cluster that lives and dies with the test process.
+//! Temporary PostgreSQL databases. `database()` creates an empty one on the server of `DRYDOCK_TEST_POSTGRES` or, if
+//! that is not set, on a private cluster that stops with the test process.
 
 mod cluster;
 mod database;

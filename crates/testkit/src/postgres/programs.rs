@@ -1,23 +1,23 @@
-//! Where PostgreSQL's programs are, and which user may run the server (it refuses to run as root).
+//! Finds PostgreSQL's programs, and the user that may run the server (it refuses to run as root).
 
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Users that may own a private cluster when the tests run as root, best first.
+/// Users that may own a private cluster if the tests run as root, in order of preference.
 const UNPRIVILEGED: [&str; 2] = ["postgres", "nobody"];
 
-/// What a private cluster cannot do without.
+/// The programs that a private cluster needs.
 const NEEDED: [&str; 4] = ["initdb", "postgres", "pg_ctl", "psql"];
 
-/// The directory that holds PostgreSQL's own programs.
+/// The directory with PostgreSQL's own programs.
 #[derive(Debug, Clone)]
 pub struct Programs {
     directory: PathBuf,
 }
 
-/// No directory holds all of PostgreSQL's programs.
+/// No directory has all of PostgreSQL's programs.
 #[derive(Debug, Clone, Copy)]
 pub struct Missing;
 
@@ -30,9 +30,9 @@ impl std::fmt::Display for Missing {
 impl std::error::Error for Missing {}
 
 impl Programs {
-    /// Finds the programs that belong together, preferring the newest version.
+    /// Finds a directory with all programs, and prefers the newest version.
     ///
-    /// A distribution's `psql` in the search path may be a wrapper that picks a cluster of its own, so the directories
+    /// A distribution's `psql` in the search path may be a wrapper that selects its own cluster, so the directories
     /// of the real programs are tried first and the search path last.
     pub fn find() -> Result<Self, Missing> {
         let holds_all = |directory: &PathBuf| NEEDED.iter().all(|name| directory.join(name).is_file());
@@ -46,12 +46,12 @@ impl Programs {
     }
 }
 
-/// The user a private cluster runs as.
+/// The user that a private cluster runs as.
 #[derive(Debug, Clone)]
 pub(crate) enum Owner {
-    /// We are not root: the cluster is ours.
+    /// The current user, which is not root.
     Ourselves,
-    /// We are root: the cluster belongs to this user.
+    /// This user, because the current one is root.
     Other { uid: u32, gid: u32 },
 }
 
@@ -69,7 +69,7 @@ impl Owner {
         }
     }
 
-    /// Returns the words to put before a command so that it runs as this user.
+    /// Returns the command prefix that runs a command as this user.
     pub(crate) fn prefix(&self) -> Vec<String> {
         match self {
             Self::Ourselves => Vec::new(),
@@ -89,7 +89,7 @@ fn configured() -> Option<PathBuf> {
     printed_by(Command::new("pg_config").arg("--bindir")).map(PathBuf::from)
 }
 
-/// Debian's and Ubuntu's directories, newest version first.
+/// The directories of Debian and Ubuntu, newest version first.
 fn versioned() -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir("/usr/lib/postgresql") else { return Vec::new() };
     let version = |path: &PathBuf| path.file_name().and_then(|name| name.to_str()?.parse::<u32>().ok());
