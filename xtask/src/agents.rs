@@ -1,4 +1,4 @@
-//! Real agents for the tests that drive them: installed by npm below the target directory, at versions that are known.
+//! Installs real agents for the tests that drive them, with npm below the target directory, at pinned versions.
 
 use std::env;
 use std::ffi::OsString;
@@ -21,7 +21,7 @@ const AGENTS: [Agent; 3] = [
     Agent { program: "claude", package: "@anthropic-ai/claude-code", version: "2.1.197" },
 ];
 
-/// Installs what is missing and returns a search path on which the agents come first.
+/// Installs missing agents and returns a search path with the agents first.
 pub(crate) fn prepare(root: &Path) -> Result<OsString, Failure> {
     let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), |path| root.join(path));
     let place = target.join("agents");
@@ -44,7 +44,7 @@ fn programs(place: &Path) -> PathBuf {
     place.join("node_modules/.bin")
 }
 
-/// Says whether the program is there, from the very version of its package.
+/// Returns true if the program exists and its package has exactly this version.
 fn is_installed(place: &Path, agent: &Agent) -> bool {
     let manifest = place.join("node_modules").join(agent.package).join("package.json");
     let version = format!("\"version\": \"{}\"", agent.version);

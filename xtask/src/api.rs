@@ -1,5 +1,5 @@
-//! Schemathesis against the description of the interface: installed from PyPI into an environment below the target
-//! directory, and run against a server on a store of its own.
+//! Runs Schemathesis against the OpenAPI document. It is installed from PyPI into an environment below the target
+//! directory, and tests a server on its own store.
 
 use std::env;
 use std::fs;
@@ -12,31 +12,31 @@ use crate::machine;
 use crate::say::{self, Failure};
 
 const PACKAGE: &str = "schemathesis==4.32.5";
-/// How long a whole run may take.
+/// The timeout of the whole run.
 const TIME_MAX: Duration = Duration::from_secs(600);
-/// How many examples of each operation are tried.
+/// The number of examples per operation.
 const EXAMPLES: &str = "10";
-/// What must hold of every answer.
+/// The checks on every response.
 const CHECKS: &str =
     "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance";
 
-/// Whether the program that serves is there.
+/// Whether the drydock binary is up to date.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Program {
-    /// The tests before built it.
+    /// The tests before have built it.
     Built,
-    /// It may be old, or not there.
+    /// It may be outdated or missing.
     Unbuilt,
 }
 
-/// What there is in the world of the server, by id.
+/// The ids of the objects on the server.
 struct World {
     plan: String,
     decision: String,
     changeset: String,
 }
 
-/// Installs it, builds what is to be served, and runs it against a server with a plan.
+/// Installs Schemathesis, builds the binary, and runs it against a server with a plan.
 pub(crate) fn run(root: &Path, program: Program) -> Result<(), Failure> {
     let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), |path| root.join(path));
     let tool = install(&target.join("schemathesis"))?;
@@ -44,7 +44,7 @@ pub(crate) fn run(root: &Path, program: Program) -> Result<(), Failure> {
         build(root)?;
     }
     let world = target.join("schemathesis-world");
-    // What an earlier run left is of no use to this one.
+    // Remove the files of an earlier run.
     fs::remove_dir_all(&world).ok();
     fs::create_dir_all(&world)
         .map_err(|error| Failure::failed(format!("could not make {}: {error}", world.display())))?;
@@ -81,7 +81,8 @@ pub(crate) fn run(root: &Path, program: Program) -> Result<(), Failure> {
     outcome
 }
 
-/// Makes a project, an action and a plan that has done its work and asks, so that what is asked of it finds something.
+/// Creates a project, an action and a plan that has finished Execute and has an open decision, so that requests find
+/// objects.
 fn furnish(world: &Path, drydock: &dyn Fn(&[&str]) -> Command) -> Result<World, Failure> {
     let done = |command: &mut Command| match command.output() {
         Ok(output) if output.status.success() => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
@@ -117,7 +118,7 @@ fn furnish(world: &Path, drydock: &dyn Fn(&[&str]) -> Command) -> Result<World, 
     Ok(World { plan, decision, changeset })
 }
 
-/// Has it look for an answer that is not as described.
+/// Runs Schemathesis, which searches for responses that do not match the document.
 fn hunt(tool: &Path, at: &str, secret: &str, world: &Path) -> Result<(), Failure> {
     let mut command = Command::new(tool);
     command.arg("run").arg(format!("{at}/api/v1/openapi.json")).args([
@@ -128,7 +129,7 @@ fn hunt(tool: &Path, at: &str, secret: &str, world: &Path) -> Result<(), Failure
     ]);
     command.args(["--max-examples", EXAMPLES, "--seed", "7", "--request-timeout", "60", "--no-color"]);
     command.args(["--suppress-health-check", "all"]);
-    // It must not take its own token, nor what the server stands on, nor wait for streams.
+    // It must not revoke its own token.
     command.args(["--exclude-operation-id", "post_tokens_id_revoke"]);
     command.args(["-H", &format!("Authorization: Bearer {secret}")]).current_dir(world);
     let began = Instant::now();
@@ -169,7 +170,7 @@ fn serve(mut command: Command) -> Result<(Child, String), Failure> {
 }
 
 fn stop(mut child: Child) {
-    // Whichever of the two fails, it is gone or never was.
+    // An error means that the process has already ended.
     child.kill().ok();
     child.wait().ok();
 }
@@ -183,7 +184,7 @@ fn build(root: &Path) -> Result<(), Failure> {
     }
 }
 
-/// Returns the program, installed when it is missing.
+/// Returns the program, and installs it if it is missing.
 fn install(place: &Path) -> Result<PathBuf, Failure> {
     let tool = place.join("bin/schemathesis");
     let mark = place.join(PACKAGE);

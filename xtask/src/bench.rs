@@ -1,4 +1,5 @@
-//! `cargo xtask bench`: the promised figures, as ratios in one run. What is measured is in `crates/drydock/benches`.
+//! `cargo xtask bench`: measures the promised figures as ratios in one run. The benchmarks are in
+//! `crates/drydock/benches`.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,7 +9,7 @@ use drydock_testkit::postgres::{SERVER_VARIABLE, Server};
 use crate::machine;
 use crate::say::Failure;
 
-/// Builds for release and measures; words name the parts to measure, none means all.
+/// Builds for release and measures. The words name the parts to measure; none means all.
 pub(crate) fn run(root: &Path, words: &[String]) -> Result<(), Failure> {
     machine::check_git()?;
     machine::programs(&["chromium", "chromedriver"], &["chromium", "chromium-driver"])?;

@@ -1,5 +1,5 @@
-//! A browser for the tests of the page: Debian's chromium with its driver, and axe, which npm installs below the target
-//! directory, at the version that is known.
+//! Prepares the browser for the tests of the page: Debian's chromium with its driver, and axe, which npm installs
+//! below the target directory at a pinned version.
 
 use std::env;
 use std::ffi::OsString;
@@ -12,10 +12,10 @@ use crate::say::{self, Failure};
 
 const PACKAGE: &str = "axe-core";
 const VERSION: &str = "4.11.0";
-/// Where the tests look for axe.
+/// The variable that gives the tests the path of axe.
 const AXE: &str = "DRYDOCK_TEST_AXE";
 
-/// Installs what is missing and returns what the tests must be told.
+/// Installs missing programs and returns the environment variable for the tests.
 pub(crate) fn prepare(root: &Path) -> Result<(&'static str, OsString), Failure> {
     machine::programs(&["chromium", "chromedriver"], &["chromium", "chromium-driver"])?;
     let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), |path| root.join(path));

@@ -1,5 +1,5 @@
-//! The programs that the tests need besides Rust: git, ssh-keygen, PostgreSQL's programs, a browser and Python, which
-//! root may have installed.
+//! The programs that the tests need in addition to Rust: git, ssh-keygen, PostgreSQL's programs, a browser and
+//! Python. As root, missing ones are installed.
 
 use std::fs;
 use std::path::Path;
@@ -10,20 +10,20 @@ use drydock_worktree::Git;
 
 use crate::say::{self, Failure};
 
-/// Debian's packages create and start a cluster of their own unless this file says otherwise beforehand.
+/// Debian's packages create and start a cluster unless this file forbids it beforehand.
 const CLUSTER_SETTINGS: &str = "/etc/postgresql-common/createcluster.conf";
 
-/// Checks that git is there and new enough.
+/// Checks that git exists and is new enough.
 pub(crate) fn check_git() -> Result<(), Failure> {
     Git::find().map(drop).map_err(|error| Failure::failed(error.to_string()))
 }
 
-/// Tells whether packages of Debian can be had here.
+/// Returns true if Debian packages can be installed here.
 pub(crate) fn has_apt() -> bool {
     runs(Command::new("apt-get").arg("--version")) && runs(Command::new("dpkg-deb").arg("--version"))
 }
 
-/// Finds PostgreSQL's programs, installing them first where that is possible.
+/// Finds PostgreSQL's programs, and installs them first if possible.
 pub(crate) fn postgres_programs() -> Result<Programs, Failure> {
     if let Ok(programs) = Programs::find() {
         return Ok(programs);
@@ -33,7 +33,7 @@ pub(crate) fn postgres_programs() -> Result<Programs, Failure> {
         .map_err(|missing| Failure::failed(format!("{missing}, although they were just installed")))
 }
 
-/// Makes sure that programs are there, installing Debian's packages of them where that is possible.
+/// Checks that programs exist, and installs their Debian packages if possible.
 pub(crate) fn programs(names: &[&str], packages: &[&str]) -> Result<(), Failure> {
     if names.iter().all(|name| runs(Command::new(name).arg("--version"))) {
         return Ok(());
@@ -41,7 +41,7 @@ pub(crate) fn programs(names: &[&str], packages: &[&str]) -> Result<(), Failure>
     debian(&names.join(" and "), packages)
 }
 
-/// Makes sure that Python can make environments, which Debian has as a package of its own.
+/// Checks that Python can create virtual environments, which is a separate package on Debian.
 pub(crate) fn python() -> Result<(), Failure> {
     if runs(Command::new("python3").args(["-c", "import ensurepip, venv"])) {
         return Ok(());
@@ -49,7 +49,7 @@ pub(crate) fn python() -> Result<(), Failure> {
     debian("python3 with venv", &["python3", "python3-venv"])
 }
 
-/// Makes sure that keys can be made. The program has no option that only asks whether it is there.
+/// Checks that keys can be created. The program has no option that only prints its version.
 pub(crate) fn ssh_keygen() -> Result<(), Failure> {
     if Command::new("ssh-keygen").arg("-?").output().is_ok() {
         return Ok(());
@@ -57,7 +57,7 @@ pub(crate) fn ssh_keygen() -> Result<(), Failure> {
     debian("ssh-keygen", &["openssh-client"])
 }
 
-/// Installs packages of Debian, where that is possible.
+/// Installs Debian packages, if possible.
 fn debian(names: &str, packages: &[&str]) -> Result<(), Failure> {
     let shown = packages.join(" ");
     if !is_root() || !runs(Command::new("apt-get").arg("--version")) {
@@ -80,7 +80,7 @@ fn install() -> Result<(), Failure> {
     forbid_cluster()
         .map_err(|error| Failure::failed(format!("could not write {CLUSTER_SETTINGS}: {error}")))?;
     apt_get(&["update"])?;
-    // The settings file is ours by then, and the package must keep it rather than ask.
+    // The settings file exists by then, and the package must keep it instead of asking.
     apt_get(&[
         "install",
         "-y",
@@ -91,7 +91,7 @@ fn install() -> Result<(), Failure> {
     ])
 }
 
-/// Keeps the package from making a cluster. A file that is there already is the administrator's, and is left alone.
+/// Keeps the package from creating a cluster. An existing file belongs to the administrator and is not changed.
 fn forbid_cluster() -> std::io::Result<()> {
     let path = Path::new(CLUSTER_SETTINGS);
     if path.exists() {
@@ -103,7 +103,7 @@ fn forbid_cluster() -> std::io::Result<()> {
 
 fn apt_get(args: &[&str]) -> Result<(), Failure> {
     let mut command = Command::new("apt-get");
-    // The settings file was there first, so the package must keep it rather than ask or replace it.
+    // The settings file was written first, so the package must keep it instead of asking or replacing it.
     command.args(args).env("DEBIAN_FRONTEND", "noninteractive").env("UCF_FORCE_CONFFOLD", "1");
     match command.status() {
         Ok(status) if status.success() => Ok(()),

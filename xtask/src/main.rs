@@ -1,4 +1,5 @@
-//! `cargo xtask`: what a contributor runs. One file or folder per subcommand; this one only chooses between them.
+//! `cargo xtask`: the commands for contributors. There is one file or folder per subcommand; this file only selects
+//! one.
 
 mod agents;
 mod api;
@@ -59,7 +60,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Returns the root of the workspace, whatever directory the command was given in.
+/// Returns the root of the workspace, independent of the current directory.
 fn root() -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     here.parent().expect("xtask is a folder of the workspace").to_owned()

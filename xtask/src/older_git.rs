@@ -1,6 +1,6 @@
-//! Debian's git, where a newer one stands in front of it: the oldest that will do is tried too.
+//! Finds Debian's git if a newer git comes first in `PATH`, so that the oldest supported version is tested too.
 //!
-//! It is the installed `/usr/bin/git`, or else the package, extracted below `target/` and installed nowhere.
+//! It is the installed `/usr/bin/git`, or else the package, extracted below `target/` and not installed.
 
 use std::env;
 use std::ffi::OsString;
@@ -14,10 +14,10 @@ use drydock_worktree::{Git, GitError, GitVersion};
 use crate::machine;
 use crate::say::{self, Failure};
 
-/// Where Debian's package has its program.
+/// The program of Debian's package.
 const INSTALLED: &str = "/usr/bin/git";
 
-/// The test programs that run with it, by the folder of their crate, and their arguments.
+/// The test programs to run with it, by the folder of their crate, with their arguments.
 pub(crate) const TRIED: [(&str, &[&str]); 2] = [("crates/worktree", &[]), ("crates/drydock", &PROGRAM)];
 /// A landing and a sync through the binary.
 const PROGRAM: [&str; 3] = [
@@ -26,7 +26,7 @@ const PROGRAM: [&str; 3] = [
     "diverging::what_others_push_without_a_conflict_is_joined_and_lands_with_the_plan::sqlite",
 ];
 
-/// Which git is to be tried besides the one in front.
+/// The git to test in addition to the one that is first in `PATH`.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Older {
     /// This one: the value for `PATH`, and its version.
@@ -35,7 +35,7 @@ pub(crate) enum Older {
     None(String),
 }
 
-/// Finds an older git than the one in front, getting Debian's package where that is possible.
+/// Finds a git that is older than the first one in `PATH`, and downloads Debian's package if possible.
 pub(crate) fn prepare(root: &Path) -> Result<Older, Failure> {
     let front = Git::find().map_err(|error| Failure::failed(error.to_string()))?;
     if front.version_numbers() == GitVersion::MIN {
@@ -69,7 +69,7 @@ pub(crate) fn prepare(root: &Path) -> Result<Older, Failure> {
     Ok(Older::At { path, version: older.version().to_owned() })
 }
 
-/// Returns the git at a path, or the reason why it is too old to be tried.
+/// Returns the git at a path, or the reason why it is too old.
 fn usable(program: PathBuf) -> Result<Result<Git, String>, Failure> {
     match Git::at(program) {
         Ok(git) => Ok(Ok(git)),
@@ -78,7 +78,7 @@ fn usable(program: PathBuf) -> Result<Result<Git, String>, Failure> {
     }
 }
 
-/// Downloads and unpacks the package. A script names its directories to git, which was built for others.
+/// Downloads and unpacks the package. A wrapper script sets git's directories, because it was built for others.
 fn extract(folder: &Path) -> Result<(), String> {
     say::note("xtask: getting Debian's git into target/debian-git");
     let failed = |error: std::io::Error| error.to_string();
@@ -91,7 +91,7 @@ fn extract(folder: &Path) -> Result<(), String> {
             Err(error) => Err(format!("{program}: {error}")),
         };
     if run("apt-get", &["download", "git"]).is_err() {
-        // A fresh machine has no lists of packages yet.
+        // A new machine has no package lists yet.
         run("apt-get", &["update"])?;
         run("apt-get", &["download", "git"])?;
     }
@@ -115,7 +115,7 @@ fn extract(folder: &Path) -> Result<(), String> {
 mod tests {
     use super::*;
 
-    /// Breaks when an installed git that is older than the oldest that will do fails the step.
+    /// Breaks if an installed git that is older than the oldest supported version fails the step.
     #[test]
     fn a_git_that_is_too_old_is_not_tried() {
         let folder = tempfile::tempdir().unwrap();
@@ -126,7 +126,7 @@ mod tests {
         assert!(reason.contains("2.30.2"), "{reason}");
     }
 
-    /// Breaks when a test that is chosen by its name gets another one, and is left out.
+    /// Breaks if a test that is selected by name was renamed, and is therefore not run.
     #[test]
     fn the_tests_that_are_chosen_exist() {
         for name in &PROGRAM[1..] {

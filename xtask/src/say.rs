@@ -1,15 +1,15 @@
-//! How xtask speaks: answers on standard output, everything else on standard error, failures with an exit code.
+//! Output of xtask: results on stdout, everything else on stderr, failures with an exit code.
 
 use std::fmt;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-/// Why a command did not do what it was asked.
+/// Why a command failed.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// The command was not understood.
+    /// The command line is not valid.
     Usage(String),
-    /// The command ran, and something does not hold.
+    /// The command ran and a check failed.
     Failed(String),
 }
 
@@ -39,13 +39,13 @@ impl fmt::Display for Failure {
     }
 }
 
-/// Prints what was asked for.
+/// Prints a result.
 pub(crate) fn answer(text: &str) {
-    // A reader that went away, as `head` does, is no failure of ours; so it is with `note`.
+    // A reader that closes the pipe, as `head` does, is not a failure. The same holds for `note`.
     writeln!(io::stdout(), "{text}").ok();
 }
 
-/// Prints what a person at the terminal wants to know besides.
+/// Prints additional information for a person at the terminal.
 pub(crate) fn note(text: &str) {
     writeln!(io::stderr(), "{text}").ok();
 }

@@ -1,7 +1,7 @@
-//! One run of `cargo test`, and a second look at the few tests that failed in it.
+//! Runs `cargo test`, and runs the few tests that failed once more.
 //!
-//! Most tests run real programs against each other, all of them on however few cores there are. What fails there and passes
-//! alone is told apart from what is broken, by name and with its output above; it is a race to be found
+//! Most tests run several real programs at once on few cores. A test that fails there and passes alone is reported as
+//! flaky, by name and with its output above, instead of as broken. It is a race that must be found
 //! (docs/decisions/0020).
 
 use std::collections::BTreeSet;
@@ -11,10 +11,10 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-/// More than this many failures are no accident.
+/// The maximum number of failures that may be flaky.
 const FEW: usize = 3;
 
-/// What a run of tests said.
+/// The parsed output of a test run.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Heard {
     failed: BTreeSet<String>,
@@ -40,8 +40,8 @@ impl Heard {
         }
     }
 
-    /// Returns the tests to look at again. None when too many failed, or when a program of tests did not come to its end,
-    /// so that nobody knows what else would have failed.
+    /// Returns the tests to run again. None if too many failed, or if a test program did not finish, because then it
+    /// is unknown which others would have failed.
     fn to_look_at(&self) -> Option<Vec<&str>> {
         let few = (1..=FEW).contains(&self.failed.len()) && self.begun == self.ended;
         few.then(|| self.failed.iter().map(String::as_str).collect())
@@ -52,12 +52,12 @@ impl Heard {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Passed,
-    /// These failed beside the others and passed alone.
+    /// These failed together with the others and passed alone.
     Flaky(Vec<String>),
     Failed(String),
 }
 
-/// Runs tests and passes on what they print. `command` makes cargo's command from words that come behind `--`.
+/// Runs tests and forwards their output. `command` builds cargo's command from the words after `--`.
 pub(crate) fn run(command: impl Fn(&[&str]) -> Command, out: &mut impl Write) -> Verdict {
     let (first, heard) = match listen(command(&[]), out) {
         Ok((None, heard)) if heard.passed.is_empty() => return Verdict::Failed("no test ran".to_owned()),
@@ -66,7 +66,7 @@ pub(crate) fn run(command: impl Fn(&[&str]) -> Command, out: &mut impl Write) ->
         Err(error) => return Verdict::Failed(format!("could not be started: {error}")),
     };
     let Some(names) = heard.to_look_at() else { return Verdict::Failed(first) };
-    // A reader that went away is no failure of the tests.
+    // A reader that closed the pipe is not a failure of the tests.
     writeln!(out, "\na second look, without the others: {}", names.join(", ")).ok();
     let again = listen(command(&[&["--exact", "--test-threads", "1"], names.as_slice()].concat()), out);
     match again {
@@ -77,7 +77,7 @@ pub(crate) fn run(command: impl Fn(&[&str]) -> Command, out: &mut impl Write) ->
     }
 }
 
-/// A program of tests that cargo has built.
+/// A test program that cargo has built.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Built {
     /// The folder of its package, in which cargo runs it.
@@ -87,7 +87,7 @@ pub(crate) struct Built {
     pub(crate) program: PathBuf,
 }
 
-/// Asks cargo for the programs of tests; the command says `--message-format=json`.
+/// Returns the test programs that cargo built. The command must have `--message-format=json`.
 pub(crate) fn built(mut command: Command) -> Result<Vec<Built>, String> {
     let output = command.stderr(Stdio::inherit()).output().map_err(|error| error.to_string())?;
     if !output.status.success() {
@@ -96,7 +96,7 @@ pub(crate) fn built(mut command: Command) -> Result<Vec<Built>, String> {
     Ok(String::from_utf8_lossy(&output.stdout).lines().filter_map(artifact).collect())
 }
 
-/// Reads a line of cargo's; most are about something else.
+/// Parses a line of cargo's output. Returns none for lines of another kind.
 fn artifact(line: &str) -> Option<Built> {
     let line: Value = serde_json::from_str(line).ok()?;
     let folder = Path::new(line["manifest_path"].as_str()?).parent()?.to_owned();
@@ -106,7 +106,7 @@ fn artifact(line: &str) -> Option<Built> {
     tests.then_some(Built { folder, target, program })
 }
 
-/// Returns how a command failed, if it did, with what it said.
+/// Runs a command. Returns how it failed, if it did, and its parsed output.
 fn listen(mut command: Command, out: &mut impl Write) -> io::Result<(Option<String>, Heard)> {
     let mut child = command.stdout(Stdio::piped()).spawn()?;
     let mut heard = Heard::default();
@@ -127,7 +127,7 @@ fn listen(mut command: Command, out: &mut impl Write) -> io::Result<(Option<Stri
 mod tests {
     use super::*;
 
-    /// A program of tests whose test fails until it has been called as often as it says.
+    /// A test program whose test fails the given number of times.
     fn program(folder: &std::path::Path, fails: usize) -> impl Fn(&[&str]) -> Command {
         let calls = folder.join("calls");
         move |words: &[&str]| {
@@ -143,7 +143,7 @@ mod tests {
         }
     }
 
-    /// Breaks when a test that fails twice passes, or one that fails once holds everything up.
+    /// Breaks if a test that fails twice passes, or one that fails once fails the run.
     #[test]
     fn what_fails_twice_has_failed() {
         let flaky = Verdict::Flaky(vec!["a".to_owned()]);
@@ -169,7 +169,7 @@ mod tests {
         assert_eq!(artifact(r#"{"reason":"build-finished","success":true}"#), None);
     }
 
-    /// Breaks when a choice of tests that finds none passes.
+    /// Breaks if a selection that matches no test passes.
     #[test]
     fn a_run_without_a_test_has_failed() {
         let none = |_: &[&str]| {

@@ -1,4 +1,4 @@
-//! `cargo xtask test`: the one command that says whether a change is in order, on a fresh machine as well.
+//! `cargo xtask test`: the one command that checks a change completely, also on a new machine.
 
 use std::env;
 use std::ffi::OsString;
@@ -17,27 +17,27 @@ use crate::older_git::{self, Older};
 use crate::say::{self, Failure};
 use crate::suite::{self, Built, Verdict};
 
-/// What is looked at in a program that is built with traces.
+/// The steps for a binary that is built with traces.
 const TRACES: [&[&str]; 2] = [
     &["clippy", "--package", "drydock", "--features", "otel", "--all-targets", "--", "-D", "warnings"],
     &["test", "--package", "drydock", "--features", "otel", "--test", "it", "--", "traces::"],
 ];
 
-/// Everything but examples in documentation, of which there are none.
+/// Everything but doc tests, of which there are none.
 const TESTS: [&str; 5] = ["test", "--workspace", "--lib", "--bins", "--tests"];
 
-/// Runs every step, also after one failed, so that one run shows all there is to repair.
+/// Runs every step, even after one failed, so that one run shows everything to fix.
 pub(crate) fn run(root: &Path, args: &[String]) -> Result<(), Failure> {
     let asked = Asked::parse(args)?;
     let started = Instant::now();
 
     heading(started, "this machine: git, Python, ssh-keygen, PostgreSQL");
     machine::check_git()?;
-    // One of the agents in the tests is a program in Python.
+    // One of the test agents is a Python program.
     machine::python()?;
-    // Tests sign with a key of their own.
+    // Tests sign commits with their own key.
     machine::ssh_keygen()?;
-    // One server for all test programs. It ends with this process, or with the value, whichever comes first.
+    // One server for all test programs. It stops with this process or when the value is dropped.
     let server = match env::var(SERVER_VARIABLE) {
         Ok(_) => None,
         Err(_) => Some(Server::start(&machine::postgres_programs()?).map_err(Failure::failed)?),
@@ -88,7 +88,8 @@ pub(crate) fn run(root: &Path, args: &[String]) -> Result<(), Failure> {
     done
 }
 
-/// Runs the test programs that depend on git with Debian's git, without building them again. Returns nothing if no older git is found.
+/// Runs the test programs that depend on git with Debian's git, without building them again. Returns nothing if no
+/// older git is found.
 fn with_older_git(root: &Path, started: Instant, variables: &[(&'static str, OsString)]) -> Vec<Outcome> {
     heading(started, "an older git");
     let began = Instant::now();
@@ -128,7 +129,7 @@ fn with_older_git(root: &Path, started: Instant, variables: &[(&'static str, OsS
     outcomes
 }
 
-/// Runs the tests of the page in a browser; that there is none is a failure, never a step left out.
+/// Runs the tests of the page in a browser. A missing browser is a failure, not a skipped step.
 fn in_browser(root: &Path, started: Instant, variables: &[(&'static str, OsString)]) -> Outcome {
     heading(started, "a browser");
     let began = Instant::now();
@@ -136,7 +137,7 @@ fn in_browser(root: &Path, started: Instant, variables: &[(&'static str, OsStrin
         Ok(axe) => {
             let mut variables = variables.to_vec();
             variables.push(axe);
-            // Each test has a browser of its own, or two.
+            // Each test starts one or two browsers.
             let args = ["test", "--package", "drydock", "--test", "browser"];
             tests(root, started, &args, &["--test-threads", "2"], &variables)
         }
@@ -148,7 +149,7 @@ fn in_browser(root: &Path, started: Instant, variables: &[(&'static str, OsStrin
     }
 }
 
-/// Runs the tests that drive real agents; that there are none to drive is a failure, never a step left out.
+/// Runs the tests that drive real agents. Missing agents are a failure, not a skipped step.
 fn real_agents(root: &Path, started: Instant, variables: &[(&'static str, OsString)]) -> Outcome {
     heading(started, "real agents");
     let began = Instant::now();
@@ -166,7 +167,7 @@ fn real_agents(root: &Path, started: Instant, variables: &[(&'static str, OsStri
     }
 }
 
-/// Looks for answers of the server that are not as described.
+/// Searches for responses of the server that do not match the OpenAPI document.
 fn described(root: &Path, started: Instant) -> Outcome {
     heading(started, "the interface as described");
     let began = Instant::now();
@@ -175,14 +176,14 @@ fn described(root: &Path, started: Instant) -> Outcome {
     Outcome { shown: "the interface as described".to_owned(), took: began.elapsed(), trouble }
 }
 
-/// What the command line says of something that is part of everything.
+/// Whether the command line includes or excludes a part of the full run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Wish {
     Wanted,
     Unwanted,
 }
 
-/// What the command line asks for.
+/// The parsed command line.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Asked {
     agents: bool,
@@ -217,8 +218,8 @@ impl Asked {
         Ok(asked)
     }
 
-    /// Says whether the tests in a browser or of the description are run: they are part of everything, and not of a
-    /// choice among tests.
+    /// Returns true if the browser or API tests run. They are part of a full run, but not of a run with selected
+    /// tests.
     fn wants(&self, wish: Option<Wish>) -> bool {
         match wish {
             Some(Wish::Wanted) => true,
@@ -234,7 +235,7 @@ struct Outcome {
     trouble: Option<String>,
 }
 
-/// Runs cargo with its output as it is: whoever watches reads the lines they know.
+/// Runs cargo with its output unchanged.
 fn cargo(root: &Path, started: Instant, args: &[&str], variables: &[(&'static str, OsString)]) -> Outcome {
     let shown = format!("cargo {}", args.join(" "));
     heading(started, &shown);
@@ -247,7 +248,7 @@ fn cargo(root: &Path, started: Instant, args: &[&str], variables: &[(&'static st
     Outcome { shown, took: began.elapsed(), trouble }
 }
 
-/// Runs tests, and once more the few that fail. `words` go to the programs of tests.
+/// Runs tests, and the few that fail once more. `words` are passed to the test programs.
 fn tests(
     root: &Path,
     started: Instant,
@@ -268,7 +269,7 @@ fn tests(
     Outcome { shown, took: began.elapsed(), trouble }
 }
 
-/// Returns why a run of tests failed, and names the tests that failed once.
+/// Returns why a test run failed. Prints the names of flaky tests.
 fn judged(verdict: Verdict) -> Option<String> {
     match verdict {
         Verdict::Passed => None,
@@ -285,7 +286,7 @@ fn judged(verdict: Verdict) -> Option<String> {
 fn command(root: &Path, args: &[&str], variables: &[(&'static str, OsString)]) -> Command {
     let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(root).args(args).envs(variables.iter().map(|(name, value)| (name, value)));
-    // `cargo run` describes xtask to us in these; left in place they would have build scripts run again.
+    // `cargo run` sets these variables about xtask. Left in place, they would make build scripts run again.
     for (name, _) in env::vars_os() {
         if name
             .to_str()
@@ -329,7 +330,7 @@ mod tests {
         assert_eq!(asked.extra, ["--test", "x", "--", "--agents"]);
     }
 
-    /// Breaks when what is part of everything is left out of a run that nobody restricted.
+    /// Breaks if a part of the full run is left out of a run without restrictions.
     #[test]
     fn browser_and_description_are_part_of_everything_unless_left_out_or_tests_are_chosen() {
         let wanted = |args: &[&str]| {

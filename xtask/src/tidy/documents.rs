@@ -1,4 +1,4 @@
-//! Rules about documents: decisions are numbered and listed, and links lead somewhere.
+//! Rules about documents: decision records are numbered and listed, and links resolve.
 
 use super::rules::Finding;
 use super::tree::{Text, Tree};
@@ -6,10 +6,10 @@ use super::tree::{Text, Tree};
 const DECISIONS: &str = "docs/decisions/";
 const DECISIONS_LIST: &str = "docs/decisions/README.md";
 
-/// How many digits begin the name of a decision.
+/// The number of digits at the start of a decision record's name.
 const NUMBER_DIGITS: usize = 4;
 
-/// Each decision has a number of its own in its name, and a line in the list.
+/// Each decision record has a unique number in its name, and a line in the list.
 pub(crate) fn decisions_are_listed(tree: &Tree) -> Vec<Finding> {
     let inside = |file: &&Text| file.path.starts_with(DECISIONS) && file.path != DECISIONS_LIST;
     let decisions: Vec<&Text> = tree.texts().filter(inside).collect();
@@ -54,7 +54,7 @@ fn number(name: &str) -> Option<&str> {
     (numbered && worded && !words.is_empty()).then_some(number)
 }
 
-/// Returns the targets of relative links with their lines, without what is in code.
+/// Returns the targets of relative links with their lines, except those in code.
 fn links(text: &str) -> Vec<(usize, &str)> {
     let mut found = Vec::new();
     let mut in_code = false;
@@ -76,7 +76,7 @@ fn inline_targets(line: &str) -> Vec<&str> {
         let in_code = line[..at].matches('`').count() % 2 == 1;
         let rest = &line[at + mark.len()..];
         if let Some(end) = rest.find(')').filter(|_| !in_code) {
-            // What follows a blank is a title.
+            // A title may follow after a space.
             found.extend(rest[..end].split_whitespace().next());
         }
     }
@@ -93,7 +93,7 @@ fn is_relative(target: &str) -> bool {
     !target.starts_with('#') && !target.contains("://") && !target.starts_with("mailto:")
 }
 
-/// Returns the path a link leads to, or nothing when it leaves the tree.
+/// Returns the path that a link leads to, or none if it leaves the tree.
 fn resolve(from: &str, target: &str) -> Option<String> {
     let target = target.split('#').next().unwrap_or_default();
     let mut names: Vec<&str> = from.split('/').collect();

@@ -1,10 +1,10 @@
-//! The rule about which crate may know which: `domain` and `trust` below, `store`, `worktree` and `agent` beside each other on it,
-//! `engine` on those, the binary on top. The kit for tests is for tests only.
+//! The rule about dependencies between crates: `domain` and `trust` at the bottom, then `store`, `worktree` and
+//! `agent` side by side, then `engine`, and the binary on top. The test kit is for tests only.
 
 use super::rules::Finding;
 use super::tree::{Tree, crate_of};
 
-/// A crate's folder, and what it may depend on. A crate that is not here has no place yet, which is refused too.
+/// The folder of each crate, and the crates it may depend on. A crate that is not listed is refused too.
 const LAYERS: &[(&str, &[&str])] = &[
     ("domain", &[]),
     ("trust", &[]),
@@ -66,7 +66,7 @@ struct Dependency<'a> {
     line: usize,
 }
 
-/// Returns the dependencies on crates of ours: any mention of one in a table of dependencies, also a renamed one.
+/// Returns the dependencies on our own crates: any mention in a table of dependencies, including renamed ones.
 fn dependencies(manifest: &str) -> Vec<Dependency<'_>> {
     let mut found = Vec::new();
     let mut table = None;
@@ -87,7 +87,7 @@ fn dependencies(manifest: &str) -> Vec<Dependency<'_>> {
     found
 }
 
-/// Returns which kind of dependencies a table lists, if it lists any.
+/// Returns the kind of dependencies that a table lists, if any.
 fn table_kind(heading: &str) -> Option<Kind> {
     if heading.contains("dev-dependencies") {
         Some(Kind::Dev)
@@ -100,7 +100,7 @@ fn table_kind(heading: &str) -> Option<Kind> {
 mod tests {
     use super::*;
 
-    /// No line is objected to.
+    /// The expected result if no line is refused.
     const NONE: [usize; 0] = [];
 
     fn refused(name: &str, manifest: &str) -> Vec<usize> {

@@ -1,5 +1,6 @@
-//! `cargo xtask tidy`: rules over the tree that neither the compiler nor clippy can hold. There is no list of
-//! exceptions; a rule that needs one is a wrong rule. Each file holds a few rules and shows each a tree it must refuse.
+//! `cargo xtask tidy`: rules over the tree that neither the compiler nor clippy can check. There is no list of
+//! exceptions; a rule that needs one is a wrong rule. Each file has a few rules, and tests that each rule refuses a
+//! bad tree.
 
 mod documents;
 mod layers;

@@ -1,16 +1,16 @@
-//! The rule about names of files, folders and modules: each says what is inside.
+//! The rule about names of files, folders and modules: a name describes the content.
 
 use super::rules::Finding;
 use super::source::{line_at, words};
 use super::tree::{Tree, crate_of};
 
-/// Names that could hold anything, and therefore come to.
+/// Names that could describe anything.
 const EMPTY: [&str; 14] = [
     "util", "utils", "common", "commons", "helper", "helpers", "manager", "managers", "service", "services",
     "data", "info", "misc", "stuff",
 ];
 
-/// No file, folder or module of a crate has a name that says nothing.
+/// No file, folder or module of a crate has a name without meaning.
 pub(crate) fn names_say_something(tree: &Tree) -> Vec<Finding> {
     let mut found = Vec::new();
     for (path, source) in tree.rust().filter(|(path, _)| crate_of(path).is_some()) {
@@ -29,7 +29,7 @@ pub(crate) fn names_say_something(tree: &Tree) -> Vec<Finding> {
     found
 }
 
-/// Returns the empty word in a name such as `git_helpers`.
+/// Returns the meaningless word in a name such as `git_helpers`.
 fn empty_word(name: &str) -> Option<&str> {
     name.split(['_', '-']).find(|word| EMPTY.contains(word))
 }

@@ -1,4 +1,4 @@
-//! Rules about what may be done where: SQL in the store, processes in the crates that look after them.
+//! Rules about where code may be: SQL in the store, processes in the crates that manage them.
 
 use super::rules::Finding;
 use super::source::{closing, line_at};
@@ -7,7 +7,7 @@ use super::tree::{Tree, crate_of};
 const SQL_HOMES: [&str; 2] = ["store", "xtask"];
 const PROCESS_HOMES: [&str; 4] = ["agent", "worktree", "testkit", "xtask"];
 
-/// Text that is SQL appears in the store and in tests only.
+/// SQL text appears only in the store and in tests.
 pub(crate) fn sql_is_in_the_store(tree: &Tree) -> Vec<Finding> {
     let mut found = Vec::new();
     for (path, source) in tree.production().filter(|(path, _)| is_away_from(path, &SQL_HOMES)) {
@@ -19,7 +19,7 @@ pub(crate) fn sql_is_in_the_store(tree: &Tree) -> Vec<Finding> {
     found
 }
 
-/// Processes are started in the crates that look after them, and in tests, only.
+/// Processes are started only in the crates that manage them, and in tests.
 pub(crate) fn processes_start_in_their_crates(tree: &Tree) -> Vec<Finding> {
     let mut found = Vec::new();
     for (path, source) in tree.production().filter(|(path, _)| is_away_from(path, &PROCESS_HOMES)) {
@@ -39,7 +39,7 @@ fn is_away_from(path: &str, homes: &[&str]) -> bool {
     crate_of(path).is_some_and(|name| !homes.contains(&name))
 }
 
-/// Recognises statements by their capital keywords; prose has other words around `update`.
+/// Recognises statements by their upper-case keywords; prose has other words around `update`.
 fn is_sql(text: &str) -> bool {
     let words: Vec<&str> =
         text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
@@ -53,7 +53,7 @@ fn is_sql(text: &str) -> bool {
 }
 
 /// Returns where the code names the `Command` of a `process` module: in a path, or in a group of imports. A `Command`
-/// of another module, such as the parser of command lines, is none of our business.
+/// of another module, such as clap's, is ignored.
 fn process_commands(code: &str) -> Vec<usize> {
     let mut found = Vec::new();
     for (at, mark) in code.match_indices("process::") {

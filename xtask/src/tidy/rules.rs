@@ -1,4 +1,4 @@
-//! The list of rules, what they find, and the test that holds the tree to them.
+//! The list of rules, their findings, and the test that applies them to the tree.
 
 use std::fmt;
 use std::path::Path;
@@ -7,7 +7,7 @@ use super::tree::Tree;
 use super::{documents, layers, names, places, shape, words};
 use crate::say::{self, Failure};
 
-/// One rule: looks at the tree and lists what does not hold.
+/// A rule: checks the tree and returns its findings.
 pub(crate) type Rule = fn(&Tree) -> Vec<Finding>;
 
 const RULES: &[(&str, Rule)] = &[
@@ -27,7 +27,7 @@ const RULES: &[(&str, Rule)] = &[
     ("links lead somewhere", documents::links_resolve),
 ];
 
-/// A place where a rule does not hold.
+/// A place where a rule is violated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Finding {
     pub(crate) path: String,
@@ -47,7 +47,7 @@ impl fmt::Display for Finding {
     }
 }
 
-/// Prints every place where a rule does not hold, and fails when there is one.
+/// Prints every finding, and fails if there is one.
 pub(crate) fn run(root: &Path, args: &[String]) -> Result<(), Failure> {
     if let Some(unknown) = args.first() {
         return Err(Failure::usage(format!("`tidy` does not know `{unknown}`")));

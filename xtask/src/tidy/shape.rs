@@ -1,5 +1,5 @@
-//! Rules about the shape of a file: how it opens, how long it and its functions are, where its tests are, and what a
-//! crate's or module's root may hold.
+//! Rules about the shape of a file: its header, its length and that of its functions, the position of its tests, and
+//! the content of the root of a crate or module.
 
 use super::rules::Finding;
 use super::source::{Tests, closing, line_at, words};
@@ -8,13 +8,13 @@ use super::tree::Tree;
 const FILE_LINES_MAX: usize = 600;
 const FUNCTION_LINES_MAX: usize = 70;
 
-/// Every Rust file says first what it is for.
+/// Every Rust file starts with its purpose.
 pub(crate) fn files_open_with_purpose(tree: &Tree) -> Vec<Finding> {
     let unopened = tree.rust().filter(|(_, source)| !source.opening.starts_with("//! "));
     unopened.map(|(path, _)| Finding::new(path, 1, "the file must open with a `//!` paragraph")).collect()
 }
 
-/// A file has a length that can be read at once; its own tests do not count.
+/// A file is short enough to read at once; its own tests do not count.
 pub(crate) fn files_are_short(tree: &Tree) -> Vec<Finding> {
     let long = tree.production().filter(|(_, source)| source.production_lines() > FILE_LINES_MAX);
     let found = long.map(|(path, source)| {
@@ -40,7 +40,7 @@ pub(crate) fn functions_are_short(tree: &Tree) -> Vec<Finding> {
     found.collect()
 }
 
-/// `lib.rs` and `mod.rs` hold modules and exports, so that reading one is reading a table of contents.
+/// `lib.rs` and `mod.rs` have only modules and exports, so that they read like a table of contents.
 pub(crate) fn roots_declare_only(tree: &Tree) -> Vec<Finding> {
     let roots = tree.production().filter(|(path, _)| path.ends_with("/lib.rs") || path.ends_with("/mod.rs"));
     let found = roots.flat_map(|(path, source)| {
@@ -57,7 +57,7 @@ pub(crate) fn roots_declare_only(tree: &Tree) -> Vec<Finding> {
     found.collect()
 }
 
-/// Tests inside a file end it, so that the production code is read in one piece.
+/// Tests are at the end of a file, so that the production code is in one piece.
 pub(crate) fn tests_come_last(tree: &Tree) -> Vec<Finding> {
     let found = tree.production().filter_map(|(path, source)| match source.tests {
         Tests::Followed { from } => {
@@ -92,7 +92,7 @@ fn functions(code: &str) -> Vec<Function<'_>> {
     found
 }
 
-/// Returns where the body of the function named at `name` ends; nothing for a declaration without one.
+/// Returns where the body of the function named at `name` ends; none for a declaration without a body.
 fn body_end(code: &str, name: usize) -> Option<usize> {
     let mut at = name;
     loop {
@@ -100,7 +100,7 @@ fn body_end(code: &str, name: usize) -> Option<usize> {
         match code.as_bytes()[at] {
             b';' => return None,
             b'{' => return closing(code, at).map(|end| end - 1),
-            // Parameters, and types such as `[u8; 32]`, are stepped over whole.
+            // Parameters, and types such as `[u8; 32]`, are skipped as a whole.
             _ => at = closing(code, at)?,
         }
     }
@@ -111,7 +111,7 @@ struct Item<'a> {
     line: usize,
 }
 
-/// Returns the outermost items, attributes included; each ends with `;` or a closing brace.
+/// Returns the outermost items, including attributes; each ends with `;` or a closing brace.
 fn items(code: &str) -> Vec<Item<'_>> {
     let mut found = Vec::new();
     let mut start = 0;
@@ -133,7 +133,7 @@ fn item_end(code: &str, start: usize) -> Option<usize> {
         at += code[at..].find(['(', '[', '{', ';'])?;
         match code.as_bytes()[at] {
             b';' => return Some(at + 1),
-            // An inner attribute is an item of its own.
+            // An inner attribute is a separate item.
             b'[' if code[start..at].ends_with("#!") => return closing(code, at),
             b'{' if !imports || !code[start..at].contains("use ") => return closing(code, at),
             _ => at = closing(code, at)?,
@@ -141,7 +141,7 @@ fn item_end(code: &str, start: usize) -> Option<usize> {
     }
 }
 
-/// Returns whether an item is a module in another file, an import or export, or an inner attribute.
+/// Returns true if an item is a module in another file, an import or export, or an inner attribute.
 fn declares(item: &str) -> bool {
     let mut rest = item;
     while rest.starts_with("#[") {
@@ -159,7 +159,7 @@ fn declares(item: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// No line is objected to.
+    /// The expected result if no line is refused.
     const NONE: [usize; 0] = [];
 
     fn lines(rule: fn(&Tree) -> Vec<Finding>, path: &str, text: &str) -> Vec<usize> {

@@ -1,10 +1,11 @@
-//! A lexical scan of a Rust file: its code without comments and the insides of literals, its string literals, and
-//! where its tests begin. It knows tokens, not grammar, which is all the rules need and keeps a parser out of the build.
+//! A lexical scan of a Rust file: its code without comments and the content of literals, its string literals, and the
+//! start of its tests. It recognises tokens, not grammar, which is enough for the rules and keeps a parser out of the
+//! build.
 
-/// A scanned Rust file. Lines are counted from 1 and are those of the file.
+/// A scanned Rust file. Line numbers are those of the file, from 1.
 #[derive(Debug)]
 pub(crate) struct Source {
-    /// The code with comments and the insides of literals blanked, line for line.
+    /// The code with comments and the content of literals blanked, line for line.
     pub(crate) code: String,
     /// The string literals.
     pub(crate) strings: Vec<Literal>,
@@ -24,11 +25,11 @@ pub(crate) struct Literal {
 /// Where a file's own tests are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tests {
-    /// There are none: the file has this many lines.
+    /// There are none; the file has this many lines.
     Absent { lines: usize },
     /// They fill the file from this line to its end.
     Last { from: usize },
-    /// They begin at this line, and something else follows them.
+    /// They start at this line, and other code follows them.
     Followed { from: usize },
 }
 
@@ -42,7 +43,7 @@ impl Source {
         Self { code: scanner.code, strings: scanner.strings, tests, opening }
     }
 
-    /// Returns how many lines come before the tests.
+    /// Returns the number of lines before the tests.
     pub(crate) fn production_lines(&self) -> usize {
         match self.tests {
             Tests::Absent { lines } => lines,
@@ -156,7 +157,7 @@ impl Scanner {
         self.take(|found| found);
     }
 
-    /// Takes a character, leaving a blank in the code; line ends stay.
+    /// Takes a character and leaves a space in the code; line ends stay.
     fn blank(&mut self) {
         self.take(|found| if found == '\n' { '\n' } else { ' ' });
     }
@@ -194,7 +195,7 @@ impl Scanner {
         }
     }
 
-    /// Takes a string from its opening quote on.
+    /// Takes a string, starting at its opening quote.
     fn string(&mut self) {
         let (line, start) = (self.line, self.at + 1);
         self.keep();
@@ -211,7 +212,7 @@ impl Scanner {
         self.finish_string(line, start);
     }
 
-    /// Takes a raw string from its opening quote on; `hashes` follow its closing one.
+    /// Takes a raw string, starting at its opening quote; `hashes` follow its closing one.
     fn raw_string(&mut self, hashes: usize) {
         let (line, start) = (self.line, self.at + 1);
         self.keep();

@@ -1,4 +1,5 @@
-//! The tree the rules look at: every text file with its path, Rust files scanned, and which part of them is production.
+//! The tree that the rules check: every text file with its path, Rust files scanned, and which of them are production
+//! code.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -7,7 +8,7 @@ use std::path::Path;
 
 use super::source::Source;
 
-/// Directories that are not part of the tree, wherever they are.
+/// Directories that are not part of the tree, at any depth.
 const SKIPPED: [&str; 3] = [".git", "node_modules", "target"];
 
 /// Files by path, with `/` between names, relative to the root.
@@ -22,11 +23,11 @@ pub(crate) struct Tree {
 pub(crate) struct Text {
     pub(crate) path: String,
     pub(crate) text: String,
-    /// Its parts, if it is Rust.
+    /// Its scanned source, if it is Rust.
     rust: Option<Source>,
 }
 
-/// What a Rust file is for.
+/// The role of a Rust file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Purpose {
     Production,
@@ -40,7 +41,7 @@ impl Tree {
         Ok(tree)
     }
 
-    /// Makes a tree of the given files, to show a rule what it must refuse.
+    /// Returns a tree of the given files, to test that a rule refuses it.
     #[cfg(test)]
     pub(crate) fn of(files: &[(&str, &str)]) -> Self {
         let mut tree = Self::default();
@@ -56,7 +57,7 @@ impl Tree {
         self.texts.iter()
     }
 
-    /// Returns every Rust file of ours, tests included.
+    /// Returns every Rust file of the workspace, including tests.
     pub(crate) fn rust(&self) -> impl Iterator<Item = (&str, &Source)> {
         self.texts.iter().filter_map(|text| Some((text.path.as_str(), text.rust.as_ref()?)))
     }
@@ -66,7 +67,7 @@ impl Tree {
         self.rust().filter(|(path, _)| purpose(path) == Purpose::Production)
     }
 
-    /// Returns whether a file or directory of this path exists.
+    /// Returns true if a file or directory of this path exists.
     pub(crate) fn has(&self, path: &str) -> bool {
         path.is_empty() || self.paths.contains(path)
     }
@@ -97,7 +98,7 @@ impl Tree {
     }
 }
 
-/// Returns the crate a path belongs to: the folder below `crates`, or `xtask`.
+/// Returns the crate that a path belongs to: the folder below `crates`, or `xtask`.
 pub(crate) fn crate_of(path: &str) -> Option<&str> {
     let mut names = path.split('/');
     match names.next()? {

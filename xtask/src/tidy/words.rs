@@ -1,23 +1,23 @@
-//! Rules about words that must not be in the tree. The words are spelled in halves here, so that these rules hold for
-//! this file as for any other.
+//! Rules about words that must not be in the tree. The words are written in two halves here, so that the rules apply
+//! to this file too.
 
 use super::rules::Finding;
 use super::source::line_at;
 use super::tree::Tree;
 
-/// Marks of something unfinished, in any text.
+/// Marks of unfinished work, in any text.
 const LATER: [&str; 2] = [concat!("TO", "DO"), concat!("FIX", "ME")];
 
-/// Code that is not there yet, and tests that do not run. Not in strings and comments.
+/// Code that is not written yet, and tests that do not run. Strings and comments are not checked.
 const ABSENT: [&str; 3] = ["todo!", "unimplemented!", "#[ignore"];
 
-/// Where files of one machine are.
+/// Directories of one machine.
 const MACHINE: [&str; 3] = [concat!("/wo", "rk/"), concat!("/ro", "ot/"), concat!("/ho", "me/")];
 
-/// An error as a log line must not have it: its text alone, without the causes.
+/// An error in a log line without its causes, which is refused.
 const CAUSELESS: &str = concat!("%", "error");
 
-/// What is in the tree is finished, and every test runs.
+/// The tree has no unfinished work, and every test runs.
 pub(crate) fn nothing_is_left_for_later(tree: &Tree) -> Vec<Finding> {
     let mut found = Vec::new();
     for file in tree.texts() {
@@ -40,7 +40,7 @@ pub(crate) fn nothing_is_left_for_later(tree: &Tree) -> Vec<Finding> {
     found
 }
 
-/// No text names a directory of somebody's machine.
+/// No text names a directory of a particular machine.
 pub(crate) fn no_machine_is_named(tree: &Tree) -> Vec<Finding> {
     let mut found = Vec::new();
     for file in tree.texts() {
@@ -76,7 +76,7 @@ fn is_whole_word(text: &str, at: usize, length: usize) -> bool {
     !text[..at].ends_with(is_word) && !text[at + length..].starts_with(is_word)
 }
 
-/// Returns whether a path may begin after this text, rather than go on: `drydock/<plan>/…` does not begin there.
+/// Returns true if a path may start after this text instead of continuing it: in `drydock/<plan>/…` none does.
 fn starts_a_path(before: &str) -> bool {
     !before.ends_with(|c: char| c.is_alphanumeric() || ".-_/*?~>})]$%".contains(c))
 }
@@ -85,7 +85,7 @@ fn starts_a_path(before: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// No line is objected to.
+    /// The expected result if no line is refused.
     const NONE: [usize; 0] = [];
 
     fn lines(rule: fn(&Tree) -> Vec<Finding>, path: &str, text: &str) -> Vec<usize> {
