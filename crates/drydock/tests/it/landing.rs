@@ -35,6 +35,26 @@ on_both! {
 }
 
 on_both! {
+    /// Breaks when a plan whose landing is on the target is recorded as errored because git could not delete its intent, or when that
+    /// intent stays for good.
+    fn a_landing_whose_intent_cannot_be_deleted_is_recorded(kind: Kind) {
+        let (world, id) = ready(kind);
+        // Git deletes no ref while another process packs them; it makes and moves them.
+        let lock = world.repo.path().join(".git/packed-refs.lock");
+        std::fs::write(&lock, "").unwrap();
+        world.drydock(&["plan", "apply", &id]).expect(0);
+        assert_eq!((world.stage(&id).as_str(), &world.show(&id)["error"]), ("apply/applied", &serde_json::Value::Null));
+        let intents = || world.repo.git(&["for-each-ref", "--format=%(refname)", "refs/drydock/intent"]);
+        assert_eq!(intents().lines().count(), 1, "what the test is about");
+        std::fs::remove_file(&lock).unwrap();
+        world.ok(&["gc"]);
+        assert_eq!(intents(), "");
+        world.assert_landed_once(&id);
+        world.assert_sound(&id);
+    }
+}
+
+on_both! {
     /// Breaks when a landing writes over what the user has not committed.
     fn a_dirty_file_in_the_way_stops_the_landing_and_stays(kind: Kind) {
         let (world, id) = ready(kind);

@@ -5,7 +5,7 @@
 
 use drydock_domain::{
     Command, Enforcement, ErrorClass, Event, Intent, Landed, LandingProof, NewEntry, Phase, Plan, Question,
-    RemoteAway, RunId, ValidationRun, run_trailer, trailer, without_trailers,
+    RemoteAway, RunId, ValidationRun, run_trailer, told, trailer, without_trailers,
 };
 use drydock_worktree::{CommitId, Landing, Merge};
 use tracing::Instrument;
@@ -302,6 +302,20 @@ impl Lander<'_> {
         task::blocking(move || revoke(&repository, &id)).await
     }
 
+    /// Deletes the intents of a landing that was seen in the target. Should git fail at it, the landing is recorded all the same:
+    /// nothing lands twice under an intent that stays, and it is removed with the plan's other refs.
+    async fn revoke_landed(&self) -> Result<(), EngineError> {
+        match self.revoke().await {
+            Err(error @ EngineError::LeaseLost { .. }) => Err(error),
+            Err(error) => {
+                let plan = &self.scope.plan.id;
+                tracing::warn!(%plan, error = %told(&error), "the intent of a landing stays for now");
+                Ok(())
+            }
+            Ok(()) => Ok(()),
+        }
+    }
+
     /// The target contains the commit, at the remote where there is one: record the end.
     pub(super) async fn landed(&self, commit: &CommitId, proof: LandingProof) -> Result<End, EngineError> {
         let scope = self.scope;
@@ -309,7 +323,7 @@ impl Lander<'_> {
             None => None,
             Some(remote) => self.follow(remote, commit).await?,
         };
-        self.revoke().await?;
+        self.revoke_landed().await?;
         let landed = Landed { commit: commit.to_string(), proof, warning };
         let land = Command::Land(scope.run.clone(), landed);
         scope.engine.issue_landing(scope.hold, self.project, land, WORKER).await?;

@@ -8,6 +8,7 @@ use drydock_domain::{BRANCHES, Plan, PlanId, Project, SNAPSHOTS, State, told};
 use drydock_worktree::{CommitId, GitError, Merge, Push, Repository};
 
 use super::scope::commit_id;
+use super::settle::INTENTS;
 use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::task;
@@ -81,7 +82,7 @@ fn plans_with_refs(repository: &Repository) -> Result<BTreeSet<PlanId>, GitError
     let branches = format!("refs/heads/{BRANCHES}");
     let plan_of = |rest: &str| rest.split_once('/')?.0.parse::<PlanId>().ok();
     let mut plans = BTreeSet::new();
-    for prefix in [branches.as_str(), SNAPSHOTS] {
+    for prefix in [branches.as_str(), SNAPSHOTS, INTENTS] {
         let refs = repository.refs(prefix)?;
         plans.extend(refs.iter().filter_map(|(name, _)| plan_of(name.strip_prefix(prefix)?)));
     }
@@ -112,7 +113,9 @@ async fn forget(plan: &Plan, project: &Project, repository: &Repository) -> Resu
     let head = head_of(plan)?;
     let (plan, remote, repository) = (plan.clone(), project.remote.clone(), repository.clone());
     task::blocking(move || {
-        let (branch, prefix) = (plan.branch(), format!("{SNAPSHOTS}{}/", plan.id));
+        let branch = plan.branch();
+        // An intent of a landing that is recorded stayed because git could not delete it then.
+        let below = [SNAPSHOTS, INTENTS].map(|prefix| format!("{prefix}{}/", plan.id));
         if !landing_holds(&plan, &repository)? {
             tracing::warn!(branch, "the landing does not hold the plan's latest result, so its refs stay");
             return Ok(Vec::new());
@@ -130,7 +133,7 @@ async fn forget(plan: &Plan, project: &Project, repository: &Repository) -> Resu
                 }
             }
         }
-        removed.extend(repository.branch_forget(&branch, &head, &[prefix])?);
+        removed.extend(repository.branch_forget(&branch, &head, &below)?);
         Ok(removed)
     })
     .await

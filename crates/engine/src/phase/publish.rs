@@ -7,7 +7,7 @@ use drydock_worktree::{CommitId, Followed, IntentPushed, RemoteLanded, RemoteLan
 use super::apply::{Attempt, Lander, Merged};
 use super::ground::{away, one_line};
 use super::scope::{End, commit_id};
-use super::settle::intent_name;
+use super::settle::{INTENTS, intent_name};
 use crate::engine::WORKER;
 use crate::error::EngineError;
 
@@ -104,7 +104,7 @@ impl Lander<'_> {
     pub(super) async fn sweep_intents(&self) -> Result<(), EngineError> {
         let Some(remote) = self.scope.project.remote.clone() else { return Ok(()) };
         let plan = self.scope.plan.id.to_string();
-        let left = format!("refs/drydock/intent/{plan}/");
+        let left = format!("{INTENTS}{plan}/");
         let swept = self.scope.git(move |repository| {
             if repository.refs(&left)?.is_empty() {
                 return Ok(false);

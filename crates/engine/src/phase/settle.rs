@@ -20,9 +20,12 @@ pub(crate) enum IntentEnd {
     Unknown(RemoteAway),
 }
 
+/// Below this are the intents of all plans.
+pub(super) const INTENTS: &str = "refs/drydock/intent/";
+
 /// The local ref that names the commit that a run is about to land, and keeps it.
 pub(super) fn intent_name(plan: &PlanId, run: &RunId) -> String {
-    format!("refs/drydock/intent/{plan}/{run}")
+    format!("{INTENTS}{plan}/{run}")
 }
 
 /// Deletes every intent of a plan, and finds out how its landing ended.
@@ -72,7 +75,7 @@ pub(crate) fn intent_end(
 
 /// Deletes the local intents of a plan.
 pub(super) fn revoke(repository: &Repository, plan: &PlanId) -> Result<(), EngineError> {
-    for (name, commit) in repository.refs(&format!("refs/drydock/intent/{plan}/"))? {
+    for (name, commit) in repository.refs(&format!("{INTENTS}{plan}/"))? {
         match repository.ref_delete(&name, &commit)? {
             RefDeleted::Deleted | RefDeleted::Absent => {}
             RefDeleted::Moved { .. } => return Err(EngineError::LeaseLost { key: plan.to_string() }),
