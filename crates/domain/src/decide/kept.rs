@@ -15,6 +15,10 @@ pub(super) fn work(plan: &Plan) -> Option<&str> {
 /// `execute/errored` → `execute/queued`, from the commit at which the plan's work began. The failed run's
 /// work is kept as a checkpoint.
 pub(super) fn start_over(snapshot: &Snapshot, context: &Context) -> Result<Decided, Refusal> {
+    let plan = &snapshot.plan;
+    if took_effect(plan, TakeUp::StartOver) && plan.work_from.as_deref() == Some(plan.began_at()) {
+        return Ok(Decided::Already);
+    }
     failed(snapshot, "start over")?;
     let mut draft = Draft::after(snapshot, context);
     draft.plan.take_up(snapshot.plan.began_at().to_owned(), TakeUp::StartOver);
@@ -25,6 +29,9 @@ pub(super) fn start_over(snapshot: &Snapshot, context: &Context) -> Result<Decid
 /// `execute/errored` → `execute/queued` on the work of the failed run. The next run has no writer: it
 /// validates and reviews that work. Invariants and gates apply as usual.
 pub(super) fn accept(snapshot: &Snapshot, context: &Context) -> Result<Decided, Refusal> {
+    if took_effect(&snapshot.plan, TakeUp::Accepted) && snapshot.plan.reexamines {
+        return Ok(Decided::Already);
+    }
     failed(snapshot, "accept")?;
     let Some(commit) = work(&snapshot.plan).map(str::to_owned) else {
         return Err(wrong_stage(snapshot, "accept"));
@@ -33,6 +40,20 @@ pub(super) fn accept(snapshot: &Snapshot, context: &Context) -> Result<Decided, 
     draft.plan.take_up(commit.clone(), TakeUp::Accepted);
     draft.plan.reexamines = true;
     Ok(draft.stage(Common::Queued).event(Event::Accepted { commit }).done())
+}
+
+/// Says whether Execute is queued or works because of an earlier command of this kind: the command is repeated.
+fn took_effect(plan: &Plan, why: TakeUp) -> bool {
+    let goes_on = match plan.stage.state() {
+        State::Queued | State::Processing => plan.stage.phase() == Phase::Execute,
+        State::Waiting
+        | State::Complete
+        | State::Errored
+        | State::Cancelled
+        | State::Applied
+        | State::Constrained => false,
+    };
+    goes_on && plan.take_up_why == why
 }
 
 /// Refuses every stage except a failed Execute without an open decision.

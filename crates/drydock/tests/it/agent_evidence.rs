@@ -48,7 +48,8 @@ on_both! {
             let world = acp_world(kind, "write", PATTERNS);
             let id = failed(&world);
             world.write("behaviour", "write");
-            world.ok(&[retry, &[&id]].concat());
+            let retried = world.ok(&[retry, &[&id]].concat());
+            assert_eq!(world.ok(&[retry, &[&id]].concat()), retried, "a repeat answers with the current state");
             world.drydock(&["plan", "execute", &id]).expect(0);
             assert_eq!(outcome(&world, &id), "done");
             world.drydock(&["plan", "apply", &id]).expect(0);
@@ -67,7 +68,8 @@ fn accepted_work_is_judged_without_a_writer() {
     let check = "[[validations]]\nname = \"half\"\ncommand = \"test -e half.txt\"";
     world.action("fix", &format!("[agents]\nexecute = \"writer\"\n{check}"));
     let id = failed(&world);
-    world.ok(&["plan", "accept", &id]);
+    let accepted = world.ok(&["plan", "accept", &id]);
+    assert_eq!(world.ok(&["plan", "accept", &id]), accepted, "a repeat answers with the current state");
     world.drydock(&["plan", "execute", &id]).expect(0);
     assert_eq!((world.count(&id, "agent.started"), world.count(&id, "validation.passed")), (1, 1));
     world.drydock(&["plan", "apply", &id]).expect(0);

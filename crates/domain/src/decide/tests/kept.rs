@@ -35,6 +35,32 @@ fn a_retry_continues_from_the_kept_work_and_starting_over_does_not() {
     assert_eq!(world.plan().work_from, None);
 }
 
+/// DESIGN 2: breaks when a repeated command is refused although it took effect, or passes for another one that did.
+#[test]
+fn starting_over_and_accepting_can_be_repeated() {
+    for (command, other) in [(Command::StartOver, Command::Accept), (Command::Accept, Command::StartOver)] {
+        let mut world = failed(Some("kept"));
+        assert_eq!(world.give(command.clone()), QUEUED);
+        let queued = world.snapshot.clone();
+        assert_eq!(world.give(command.clone()), Seen::Already);
+        assert_eq!(world.give(other.clone()), Seen::WrongStage, "the other one did not take effect");
+        assert_eq!(world.snapshot, queued);
+        let Command::Start(start) = Say::Start.to(&world) else { panic!("it starts") };
+        let from = world.plan().work_from.clone();
+        world.give(Command::Start(crate::Start { from, ..start }));
+        assert_eq!(world.give(command.clone()), Seen::Already, "while its run works");
+        assert_eq!(world.give(other), Seen::WrongStage);
+        world.give(Say::Executed.to(&world));
+        assert_eq!(world.give(command), Seen::WrongStage, "its run is over");
+    }
+    let mut world = failed(Some("kept"));
+    world.give(Command::Retry);
+    assert_eq!(
+        (world.give(Command::StartOver), world.give(Command::Accept)),
+        (Seen::WrongStage, Seen::WrongStage)
+    );
+}
+
 /// N1: fails if unfinished work is accepted without a person's authority, without being checked, or where
 /// there is none.
 #[test]
