@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use drydock_agent::{Landlock, SandboxMode, landlock};
-use drydock_domain::{Fence, Lock, LockScope, Plan, PlanId, State, told};
+use drydock_domain::{Lock, LockScope, Plan, PlanId, State, told};
 use drydock_worktree::{Git, GitVersion, is_gone, make_folder};
 
 use crate::engine::Engine;
@@ -229,7 +229,7 @@ impl Engine {
         }
         let swept = match self.hold_to_sweep(id, sweep).await? {
             Held::Here(hold) => {
-                let swept = self.sweep(&plan, hold.lease().fence()).await;
+                let swept = self.sweep(&plan, &hold).await;
                 hold.release().await;
                 swept
             }
@@ -281,17 +281,21 @@ impl Engine {
         .await
     }
 
-    async fn sweep(&self, plan: &Plan, fence: Fence) -> Result<Collected, EngineError> {
+    async fn sweep(&self, plan: &Plan, hold: &Hold) -> Result<Collected, EngineError> {
+        let fence = hold.lease().fence();
         let project = self.project(plan.spec.project.as_str()).await?;
         let repository = self.repository(&project).await?.on_behalf(plan.id.as_str(), fence);
         let base = crate::rule::Subject::of(plan)?.from;
         let (worktrees, id, state) = (self.settings().worktrees.clone(), plan.id.clone(), plan.stage.state());
-        task::blocking(move || {
-            let mut swept = Collected::default();
+        let (swept, alerts) = task::blocking(move || {
+            let (mut swept, mut alerts) = (Collected::default(), Vec::new());
             for leftover in listed(&worktrees, &id)? {
                 let what = format!("{id}/{}", leftover.run);
                 let proof = |kept: &str| format!("the plan is {state}; {kept}");
                 let removed = remove_leftover(&repository, &id, &base, fence, &leftover, Rest::Checkpoint);
+                if let Ok(removed) = &removed {
+                    alerts.extend(removed.link_alerts(&id, &leftover));
+                }
                 match removed.map(|removed| removed.work) {
                     Ok(Work::Nothing) => {
                         let proof = proof("it held nothing that its base does not have");
@@ -310,9 +314,13 @@ impl Engine {
                 }
             }
             remove_empty(&worktrees.join(id.as_str()))?;
-            Ok(swept)
+            Ok::<_, EngineError>((swept, alerts))
         })
-        .await
+        .await?;
+        if !alerts.is_empty() {
+            self.note(hold, alerts).await?;
+        }
+        Ok(swept)
     }
 }
 

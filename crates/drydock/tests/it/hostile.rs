@@ -95,6 +95,28 @@ fn alerts_name_a_git_file_of_work_that_is_kept_apart_and_one_that_stays() {
     assert!(stays.iter().any(|text| text.contains("could not be put back")), "{stays:?}");
 }
 
+/// F8. Breaks when no one learns that `gc` found a repository of the agent's in place of `.git`, in work that no commit can hold.
+#[test]
+fn gc_alerts_to_a_git_file_that_it_puts_back() {
+    let world = World::with_writer(Kind::Sqlite, "");
+    let began = world.place("began");
+    world.agent("writer", &format!("rm .git; git init -q .; mkfifo .gitignore; touch {began}; sleep 600"));
+    let id = world.plan_after("strategize");
+    let running = world.spawn(&["plan", "execute", &id]);
+    world.wait_file("began");
+    running.kill();
+    running.wait(LIMIT);
+    world.wait_dead(&id);
+    world.insist(&["plan", "takeover", &id]).expect(0);
+    world.ok(&["plan", "cancel", &id, "--reason", "enough"]);
+    world.ok(&["gc"]);
+    let alerts = world.events(&id).into_iter().filter(|event| event["kind"] == "alert");
+    let alerts: Vec<String> = alerts.map(|event| text(&event["data"]["text"])).collect();
+    let kept = alerts.iter().find_map(|text| text.split_once("what was there is kept in "));
+    let Some((_, kept)) = kept else { panic!("{alerts:?}") };
+    assert!(Path::new(kept).join("HEAD").exists(), "{alerts:?}");
+}
+
 /// F5, N11. Breaks when a process that is asked to end waits for a capture that lasts, be it of its own run or of one that it takes
 /// over, or when work whose capture was cut short is not continued. A filter of the user's stands for a git that is busy for minutes.
 #[test]

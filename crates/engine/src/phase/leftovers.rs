@@ -47,6 +47,13 @@ pub(crate) enum Work {
     Directory { path: PathBuf, reason: String },
 }
 
+impl Removed {
+    /// Returns the alerts about the files `.git` that were not in place (F8).
+    pub(crate) fn link_alerts(&self, plan: &PlanId, leftover: &Leftover) -> Vec<Event> {
+        self.links.iter().map(|link| link.alert(&leftover.run, plan)).collect()
+    }
+}
+
 /// What became of a leftover.
 #[derive(Debug)]
 pub(crate) struct Removed {
@@ -96,6 +103,8 @@ pub(crate) enum Claimed {
     Checkout { checkout: Checkout, _alive: Option<Alive> },
     /// It is gone, or has another branch than the plan's.
     Nothing,
+    /// It was put by; people are alerted to this.
+    PutBy { alerts: Vec<Event> },
 }
 
 /// Takes the directory of an interrupted run; none if it is not here, or if a process that lost the plan still writes there.
@@ -135,8 +144,8 @@ pub(crate) fn claim_latest(
     match claim(&leftover, fence)? {
         Claim::Superseded => {
             let reason = "the process that ran it lost the plan and has not ended".to_owned();
-            put_by(repository, &plan.id, &leftover, reason)?;
-            Ok(Claimed::Nothing)
+            let (work, links) = put_by(repository, &plan.id, &leftover, reason)?;
+            Ok(Claimed::PutBy { alerts: put_by_alerts(&plan.id, &leftover, &work, &links) })
         }
         Claim::Ours { _alive } => {
             let checkout = repository.checkout_open(&leftover.path.join(TREE))?;
@@ -458,6 +467,21 @@ fn set_aside_alert(place: &str, pin: &PinLine) -> Event {
     Event::Alert { priority: "high", text }
 }
 
+/// Returns the alerts about a directory: each `.git` that was not in place (F8), and where the work is if no commit has it.
+pub(super) fn put_by_alerts(
+    plan: &PlanId,
+    leftover: &Leftover,
+    work: &Work,
+    links: &[PutBack],
+) -> Vec<Event> {
+    let mut alerts: Vec<_> = links.iter().map(|link| link.alert(&leftover.run, plan)).collect();
+    if let Work::Directory { path, reason } = work {
+        let text = format!("the work of {} is kept in {}: {reason}", leftover.run, path.display());
+        alerts.push(Event::Alert { priority: "high", text });
+    }
+    alerts
+}
+
 /// Sets the work of all earlier runs of a plan aside; a new run starts clean. What could only be kept as a directory
 /// is told, because somebody should look, and so is what somebody committed.
 pub(crate) async fn set_aside(
@@ -484,12 +508,8 @@ pub(crate) async fn set_aside(
             let rest = if after_result { Rest::Backup } else { Rest::Checkpoint };
             let removed = remove_leftover(&repository, &id, &base, fence, &leftover, rest)?;
             let Removed { work, pin, links } = removed;
-            alerts.extend(links.iter().map(|link| link.alert(&leftover.run, &id)));
             tracing::debug!(run = leftover.run, ?work, "set the directory of an ended run aside");
-            if let Work::Directory { path, reason } = work {
-                let text = format!("the work of {} is kept in {}: {reason}", leftover.run, path.display());
-                alerts.push(Event::Alert { priority: "high", text });
-            }
+            alerts.extend(put_by_alerts(&id, &leftover, &work, &links));
             let place = format!("in the worktree of {}", leftover.run);
             alerts.extend(pin.map(|pin| set_aside_alert(&place, &pin)));
         }

@@ -243,18 +243,23 @@ impl Together<'_> {
         let job = Job::of(self, publish)?;
         let (repository, plan) = (self.repository.clone(), self.plan.clone());
         let (worktrees, fence) = (self.engine.settings().worktrees.clone(), self.hold.lease().fence());
-        let outcome = task::blocking(move || {
+        let (outcome, alerts) = task::blocking(move || {
             job.make_branch(&repository)?;
+            let quiet = |outcome| Ok::<_, EngineError>((outcome, Vec::new()));
             match ground {
-                Ground::Run(checkout) => Ok(job.run(&repository, Some(&checkout))),
-                Ground::Branch => Ok(job.run(&repository, None)),
+                Ground::Run(checkout) => quiet(job.run(&repository, Some(&checkout))),
+                Ground::Branch => quiet(job.run(&repository, None)),
                 Ground::Leftover => match claim_latest(&worktrees, &plan, fence, &repository)? {
-                    Claimed::Checkout { checkout, _alive } => Ok(job.run(&repository, Some(&checkout))),
-                    Claimed::Nothing => Ok::<_, EngineError>(job.run(&repository, None)),
+                    Claimed::Checkout { checkout, _alive } => quiet(job.run(&repository, Some(&checkout))),
+                    Claimed::Nothing => quiet(job.run(&repository, None)),
+                    Claimed::PutBy { alerts } => Ok((job.run(&repository, None), alerts)),
                 },
             }
         })
         .await?;
+        if !alerts.is_empty() {
+            self.engine.note(self.hold, alerts).await?;
+        }
         tracing::info!(
             plan = %self.plan.id,
             branch = self.plan.branch(),
