@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Answer, Authority, Birth, Choice, CommitLine, DecisionId, Delay, Divergence, Enforcement, Failure,
-    Fanout, Intent, News, Phase, PlanId, Question, RestartPoint, ReviewRun, RunId, Spent, SyncOutcome,
-    Timestamp, ValidationRun,
+    Fanout, Intent, News, Phase, PlanId, Question, Remains, ReviewRun, RunId, Spent, SyncOutcome, Timestamp,
+    ValidationRun,
 };
 
 /// A request to change a plan.
@@ -99,7 +99,7 @@ pub enum Command {
     },
     /// Free the plan from a run without a live holder. The next run starts from the run's checkpoint, if it
     /// left one.
-    TakeOver(TakeOverCause, Option<RestartPoint>),
+    TakeOver(TakeOverCause, Remains),
     /// Continue from an earlier state of the work.
     RollBack {
         /// The commit of that state.

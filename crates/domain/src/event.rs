@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use crate::{
     ChangesetId, Choice, CommitLine, Decision, DecisionId, Enforcement, Failure, Intent, Phase, PlanId,
-    Postponed, Resolution, RestartPoint, ReviewOpinion, ReviewRun, RunId, SyncOutcome, TakeOverCause,
-    Timestamp, ValidationRun,
+    Postponed, Remains, Resolution, RestartPoint, ReviewOpinion, ReviewRun, RunId, SyncOutcome,
+    TakeOverCause, Timestamp, ValidationRun,
 };
 
 /// A fact about a plan, stored in the feed.
@@ -49,7 +49,7 @@ pub enum Event {
         commit: String,
     },
     /// A run without a live holder was ended; its phase is queued again.
-    TakenOver(TakeOverCause, Option<RestartPoint>),
+    TakenOver(TakeOverCause, Remains),
     /// The result landed.
     Applied {
         /// The landed commit.
@@ -263,10 +263,7 @@ impl Event {
             Event::Accepted { commit } => json!({ "commit": commit }),
             Event::Cancelled(reason) => json!({ "reason": reason }),
             Event::Reverted { reason, count } => json!({ "reason": reason, "count": count }),
-            Event::TakenOver(cause, None) => json!({ "cause": cause.name() }),
-            Event::TakenOver(cause, Some(RestartPoint { commit, checkpoint })) => {
-                json!({ "cause": cause.name(), "checkpoint": checkpoint, "commit": commit })
-            }
+            Event::TakenOver(cause, remains) => taken_over(*cause, remains),
             Event::Applied { commit } => json!({ "commit": commit }),
             Event::Constrained(reasons) => json!({ "reasons": reasons }),
             Event::RolledBack { commit } => json!({ "commit": commit }),
@@ -313,6 +310,18 @@ impl Event {
             Event::Alert { priority, text } => json!({ "priority": priority, "text": text }),
         }
     }
+}
+
+fn taken_over(cause: TakeOverCause, remains: &Remains) -> Value {
+    let mut told = json!({ "cause": cause.name() });
+    if let Some(RestartPoint { commit, checkpoint }) = remains.restart() {
+        told["checkpoint"] = json!(checkpoint);
+        told["commit"] = json!(commit);
+    }
+    if remains.is_result() {
+        told["judges"] = json!(true);
+    }
+    told
 }
 
 fn reviewed(number: usize, review: &ReviewRun) -> Value {

@@ -16,6 +16,33 @@ pub struct RestartPoint {
     pub checkpoint: u64,
 }
 
+/// The remains of an interrupted run. Without a checkpoint the next run starts where the interrupted one did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Remains {
+    /// Work of an agent that was cut short, which the next agent continues.
+    Work(Option<RestartPoint>),
+    /// A finished result that was being validated or reviewed. The next run judges it, and starts its agent only if the result is
+    /// sent back.
+    Result(Option<RestartPoint>),
+}
+
+impl Remains {
+    /// Returns the checkpoint that has it; none if nothing differs from where the run started.
+    pub fn restart(&self) -> Option<&RestartPoint> {
+        match self {
+            Remains::Work(restart) | Remains::Result(restart) => restart.as_ref(),
+        }
+    }
+
+    /// Says whether it is a finished result.
+    pub fn is_result(&self) -> bool {
+        match self {
+            Remains::Work(_) => false,
+            Remains::Result(_) => true,
+        }
+    }
+}
+
 /// The latest interruption of the current phase. It is kept while the next run works, and removed when a run
 /// ends in another way.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,6 +55,9 @@ pub struct Interruption {
     pub restart: Option<RestartPoint>,
     /// Number of consecutive interruptions without a new checkpoint.
     pub without_checkpoint: u32,
+    /// Whether the run had finished its result, which the next run judges before any agent works on it.
+    #[serde(default)]
+    pub judges: bool,
 }
 
 impl Interruption {
@@ -36,8 +66,10 @@ impl Interruption {
         earlier: Option<&Interruption>,
         run: RunId,
         cause: TakeOverCause,
-        restart: Option<RestartPoint>,
+        remains: Remains,
     ) -> Self {
+        let judges = remains.is_result();
+        let (Remains::Work(restart) | Remains::Result(restart)) = remains;
         let before = earlier.map_or(0, |earlier| earlier.without_checkpoint);
         let without_checkpoint = match (&restart, cause) {
             (Some(_), _) | (None, TakeOverCause::Stopped) => 0,
@@ -47,19 +79,23 @@ impl Interruption {
         };
         // Without a new checkpoint, the next run starts where the interrupted one did.
         let restart = restart.or_else(|| earlier.and_then(|earlier| earlier.restart.clone()));
-        Self { run, cause, restart, without_checkpoint }
+        Self { run, cause, restart, without_checkpoint, judges }
     }
 
     /// Describes the interruption for people; `begun` is true if the next run has already started.
     pub fn describe(&self, begun: bool) -> String {
-        match (&self.restart, begun) {
+        let mut text = match (&self.restart, begun) {
             (Some(restart), true) => format!("interrupted, continued from checkpoint {}", restart.checkpoint),
             (Some(restart), false) => {
                 format!("interrupted, continues from checkpoint {}", restart.checkpoint)
             }
             (None, true) => "interrupted without a checkpoint, started again".to_owned(),
             (None, false) => "interrupted without a checkpoint, starts again".to_owned(),
+        };
+        if self.judges {
+            text.push_str("; its finished result is validated and reviewed again");
         }
+        text
     }
 
     /// Returns the feedback for the next agent.

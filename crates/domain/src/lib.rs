@@ -63,7 +63,7 @@ pub use effect::{Effect, due};
 pub use event::{Event, Recorded};
 pub use grant::{Grant, GrantAnswer, GrantScope, GrantTerms};
 pub use id::{ChangesetId, DecisionId, IdError, IdPrefix, LockId, PlanId, RunId, TokenId};
-pub use interruption::{INTERRUPTIONS_MAX, Interruption, RestartPoint};
+pub use interruption::{INTERRUPTIONS_MAX, Interruption, Remains, RestartPoint};
 pub use invariant::{
     Check, Enforced, Enforcement, Finding, Invariant, InvariantScope, Rule, RuleKind, effective,
 };

@@ -11,8 +11,8 @@
 
 use crate::{
     Act, Advance, Answer, Authority, Changes, Choice, Command, Context, Decided, DecisionId, DecisionKind,
-    DecisionOption, Enforcement, Need, Next, Offer, OptionEffect, Phase, Plan, Question, Refusal, Snapshot,
-    State, TakeOverCause, decide, due,
+    DecisionOption, Enforcement, Need, Next, Offer, OptionEffect, Phase, Plan, Question, Refusal, Remains,
+    Snapshot, State, TakeOverCause, decide, due,
 };
 
 /// The commit of the checkpoint that a sample rolls back to. No repository contains it.
@@ -116,7 +116,7 @@ impl Trial<'_> {
             // A sync records nothing itself.
             Act::Sync => self.tries(Command::Sync).is_ok(),
             Act::Cancel => does(Command::Cancel { reason: sample() }),
-            Act::TakeOver => does(Command::TakeOver(TakeOverCause::OwnerGone, None)),
+            Act::TakeOver => does(Command::TakeOver(TakeOverCause::OwnerGone, Remains::Work(None))),
         }
     }
 
@@ -131,7 +131,9 @@ impl Trial<'_> {
             (State::Queued, true) => {
                 due(plan).is_some() && !self.blocks_strategize() && self.tries(self.advance(phase)).is_ok()
             }
-            (State::Processing, true) => self.changes(Command::TakeOver(TakeOverCause::OwnerGone, None)),
+            (State::Processing, true) => {
+                self.changes(Command::TakeOver(TakeOverCause::OwnerGone, Remains::Work(None)))
+            }
             (_, false) => self.changes(self.advance(phase)),
             (_, true) => false,
         }

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use drydock_domain::{
     Advance, Answer, Authority, Changes, Command, Decision, DecisionOption, DecisionStatus, Enforcement,
-    Next, OptionEffect, Phase, Plan, PlanId, Progress, Refusal, Resolution, Stage, State, TakeOverCause,
-    admit,
+    Next, OptionEffect, Phase, Plan, PlanId, Progress, Refusal, Remains, Resolution, Stage, State,
+    TakeOverCause, admit,
 };
 use drydock_store::{Request, RequestKind};
 
@@ -307,7 +307,7 @@ impl Engine {
         let hold = self.hold_at_rest(plan, "takeover").await?;
         let done = async {
             let stored = self.expected(plan, caller).await?;
-            let unknown = Command::TakeOver(TakeOverCause::OwnerGone, None);
+            let unknown = Command::TakeOver(TakeOverCause::OwnerGone, Remains::Work(None));
             admit(&stored, &unknown, caller.authority)?;
             let command = match stored.stage.state() {
                 State::Processing => self.taken_over_by_person(&hold, &stored).await,

@@ -6,7 +6,7 @@ use crate::outcome::{Decided, Draft};
 use crate::stage::Common;
 use crate::{
     Complete, Completion, Context, DecisionKind, Event, Failure, INTERRUPTIONS_MAX, Interruption, Phase,
-    Progress, Question, Refusal, RestartPoint, ReviewOpinion, ReviewRun, Reviewer, RunId, Snapshot, Stage,
+    Progress, Question, Refusal, Remains, ReviewOpinion, ReviewRun, Reviewer, RunId, Snapshot, Stage,
     State, TakeOverCause, TakeUp, Turn, Validation, ValidationRun,
 };
 
@@ -191,7 +191,7 @@ fn needing_work<'a>(mut draft: Draft<'a>, question: &Question) -> Draft<'a> {
 pub(super) fn take_over(
     snapshot: &Snapshot,
     cause: TakeOverCause,
-    restart: Option<RestartPoint>,
+    remains: Remains,
     context: &Context,
 ) -> Result<Decided, Refusal> {
     match snapshot.plan.stage.state() {
@@ -208,16 +208,16 @@ pub(super) fn take_over(
             return Err(wrong_stage(snapshot, "takeover"));
         }
     }
-    let event = Event::TakenOver(cause, restart.clone());
+    let event = Event::TakenOver(cause, remains.clone());
     let mut draft = Draft::after(snapshot, context).stage(Common::Queued).event(event);
     let phase = draft.plan.stage.phase();
     // A landing restarts from its intent and its target, not from a checkpoint.
     if let (Phase::Strategize | Phase::Execute, Some(run)) = (phase, draft.plan.run.clone()) {
-        if let Some(restart) = &restart {
+        if let Some(restart) = remains.restart() {
             draft.plan.take_up(restart.commit.clone(), TakeUp::Interrupted);
         }
         let earlier = draft.plan.interruption.take();
-        draft.plan.interruption = Some(Interruption::after(earlier.as_ref(), run, cause, restart));
+        draft.plan.interruption = Some(Interruption::after(earlier.as_ref(), run, cause, remains));
     }
     let interruption = draft.plan.interruption.as_mut();
     let often = interruption.filter(|one| one.without_checkpoint >= INTERRUPTIONS_MAX);

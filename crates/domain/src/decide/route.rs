@@ -27,7 +27,7 @@ fn judge(snapshot: &Snapshot, command: Command, context: &Context) -> Result<Dec
         Command::Sync => diverge::sync(snapshot),
         Command::Reexamine { tip, commits } => diverge::reexamine(snapshot, tip, commits, context),
         Command::Adopt { choices, fanout } => begin::adopt(snapshot, choices, fanout, context),
-        Command::TakeOver(cause, restart) => finish::take_over(snapshot, cause, restart, context),
+        Command::TakeOver(cause, remains) => finish::take_over(snapshot, cause, remains, context),
         Command::Intend(run, intent) => land::intend(snapshot, &run, intent, context),
         Command::Forgo => land::forgo(snapshot, context),
         Command::Land(run, landed) => land::land(snapshot, &run, landed, context),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use drydock_domain::{Command, Enforcement, Phase, RunId, Start, TakeOverCause, decide};
+use drydock_domain::{Command, Enforcement, Phase, Remains, RunId, Start, TakeOverCause, decide};
 use drydock_store::{PlanLease, Store, StoreUrl, Warrant};
 use drydock_testkit::postgres;
 
@@ -91,7 +91,7 @@ async fn write(store: &Store, lease: &PlanLease, began: Instant) -> u64 {
         let enforcement = Enforcement::nothing(Phase::Strategize);
         let start =
             Command::Start(Start { run, base: "1".repeat(40), from: None, replaces: None, enforcement });
-        for command in [start, Command::TakeOver(TakeOverCause::Interrupted, None)] {
+        for command in [start, Command::TakeOver(TakeOverCause::Interrupted, Remains::Work(None))] {
             let context = seed::context(seed::scattered(number));
             let judge = Box::new(move |snapshot: &_| decide(snapshot, command, &context));
             store.plan_transact(Warrant::Plan(lease), judge).await.unwrap();

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use axum::Router;
 use axum::extract::{Path, State};
 use axum::routing::get;
-use drydock_domain::{Command as Order, Enforcement, Phase, RunId, Start, TakeOverCause, decide};
+use drydock_domain::{Command as Order, Enforcement, Phase, Remains, RunId, Start, TakeOverCause, decide};
 use drydock_store::{PlanLease, Store, StoreUrl, Warrant};
 use drydock_testkit::postgres;
 
@@ -157,7 +157,7 @@ async fn delays(server: &Server, store: &Store, lease: &PlanLease) -> (Vec<f64>,
         let enforcement = Enforcement::nothing(Phase::Strategize);
         let start =
             Order::Start(Start { run, base: "1".repeat(40), from: None, replaces: None, enforcement });
-        for order in [start, Order::TakeOver(TakeOverCause::Interrupted, None)] {
+        for order in [start, Order::TakeOver(TakeOverCause::Interrupted, Remains::Work(None))] {
             let context = seed::context(seed::scattered(number as u128 + 2_000_000));
             let judge = Box::new(move |snapshot: &_| decide(snapshot, order, &context));
             let began = Instant::now();

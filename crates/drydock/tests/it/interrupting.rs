@@ -257,6 +257,97 @@ fn an_interrupted_validation_starts_from_the_judged_work() {
     world.assert_landed_once(&id);
 }
 
+/// Adds a plan of an agent whose starts are counted. Its result is judged by a validation that waits for the file `go`, and by a
+/// reviewer.
+fn judged(world: &World) -> String {
+    let (ran, checked, reviewed) = (world.place("ran"), world.place("checked"), world.place("reviewed"));
+    let (judging, go) = (world.place("judging"), world.place("go"));
+    world.agent("writer", &format!("echo start >> {ran}; echo \"$DRYDOCK_TASK\" >> work"));
+    world.agent(
+        "critic",
+        &format!("echo start >> {reviewed}; echo '{{\"drydock\":\"verdict\",\"verdict\":\"ack\"}}'"),
+    );
+    let check = format!(
+        "echo start >> {checked}; echo junk > junk; touch {judging}; while [ ! -e {go} ]; do sleep 0.02; done"
+    );
+    let validation = format!("[[validations]]\nname = \"slow\"\ncommand = {}", json!(check));
+    world.action(
+        "fix",
+        &format!(
+            "[agents]\nexecute = \"writer\"\nreviewers = [{{ agent = \"critic\", critical = true }}]\n{validation}"
+        ),
+    );
+    world.plan(&["--profile", "auto"])
+}
+
+on_both! {
+    /// N11. Breaks when the agent of a finished result is started again because its worker was killed, or stopped, while the result
+    /// was being judged; when its verdicts are carried over; or when the second interruption forgets that the result is finished.
+    fn a_result_whose_judgement_was_interrupted_is_judged_again(kind: Kind) {
+        let world = World::new(kind);
+        let id = judged(&world);
+        let worker = world.spawn(&["worker", "--workers", "1"]);
+        world.wait_file("judging");
+        worker.kill();
+        worker.wait(LIMIT);
+        world.wait_dead(&id);
+        fs::remove_file(world.path("judging")).unwrap();
+        let worker = world.spawn(&["worker", "--workers", "1"]);
+        world.wait_file("judging");
+        let said = "interrupted, continued from checkpoint 1; its finished result is validated and reviewed again";
+        assert!(why(&world, &id).contains(said), "{}", why(&world, &id));
+        end(worker);
+        fs::remove_file(world.path("judging")).unwrap();
+        world.write("go", "");
+        let worker = world.spawn(&["worker", "--workers", "1"]);
+        wait::until("the plan to land", LIMIT, || (world.stage(&id) == "apply/applied").then_some(()));
+        end(worker);
+        assert_eq!(world.lines("ran"), ["start"], "the agent");
+        // In each run of Execute, and once for the merged result.
+        assert_eq!((world.lines("checked").len(), world.lines("reviewed").len()), (4, 1));
+        let events = world.events(&id);
+        let taken: Vec<_> = events.iter().filter(|event| event["kind"] == "plan.taken_over").collect();
+        assert_eq!(
+            taken.iter().map(|event| &event["data"]["cause"]).collect::<Vec<_>>(),
+            ["owner_gone", "interrupted"]
+        );
+        assert!(taken.iter().all(|event| event["data"]["judges"] == true), "{taken:#?}");
+        assert!(!world.repo.git(&["ls-tree", "--name-only", "main"]).contains("junk"));
+        world.assert_landed_once(&id);
+        world.assert_sound(&id);
+    }
+}
+
+/// N11. Breaks when a result that fails on its second judgement is not sent back to its agent, or when guidance that a person gives
+/// after the interruption reaches no agent.
+#[test]
+fn a_result_that_is_judged_again_can_be_sent_back() {
+    for guided in [false, true] {
+        let world = World::new(Kind::Sqlite);
+        let (told, judging, go) = (world.place("told"), world.place("judging"), world.place("go"));
+        world.agent("writer", &format!("printf '%s\\n' \"$DRYDOCK_TASK\" >> {told}; echo x >> work"));
+        let check = format!(
+            "touch {judging}; while [ ! -e {go} ]; do sleep 0.02; done; [ $(wc -l < work) = 2 ] || {{ echo too few; exit 1; }}"
+        );
+        let validation = format!("[[validations]]\nname = \"slow\"\ncommand = {}", json!(check));
+        world.action("fix", &format!("[agents]\nexecute = \"writer\"\n{validation}"));
+        let id = world.plan_after("strategize");
+        let running = world.spawn(&["plan", "execute", &id]);
+        world.wait_file("judging");
+        running.terminate();
+        Answer::of(running.wait(LIMIT)).expect(143);
+        if guided {
+            world.ok(&["plan", "prompt", &id, "write two lines"]);
+        }
+        world.write("go", "");
+        world.drydock(&["plan", "execute", &id]).expect(0);
+        let tasks = world.lines("told");
+        assert_eq!(tasks.len(), 2, "{tasks:#?}");
+        let feedback = serde_json::from_str::<Value>(&tasks[1]).unwrap()["feedback"].to_string();
+        assert!(feedback.contains(if guided { "write two lines" } else { "too few" }), "{feedback}");
+    }
+}
+
 fn end(worker: Running) {
     worker.terminate();
     Answer::of(worker.wait(LIMIT)).expect(0);

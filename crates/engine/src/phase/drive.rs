@@ -4,8 +4,8 @@
 use std::pin::Pin;
 
 use drydock_domain::{
-    Command, Delay, Effect, Enforcement, ErrorClass, Failure, Next, Phase, Plan, PlanId, Project, Start,
-    State, TakeOverCause, due, told,
+    Command, Delay, Effect, Enforcement, ErrorClass, Failure, Next, Phase, Plan, PlanId, Project, Remains,
+    Start, State, TakeOverCause, due, told,
 };
 use drydock_store::{Limits, Request, RequestKind};
 use drydock_worktree::StopSignal;
@@ -319,7 +319,8 @@ impl Engine {
             (Err(error @ (EngineError::LeaseLost { .. } | EngineError::Store(_))), _) => return Err(error),
             // Another landing is slow; that is no failure of this plan.
             (Err(error @ EngineError::LockHeld { .. }), _) => {
-                self.issue(hold, Command::TakeOver(TakeOverCause::Interrupted, None), WORKER).await?;
+                self.issue(hold, Command::TakeOver(TakeOverCause::Interrupted, Remains::Work(None)), WORKER)
+                    .await?;
                 return Err(error);
             }
             (Err(error), _) => failure(&scope, &error),

@@ -78,10 +78,11 @@ struct Ended {
 async fn rounds(scope: &Scope<'_>, agent: Option<&str>, checkout: &Checkout) -> Result<Ended, EngineError> {
     let (mut onto, mut said) = (scope.from()?, Vec::new());
     let (mut mended, mut refused, mut proposals) = (0, 0, 0);
-    // What subplans did is judged first; the plan's own agent only mends it.
-    let mut done_by_subplans = scope.plan.fanout.is_some();
+    // What subplans did, and a result whose judgement was interrupted, is judged first; the plan's own agent only fixes it.
+    let interrupted = scope.plan.interruption.as_ref();
+    let mut judges_first = scope.plan.fanout.is_some() || interrupted.is_some_and(|one| one.judges);
     loop {
-        let work = match agent.filter(|_| !done_by_subplans) {
+        let work = match agent.filter(|_| !judges_first) {
             None => Work::Joined(onto.clone()),
             Some(agent) => {
                 let errand = Errand { said: &said, ..Errand::of(agent, Role::Writer, checkout) };
@@ -101,7 +102,7 @@ async fn rounds(scope: &Scope<'_>, agent: Option<&str>, checkout: &Checkout) -> 
                 }
             }
         };
-        done_by_subplans = false;
+        judges_first = false;
         let judged = scope.judge(checkout, work, &mut proposals).await?;
         let (sent_back, reasons) = match judged.verdict {
             Verdict::Ended(end) => return Ok(Ended { head: Some(judged.head), end }),

@@ -5,12 +5,12 @@ use std::path::Path;
 use std::time::Duration;
 
 use drydock_domain::{
-    Command, Event, Fence, Met, Phase, Plan, PlanId, Project, Recorded, RestartPoint, RunId, SNAPSHOTS,
-    State, TakeOverCause, due, told,
+    Command, Event, Fence, Met, Phase, Plan, PlanId, Project, Recorded, Remains, RestartPoint, RunId,
+    SNAPSHOTS, State, TakeOverCause, due, told,
 };
 use drydock_worktree::{CommitId, GitError, Repository, StopSignal};
 
-use super::leftovers::{Leftover, TREE, Work, claim_interrupted, put_by};
+use super::leftovers::{Leftover, TREE, claim_interrupted, put_by, put_by_alerts};
 use super::limit::SO_FAR;
 use super::remains::cannot_be_held;
 use super::scope::{commit_id, kept_by, signature, snapshot};
@@ -57,21 +57,21 @@ impl Engine {
     /// Returns the command that frees a plan whose run has no live owner, and keeps the work of that run. A failure to keep it that
     /// will pass is an error: the plan stays as it is, and the next attempt keeps the work.
     pub(crate) async fn taken_over(&self, hold: &Hold, plan: &Plan) -> Result<Command, EngineError> {
-        let restart = match self.restart_of(hold, plan, Keeper::Worker).await {
+        let remains = match self.remains_of(hold, plan, Keeper::Worker).await {
             Err(error) if error.is_transient() || cannot_open(&error) || is_starved(&error) => {
                 return Err(error);
             }
             Err(error) => unkept(plan, &error),
-            Ok(restart) => restart,
+            Ok(remains) => remains,
         };
-        Ok(Command::TakeOver(TakeOverCause::OwnerGone, restart))
+        Ok(Command::TakeOver(TakeOverCause::OwnerGone, remains))
     }
 
     /// The same for a person's takeover, which frees the plan whether or not its repository can be read here.
     pub(crate) async fn taken_over_by_person(&self, hold: &Hold, plan: &Plan) -> Command {
-        let restart = self.restart_of(hold, plan, Keeper::Person).await;
-        let restart = restart.unwrap_or_else(|error| unkept(plan, &error));
-        Command::TakeOver(TakeOverCause::OwnerGone, restart)
+        let remains = self.remains_of(hold, plan, Keeper::Person).await;
+        let remains = remains.unwrap_or_else(|error| unkept(plan, &error));
+        Command::TakeOver(TakeOverCause::OwnerGone, remains)
     }
 
     /// Returns the command by which this process hands back a plan whose run it stopped. Any worker continues it, unless a person
@@ -92,71 +92,64 @@ impl Engine {
             TakeOverCause::Interrupted | TakeOverCause::OwnerGone => Keeper::Owner,
             TakeOverCause::Stopped | TakeOverCause::StoppedAbove => Keeper::OwnerForPerson,
         };
-        let restart = match self.restart_point(hold, plan, repository, keeper).await {
+        let remains = match self.keep_remains(hold, plan, repository, keeper).await {
             Err(error @ EngineError::Interrupted) => return Err(error),
-            restart => restart.unwrap_or_else(|error| unkept(plan, &error)),
+            remains => remains.unwrap_or_else(|error| unkept(plan, &error)),
         };
-        Ok(Command::TakeOver(cause, restart))
+        Ok(Command::TakeOver(cause, remains))
     }
 
-    async fn restart_of(
-        &self,
-        hold: &Hold,
-        plan: &Plan,
-        keeper: Keeper,
-    ) -> Result<Option<RestartPoint>, EngineError> {
+    async fn remains_of(&self, hold: &Hold, plan: &Plan, keeper: Keeper) -> Result<Remains, EngineError> {
         if plan.stage.phase() != Phase::Execute {
-            return Ok(None);
+            return Ok(Remains::Work(None));
         }
         let project: Project = self.project(plan.spec.project.as_str()).await?;
         let repository = self.repository(&project).await?.on_behalf(plan.id.as_str(), hold.lease().fence());
         let stopping = self.stopping().clone();
         let repository = repository.stopped_by(StopSignal::new(move || stopping.is_cancelled()));
-        self.restart_point(hold, plan, &repository, keeper).await
+        self.keep_remains(hold, plan, &repository, keeper).await
     }
 
-    /// Keeps the work of the plan's latest run as a checkpoint, and returns it; none if the run changed nothing.
-    async fn restart_point(
+    /// Keeps the work of the plan's latest run as a checkpoint, and returns the remains of the run.
+    async fn keep_remains(
         &self,
         hold: &Hold,
         plan: &Plan,
         repository: &Repository,
         keeper: Keeper,
-    ) -> Result<Option<RestartPoint>, EngineError> {
+    ) -> Result<Remains, EngineError> {
         let (Phase::Execute, Some(run), false) = (plan.stage.phase(), plan.run.clone(), plan.reexamines)
         else {
-            return Ok(None);
+            return Ok(Remains::Work(None));
         };
         let recent = self.store().event_recent(&plan.id, EVENTS_MAX).await?;
-        let doing = doing(&recent, plan, &run)?;
         let from = commit_id(plan.work_from.as_ref().unwrap_or(&plan.base_commit))?;
+        let doing = doing(&recent, plan, &run, &from)?;
         let (worktrees, fence) = (self.settings().worktrees.clone(), hold.lease().fence());
         let (plan, repository) = (plan.clone(), repository.clone());
-        let (found, alert) = task::blocking(move || {
-            let (id, whose, mut alert) = (&plan.id, (&plan.id, &run), None);
+        let (found, alerts) = task::blocking(move || {
+            let (whose, mut alerts) = ((&plan.id, &run), Vec::new());
             let found = match doing {
-                Doing::Nothing => Ok(None),
+                Doing::Nothing => Ok(Remains::Work(None)),
                 Doing::Writing => {
-                    match captured(&repository, &worktrees, &plan, &run, fence, (&from, keeper), &mut alert) {
+                    let kept =
+                        captured(&repository, &worktrees, &plan, &run, fence, (&from, keeper), &mut alerts);
+                    match kept {
                         Ok(Some(name)) => Ok(name),
                         // Its directory is not here, or no commit can hold its files.
                         Ok(None) => newest(&repository, whose),
                         Err(error) if is_final(&error, keeper) => newest(&repository, whose),
                         Err(error) => Err(error),
                     }
+                    .and_then(|name| point(&repository, &plan.id, name, &from).map(Remains::Work))
                 }
-                Doing::Judging(commit) => match same_tree(&repository, id, &commit) {
-                    Ok(None) => newest(&repository, whose),
-                    found => found,
-                },
-            }
-            .and_then(|name| name.map_or(Ok(None), |name| point(&repository, id, &name)))
-            .map(|found| found.filter(|found| found.commit != from.as_str()));
-            (found, alert)
+                Doing::Judging(commit) => judged(&repository, whose, &commit, &from),
+            };
+            (found, alerts)
         })
         .await;
-        if let Some(text) = alert {
-            self.note(hold, vec![Event::Alert { priority: "high", text }]).await?;
+        if !alerts.is_empty() {
+            self.note(hold, alerts).await?;
         }
         found
     }
@@ -187,9 +180,9 @@ impl Engine {
     }
 }
 
-fn unkept(plan: &Plan, error: &EngineError) -> Option<RestartPoint> {
+fn unkept(plan: &Plan, error: &EngineError) -> Remains {
     tracing::warn!(plan = %plan.id, error = %told(error), "the next run does not continue the interrupted one");
-    None
+    Remains::Work(None)
 }
 
 fn is_starved(error: &EngineError) -> bool {
@@ -207,8 +200,8 @@ fn is_final(error: &EngineError, keeper: Keeper) -> bool {
     }
 }
 
-/// Reads the activity of a run from the feed, newest event first.
-fn doing(recent: &[Recorded], plan: &Plan, run: &RunId) -> Result<Doing, EngineError> {
+/// Reads the activity of a run from the feed, newest event first. A result is finished when its commit is recorded.
+fn doing(recent: &[Recorded], plan: &Plan, run: &RunId, from: &CommitId) -> Result<Doing, EngineError> {
     for event in recent.iter().filter(|event| event.run.as_ref() == Some(run)) {
         if event.kind == "agent.started" && event.details["role"] == "writer" {
             return Ok(Doing::Writing);
@@ -218,6 +211,10 @@ fn doing(recent: &[Recorded], plan: &Plan, run: &RunId) -> Result<Doing, EngineE
         {
             return commit_id(commit).map(Doing::Judging);
         }
+    }
+    // The run judged the result of the run before it and made no other.
+    if plan.interruption.as_ref().is_some_and(|one| one.judges) {
+        return Ok(Doing::Judging(from.clone()));
     }
     // What subplans did is judged before an agent of the plan works on it.
     Ok(if plan.fanout.is_some() { Doing::Nothing } else { Doing::Writing })
@@ -232,7 +229,7 @@ fn captured(
     run: &RunId,
     fence: Fence,
     (from, keeper): (&CommitId, Keeper),
-    alert: &mut Option<String>,
+    alerts: &mut Vec<Event>,
 ) -> Result<Option<Option<String>>, EngineError> {
     let Some((leftover, _alive)) = claim_interrupted(worktrees, plan, run, fence, repository)? else {
         return Ok(None);
@@ -248,32 +245,45 @@ fn captured(
     };
     let captured = checkout.capture_change(from, &message, &signature(repository));
     if let Err(error @ GitError::TimedOut { .. }) = &captured {
-        *alert = put_by_slow(repository, &plan.id, &leftover, error);
+        *alerts = put_by_slow(repository, &plan.id, &leftover, error);
     }
     let captured = captured?;
     let Some(captured) = captured else { return Ok(Some(None)) };
     snapshot(repository, plan.id.as_str(), &captured).map(|name| Some(Some(name)))
 }
 
-/// Puts a directory by whose capture lasts too long, or the next run would wait for the same capture, and returns what to tell
-/// of it. Should this fail, that run does it.
-fn put_by_slow(
-    repository: &Repository,
-    plan: &PlanId,
-    leftover: &Leftover,
-    error: &GitError,
-) -> Option<String> {
+/// Puts a directory by whose capture lasts too long, or the next run would wait for the same capture, and returns the
+/// alerts about it. Should this fail, that run does it.
+fn put_by_slow(repository: &Repository, plan: &PlanId, leftover: &Leftover, error: &GitError) -> Vec<Event> {
     match put_by(repository, plan, leftover, told(error)) {
-        // A `.git` that was put back there is in the log.
-        Ok((Work::Directory { path, reason }, _)) => {
-            Some(format!("the work of {} is kept in {}: {reason}", leftover.run, path.display()))
-        }
-        Ok((Work::Nothing | Work::Snapshot(_), _)) => None,
+        Ok((work, links)) => put_by_alerts(plan, leftover, &work, &links),
         Err(error) => {
             tracing::warn!(%plan, run = leftover.run, error = %told(&error), "could not put the directory of a run by");
-            None
+            Vec::new()
         }
     }
+}
+
+/// Returns the remains of a run whose result was being judged as this commit.
+fn judged(
+    repository: &Repository,
+    (plan, run): (&PlanId, &RunId),
+    commit: &CommitId,
+    from: &CommitId,
+) -> Result<Remains, EngineError> {
+    if commit == from {
+        return Ok(Remains::Result(None));
+    }
+    let name = match same_tree(repository, plan, commit)? {
+        // The result holds commits of others too; the next run takes those in again.
+        None => newest(repository, (plan, run))?,
+        found => found,
+    };
+    let Some(name) = name else {
+        tracing::warn!(%plan, %run, "the checkpoint of a finished result is gone");
+        return Ok(Remains::Work(None));
+    };
+    point(repository, plan, Some(name), from).map(Remains::Result)
 }
 
 /// Returns the newest checkpoint that the run itself left.
@@ -301,9 +311,16 @@ fn same_tree(
     Ok(same.max_by_key(|(name, ..)| number(name)).map(|(name, ..)| name))
 }
 
-fn point(repository: &Repository, plan: &PlanId, name: &str) -> Result<Option<RestartPoint>, EngineError> {
-    let found = snapshots(repository, plan)?.into_iter().find(|(one, _)| one == name);
-    Ok(found.map(|(_, commit)| RestartPoint { commit: commit.to_string(), checkpoint: number(name) }))
+/// Reads a checkpoint; none if it is where the run started.
+fn point(
+    repository: &Repository,
+    plan: &PlanId,
+    name: Option<String>,
+    from: &CommitId,
+) -> Result<Option<RestartPoint>, EngineError> {
+    let Some(name) = name else { return Ok(None) };
+    let found = snapshots(repository, plan)?.into_iter().find(|(one, commit)| *one == name && commit != from);
+    Ok(found.map(|(_, commit)| RestartPoint { commit: commit.to_string(), checkpoint: number(&name) }))
 }
 
 fn number(name: &str) -> u64 {

@@ -5,7 +5,8 @@ use std::task::Poll;
 
 use drydock_domain::{
     Advance, Authority, Changes, Check, Command, Completion, Decided, Effect, Enforcement, Event, Finding,
-    Intent, InvariantScope, NewPlan, Next, Phase, Refusal, RuleKind, State, TakeOverCause, create, decide,
+    Intent, InvariantScope, NewPlan, Next, Phase, Refusal, Remains, RuleKind, State, TakeOverCause, create,
+    decide,
 };
 use drydock_store::{
     Change, CommitError, CrashPoint, DecisionFilter, EventFilter, Options, Request, RequestKind, StoreError,
@@ -323,7 +324,7 @@ on_both! {
         store.plan_note(&lease, &lease.batch(vec![Event::Resumed])).await.unwrap();
         store.changeset_open(&lease, &run, "w", changeset_id()).await.unwrap();
         assert_eq!(store.request_fetch(&plan.id).await.unwrap(), Some(request.clone()));
-        command(&store, &lease, Command::TakeOver(TakeOverCause::Interrupted, None)).await.unwrap();
+        command(&store, &lease, Command::TakeOver(TakeOverCause::Interrupted, Remains::Work(None))).await.unwrap();
         assert_eq!(store.request_fetch(&plan.id).await.unwrap(), None);
         assert!(store.request_put(&crate::world::plan_id(), &request).await.is_err());
     }

@@ -3,7 +3,7 @@
 use super::say::{Say, advance, approve, limit, nothing};
 use super::world::{Seen, World};
 use crate::{
-    Answer, Authority, Command, DecisionKind, Delay, INTERRUPTIONS_MAX, Met, Next, Phase, RateLimit,
+    Answer, Authority, Command, DecisionKind, Delay, INTERRUPTIONS_MAX, Met, Next, Phase, RateLimit, Remains,
     RestartPoint, State, TakeOverCause, TakeUp, due,
 };
 
@@ -35,7 +35,7 @@ fn checkpoint(number: u64) -> Option<RestartPoint> {
 }
 
 fn interrupt(world: &mut World, cause: TakeOverCause, restart: Option<RestartPoint>) -> Seen {
-    world.give_as(Authority::Engine, Command::TakeOver(cause, restart))
+    world.give_as(Authority::Engine, Command::TakeOver(cause, Remains::Work(restart)))
 }
 
 fn answer(world: &mut World, option: &str) -> Seen {
@@ -68,6 +68,38 @@ fn the_next_run_starts_from_the_checkpoint_of_the_interrupted_one() {
     start(&mut world);
     give(&mut world, &[Say::Executed]);
     assert_eq!(world.plan().interruption, None, "the phase ended in another way");
+}
+
+/// N11. Breaks when a plan forgets that its interrupted run had a finished result, when a run whose agent was cut short counts as
+/// finished, or when guidance of a person does not reach an agent.
+#[test]
+fn a_finished_result_is_judged_first_by_the_next_run() {
+    let judges = |world: &World| world.plan().interruption.as_ref().is_some_and(|one| one.judges);
+    let give_result = |world: &mut World, restart| {
+        let command = Command::TakeOver(TakeOverCause::OwnerGone, Remains::Result(restart));
+        assert_eq!(world.give_as(Authority::Engine, command), QUEUED);
+    };
+    let mut world = executing();
+    give_result(&mut world, checkpoint(1));
+    assert_eq!(world.plan().work_from.as_deref(), Some("work1"));
+    start(&mut world);
+    assert!(judges(&world), "while the next run works");
+    // The second run judged the same commit.
+    give_result(&mut world, None);
+    assert!(judges(&world) && world.plan().work_from.as_deref() == Some("work1"));
+    let stored: crate::Plan = serde_json::from_value(serde_json::json!(world.plan())).unwrap();
+    assert!(stored.interruption.unwrap().judges, "it is stored");
+    start(&mut world);
+    interrupt(&mut world, TakeOverCause::OwnerGone, checkpoint(2));
+    assert!(!judges(&world), "its agent was fixing it");
+    start(&mut world);
+    give_result(&mut world, checkpoint(3));
+    world.give(Command::Prompt { text: "do more".into() });
+    assert!(!judges(&world), "a person wants an agent to read this");
+    // An interruption as earlier versions stored it.
+    let mut old = serde_json::json!(world.plan());
+    old["interruption"].as_object_mut().unwrap().remove("judges");
+    assert!(!serde_json::from_value::<crate::Plan>(old).unwrap().interruption.unwrap().judges);
 }
 
 /// N11. Fails if a checkpoint is still used after a later command of a person about the work: rollback,

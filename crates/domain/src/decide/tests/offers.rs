@@ -7,7 +7,7 @@ use super::say::{Say, advance, approve, violated};
 use super::world::World;
 use crate::{
     Act, Answer, Authority, Check, Choice, Command, Enforcement, Finding, Need, Next, Offer, OptionEffect,
-    Phase, Plan, RuleKind, State, TakeOverCause, offers, offers_unheld,
+    Phase, Plan, Remains, RuleKind, State, TakeOverCause, offers, offers_unheld,
 };
 
 /// Returns the command that the engine sends for an offer.
@@ -40,14 +40,16 @@ fn issued(world: &World, act: &Act) -> Command {
         }
         Act::Prompt => Command::Prompt { text },
         Act::Sync => Command::Sync,
-        Act::TakeOver => Command::TakeOver(TakeOverCause::OwnerGone, None),
+        Act::TakeOver => Command::TakeOver(TakeOverCause::OwnerGone, Remains::Work(None)),
         Act::Cancel => Command::Cancel { reason: text },
     }
 }
 
 fn asked(plan: &Plan, phase: Phase) -> Command {
     match phase {
-        _ if plan.stage.state() == State::Processing => Command::TakeOver(TakeOverCause::OwnerGone, None),
+        _ if plan.stage.state() == State::Processing => {
+            Command::TakeOver(TakeOverCause::OwnerGone, Remains::Work(None))
+        }
         _ if plan.stage == phase.queued() => approve(Enforcement::nothing(plan.stage.phase())),
         Phase::Strategize => approve(Enforcement::nothing(plan.stage.phase())),
         Phase::Execute => advance(Next::Execute, None),

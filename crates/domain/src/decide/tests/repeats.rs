@@ -5,7 +5,7 @@ use super::say::{Say, failure, limit, remote_away};
 use super::world::{Seen, World, spec};
 use crate::{
     Answer, Budget, Command, DecisionKind, DecisionOption, Delay, ErrorClass, JoinHow, OptionEffect,
-    POSTPONED_MAX, POSTPONED_MS_MAX, Phase, Question, Spec, Spent, State, TakeOverCause,
+    POSTPONED_MAX, POSTPONED_MS_MAX, Phase, Question, Remains, Spec, Spent, State, TakeOverCause,
 };
 
 fn give(world: &mut World, says: &[Say]) {
@@ -54,7 +54,7 @@ fn every_end_of_a_run_can_be_retried_after_a_commit_whose_answer_was_lost() {
         assert_eq!(second, Seen::Already, "{end:?}");
     }
     let mut world = executing();
-    let (_, second) = twice(&mut world, Command::TakeOver(TakeOverCause::Interrupted, None));
+    let (_, second) = twice(&mut world, Command::TakeOver(TakeOverCause::Interrupted, Remains::Work(None)));
     assert_eq!(second, Seen::Already, "a run that is handed back");
     for ends in [&[Say::Constrain][..], &[Say::Intend, Say::Land]] {
         let mut world = applying();

@@ -5,7 +5,8 @@ use crate::{
     Advance, Answer, Authority, Call, Changes, Check, Choice, Clash, ClashCause, Command, CommitLine,
     Completion, DecisionId, DecisionOption, Delay, Enforcement, ErrorClass, Failure, Finding, Intent,
     InvariantScope, Landed, LandingProof, Met, Next, OnDivergence, Phase, PinLine, Publishing, Question,
-    RateLimit, RemoteAway, RuleKind, RunId, Start, SyncOutcome, TakeOverCause, Timestamp, Uncommitted,
+    RateLimit, Remains, RemoteAway, RuleKind, RunId, Start, SyncOutcome, TakeOverCause, Timestamp,
+    Uncommitted,
 };
 
 /// A sample command. The order is the order of the columns in `table.rs`.
@@ -180,7 +181,7 @@ impl Say {
             Say::CancelBelow => cancel_below(Authority::Person),
             Say::RollBack => Command::RollBack { commit: "snapshot".into() },
             Say::Adopt => Command::Adopt { choices: vec![adopted()], fanout: None },
-            Say::TakeOver => Command::TakeOver(TakeOverCause::OwnerGone, None),
+            Say::TakeOver => Command::TakeOver(TakeOverCause::OwnerGone, Remains::Work(None)),
             Say::Approve => approve(nothing(world)),
             Say::Execute | Say::ExecuteAlone => advance(Next::Execute, None),
             Say::Apply | Say::ApplyAlone => advance(Next::Apply, None),

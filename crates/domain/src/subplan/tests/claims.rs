@@ -3,7 +3,7 @@
 use super::world::{End, World, fanout, piece, start};
 use crate::{
     Answer, Call, Command, DecisionKind, Effect, ErrorClass, Failure, Fate, INTERRUPTIONS_MAX, OnFailure,
-    Phase, Plan, Refusal, RestartPoint, RunId, Seen, Stage, State, TakeOverCause, Turn, due,
+    Phase, Plan, Refusal, Remains, RestartPoint, RunId, Seen, Stage, State, TakeOverCause, Turn, due,
 };
 
 fn three(on_failure: OnFailure) -> World {
@@ -305,7 +305,7 @@ fn interrupt_often(mut give: impl FnMut(Command) -> Result<(), Refusal>) {
         give(start(RunId::from_random(900 + number))).unwrap();
         let point = RestartPoint { commit: "work".into(), checkpoint: 1 };
         let restart = (number == 0).then_some(point);
-        give(Command::TakeOver(TakeOverCause::OwnerGone, restart)).unwrap();
+        give(Command::TakeOver(TakeOverCause::OwnerGone, Remains::Work(restart))).unwrap();
     }
 }
 
