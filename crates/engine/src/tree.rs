@@ -66,6 +66,15 @@ pub(crate) struct SubplanDraft {
     pub(crate) timeout_s: Option<u64>,
 }
 
+impl SubplanDraft {
+    /// Says whether another piece is the same work, perhaps under another name and among others.
+    pub(crate) fn is_same_work(&self, other: &SubplanDraft) -> bool {
+        let work =
+            |piece: &SubplanDraft| SubplanDraft { name: String::new(), after: Vec::new(), ..piece.clone() };
+        work(self) == work(other)
+    }
+}
+
 /// Reads a draft; what cannot be carried out is refused, not passed over.
 pub(crate) fn parse(text: &str) -> Result<StrategyDraft, String> {
     // The parser would take a list for the values of an object in their order.

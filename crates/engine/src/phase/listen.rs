@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use super::agents::{Errand, Role, Verdict};
-use super::carried::Carried;
+use super::carried::{Carried, rename};
 use super::scope::Scope;
 use super::spend::{Told, usage};
 use crate::error::EngineError;
@@ -417,12 +417,23 @@ impl<'a> Listener<'a> {
         }
         match self.subplans.iter_mut().find(|one| one.name == piece.name) {
             Some(one) => *one = piece,
-            None => {
-                self.carried.forget(&piece.name);
-                self.subplans.push(piece);
-            }
+            None => self.put_piece(piece),
         }
         Ok(Event::Agent { what: "subplan", details })
+    }
+
+    /// Takes a new piece in. Work that was reported before the agent was last started, under another name, is the same piece.
+    fn put_piece(&mut self, piece: SubplanDraft) {
+        self.carried.supersede(&piece);
+        let earlier = |one: &SubplanDraft| !self.named.contains(&one.name) && one.is_same_work(&piece);
+        match self.subplans.iter().position(earlier) {
+            Some(at) => {
+                let name = piece.name.clone();
+                let older = std::mem::replace(&mut self.subplans[at], piece);
+                rename(&mut self.subplans, &older.name, &name);
+            }
+            None => self.subplans.push(piece),
+        }
     }
 
     /// Remembers the first piece that could not be taken from a line: its strategist cannot be told, so the strategy fails.
