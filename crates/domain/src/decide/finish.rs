@@ -6,8 +6,8 @@ use crate::outcome::{Decided, Draft};
 use crate::stage::Common;
 use crate::{
     Complete, Completion, Context, DecisionKind, Event, Failure, INTERRUPTIONS_MAX, Interruption, Phase,
-    Progress, Question, Refusal, Remains, ReviewOpinion, ReviewRun, Reviewer, RunId, Snapshot, Stage,
-    State, TakeOverCause, TakeUp, Turn, Validation, ValidationRun,
+    Progress, Question, Refusal, Remains, ReviewOpinion, ReviewRun, Reviewer, RunId, Snapshot, Stage, State,
+    TakeOverCause, TakeUp, Turn, Validation, ValidationRun,
 };
 
 /// `strategize/processing` and `execute/processing` → `*/complete`, with a gate if the profile requires one.
