@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use drydock_domain::told;
+use drydock_domain::{counted, told};
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -305,7 +305,11 @@ impl Line {
     }
 
     fn shown(self) -> String {
-        if self.cut == 0 { self.text } else { format!("{} … [{} more bytes cut]", self.text, self.cut) }
+        if self.cut == 0 {
+            self.text
+        } else {
+            format!("{} … [{} cut]", self.text, counted(self.cut, "more byte"))
+        }
     }
 
     fn into_signal(self, stream: Stream) -> Signal {
@@ -422,7 +426,7 @@ impl Kept {
         let start = self.secrets.cut(&bytes, bytes.len().saturating_sub(KEPT_MAX));
         let text = self.secrets.hide(String::from_utf8_lossy(&bytes[start..]).into_owned());
         let cut = self.cut + start as u64;
-        if cut == 0 { text } else { format!("[{cut} bytes cut]\n{text}") }
+        if cut == 0 { text } else { format!("[{} cut]\n{text}", counted(cut, "byte")) }
     }
 
     /// Returns the last lines, for the ending.

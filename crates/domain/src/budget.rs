@@ -9,7 +9,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::duration;
+use crate::{counted, duration};
 
 /// The resources that a plan may use. `None` means unlimited.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -121,10 +121,10 @@ impl Budget {
             Some(format!("{} of {}", said(used), said(limit)))
         };
         [
-            over(self.tokens, spent.tokens, &|number| format!("{number} tokens")),
+            over(self.tokens, spent.tokens, &|number| counted(number, "token")),
             over(self.cost_micros, spent.cost_micros, &|micros| format!("{} USD", dollars(micros))),
             over(self.wall_ms, spent.wall_ms, &|ms| span(ms)),
-            over(self.tool_calls, spent.tool_calls, &|number| format!("{number} tool calls")),
+            over(self.tool_calls, spent.tool_calls, &|number| counted(number, "tool call")),
         ]
         .into_iter()
         .flatten()

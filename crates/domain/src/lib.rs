@@ -8,6 +8,7 @@ mod budget;
 mod changeset;
 mod choice;
 mod command;
+mod counted;
 mod decide;
 mod decision;
 mod duration;
@@ -53,6 +54,7 @@ pub use command::{
     Advance, Call, Changes, Command, Completion, Context, Landed, LandingProof, Met, Next, Start,
     TakeOverCause,
 };
+pub use counted::counted;
 pub use decide::{REVERSIONS_MAX, admit, create, create_alerting, decide};
 pub use decision::{
     Answer, Decision, DecisionChange, DecisionKind, DecisionOption, DecisionStatus, JoinHow, OptionEffect,

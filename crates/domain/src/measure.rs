@@ -55,8 +55,9 @@ impl Measure {
     /// Returns the value and the limit as text: `8 lines changed, limit 3`.
     pub fn describe(&self) -> String {
         let (value, limit) = (shown(&self.value), shown(&self.limit));
-        let found = match counted(&self.fact) {
-            Some(unit) => format!("{value} {unit}"),
+        let found = match unit(&self.fact) {
+            Some((noun, rest)) if self.value == 1 => format!("1 {noun}{rest}"),
+            Some((noun, rest)) => format!("{value} {noun}s{rest}"),
             None => format!("{} is {value}", self.fact),
         };
         match self.demand {
@@ -69,14 +70,14 @@ impl Measure {
     }
 }
 
-/// Returns the unit of a counted fact, if it has a common name.
-fn counted(fact: &str) -> Option<&'static str> {
+/// Returns the unit of a counted fact in the singular, and the words after it, if it has a common name.
+fn unit(fact: &str) -> Option<(&'static str, &'static str)> {
     match fact {
-        "diff.lines_changed" => Some("lines changed"),
-        "diff.lines_added" => Some("lines added"),
-        "diff.lines_deleted" => Some("lines deleted"),
-        "diff.files" | "diff.files_changed" => Some("files changed"),
-        "diff.binary_files" => Some("binary files"),
+        "diff.lines_changed" => Some(("line", " changed")),
+        "diff.lines_added" => Some(("line", " added")),
+        "diff.lines_deleted" => Some(("line", " deleted")),
+        "diff.files" | "diff.files_changed" => Some(("file", " changed")),
+        "diff.binary_files" => Some(("binary file", "")),
         _ => None,
     }
 }
@@ -110,6 +111,7 @@ mod tests {
             measure("diff.files", Demand::AtLeast, json!(0), json!(1)),
             "0 files changed, at least 1 required"
         );
+        assert_eq!(measure("diff.files", Demand::Equal, json!(1), json!(0)), "1 file changed, 0 required");
         assert_eq!(
             measure("plan.profile", Demand::Equal, json!("auto"), json!("manual")),
             "plan.profile is \"auto\", \"manual\" required"

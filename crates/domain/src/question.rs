@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::decide::REVERSIONS_MAX;
 use crate::{
     Act, Budget, DecisionKind, DecisionOption, Interruption, OptionEffect, POSTPONED_MAX, Phase, Plan,
-    Postponed, Question, SentBack, Spec,
+    Postponed, Question, SentBack, Spec, counted,
 };
 
 impl Question {
@@ -249,9 +249,8 @@ impl Question {
         let raised = plan.budget.raised(plan.spec.budget, spent, plan.parts());
         let why = if used_up.is_empty() {
             let (left, pieces) = (plan.left(), plan.parts() - 1);
-            format!(
-                "What is left of the plan's budget, {left}, is too little for itself and {pieces} subplans"
-            )
+            let pieces = counted(pieces, "subplan");
+            format!("The rest of the plan's budget, {left}, is too little for itself and {pieces}")
         } else {
             format!("The plan has used up its budget: {}", used_up.join(", "))
         };

@@ -3,7 +3,7 @@
 
 use drydock_domain::{
     Authority, Complete, Decision, DecisionKind, Enforcement, Lock, LockScope, Offer, Plan, Postponed,
-    Progress, Recorded, Settled, Stage, State, Turn,
+    Progress, Recorded, Settled, Stage, State, Turn, counted,
 };
 
 use crate::engine::Engine;
@@ -206,8 +206,8 @@ fn among_others(plan: &Plan) -> Option<String> {
         (Some(fanout), _) if is_tended(plan) => {
             let settled = fanout.pieces.iter().filter(|piece| piece.is_settled()).count();
             Some(format!(
-                "{phase} is the work of {} subplans, of which {settled} are settled",
-                fanout.pieces.len()
+                "{phase} is the work of {}, {settled} of them settled",
+                counted(fanout.pieces.len(), "subplan")
             ))
         }
         // What it waits for first is the limit.

@@ -6,7 +6,7 @@ use crate::decide::REVERSIONS_MAX;
 use crate::question::option;
 use crate::{
     Act, DecisionKind, ErrorClass, Fanout, Fate, JoinHow, Mends, Name, OptionEffect, Phase, Piece, PieceTask,
-    Plan, Question, Side,
+    Plan, Question, Side, counted,
 };
 
 /// A conflict between a subplan's result and the results joined so far.
@@ -58,7 +58,7 @@ impl Fanout {
     pub(crate) fn lost_text(&self) -> String {
         let sentences: Vec<_> = self.lost().map(sentence).collect();
         let (count, all) = (sentences.len(), self.pieces.len());
-        format!("{count} of {all} subplans came to nothing: {}", sentences.join("; "))
+        format!("{count} of {} did not finish: {}", counted(all, "subplan"), sentences.join("; "))
     }
 }
 
@@ -210,7 +210,7 @@ fn conflicts(piece: &Piece) -> bool {
 fn names_of(pieces: &[&Piece]) -> String {
     match pieces.len() {
         0..=NAMES_MAX => pieces.iter().map(|piece| piece.name.as_str()).collect::<Vec<_>>().join(", "),
-        count => format!("{count} subplans"),
+        count => counted(count, "subplan"),
     }
 }
 

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, value_parser};
+use drydock_domain::counted;
 use serde_json::json;
 
 use super::args::Global;
@@ -55,7 +56,11 @@ pub(crate) async fn serve(global: &Global, screen: &Screen, args: Serve) -> Outc
             Tokens::Optional => ", for any program on this machine",
             Tokens::Required => "",
         };
-        screen.tell(&format!("serving on {} with {} workers{needed}; Ctrl-C stops", began.at, args.workers));
+        screen.tell(&format!(
+            "serving on {} with {}{needed}; Ctrl-C stops",
+            began.at,
+            counted(args.workers, "worker")
+        ));
         if began.is_open_to_listeners {
             screen.tell("warning: tokens are sent as they are, and whoever is on the way can read them; use --tls-cert and --tls-key");
         }
@@ -73,7 +78,7 @@ pub(crate) async fn serve(global: &Global, screen: &Screen, args: Serve) -> Outc
 
 pub(crate) async fn worker(global: &Global, screen: &Screen, args: Worker) -> Outcome {
     let (place, config) = config::both(global.store.as_deref(), global.config.as_deref())?;
-    screen.tell(&format!("working with {} workers; Ctrl-C stops", args.workers));
+    screen.tell(&format!("working with {}; Ctrl-C stops", counted(args.workers, "worker")));
     serve::work(&place, config, usize::from(args.workers)).await?;
     Ok(Report::new(json!({}), "").or_say("stopped; every lock is released"))
 }

@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 
 use drydock_api::{Decision, DecisionQuery, Phase, Plan, PlanQuery, Problem, Project, State};
+use drydock_domain::counted;
 use futures_util::future::try_join_all;
 use maud::{Markup, html};
 use serde::Deserialize;
@@ -225,9 +226,9 @@ fn line(plan: &Plan) -> Option<String> {
         State::Applied => {
             plan.landed_commit.as_ref().map(|commit| format!("Landed as {}", super::words::commit(commit)))
         }
-        State::Queued | State::Processing | State::Waiting | State::Complete => {
-            plan.subplans.map(|count| format!("{} of {} subplans are over", count.settled, count.total))
-        }
+        State::Queued | State::Processing | State::Waiting | State::Complete => plan
+            .subplans
+            .map(|count| format!("{} of {} over", count.settled, counted(count.total, "subplan"))),
     }
 }
 

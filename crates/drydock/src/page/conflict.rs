@@ -1,5 +1,6 @@
 //! A conflict between the result of a subplan and the results joined before it: both sides of each place.
 
+use drydock_domain::counted;
 use maud::{Markup, html};
 use serde_json::Value;
 
@@ -15,7 +16,7 @@ pub(super) fn files(details: &Value) -> Markup {
                 p { code { (text(file, "path")) } " " span.hint { (kind(text(file, "kind"))) } }
                 @for hunk in list(&file["hunks"]) { (sides(hunk, name)) }
                 @if let Some(more) = file["left_out"].as_u64().filter(|more| *more > 0) {
-                    p.hint { "and " (more) " more places" }
+                    p.hint { "and " (counted(more, "more place")) }
                 }
             }
         }

@@ -4,6 +4,7 @@
 use std::fmt::Write;
 
 use drydock_api::Plan;
+use drydock_domain::counted;
 use maud::{Markup, PreEscaped, html};
 use ring::digest::{SHA256, digest};
 use serde::Deserialize;
@@ -72,7 +73,7 @@ pub(super) async fn show(
         } @else {
             @if let Some(said) = &unfinished { p.note { (said) } }
             div.diff-bar {
-                p { strong { (diff.files) } @if diff.files == 1 { " file" } @else { " files" } " "
+                p { strong { (counted(diff.files, "file")) } " "
                     span.plus { "+" (diff.lines_added) } " " span.minus { "−" (diff.lines_deleted) } }
                 nav.switch aria-label="Layout" {
                     @for layout in [Layout::Unified, Layout::Split] {
@@ -173,7 +174,7 @@ fn chunk(plan: &Plan, number: usize, file: &File<'_>, from: usize, layout: Layou
 fn later(plan: &Plan, number: usize, from: usize, count: usize, layout: Layout) -> Markup {
     let address = format!("/plans/{}/diff/{number}?layout={}&from={from}", plan.id, layout.name());
     html! {
-        p.later data-id={ "later-" (number) "-" (from) } data-fetch=(address) { a href=(address) { "Show " (count) " more lines" } }
+        p.later data-id={ "later-" (number) "-" (from) } data-fetch=(address) { a href=(address) { "Show " (counted(count, "more line")) } }
     }
 }
 

@@ -2,6 +2,7 @@
 //! changesets and backups.
 
 use drydock_api::{ChangeOp, Changeset, Checkpoint, Event, Plan};
+use drydock_domain::counted;
 use maud::{Markup, html};
 use serde_json::Value;
 
@@ -136,7 +137,7 @@ fn changesets(changesets: &[Changeset]) -> Markup {
             @if changesets.is_empty() { p.hint { "Nothing was written yet." } }
             @for one in changesets.iter().rev() {
                 details.changeset data-id=(one.id) {
-                    summary { (one.writer) ": " (one.entries.len()) " paths, " (one.state) }
+                    summary { (one.writer) ": " (counted(one.entries.len(), "path")) ", " (one.state) }
                     ul.plain-list {
                         @for entry in one.entries.iter().take(PATHS_MAX) {
                             li { span.op { (op(entry.op)) } " " code { (entry.path) } @if let Some(from) = &entry.from { " from " code { (from) } } }

@@ -5,6 +5,7 @@ use drydock_api::{
     Backup, BackupQuery, Changeset, ChangesetQuery, Checkpoint, Choice, Event, EventQuery, LogLine, LogQuery,
     Phase, Plan, Project, State, Tree, Why,
 };
+use drydock_domain::counted;
 use maud::{Markup, html};
 
 use super::ask::{Ask, Named};
@@ -194,7 +195,7 @@ fn strategy(tree: &Tree) -> Markup {
     let (over, all) = settled(tree);
     html! {
         section aria-labelledby="strategy" {
-            h2 id="strategy" { "Strategy" @if all > 0 { span.hint { " " (over) " of " (all) " subplans are over" } } }
+            h2 id="strategy" { "Strategy" @if all > 0 { span.hint { " " (over) " of " (counted(all, "subplan")) " over" } } }
             (branch(tree))
         }
     }

@@ -1,6 +1,7 @@
 //! The history of a plan, newest first, each event as a sentence. Agent output is in the log instead.
 
 use drydock_api::{Event, LogLine};
+use drydock_domain::counted;
 use maud::{Markup, html};
 
 use super::mark::icon;
@@ -55,7 +56,7 @@ fn group(alike: &[&Event]) -> Markup {
         @if let [one] = earlier { (item(one)) }
         @else if !earlier.is_empty() {
             li.earlier data-id={ "before-" (first.seq) } {
-                details { summary { (earlier.len()) " steps before" } ol { @for event in earlier { (item(event)) } } }
+                details { summary { (counted(earlier.len(), "step")) " before" } ol { @for event in earlier { (item(event)) } } }
             }
         }
     }

@@ -1,6 +1,7 @@
 //! Backups as text: one with its commits, many in a table.
 
 use drydock_api::Backup;
+use drydock_domain::counted;
 use jiff::Timestamp;
 
 use super::columns::{Block, Cell, table};
@@ -51,8 +52,7 @@ pub(crate) fn show(backup: &Backup, now: Timestamp) -> String {
 fn kept(backup: &Backup) -> String {
     let commits = match backup.commits.len() {
         0 => "nothing of its own".to_owned(),
-        1 => "1 commit".to_owned(),
-        many => format!("{many} commits"),
+        some => counted(some, "commit"),
     };
     if backup.uncommitted { format!("{commits} with uncommitted edits") } else { commits }
 }

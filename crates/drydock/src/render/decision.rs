@@ -1,6 +1,7 @@
 //! Decisions as text: one with its options and their effects, many in a table.
 
 use drydock_api::{Decision, DecisionStatus};
+use drydock_domain::counted;
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -102,7 +103,7 @@ fn file(path: &str, parts: &serde_json::Map<String, Value>) -> Vec<String> {
         told.extend(side(&hunk["child"]));
     }
     let more = parts.get("left_out").and_then(Value::as_u64).filter(|more| *more > 0);
-    told.extend(more.map(|more| format!("  and {more} more places")));
+    told.extend(more.map(|more| format!("  and {}", counted(more, "more place"))));
     told
 }
 

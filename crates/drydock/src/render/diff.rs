@@ -2,6 +2,7 @@
 
 use anstyle::Style;
 use drydock_api::{Diff, DiffKind};
+use drydock_domain::counted;
 
 use super::style::{BAD, BUSY, GOOD, STRONG, paint};
 
@@ -52,12 +53,8 @@ fn style(line: &str, in_hunk: bool) -> Style {
 
 /// Returns the size of a diff in words.
 pub(crate) fn size(diff: &Diff) -> String {
-    let files = if diff.files == 1 { "file" } else { "files" };
-    let lines = if diff.lines_added == 1 { "line" } else { "lines" };
-    format!(
-        "{} {files} changed, {} {lines} added, {} deleted",
-        diff.files, diff.lines_added, diff.lines_deleted
-    )
+    let (files, lines) = (counted(diff.files, "file"), counted(diff.lines_added, "line"));
+    format!("{files} changed, {lines} added, {} deleted", diff.lines_deleted)
 }
 
 #[cfg(test)]

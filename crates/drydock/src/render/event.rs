@@ -1,7 +1,7 @@
 //! Events as text: each as a sentence, and as a line of the feed.
 
 use drydock_api::Event;
-use drydock_domain::dollars;
+use drydock_domain::{counted, dollars};
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -130,11 +130,7 @@ fn of_agent(what: &str, data: &Value) -> String {
         ("restarted", Some(said)) => {
             format!("{who} {said}; it is started again in {} s", text(data, "pause_s"))
         }
-        ("usage", _) => {
-            let (tokens, calls) = (text(data, "tokens"), text(data, "tool_calls"));
-            let cost = dollars(data["cost_micros"].as_u64().unwrap_or(0));
-            format!("the run has used {tokens} tokens, {cost} USD and {calls} tool calls")
-        }
+        ("usage", _) => used(data),
         ("rate_limited", _) => {
             format!("{who} met its rate limit; it is over at {}", moment(&text(data, "until")))
         }
@@ -257,6 +253,22 @@ fn texts(list: &Value) -> Vec<&str> {
     list.as_array().into_iter().flatten().filter_map(Value::as_str).collect()
 }
 
+/// Returns the usage of a run as a sentence. An agent that reports no tokens or no cost has zero of them in its event.
+fn used(data: &Value) -> String {
+    let amount = |name: &str| data[name].as_u64().filter(|amount| *amount > 0);
+    let parts = [
+        amount("tokens").map(|tokens| counted(tokens, "token")),
+        amount("cost_micros").map(|micros| format!("{} USD", dollars(micros))),
+        amount("tool_calls").map(|calls| counted(calls, "tool call")),
+    ];
+    let parts: Vec<_> = parts.into_iter().flatten().collect();
+    match parts.as_slice() {
+        [] => "the agent of the run has reported no usage".to_owned(),
+        [one] => format!("the run has used {one}"),
+        [first @ .., last] => format!("the run has used {} and {last}", first.join(", ")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -314,6 +326,11 @@ mod tests {
                 "agent.usage",
                 json!({"agent": "w", "tokens": 1200, "cost_micros": 45_000, "tool_calls": 3}),
                 "the run has used 1200 tokens, 0.045 USD and 3 tool calls",
+            ),
+            (
+                "agent.usage",
+                json!({"agent": "w", "tokens": 0, "cost_micros": 0, "tool_calls": 1}),
+                "the run has used 1 tool call",
             ),
             ("agent.session", json!({"agent": "w", "loaded": true}), "w goes on in the session it had"),
             (

@@ -1,6 +1,7 @@
 //! Lines of a run's log, for a terminal.
 
 use drydock_api::LogLine;
+use drydock_domain::counted;
 use jiff::Timestamp;
 
 use super::style::{FAINT, paint, plain, short};
@@ -33,7 +34,7 @@ pub(crate) fn followed(lines: &[LogLine]) -> Vec<String> {
     let more = shown.len().saturating_sub(TOGETHER_MAX);
     let newest = shown[more..].iter().map(|line| short(&line.text, SHORT_CHARS_MAX));
     (more > 0)
-        .then(|| format!("({more} more lines; `drydock plan log` has all)"))
+        .then(|| format!("({}; `drydock plan log` has all)", counted(more, "more line")))
         .into_iter()
         .chain(newest)
         .collect()

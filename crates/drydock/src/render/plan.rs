@@ -2,6 +2,7 @@
 
 use anstyle::Style;
 use drydock_api::{Amounts, Plan, State, Waits};
+use drydock_domain::counted;
 use jiff::Timestamp;
 
 use super::columns::{Block, Cell, table};
@@ -109,10 +110,10 @@ pub(crate) fn line(plan: &Plan) -> String {
 pub(super) fn amounts(amounts: &Amounts) -> String {
     let Amounts { tokens, cost_usd, wall_s, tool_calls } = amounts;
     let parts = [
-        tokens.map(|tokens| format!("{tokens} tokens")),
+        tokens.map(|tokens| counted(tokens, "token")),
         cost_usd.as_ref().map(|cost| format!("{cost} USD")),
         wall_s.map(|seconds| format!("{seconds} s")),
-        tool_calls.map(|calls| format!("{calls} tool calls")),
+        tool_calls.map(|calls| counted(calls, "tool call")),
     ];
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }

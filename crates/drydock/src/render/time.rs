@@ -1,5 +1,6 @@
 //! Times as text: relative and absolute.
 
+use drydock_domain::counted;
 use jiff::Timestamp;
 
 /// Returns how long before `now` a timestamp of the API was, or the text itself if it is not a timestamp.
@@ -26,7 +27,7 @@ pub(crate) fn span(seconds: i64) -> String {
         ..60 => format!("{seconds} s"),
         60..3_600 => format!("{} min", seconds / 60),
         3_600..172_800 => format!("{} h", seconds / 3_600),
-        172_800.. => format!("{} days", seconds / 86_400),
+        172_800.. => counted(seconds / 86_400, "day"),
     }
 }
 

@@ -1,6 +1,7 @@
 //! How the hooks are: what was told and given up, and what stands in the way now. Says nothing of an address beyond
 //! its host, and never a secret.
 
+use drydock_domain::counted;
 use drydock_store::Delivery;
 
 use super::spec::Hook;
@@ -41,7 +42,7 @@ fn line(hook: &Hook, told: Option<&Delivery>) -> (Grade, String) {
         }
         (None, Some((0, error))) => (Grade::Doubtful, format!("{counts}, the last because {error}")),
         (None, Some((attempts, error))) => {
-            (Grade::Doubtful, format!("{counts}, tried {attempts} times in vain: {error}"))
+            (Grade::Doubtful, format!("{counts}, tried {} in vain: {error}", counted(attempts, "time")))
         }
         (None, None) => (Grade::Good, counts),
     }

@@ -8,7 +8,7 @@ use drydock_agent::{
     Activity, AgentSpec, Message, PermissionAsked, Resets, SessionUse, Signal, Stream, means_to_ask,
     verdict_in,
 };
-use drydock_domain::{CHOICES_MAX, Choice, Event, Question, Spent, put_choice, tangle};
+use drydock_domain::{CHOICES_MAX, Choice, Event, Question, Spent, counted, put_choice, tangle};
 use drydock_worktree::{Checkout, TreeId};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -141,8 +141,10 @@ impl<'a> Listener<'a> {
         }
         let unsaid = std::mem::take(&mut self.unsaid);
         if unsaid > 0 {
-            let text =
-                format!("message limit reached: {unsaid} messages beyond {MESSAGES_MAX} are in no event");
+            let text = format!(
+                "message limit reached: no event for {} beyond {MESSAGES_MAX}",
+                counted(unsaid, "message")
+            );
             self.scope.log.notice(&text);
         }
         self.scope.flush_log().await?;

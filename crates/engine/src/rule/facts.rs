@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use drydock_domain::{Phase, Plan, Project, told};
+use drydock_domain::{Phase, Plan, Project, counted, told};
 use drydock_worktree::{CommitId, Repository};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -103,7 +103,7 @@ pub(crate) fn measure(repository: &Repository, from: &CommitId, to: &CommitId) -
     let paths: BTreeSet<String> =
         changes.into_iter().flat_map(|change| [Some(change.path), change.from]).flatten().collect();
     if paths.len() > PATHS_MAX {
-        return Err(format!("it changes {} paths, and rules can see {PATHS_MAX}", paths.len()));
+        return Err(format!("it changes {}, and rules can see {PATHS_MAX}", counted(paths.len(), "path")));
     }
     let count = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
     Ok(DiffFacts {

@@ -6,6 +6,7 @@
 
 use crate::id::is_object_name;
 use crate::join::order::Hunk;
+use drydock_domain::counted;
 
 /// Maximum number of regions reported per file.
 const HUNKS_MAX: usize = 20;
@@ -130,8 +131,7 @@ fn cut(lines: &[&[u8]], room: usize) -> String {
     let mut text = String::from_utf8_lossy(&lines[..fitting].concat()).into_owned();
     match lines.len() - fitting {
         0 => {}
-        1 => text.push_str("… 1 more line\n"),
-        more => text.push_str(&format!("… {more} more lines\n")),
+        more => text.push_str(&format!("… {}\n", counted(more, "more line"))),
     }
     text
 }
