@@ -232,16 +232,20 @@ impl Engine {
             .ok_or_else(|| EngineError::absent("profile", name))
     }
 
+    /// Returns the agent that does the work of a plan: the one that it names, else `[defaults] agent`.
+    pub(crate) fn writer<'e>(&'e self, roles: &'e AgentRoles) -> Option<&'e str> {
+        roles.execute.as_deref().or(self.settings().default_agent.as_deref())
+    }
+
     /// Refuses a plan that no agent would work on, and names of agents that the configuration does not have. Whether
     /// their programs are installed is known only where they run.
     fn require_agents(&self, roles: &AgentRoles) -> Result<(), EngineError> {
         self.known_agents(roles)?;
-        let default = self.settings().default_agent.as_deref();
-        match (&roles.execute, default, &roles.strategize) {
+        match (self.writer(roles), &roles.strategize) {
+            (Some(writer), _) => self.known_agent(writer),
             // The pieces of a strategy may name agents of their own.
-            (Some(_), _, _) | (None, None, Some(_)) => Ok(()),
-            (None, Some(default), _) => self.known_agent(default),
-            (None, None, None) => {
+            (None, Some(_)) => Ok(()),
+            (None, None) => {
                 let usable = |entry: &AgentEntry| entry.found || entry.source == AgentSource::Configured;
                 let usable = self.agents().into_iter().filter(usable).map(|entry| entry.name).collect();
                 Err(EngineError::NoAgent { usable })

@@ -285,6 +285,9 @@ impl Engine {
                 scope.stop.cancel();
             }
         };
+        if cause != Cause::LockLost {
+            scope.finish_log().await;
+        }
         scope.forget_pass().await;
         let directory = scope.directory();
         task::blocking(move || leftovers::forget_home(&directory)).await;

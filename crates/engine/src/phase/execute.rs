@@ -29,8 +29,7 @@ const MENDS_MAX: usize = 3;
 const REFUSALS_MAX: usize = 5;
 
 pub(super) async fn run(scope: &Scope<'_>) -> Result<End, EngineError> {
-    let agent =
-        scope.plan.spec.agents.execute.clone().or_else(|| scope.engine.settings().default_agent.clone());
+    let agent = scope.engine.writer(&scope.plan.spec.agents).map(str::to_owned);
     let writer = agent.clone().or_else(|| scope.plan.fanout.as_ref().map(|_| SUBPLANS.to_owned()));
     let Some(writer) = writer else {
         let text = "no agent is named: neither by the action, nor by --agent, nor as [defaults] agent";

@@ -1,6 +1,8 @@
 //! The output of a run's agents and commands goes to the run's log. If the log cannot be written, the run warns once
 //! and continues.
 
+use std::io;
+
 use drydock_agent::{AgentSpec, Signal};
 use drydock_domain::{Event, Phase, Plan, RunId, told};
 use tokio::sync::mpsc;
@@ -14,8 +16,8 @@ use crate::run_log::RunLog;
 pub(super) fn log_of(engine: &Engine, plan: &Plan, run: &RunId) -> RunLog {
     let agents = &plan.spec.agents;
     let name = match plan.stage.phase() {
-        Phase::Strategize => agents.strategize.as_ref(),
-        Phase::Execute => agents.execute.as_ref(),
+        Phase::Strategize => agents.strategize.as_deref(),
+        Phase::Execute => engine.writer(agents),
         Phase::Apply => None,
     };
     let spec = name.and_then(|name| engine.settings().agents.get(name));
@@ -37,9 +39,24 @@ impl Scope<'_> {
 
     /// Writes the pending lines to the log.
     pub(super) async fn flush_log(&self) -> Result<(), EngineError> {
-        let Some(error) = self.log.flush().await else { return Ok(()) };
+        match self.log.flush().await {
+            Some(error) => self.warn_log(&error).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Writes the last lines when the run has ended.
+    pub(super) async fn finish_log(&self) {
+        if let Some(error) = self.log.finish().await
+            && let Err(error) = self.warn_log(&error).await
+        {
+            tracing::warn!(run = %self.run, error = %told(&error), "could not record that the log is not complete");
+        }
+    }
+
+    async fn warn_log(&self, error: &io::Error) -> Result<(), EngineError> {
         let (plan, run) = (&self.plan.id, &self.run);
-        tracing::warn!(%plan, %run, error = %told(&error), "could not write the log of a run; the run continues");
+        tracing::warn!(%plan, %run, error = %told(error), "could not write the log of a run; the run continues");
         let text = format!("the log of run {run} of {plan} could not be written: {error}; the run continues");
         self.note(Event::Alert { priority: "low", text }).await
     }

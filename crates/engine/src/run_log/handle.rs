@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use super::line::{NOTICE, push};
 use super::writer::{Kept, Writer};
 use crate::{clock, task};
+use drydock_domain::counted;
 
 /// How many bytes wait in memory at most before they are written.
 const PENDING_MAX: usize = 64 * 1024;
@@ -74,16 +75,35 @@ impl RunLog {
 
     /// Writes the pending lines. Returns the error when it is the first one.
     pub(crate) async fn flush(&self) -> Option<io::Error> {
-        let lines = std::mem::take(&mut *self.pending.lock().unwrap_or_else(PoisonError::into_inner));
+        let lines = self.take_pending();
         if lines.is_empty() {
             return None;
         }
         let files = Arc::clone(&self.files);
         task::blocking(move || files.lock().unwrap_or_else(PoisonError::into_inner).write(&lines)).await
     }
+
+    /// Writes the pending lines at the end of the run. Tries at once even if writing failed a moment ago: no later write would
+    /// mark the gap.
+    pub(crate) async fn finish(&self) -> Option<io::Error> {
+        let (lines, files) = (self.take_pending(), Arc::clone(&self.files));
+        task::blocking(move || files.lock().unwrap_or_else(PoisonError::into_inner).finish(&lines)).await
+    }
+
+    fn take_pending(&self) -> Vec<u8> {
+        std::mem::take(&mut *self.pending.lock().unwrap_or_else(PoisonError::into_inner))
+    }
 }
 
 impl Files {
+    fn finish(&mut self, lines: &[u8]) -> Option<io::Error> {
+        if lines.is_empty() && self.failed.is_none() {
+            return None;
+        }
+        self.retry_after = Duration::ZERO;
+        self.write(lines)
+    }
+
     fn write(&mut self, lines: &[u8]) -> Option<io::Error> {
         if let Some(failed) = &mut self.failed
             && failed.at.elapsed() < self.retry_after
@@ -113,7 +133,8 @@ impl Files {
         };
         if let Some(failed) = &self.failed {
             let mut gap = Vec::new();
-            let text = format!("[{} lines could not be written here: {}]", failed.lines, failed.error);
+            let text =
+                format!("[{} could not be written here: {}]", counted(failed.lines, "line"), failed.error);
             push(&mut gap, clock::now(), NOTICE, &text);
             writer.append(&gap)?;
             self.failed = None;

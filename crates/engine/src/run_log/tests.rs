@@ -207,6 +207,28 @@ async fn a_log_that_cannot_be_written_warns_once_and_marks_the_gap() {
     assert!(lines[1].contains("\"kept\"") && lines.len() == 2, "{seen}");
 }
 
+/// Issue 13. Breaks when a run that ends soon after its log could be written again leaves no mark of the gap.
+#[tokio::test]
+async fn the_end_of_a_run_marks_a_gap_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = folder.path().join("plan");
+    fs::write(&place, "").unwrap();
+    let log = RunLog::new(place.join("run"), 1);
+    log.retry_after(Duration::from_secs(3600));
+    log.line("stdout", "lost");
+    assert!(log.flush().await.is_some());
+    log.line("stdout", "lost while it waits");
+    assert!(log.flush().await.is_none());
+    fs::remove_file(&place).unwrap();
+    log.line("stdout", "last");
+    assert!(log.finish().await.is_none());
+    let seen = read(&place.join("run"), LogStart::At(0), 10_000).unwrap().unwrap();
+    let seen = String::from_utf8(seen.bytes).unwrap();
+    let lines: Vec<_> = seen.lines().collect();
+    assert!(lines.len() == 2 && lines[0].contains("[2 lines could not be written here: "), "{seen}");
+    assert!(lines[1].contains("\"last\""), "{seen}");
+}
+
 /// Issue 13. Breaks when a log that is removed while its run writes is not created again, or does not mark the gap.
 #[tokio::test]
 async fn a_log_that_was_removed_continues_with_a_mark() {
