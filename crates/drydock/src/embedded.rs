@@ -92,6 +92,7 @@ pub(crate) async fn engine(place: &StorePlace, config: Config) -> Result<Engine,
         server: config.server.url,
         worktrees: beside_store(place, "worktrees")?,
         logs: beside_store(place, "logs")?,
+        logs_keep_days: config.logs_keep_days,
         launcher: launcher(),
     };
     Ok(Engine::new(store, settings).reaping())

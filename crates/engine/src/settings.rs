@@ -62,6 +62,13 @@ pub struct Settings {
     pub worktrees: PathBuf,
     /// Where the logs of runs are kept.
     pub logs: PathBuf,
+    /// How many days the logs of a plan are kept after it has ended.
+    pub logs_keep_days: u32,
     /// The words that start this program as the keeper of a child.
     pub launcher: Vec<OsString>,
+}
+
+impl Settings {
+    /// How many days the logs of a plan that has ended are kept by default.
+    pub const LOGS_KEEP_DAYS: u32 = 30;
 }

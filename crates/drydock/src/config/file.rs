@@ -12,7 +12,7 @@ use std::time::Duration;
 use drydock_agent::{AgentSpec, Sandbox, presets};
 use drydock_api::{Code, Problem, Remote};
 use drydock_domain::Profile;
-use drydock_engine::{CaptureBounds, Hook, Limits, SubplanLimits};
+use drydock_engine::{CaptureBounds, Hook, Limits, Settings, SubplanLimits};
 use serde::Deserialize;
 
 use super::capture;
@@ -54,6 +54,8 @@ pub(crate) struct Config {
     pub(crate) limits: Limits,
     /// Limits on the changed files that a capture takes.
     pub(crate) capture: CaptureBounds,
+    /// How many days the logs of a plan are kept after it has ended.
+    pub(crate) logs_keep_days: u32,
     /// Settings of `drydock serve`.
     pub(crate) server: Server,
     /// Settings of traces.
@@ -77,6 +79,7 @@ impl Default for Config {
             subplans: SubplanLimits::default(),
             limits: Limits::default(),
             capture: CaptureBounds::default(),
+            logs_keep_days: Settings::LOGS_KEEP_DAYS,
             server: Server::default(),
             telemetry: Telemetry::default(),
         }
@@ -122,6 +125,8 @@ struct Written {
     #[serde(default)]
     capture: capture::Written,
     #[serde(default)]
+    logs: Logs,
+    #[serde(default)]
     server: Server,
     #[serde(default)]
     telemetry: Telemetry,
@@ -144,6 +149,26 @@ struct Locks {
 #[serde(deny_unknown_fields)]
 struct StoreTable {
     connections: Option<usize>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Logs {
+    keep_days: Option<u32>,
+}
+
+impl Logs {
+    /// The longest time that can be named: ten years, as for tokens.
+    const KEEP_DAYS_MAX: u32 = 3_650;
+
+    fn keep_days(&self) -> Result<u32, String> {
+        match self.keep_days {
+            Some(days) if days > Self::KEEP_DAYS_MAX => {
+                Err(format!("[logs] keep_days = {days} is not from 0 to {}", Self::KEEP_DAYS_MAX))
+            }
+            days => Ok(days.unwrap_or(Settings::LOGS_KEEP_DAYS)),
+        }
+    }
 }
 
 /// The allowed number of connections to PostgreSQL.
@@ -250,6 +275,7 @@ fn parse(text: &str, directory: &Path) -> Result<Config, Refusal> {
         subplans,
         limits,
         capture: written.capture.resolve()?,
+        logs_keep_days: written.logs.keep_days()?,
         server: written.server,
         telemetry: written.telemetry.check()?,
     })
@@ -302,6 +328,8 @@ mod tests {
         for (text, said) in [
             ("[defaults]\nagent = 'x'", "add [agents.x]"),
             ("[defaults]\nprofile = 'x'", "is not one of manual, supervised, trusted, auto"),
+            ("[logs]\nkeep_days = 3651", "[logs] keep_days = 3651 is not from 0 to 3650"),
+            ("[logs]\nkeep_days = -1", "config.toml:2: "),
             ("[locks]\nttl = '1s'", "5s to 1h"),
             ("[store]\nconnections = 0", "from 1 to 1000"),
             ("[capture]\nfiles_max = 0", "would let no agent change anything"),

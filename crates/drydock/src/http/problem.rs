@@ -228,7 +228,7 @@ fn listing(absent: &Absent, plan: Option<&str>) -> String {
         },
         "decision" => "`drydock decision list` shows all decisions".to_owned(),
         "log of run" => "a log is a file on the machine whose worker ran it: ask the server there, or let all machines share \
-                         the folder `logs` beside the store; logs are removed 30 days after their plan ended"
+                         the folder `logs` beside the store; `drydock gc` removes logs of plans that are over ([logs] keep_days)"
             .to_owned(),
         "backup" => "`drydock backup list` shows all backups".to_owned(),
         "token" => "`drydock token list` shows all tokens".to_owned(),

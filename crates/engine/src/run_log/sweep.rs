@@ -6,15 +6,12 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use drydock_domain::{Plan, PlanId, Timestamp};
+use drydock_domain::{Plan, PlanId, Timestamp, counted};
 
 use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::upkeep::{Collected, Kept, Removed, Sweep};
 use crate::{clock, task};
-
-/// How long the logs of a plan that has ended are kept.
-const DAYS_KEPT: u64 = 30;
 
 impl Engine {
     /// Removes the logs of plans that ended long enough ago.
@@ -27,7 +24,7 @@ impl Engine {
         let logs = self.settings().logs.clone();
         for id in task::blocking(move || plans(&logs)).await.map_err(failed)? {
             let Some(plan) = self.store().plan_fetch(&id).await? else { continue };
-            let Some(proof) = proof(&plan, clock::now()) else { continue };
+            let Some(proof) = proof(&plan, self.settings().logs_keep_days, clock::now()) else { continue };
             let (what, directory) = (format!("logs of {id}"), self.settings().logs.join(id.as_str()));
             let removed = match sweep {
                 Sweep::Tell => Ok(()),
@@ -43,11 +40,16 @@ impl Engine {
 }
 
 /// Returns why the logs of a plan may be removed, when they may.
-fn proof(plan: &Plan, now: Timestamp) -> Option<String> {
-    let kept_for = Duration::from_secs(DAYS_KEPT * 24 * 3600);
+fn proof(plan: &Plan, keep_days: u32, now: Timestamp) -> Option<String> {
+    let kept_for = Duration::from_secs(u64::from(keep_days) * 24 * 3600);
     let over = plan.stage.is_terminal() && now >= plan.updated_at.plus(kept_for);
     let (state, since) = (plan.stage.state(), plan.updated_at);
-    over.then(|| format!("the plan is {state} since {since}; logs are kept for {DAYS_KEPT} days after that"))
+    over.then(|| {
+        format!(
+            "the plan is {state} since {since}; logs are kept for {} after that",
+            counted(keep_days, "day")
+        )
+    })
 }
 
 fn plans(logs: &Path) -> io::Result<Vec<PlanId>> {
