@@ -9,20 +9,18 @@ use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
-use drydock_api as api;
-use drydock_domain::{Plan, told};
+use drydock_api::{self as api, Code};
+use drydock_domain::{Plan, PlanId, RunId, told};
 use drydock_engine::{Engine, EngineError, LogFollower, LogNews, LogQuery, LogStart, RunState};
 use futures_util::stream;
 use serde_json::{Value, json};
 
-use super::extract::{Answer, Path, Query, Refused, Sent, invalid};
+use super::extract::{Answer, Path, Query, Refused, Sent, invalid, refused};
 use super::router::Shared;
 use super::stream as events;
 
 /// The maximum time that one request may wait for a line.
 const WAIT_MAX_MS: u64 = 30_000;
-/// How often a stream checks whether the first log of a plan exists.
-const FIRST_LOG_EVERY: Duration = Duration::from_millis(250);
 
 pub(super) async fn list(State(shared): State<Shared>, Path(id): Path) -> Answer<api::Logs> {
     let plan = shared.engine.plan(&id).await?;
@@ -44,8 +42,11 @@ pub(super) async fn read(
             let text = "a stream waits for as long as its reader wishes, so it has no wait_ms";
             return Err(invalid(text, "leave it out, or ask for application/x-ndjson"));
         }
-        let start = events::last_seen(&headers)?.map_or(start, self::start);
-        return follow(&shared, plan, query.run, start).await;
+        let (named, start) = match events::last_id(&headers) {
+            Some(id) => Seen::read(id, query.run)?.place(),
+            None => (query.run.map_or(Named::Nowhere, Named::ByAddress), start),
+        };
+        return follow(&shared, plan, named, start).await;
     }
     let wait = Duration::from_millis(query.wait_ms.unwrap_or(0).min(WAIT_MAX_MS));
     let page = shared.engine.log_page(&plan, &LogQuery { run: query.run, start, wait }).await?;
@@ -70,29 +71,92 @@ fn start(offset: i64) -> LogStart {
     }
 }
 
+/// The run of a stream, and where it was named: the ids of its lines name it unless the address does.
+#[derive(Debug)]
+enum Named {
+    ByAddress(String),
+    ById(String),
+    Nowhere,
+}
+
+impl Named {
+    fn run(&self) -> Option<&str> {
+        match self {
+            Self::ByAddress(run) | Self::ById(run) => Some(run),
+            Self::Nowhere => None,
+        }
+    }
+
+    fn ids(&self) -> Ids {
+        match self {
+            Self::ByAddress(_) => Ids::Offsets,
+            Self::ById(_) | Self::Nowhere => Ids::WithRun,
+        }
+    }
+}
+
+/// The form of the ids of a stream.
+#[derive(Debug, Clone, Copy)]
+enum Ids {
+    Offsets,
+    WithRun,
+}
+
+/// The id that a reader saw last.
+struct Seen {
+    named: Named,
+    offset: i64,
+}
+
+impl Seen {
+    /// Reads `OFFSET`, which is in the run of the address, or `OFFSET@RUN`.
+    fn read(id: &str, address: Option<String>) -> Result<Self, Refused> {
+        let unreadable = || {
+            let text = format!("Last-Event-ID is {id:?}, and the id of a line is OFFSET or OFFSET@RUN");
+            refused(Code::Unparsable, text, "send the `id` of the last event that was read, or nothing")
+        };
+        let (offset, run) = match id.split_once('@') {
+            Some((offset, run)) => (offset, Some(run)),
+            None => (id, None),
+        };
+        let offset = offset.parse().map_err(|_| unreadable())?;
+        let named = match (run, address) {
+            (Some(run), _) if run.parse::<RunId>().is_err() => return Err(unreadable()),
+            (Some(run), Some(address)) if !run.starts_with(&address) => {
+                let text =
+                    format!("Last-Event-ID is a place in the log of {run}, and the address names {address}");
+                return Err(refused(Code::Unparsable, text, "name the same run, or leave one of them out"));
+            }
+            (Some(run), None) => Named::ById(run.to_owned()),
+            (_, Some(address)) => Named::ByAddress(address),
+            (None, None) => Named::Nowhere,
+        };
+        Ok(Self { named, offset })
+    }
+
+    fn place(self) -> (Named, LogStart) {
+        (self.named, start(self.offset))
+    }
+}
+
 enum Stage {
     Opening(Box<Stage>),
     /// No run of the plan has a log yet.
-    Waiting(Engine, Box<Plan>, LogStart),
-    Going(LogFollower),
+    Waiting(Engine, PlanId, LogStart),
+    Going(LogFollower, Ids),
     Ended,
 }
 
-async fn follow(
-    shared: &Shared,
-    plan: Plan,
-    run: Option<String>,
-    start: LogStart,
-) -> Result<Response, Refused> {
-    let first = match shared.engine.log_follow(&plan, run.as_deref(), start).await? {
-        Some(follower) => Stage::Going(follower),
-        None => Stage::Waiting(shared.engine.clone(), Box::new(plan), start),
+async fn follow(shared: &Shared, plan: Plan, named: Named, start: LogStart) -> Result<Response, Refused> {
+    let first = match shared.engine.log_follow(&plan, named.run(), start).await? {
+        Some(follower) => Stage::Going(follower, named.ids()),
+        None => Stage::Waiting(shared.engine.clone(), plan.id, start),
     };
     let flow = stream::unfold(Stage::Opening(Box::new(first)), |stage| async {
         match stage {
             Stage::Opening(next) => Some((Ok(Bytes::from_static(events::OPENING.as_bytes())), *next)),
             Stage::Waiting(engine, plan, start) => await_first(engine, plan, start).await,
-            Stage::Going(follower) => go(follower).await,
+            Stage::Going(follower, ids) => go(follower, ids).await,
             Stage::Ended => None,
         }
     });
@@ -101,33 +165,34 @@ async fn follow(
 
 type Part = Option<(Result<Bytes, EngineError>, Stage)>;
 
-/// Waits for the first log and sends heartbeats meanwhile.
-async fn await_first(engine: Engine, plan: Box<Plan>, start: LogStart) -> Part {
-    let began = tokio::time::Instant::now();
-    while began.elapsed() < events::HEARTBEAT_EVERY {
-        if engine.stopping().is_cancelled() {
-            return None;
+/// Waits for the first log, with heartbeats.
+async fn await_first(engine: Engine, plan: PlanId, start: LogStart) -> Part {
+    match engine.log_first(&plan, start, events::HEARTBEAT_EVERY).await {
+        Ok(Some(follower)) => go(follower, Ids::WithRun).await,
+        Ok(None) if engine.stopping().is_cancelled() => None,
+        Ok(None) => {
+            let heartbeat = Bytes::from_static(events::HEARTBEAT.as_bytes());
+            Some((Ok(heartbeat), Stage::Waiting(engine, plan, start)))
         }
-        match engine.log_follow(&plan, None, start).await {
-            Ok(Some(follower)) => return Box::pin(go(follower)).await,
-            Ok(None) => tokio::time::sleep(FIRST_LOG_EVERY).await,
-            Err(error) => return cut_off(error),
-        }
+        Err(error) => cut_off(error),
     }
-    Some((Ok(Bytes::from_static(events::HEARTBEAT.as_bytes())), Stage::Waiting(engine, plan, start)))
 }
 
-async fn go(mut follower: LogFollower) -> Part {
+async fn go(mut follower: LogFollower, ids: Ids) -> Part {
     let last = |kind: &str, follower: &LogFollower| {
         let data = json!({ "run": follower.run() });
         Some((Ok(Bytes::from(format!("event: {kind}\ndata: {data}\n\n"))), Stage::Ended))
     };
     match follower.next(events::HEARTBEAT_EVERY).await {
         Ok(LogNews::Lines { bytes, next }) => {
-            Some((Ok(Bytes::from(numbered(&bytes, next))), Stage::Going(follower)))
+            let suffix = match ids {
+                Ids::Offsets => String::new(),
+                Ids::WithRun => format!("@{}", follower.run()),
+            };
+            Some((Ok(Bytes::from(numbered(&bytes, next, &suffix))), Stage::Going(follower, ids)))
         }
         Ok(LogNews::Quiet) => {
-            Some((Ok(Bytes::from_static(events::HEARTBEAT.as_bytes())), Stage::Going(follower)))
+            Some((Ok(Bytes::from_static(events::HEARTBEAT.as_bytes())), Stage::Going(follower, ids)))
         }
         Ok(LogNews::Ended) => last("log.end", &follower),
         Ok(LogNews::Removed) => last("log.removed", &follower),
@@ -141,9 +206,9 @@ fn cut_off(error: EngineError) -> Part {
     Some((Err(error), Stage::Ended))
 }
 
-/// Returns each line as an event whose id is the offset after the line. The id of a gap mark is the offset after the
-/// gap.
-fn numbered(bytes: &[u8], next: u64) -> String {
+/// Returns each line as an event whose id is the offset after the line and this suffix. The id of a gap mark is the
+/// offset after the gap.
+fn numbered(bytes: &[u8], next: u64, suffix: &str) -> String {
     let text = String::from_utf8_lossy(bytes);
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
     // Counted back from the known end, because a gap is longer than its mark.
@@ -155,7 +220,7 @@ fn numbered(bytes: &[u8], next: u64) -> String {
     }
     let mut told = String::new();
     for (id, line) in ids.iter().zip(&lines) {
-        write!(told, "id: {id}\nevent: log\ndata: {}\n\n", line.trim_end())
+        write!(told, "id: {id}{suffix}\nevent: log\ndata: {}\n\n", line.trim_end())
             .expect("writing to a String cannot fail");
     }
     told
@@ -181,7 +246,7 @@ mod tests {
         );
         let begin = 1000;
         let next = begin + one.len() as u64 + 100 + two.len() as u64;
-        let told = numbered(format!("{one}{mark}{two}").as_bytes(), next);
+        let told = numbered(format!("{one}{mark}{two}").as_bytes(), next, "");
         let ids: Vec<u64> =
             told.lines().filter_map(|line| line.strip_prefix("id: ")).map(|id| id.parse().unwrap()).collect();
         assert_eq!(ids, [begin + one.len() as u64, begin + one.len() as u64 + 100, next]);

@@ -33,11 +33,15 @@ pub(super) fn is_wanted(headers: &HeaderMap) -> bool {
     media.any(|media| media.trim().eq_ignore_ascii_case(MEDIA_TYPE))
 }
 
+/// Returns the id that a reader saw last, as it was sent.
+pub(super) fn last_id(headers: &HeaderMap) -> Option<&str> {
+    headers.get(LAST_EVENT_ID).map(|value| value.to_str().unwrap_or_default().trim())
+}
+
 /// Returns the last id that the client received. It takes precedence over the query, which does not change when a
 /// browser reconnects.
 pub(super) fn last_seen(headers: &HeaderMap) -> Result<Option<i64>, Refused> {
-    let Some(value) = headers.get(LAST_EVENT_ID) else { return Ok(None) };
-    let text = value.to_str().unwrap_or_default().trim();
+    let Some(text) = last_id(headers) else { return Ok(None) };
     text.parse().map(Some).map_err(|_| {
         let text = format!("Last-Event-ID is {text:?}, and the id of an event is a number");
         refused(Code::Unparsable, text, "send the `id` of the last event that was read, or nothing")

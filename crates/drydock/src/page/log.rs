@@ -1,7 +1,7 @@
 //! The output of the agents, validations and reviewers of a run, as in a terminal. The page has the newest part, and
 //! its script adds new lines. Plans of earlier versions have their output in events.
 
-use drydock_api::{ClientError, Code, Event, EventQuery, Log, LogLine, LogPage, LogQuery, Plan};
+use drydock_api::{Client, ClientError, Code, Event, EventQuery, Log, LogLine, LogPage, LogQuery, Plan};
 use maud::{Markup, html};
 use serde::Deserialize;
 
@@ -33,42 +33,43 @@ pub(super) async fn show(
     let plan = client.plan(&id).await?;
     let query = LogQuery { run: which.run.clone(), offset: Some(-TAIL_MAX), wait_ms: None };
     let main = match client.plan_log(&plan.id, &query).await {
-        Ok(page) => {
+        Ok(page) if page.run.is_some() => {
             let logs = client.plan_logs(&plan.id).await?.logs;
             html! { (head(&plan, Tab::Log)) (of_run(&plan, &logs, &page)) }
         }
-        // A log may be on another machine, and plans of earlier versions have none.
+        Ok(_) => {
+            let text = "The output of the agent appears here while it works.";
+            html! { (head(&plan, Tab::Log)) (of_events(&client, &plan, "Nothing was printed yet", text).await?) }
+        }
+        // The log may be on another machine.
         Err(ClientError::Problem(problem)) if problem.code == Code::NotFound => {
-            let query =
-                EventQuery { plan: Some(plan.id.clone()), newest: Some(EVENTS_MAX), ..EventQuery::default() };
-            let events = client.events(&query).await?.events;
-            let (written, hint) = (recent(&events), problem.hint.as_deref().unwrap_or_default());
-            html! {
-                (head(&plan, Tab::Log))
-                @if written.is_empty() {
-                    div.empty { h2 { (problem.detail) } p { (hint) } }
-                } @else {
-                    div.log role="region" aria-label="What the agents wrote" tabindex="0" data-tail {
-                        @for event in written { (block(event)) }
-                    }
-                }
-            }
+            let hint = problem.hint.as_deref().unwrap_or_default();
+            html! { (head(&plan, Tab::Log)) (of_events(&client, &plan, &problem.detail, hint).await?) }
         }
         Err(error) => return Err(error.into()),
     };
     Ok(document(&frame, &format!("Log of {}", title(&plan)), Place::Plans, Watch::Plan(&plan.id), main))
 }
 
+/// Shows the output that a plan of an earlier version has in its events, or that there is none and why.
+async fn of_events(client: &Client<'_>, plan: &Plan, none: &str, hint: &str) -> Result<Markup, Trouble> {
+    let query = EventQuery { plan: Some(plan.id.clone()), newest: Some(EVENTS_MAX), ..EventQuery::default() };
+    let events = client.events(&query).await?.events;
+    let written = recent(&events);
+    Ok(html! {
+        @if written.is_empty() {
+            div.empty { h2 { (none) } p { (hint) } }
+        } @else {
+            div.log role="region" aria-label="Output of the agents" tabindex="0" data-tail {
+                @for event in written { (block(event)) }
+            }
+        }
+    })
+}
+
 /// Shows the log of a run, with links to the logs of the other runs.
 fn of_run(plan: &Plan, logs: &[Log], page: &LogPage) -> Markup {
-    let Some(run) = &page.run else {
-        return html! {
-            div.empty {
-                h2 { "Nothing was printed yet" }
-                p { "What an agent prints appears here while it works." }
-            }
-        };
-    };
+    let Some(run) = &page.run else { return html! {} };
     let earlier =
         page.lines.first().is_some_and(|line| line.dropped.is_none()) && page.next > TAIL_MAX.unsigned_abs();
     html! {

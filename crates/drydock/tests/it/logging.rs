@@ -12,18 +12,18 @@ use crate::working::Server;
 use crate::world::{Kind, LIMIT, World, list, text};
 
 /// Returns the texts of a plan's log, each with its stream.
-fn log(world: &World, plan: &str, more: &[&str]) -> Vec<(String, String)> {
+pub(crate) fn log(world: &World, plan: &str, more: &[&str]) -> Vec<(String, String)> {
     let log = world.ok(&[&["plan", "log", plan], more].concat())["log"].clone();
     list(&log["lines"]).iter().map(|line| (text(&line["stream"]), text(&line["text"]))).collect()
 }
 
 /// Returns the texts that one stream has.
-fn of_stream(log: &[(String, String)], stream: &str) -> Vec<String> {
+pub(crate) fn of_stream(log: &[(String, String)], stream: &str) -> Vec<String> {
     log.iter().filter(|(one, _)| one == stream).map(|(_, text)| text.clone()).collect()
 }
 
 /// Asks a server, and returns head and body of the answer.
-fn get(server: &Server, path: &str, headers: &str) -> (String, String) {
+pub(crate) fn get(server: &Server, path: &str, headers: &str) -> (String, String) {
     let address = server.address();
     let mut stream = TcpStream::connect(&address).unwrap();
     stream.set_read_timeout(Some(LIMIT)).unwrap();
@@ -36,7 +36,7 @@ fn get(server: &Server, path: &str, headers: &str) -> (String, String) {
     (head.to_lowercase(), body.to_owned())
 }
 
-fn header<'h>(head: &'h str, name: &str) -> &'h str {
+pub(crate) fn header<'h>(head: &'h str, name: &str) -> &'h str {
     head.lines()
         .find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
         .unwrap_or_else(|| panic!("{head}"))
@@ -100,7 +100,9 @@ fn a_log_is_read_over_http_from_any_offset() {
     // The stream of a run that is over ends, so this reads all of it.
     let (head, stream) = get(&server, &format!("/plans/{id}/log"), "Accept: text/event-stream\r\n");
     assert_eq!(header(&head, "content-type"), "text/event-stream");
-    let ids: Vec<usize> = stream.lines().filter_map(|line| line.strip_prefix("id: ")?.parse().ok()).collect();
+    let run = format!("@{}", text(&world.show(&id)["run"]));
+    let place = |line: &str| line.strip_prefix("id: ")?.strip_suffix(&run)?.parse().ok();
+    let ids: Vec<usize> = stream.lines().filter_map(place).collect();
     assert_eq!((ids.len(), ids[1], ids[3]), (4, behind, end), "{stream}");
     assert!(stream.contains("event: log.end\n"), "{stream}");
     let again = format!("Accept: text/event-stream\r\nLast-Event-ID: {behind}\r\n");
@@ -217,4 +219,17 @@ fn gc_removes_the_logs_of_plans_that_ended_a_month_ago() {
         kept.len() == 2 && kept.iter().all(|plan| *plan == new.as_str() || *plan == open.as_str()),
         "{kept:?}"
     );
+}
+
+/// N9. Breaks when the time that logs are kept cannot be set.
+#[test]
+fn how_long_logs_are_kept_is_a_setting() {
+    let world = World::with_writer(Kind::Sqlite, "echo hi; echo x > x");
+    let id = world.plan_after("apply");
+    let told = || list(&world.ok(&["gc", "--dry-run"])["gc"]["removed"]);
+    assert!(!told().iter().any(|one| text(&one["what"]).starts_with("logs of")), "{:?}", told());
+    world.settings("[logs]\nkeep_days = 0\n");
+    let told = told();
+    let logs = told.iter().find(|one| text(&one["what"]) == format!("logs of {id}"));
+    assert!(text(&logs.unwrap()["proof"]).contains("kept for 0 days"), "{told:?}");
 }

@@ -20,6 +20,7 @@ mod elsewhere;
 mod fanning;
 mod faulting;
 mod filling;
+mod following;
 mod freezing;
 mod hostile;
 mod idling;

@@ -15,8 +15,10 @@ use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::task;
 
-/// How often a log is looked at for more, and how often the store is asked whether its run is over.
+/// How often a log is looked at for more, how often for the first log of a plan, and how often the store is asked whether the
+/// run is over.
 const POLL: Duration = Duration::from_millis(100);
+const FIRST_EVERY: Duration = Duration::from_millis(250);
 const STATE_EVERY: Duration = Duration::from_secs(1);
 /// How much is read at a time.
 const PAGE_MAX: usize = 1024 * 1024;
@@ -107,14 +109,19 @@ impl Engine {
         task::blocking(move || summaries(&directory)).await.map_err(unread)
     }
 
-    /// Reads a part of a log. Waits for a line when there is none and the run has not ended.
+    /// Reads a part of a log. Waits for a line when there is none and the run has not ended, or is about to begin.
     pub async fn log_page(&self, plan: &Plan, query: &LogQuery) -> Result<LogPage, EngineError> {
         let deadline = Instant::now() + query.wait;
-        let Some(mut follower) = self.log_follow(plan, query.run.as_deref(), query.start).await? else {
-            let state = if is_at_work(plan) { RunState::Live } else { RunState::Over };
+        let left = || deadline.saturating_duration_since(Instant::now());
+        let found = match self.log_follow(plan, query.run.as_deref(), query.start).await? {
+            None if is_due(plan) => self.log_first(&plan.id, query.start, left()).await?,
+            found => found,
+        };
+        let Some(mut follower) = found else {
+            let state = if is_due(plan) { RunState::Live } else { RunState::Over };
             return Ok(LogPage { run: None, bytes: Vec::new(), next: 0, state });
         };
-        let news = follower.next(deadline.saturating_duration_since(Instant::now())).await?;
+        let news = follower.next(left()).await?;
         let state = if matches!(news, LogNews::Ended) { RunState::Over } else { RunState::Live };
         let run = Some(follower.run.clone());
         match news {
@@ -149,16 +156,50 @@ impl Engine {
             (None, Some(given)) => return Err(self.no_log(plan, given).await?),
             (None, None) => return self.none_yet(plan).await.map(|()| None),
         };
-        let directory = self.logs_of(&plan.id).join(&newest);
-        let (engine, plan) = (self.clone(), plan.id.clone());
-        Ok(Some(LogFollower { engine, plan, run: newest, directory, start, asked: None }))
+        Ok(Some(self.follower(&plan.id, newest, start)))
+    }
+
+    /// Waits for the first log of a plan that has none yet; none when there is none within `limit`. The plan is read again each
+    /// time: the run may begin on another machine, and then fails as `log_follow` does.
+    pub async fn log_first(
+        &self,
+        plan: &PlanId,
+        start: LogStart,
+        limit: Duration,
+    ) -> Result<Option<LogFollower>, EngineError> {
+        let deadline = Instant::now() + limit;
+        loop {
+            let now = self.plan(plan.as_str()).await?;
+            // The oldest, not the newest: a short run may have ended since the last look.
+            if let Some(first) = self.logs(plan).await?.into_iter().next() {
+                return Ok(Some(self.follower(plan, first.run, start)));
+            }
+            self.none_yet(&now).await?;
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() || self.stopping().is_cancelled() {
+                return Ok(None);
+            }
+            tokio::select! {
+                () = tokio::time::sleep(FIRST_EVERY.min(left)) => {}
+                () = self.stopping().cancelled() => {}
+            }
+        }
+    }
+
+    fn follower(&self, plan: &PlanId, run: String, start: LogStart) -> LogFollower {
+        let directory = self.logs_of(plan).join(&run);
+        LogFollower { engine: self.clone(), plan: plan.clone(), run, directory, start, asked: None }
     }
 
     /// Fails when a plan without a log here must have one elsewhere: its work was begun, and by no process of this machine.
+    /// The run of an Execute that is queued has not begun, wherever that will be.
     async fn none_yet(&self, plan: &Plan) -> Result<(), EngineError> {
-        let Some(run) = plan.run.as_ref().filter(|_| plan.stage.phase() != Phase::Strategize) else {
-            return Ok(());
+        let is_before = match plan.stage.phase() {
+            Phase::Strategize => true,
+            Phase::Execute => plan.stage.state() == State::Queued,
+            Phase::Apply => false,
         };
+        let Some(run) = plan.run.as_ref().filter(|_| !is_before) else { return Ok(()) };
         let here = &self.identity().process().host;
         let locks = self.store().lock_list().await?;
         let begins_here = |lock: &Lock| {
@@ -249,6 +290,11 @@ impl LogFollower {
 
 fn is_at_work(plan: &Plan) -> bool {
     plan.stage.state() == State::Processing
+}
+
+/// Says whether a run is under way or will begin without anyone asking for it.
+fn is_due(plan: &Plan) -> bool {
+    is_at_work(plan) || plan.stage.state() == State::Queued
 }
 
 fn summaries(directory: &Path) -> io::Result<Vec<LogSummary>> {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::Args;
-use drydock_api::{ClientError, Code, EventQuery, LogLine, LogPage, LogQuery, Plan, Problem, State};
+use drydock_api::{ClientError, Code, EventQuery, Log, LogLine, LogPage, LogQuery, Plan, Problem, State};
 use serde_json::json;
 
 use super::args::Which;
@@ -58,6 +58,10 @@ pub(crate) async fn log(session: &Session, args: LogArgs) -> Outcome {
             }
             LogPage::default()
         }
+        Ok(page) if page.run.is_none() => {
+            from_events(&mut printer, &plan).await?;
+            page
+        }
         read => read?,
     };
     let data = json!({ "log": { "plan": plan.id, "run": read.run, "lines": printer.kept, "next_offset": read.next } });
@@ -65,10 +69,16 @@ pub(crate) async fn log(session: &Session, args: LogArgs) -> Outcome {
     if printer.count > 0 || args.follow {
         return Ok(report);
     }
-    Ok(report.note(Level::Info, "nothing was printed yet"))
+    let text = match plan.state {
+        State::Queued => {
+            format!("nothing was printed yet: {} is queued, and --follow waits for it", plan.phase)
+        }
+        _ => "nothing was printed yet".to_owned(),
+    };
+    Ok(report.note(Level::Info, text))
 }
 
-/// Reads a log to its end, and with `--follow` the logs of later runs.
+/// Reads a log to the end that it has now, and with `--follow` all that is printed, the logs of later runs too.
 async fn read(
     printer: &mut Printer<'_>,
     plan: &Plan,
@@ -77,6 +87,7 @@ async fn read(
     let client = printer.session.client();
     let mut query =
         LogQuery { run: named.clone(), offset: Some(0), wait_ms: printer.follow.then_some(WAIT_MS) };
+    let mut end = None;
     loop {
         let page = page(printer, plan, &query).await?;
         if printer.print(&page.lines)? == Reader::Gone {
@@ -86,23 +97,46 @@ async fn read(
             query.run = page.run.clone();
         }
         query.offset = Some(i64::try_from(page.next).unwrap_or(i64::MAX));
-        if !page.lines.is_empty() {
+        if !printer.follow {
+            // An agent may print as fast as this reads, so the end is where it was at the first part.
+            let end = match end {
+                Some(end) => end,
+                None => *end.insert(end_of(printer, plan, &page).await?),
+            };
+            if page.lines.is_empty() || page.next >= end {
+                return Ok(page);
+            }
             continue;
         }
-        if !printer.follow || (page.over && named.is_some()) {
+        if !page.lines.is_empty() || (!page.over && page.run.is_some()) {
+            continue;
+        }
+        if named.is_some() {
             return Ok(page);
         }
-        if !page.over && page.run.is_some() {
-            continue;
-        }
         let now = client.plan(&plan.id).await?;
-        match client.plan_logs(&plan.id).await?.logs.pop().map(|log| log.run) {
-            newest @ Some(_) if newest != query.run => {
-                query = LogQuery { run: newest, offset: Some(0), ..query };
-            }
-            _ if rests(&now) => return Ok(page),
-            _ => tokio::time::sleep(LOOK_AGAIN).await,
+        match next_run(&client.plan_logs(&plan.id).await?.logs, query.run.as_deref()) {
+            Some(next) => query = LogQuery { run: Some(next), offset: Some(0), ..query },
+            None if rests(&now) => return Ok(page),
+            None => tokio::time::sleep(LOOK_AGAIN).await,
         }
+    }
+}
+
+/// Returns where the log of this part ends now.
+async fn end_of(printer: &Printer<'_>, plan: &Plan, page: &LogPage) -> Result<u64, Box<Problem>> {
+    let Some(run) = &page.run else { return Ok(page.next) };
+    let logs = printer.session.client().plan_logs(&plan.id).await?.logs;
+    Ok(logs.iter().find(|log| log.run == *run).map_or(page.next, |log| log.size))
+}
+
+/// Returns the run whose log follows that of this one; several may have begun since.
+fn next_run(logs: &[Log], run: Option<&str>) -> Option<String> {
+    let Some(run) = run else { return logs.first().map(|log| log.run.clone()) };
+    match logs.iter().position(|log| log.run == run) {
+        Some(at) => logs.get(at + 1).map(|log| log.run.clone()),
+        // Its log was removed, so its place in the order is unknown.
+        None => logs.last().map(|log| log.run.clone()),
     }
 }
 

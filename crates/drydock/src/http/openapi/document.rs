@@ -150,8 +150,8 @@ fn parameters(operation: &Operation, asked: &mut SchemaGenerator) -> Vec<Value> 
             "description": "The revision of the plan as you saw it; with another it is 412 `stale_revision`." }));
     }
     if operation.path == LOG {
-        found.push(json!({ "name": "Last-Event-ID", "in": "header", "schema": { "type": "string", "pattern": "^[0-9]{1,18}$" },
-            "description": "Of a stream: the offset behind the last line that was read; it counts more than `offset`." }));
+        found.push(json!({ "name": "Last-Event-ID", "in": "header", "schema": { "type": "string", "pattern": "^[0-9]{1,18}(@run-[0-9a-z]+)?$" },
+            "description": "Of a stream: the `id` of the last line that was read, which is the offset behind it, and names the run where the address does not; it counts more than `offset`." }));
     }
     if operation.path == "/events" {
         found.push(json!({ "name": "Last-Event-ID", "in": "header", "schema": { "type": "string", "pattern": "^[0-9]{1,18}$" },

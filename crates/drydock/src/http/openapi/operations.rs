@@ -103,7 +103,7 @@ fn plans() -> Vec<Operation> {
         get::<api::LogLine>(
             LOG,
             "Reads the log of a run as lines of JSON; with `Accept: text/event-stream`, follows it as server-sent events \
-             whose ids are offsets.",
+             whose ids are offsets, or `OFFSET@RUN` where no run is named.",
         )
         .asks::<api::LogQuery>(),
         get::<api::Logs>("/plans/{id}/logs", "Lists the logs of the plan's runs that are on this machine."),
