@@ -124,7 +124,7 @@ impl Engine {
         revoked.await?.ok_or_else(|| EngineError::absent("token", given))
     }
 
-    /// Revokes a token permanently, and nothing else: the sessions that it began stay signed in.
+    /// Revokes a token permanently, with the tokens that it made; the sessions that its links began stay signed in.
     pub async fn token_end(&self, id: &TokenId) -> Result<Token, EngineError> {
         let ended = id.clone();
         let ended = self.forgetting(move |store| async move { store.token_end(&ended).await });

@@ -4,7 +4,9 @@
 
 use std::time::Duration;
 
-use drydock_domain::{Event, IdPrefix, Name, Role, Timestamp, Token, TokenId, TokenKind, TokenState};
+use drydock_domain::{
+    Event, IdPrefix, Name, Role, Timestamp, Token, TokenId, TokenKind, TokenState, counted,
+};
 use serde_json::Value as Json;
 
 use crate::event::{About, append_with};
@@ -183,7 +185,29 @@ impl Store {
 
     /// Revokes only this token. Returns `None` if it does not exist.
     pub fn token_end(&self, id: &TokenId) -> BoxFuture<'_, Result<Option<Token>, StoreError>> {
-        self.token_written(revocation(id))
+        let (revoke, id) = (revocation(id), id.clone());
+        Box::pin(self.write(move |tx| {
+            Box::pin(async move {
+                let rows = tx.query(revoke).await?;
+                let Some(token) = rows.first().map(token_from).transpose()? else {
+                    return Ok(Verdict::Undo(None));
+                };
+                let ended = tx.query(Statement::new(END_BELOW, [id.as_str().into()])).await?;
+                let mut tokens = Vec::new();
+                for row in &ended {
+                    if row.text(0)? == TokenKind::Bearer.name() {
+                        tokens.push((row.text(1)?.to_owned(), row.text(2)?.to_owned()));
+                    }
+                }
+                if tokens.is_empty() {
+                    tx.quiet();
+                    tx.finish(Vec::new()).await?;
+                } else {
+                    tx.finish(vec![ended_below(&token, &tokens)]).await?;
+                }
+                Ok(Verdict::Keep(Some(token)))
+            })
+        }))
     }
 
     /// Turns a sign-in link into a session. Returns `None` if the link was used, revoked, or has expired. Of
@@ -252,6 +276,31 @@ const REVOKE_BELOW: &str = "WITH RECURSIVE makers (id) AS (
     UPDATE tokens SET revoked_at = drydock_now()
     WHERE revoked_at IS NULL AND made_by IN (SELECT id FROM makers)
     RETURNING kind";
+
+/// Ends the tokens that one made, and all that those made in turn; its own sessions and links stay.
+const END_BELOW: &str = "WITH RECURSIVE makers (id) AS (
+        SELECT id FROM tokens WHERE made_by = $1 AND kind = 'bearer'
+        UNION SELECT tokens.id FROM tokens JOIN makers ON tokens.made_by = makers.id
+    )
+    UPDATE tokens SET revoked_at = drydock_now()
+    WHERE revoked_at IS NULL AND ((made_by = $1 AND kind = 'bearer') OR made_by IN (SELECT id FROM makers))
+    RETURNING kind, id, name";
+
+/// Returns the alert that tokens, each by its id and name, ended with the one that made them.
+fn ended_below(maker: &Token, tokens: &[(String, String)]) -> Statement {
+    let named: Vec<_> = tokens.iter().map(|(id, name)| format!("{name} ({id})")).collect();
+    let text = format!(
+        "{} ended with token {} ({}), which made {}: {}",
+        counted(tokens.len(), "token"),
+        maker.name,
+        maker.id,
+        if tokens.len() == 1 { "it" } else { "them" },
+        named.join(", ")
+    );
+    let ids: Vec<_> = tokens.iter().map(|(id, _)| id.as_str()).collect();
+    let more = [("tokens", Json::from(ids)), ("made_by", Json::from(maker.id.as_str()))];
+    append_with(&About::nothing(), &Event::Alert { priority: "low", text }, more)
+}
 
 fn revocation(id: &TokenId) -> Statement {
     let sql = format!(

@@ -472,9 +472,16 @@ on_both! {
         assert!(counts(&server, &first));
         let listed = own();
         assert!(listed.len() == 1 && listed[0]["expires_at"].is_string(), "{listed:#?}");
+        // F6: a token that is made with it ends with it.
+        let made = server.drydock(&world, &["token", "create", "made", "--role", "human"]).expect(0);
+        let made = text(&made.json["data"]["token"]["id"]);
         server.stop().expect(0);
         assert!(!file.exists(), "the file outlives the server");
         assert_eq!(own()[0]["state"], "revoked");
+        let tokens = list(&world.ok(&["token", "list"])["tokens"]);
+        assert_eq!(tokens.iter().find(|token| token["id"] == made.as_str()).unwrap()["state"], "revoked");
+        let events = list(&world.ok(&["events", "--limit", "1000"])["events"]);
+        assert!(events.iter().any(|event| event["data"]["tokens"] == serde_json::json!([made])), "{events:#?}");
         let server = serve();
         let second = server.bearer();
         assert!(counts(&server, &second) && !counts(&server, &first));

@@ -212,6 +212,40 @@ on_both! {
 }
 
 on_both! {
+    /// F6. Breaks when tokens that were made with the token of a server outlive it, no one is alerted, or a browser is signed out.
+    async fn a_token_that_is_ended_ends_the_tokens_below_and_no_session(world: World) {
+        let (store, other) = (world.open().await, world.open().await);
+        let below = |name: &str, maker: &Token| NewToken { made_by: Some(maker.id.clone()), ..new(name, Role::Human) };
+        let machine = add(&store, NewToken { kind: TokenKind::Machine, ..new("machine", Role::Human) }).await;
+        let (first, alone) = (add(&store, below("first", &machine)).await, add(&store, new("alone", Role::Human)).await);
+        let second = add(&store, below("second", &first)).await;
+        let (own, theirs) =
+            (add(&store, link("own", Some(&machine.id))).await, add(&store, link("theirs", Some(&second.id))).await);
+        let signed_in = store.token_redeem(&own.id, session()).await.unwrap().unwrap();
+        let made = store.event_list(&EventFilter { after: 0, plan: None, limit: 100 }).await.unwrap().len();
+        assert_eq!(other.token_end(&machine.id).await.unwrap().unwrap().state, TokenState::Revoked);
+        for (token, expected) in [
+            (&first, TokenState::Revoked),
+            (&second, TokenState::Revoked),
+            (&theirs, TokenState::Revoked),
+            (&signed_in, TokenState::Valid),
+            (&alone, TokenState::Valid),
+        ] {
+            assert_eq!(state(&store, &token.id).await, expected, "{}", token.name);
+        }
+        let seen = store.event_list(&EventFilter { after: 0, plan: None, limit: 100 }).await.unwrap();
+        assert_eq!(seen.len(), made + 1, "{seen:?}");
+        let alert = &seen[made];
+        assert_eq!((alert.kind.as_str(), &alert.details["made_by"]), ("alert", &machine.id.as_str().into()));
+        let ids = alert.details["tokens"].to_string();
+        assert!(ids.contains(first.id.as_str()) && ids.contains(second.id.as_str()) && !ids.contains(theirs.id.as_str()), "{ids}");
+        other.token_end(&machine.id).await.unwrap().unwrap();
+        let again = store.event_list(&EventFilter { after: 0, plan: None, limit: 100 }).await.unwrap().len();
+        assert_eq!(again, made + 1, "what ended before is not reported again");
+    }
+}
+
+on_both! {
     /// Fails if a link that is created or opened concurrently with the revocation of its maker leaves a valid
     /// session.
     async fn no_session_slips_through_while_its_maker_is_taken_back(world: World) {
