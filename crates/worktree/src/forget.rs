@@ -22,25 +22,45 @@ impl Repository {
         landed: &CommitId,
         prefixes: &[String],
     ) -> Result<Vec<String>, GitError> {
-        let full = name::branch_ref(branch)?;
         let attempt = format!("remove {branch}");
         // Prevents a worktree from being created for the branch in the meantime.
         let _lock = self.lock(&attempt)?;
-        let mut removed = Vec::new();
-        for prefix in prefixes {
-            removed.extend(self.refs(prefix)?);
-        }
-        if let Some(tip) = self.ref_read(&full)?
-            && self.is_ancestor(&tip, landed)?
-            && !self.is_checked_out(&full)?
-        {
-            removed.push((full, tip));
-        }
+        let removed = self.forgettable(branch, landed, prefixes)?;
         let records: String = removed.iter().map(|(name, at)| format!("delete {name}\0{at}\0")).collect();
         if !records.is_empty() {
             update(self.place(), &attempt, records)?;
         }
         Ok(removed.into_iter().map(|(name, _)| name).collect())
+    }
+
+    /// Returns the refs that `branch_forget` would remove.
+    pub fn branch_forgettable(
+        &self,
+        branch: &str,
+        landed: &CommitId,
+        prefixes: &[String],
+    ) -> Result<Vec<String>, GitError> {
+        Ok(self.forgettable(branch, landed, prefixes)?.into_iter().map(|(name, _)| name).collect())
+    }
+
+    fn forgettable(
+        &self,
+        branch: &str,
+        landed: &CommitId,
+        prefixes: &[String],
+    ) -> Result<Vec<(String, CommitId)>, GitError> {
+        let full = name::branch_ref(branch)?;
+        let mut found = Vec::new();
+        for prefix in prefixes {
+            found.extend(self.refs(prefix)?);
+        }
+        if let Some(tip) = self.ref_read(&full)?
+            && self.is_ancestor(&tip, landed)?
+            && !self.is_checked_out(&full)?
+        {
+            found.push((full, tip));
+        }
+        Ok(found)
     }
 
     /// Removes a branch from a remote if it has not moved since it was last seen and all its commits landed.

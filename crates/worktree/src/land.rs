@@ -193,7 +193,7 @@ fn land_files(
 /// Removes the temporary files of a killed landing from this git directory. Only landings create such files
 /// in a user's worktree, and landings are serialised by the repository lock, so none of the files is in use.
 fn sweep(git_dir: &Path) {
-    let ours = |name: &str| name.starts_with("drydock-index-") || name.starts_with("drydock-mark-");
+    let ours = |name: &str| name.starts_with("drydock-index-");
     let entries = std::fs::read_dir(git_dir).into_iter().flatten().flatten();
     for entry in entries.filter(|entry| ours(&entry.file_name().to_string_lossy())) {
         let path = entry.path();

@@ -27,6 +27,8 @@ use crate::holder::{self, LockHolder, Terms, Watch};
 const NAME: &str = "drydock.lock";
 /// Content of an `index.lock` created by drydock.
 const MARK: &[u8] = b"drydock is landing a commit here\n";
+/// The names of files that become such a lock begin like this.
+const MARK_PREFIX: &str = "drydock-mark-";
 /// Enough for several of the longest calls made under the lock.
 const WAIT_MAX: Duration = Duration::from_secs(30 * 60);
 const PAUSE: Duration = Duration::from_millis(10);
@@ -114,6 +116,17 @@ impl<'a> RepositoryLock<'a> {
     }
 }
 
+/// Removes the marks of processes that were killed before they could. One that cannot be removed is harmless, and the next
+/// holder tries again.
+fn clear_marks(git_dir: &Path) {
+    let entries = fs::read_dir(git_dir).into_iter().flatten().flatten();
+    for entry in entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(MARK_PREFIX)) {
+        if let Err(error) = fs::remove_file(entry.path()) {
+            tracing::debug!(mark = %entry.path().display(), %error, "could not remove the mark of a killed process");
+        }
+    }
+}
+
 /// Git's index lock, held by this process. Dropping it releases the lock.
 pub(crate) struct IndexLock {
     path: Option<PathBuf>,
@@ -124,8 +137,7 @@ impl IndexLock {
     pub(crate) fn take(git_dir: &Path, attempt: &str) -> Result<IndexLock, GitError> {
         let path = git_dir.join("index.lock");
         let failed = |source| GitError::file(attempt, &path, source);
-        let mut marked =
-            tempfile::Builder::new().prefix("drydock-mark-").tempfile_in(git_dir).map_err(failed)?;
+        let mut marked = tempfile::Builder::new().prefix(MARK_PREFIX).tempfile_in(git_dir).map_err(failed)?;
         std::io::Write::write_all(&mut marked, MARK).map_err(failed)?;
         match fs::hard_link(marked.path(), &path) {
             Ok(()) => Ok(IndexLock { path: Some(path.clone()) }),
@@ -147,6 +159,7 @@ impl IndexLock {
 
     /// Removes an index lock left by a crash of drydock. The caller must hold the repository lock.
     pub(crate) fn clear_left_over(git_dir: &Path, attempt: &str) -> Result<(), GitError> {
+        clear_marks(git_dir);
         let path = git_dir.join("index.lock");
         match fs::read(&path) {
             Ok(bytes) if bytes == MARK => {
@@ -171,5 +184,29 @@ impl Drop for IndexLock {
             // If removal fails, the next landing recognises the mark and clears the lock.
             fs::remove_file(path).ok();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Breaks when the mark of a process that was killed between making it and removing it stays forever, in a worktree that
+    /// nothing lands in, or when a file of another program is removed.
+    #[test]
+    fn the_mark_of_a_killed_process_is_removed_before_the_lock_is_taken() {
+        let folder = tempfile::tempdir().unwrap();
+        let left = folder.path().join("drydock-mark-k1lled");
+        let other = folder.path().join("COMMIT_EDITMSG");
+        fs::write(&left, MARK).unwrap();
+        fs::write(&other, "").unwrap();
+        fs::hard_link(&left, folder.path().join("index.lock")).unwrap();
+        IndexLock::clear_left_over(folder.path(), "test").unwrap();
+        let lock = IndexLock::take(folder.path(), "test").unwrap();
+        assert!(!left.exists() && other.exists());
+        lock.release("test").unwrap();
+        let names: Vec<_> =
+            fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(names, ["COMMIT_EDITMSG"]);
     }
 }

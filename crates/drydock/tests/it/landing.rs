@@ -134,6 +134,26 @@ fn gc_removes_the_refs_that_a_landing_left() {
     assert_eq!((removed(&["gc"]), refs(&id), shared.remote_tip(&id)), (1, Vec::new(), None));
 }
 
+/// N10. Breaks when a dry run lists a branch that `gc` keeps because a worktree has it checked out.
+#[test]
+fn a_dry_run_lists_no_branch_that_gc_keeps() {
+    let world = World::with_writer(Kind::Sqlite, "echo hi > hello.txt");
+    let id = world.plan_after("execute");
+    let (branch, tree) = (format!("drydock/{id}/work"), world.place("mine"));
+    let commit = world.repo.git(&["rev-parse", &branch]);
+    world.ok(&["plan", "apply", &id]);
+    // As a person has it who looks at the result of a landing whose refs stayed.
+    world.repo.git(&["worktree", "add", "-q", "-b", &branch, &tree, commit.trim()]);
+    let removed = |args: &[&str]| {
+        let removed = list(&world.ok(args)["gc"]["removed"]);
+        removed.iter().filter(|one| text(&one["what"]) == format!("refs of {id}")).count()
+    };
+    assert_eq!((removed(&["gc", "--dry-run"]), removed(&["gc"])), (0, 0));
+    assert_eq!(world.repo.git(&["rev-parse", &branch]), commit);
+    world.repo.git(&["worktree", "remove", &tree]);
+    assert_eq!((removed(&["gc", "--dry-run"]), removed(&["gc"])), (1, 1));
+}
+
 /// PERF-3. Breaks when refs of applied plans stay, here or at the remote, when what is asked about such a plan needs them, when
 /// what a person wrote after the result goes with them, or when another plan loses its own.
 #[test]

@@ -55,8 +55,8 @@ impl Engine {
                 forgotten.map(|removed| !removed.is_empty())
             }
             Held::NotNeeded => {
-                let (plan, repository) = (plan.clone(), repository.clone());
-                task::blocking(move || landing_holds(&plan, &repository)).await
+                let (plan, project, repository) = (plan.clone(), project.clone(), repository.clone());
+                task::blocking(move || would_forget(&plan, &project, &repository)).await
             }
             Held::Elsewhere { reason } => {
                 collected.kept.push(Kept { what, reason });
@@ -114,8 +114,6 @@ async fn forget(plan: &Plan, project: &Project, repository: &Repository) -> Resu
     let (plan, remote, repository) = (plan.clone(), project.remote.clone(), repository.clone());
     task::blocking(move || {
         let branch = plan.branch();
-        // An intent of a landing that is recorded stayed because git could not delete it then.
-        let below = [SNAPSHOTS, INTENTS].map(|prefix| format!("{prefix}{}/", plan.id));
         if !landing_holds(&plan, &repository)? {
             tracing::warn!(branch, "the landing does not hold the plan's latest result, so its refs stay");
             return Ok(Vec::new());
@@ -133,10 +131,30 @@ async fn forget(plan: &Plan, project: &Project, repository: &Repository) -> Resu
                 }
             }
         }
-        removed.extend(repository.branch_forget(&branch, &head, &below)?);
+        removed.extend(repository.branch_forget(&branch, &head, &refs_below(&plan))?);
         Ok(removed)
     })
     .await
+}
+
+/// Says whether `forget` would remove anything.
+fn would_forget(plan: &Plan, project: &Project, repository: &Repository) -> Result<bool, EngineError> {
+    if !landing_holds(plan, repository)? {
+        return Ok(false);
+    }
+    let (head, branch) = (head_of(plan)?, plan.branch());
+    if let Some(remote) = &project.remote
+        && repository.sent_branch(remote, &branch, &head)?.is_some()
+    {
+        return Ok(true);
+    }
+    Ok(!repository.branch_forgettable(&branch, &head, &refs_below(plan))?.is_empty())
+}
+
+/// Returns the prefixes of the refs that go with a plan's branch. An intent is left if git could not delete it when the
+/// landing was recorded.
+fn refs_below(plan: &Plan) -> [String; 2] {
+    [SNAPSHOTS, INTENTS].map(|prefix| format!("{prefix}{}/", plan.id))
 }
 
 fn head_of(plan: &Plan) -> Result<CommitId, EngineError> {
