@@ -1,5 +1,5 @@
-//! Running an agent in a worktree: what it is told, when it is started again, and how its end becomes the end of the run.
-//! What it says meanwhile is heard in `listen`.
+//! Runs an agent in a worktree: builds its task, restarts it, and turns its ending into the end of the run.
+//! `listen` handles its output and messages while it runs.
 
 use std::path::Path;
 use std::time::Duration;
@@ -25,16 +25,15 @@ use crate::rule::effective_for;
 use crate::tree::SubplanDraft;
 use crate::{task, trace};
 
-/// How many signals may wait before the agent is slowed down.
+/// Maximum number of signals that wait to be handled. Beyond that the agent is slowed down.
 const SIGNALS_MAX: usize = 256;
 
-/// How many of a plan's newest events are looked through for the session of an earlier run.
+/// Number of a plan's newest events that are searched for the session of an earlier run.
 const SESSION_EVENTS_MAX: i64 = 3_000;
 
-/// What the work of an agent that asks is called.
+/// Label of the checkpoint of an agent that asked a question.
 const BEFORE_QUESTION: &str = "work before the question";
 
-/// What an agent is asked to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
     Strategist,
@@ -52,15 +51,15 @@ impl Role {
     }
 }
 
-/// What an agent is sent to do.
+/// The assignment of an agent.
 #[derive(Clone, Copy)]
 pub(super) struct Errand<'a> {
     pub(super) name: &'a str,
     pub(super) role: Role,
     pub(super) checkout: &'a Checkout,
-    /// What was said of its work earlier in this run.
+    /// Feedback on its work from earlier in this run.
     pub(super) said: &'a [String],
-    /// What it shall review: the number and the commit.
+    /// The proposal to review: its number and commit.
     pub(super) proposal: Option<(usize, &'a str)>,
 }
 
@@ -70,7 +69,6 @@ impl<'a> Errand<'a> {
     }
 }
 
-/// What a reviewer said.
 #[derive(Debug, Clone)]
 pub(super) struct Verdict {
     pub(super) opinion: Opinion,
@@ -78,35 +76,34 @@ pub(super) struct Verdict {
     pub(super) reason: Option<String>,
 }
 
-/// How an agent's work ended.
 pub(super) enum AgentEnd {
-    /// It did its work, recorded these choices, and gave its verdict where it is a reviewer.
-    /// `carried` are the pieces that earlier runs told of, and this one did not.
+    /// The agent finished its work, with these choices, and with a verdict if it is a reviewer. `carried` are
+    /// the subplans that earlier runs reported and this run did not.
     Finished {
         choices: Vec<Choice>,
         carried: Vec<SubplanDraft>,
         subplans: Vec<SubplanDraft>,
         verdict: Option<Verdict>,
     },
-    /// The run is over.
+    /// The run has ended.
     Ended(End),
 }
 
 impl Scope<'_> {
-    /// Runs an agent to its end. Whatever it wrote is kept, however it ended.
+    /// Runs an agent to its end. Its work is kept regardless of how it ended.
     pub(super) async fn agent(&self, errand: &Errand<'_>) -> Result<AgentEnd, EngineError> {
         let Errand { name, role, checkout, .. } = *errand;
         let Some(spec) = self.engine.settings().agents.get(name).cloned() else {
             let text = format!("there is no agent {name:?} in the configuration");
             return Ok(AgentEnd::Ended(self.failed(ErrorClass::AgentMissing, text)));
         };
-        // Nothing is begun that could not go on: what is left was looked at before the run, and may be less by now.
+        // The budget was checked before the run, but earlier agents of this run may have used it up since.
         if self.is_exhausted() {
             return Ok(AgentEnd::Ended(self.exhausted(errand).await?));
         }
         let author = self.git(|repository| Ok(signature(&repository))).await?;
         let spec = spec.as_author(&author.name, &author.email);
-        // A piece of a strategy may have less time than its agent usually has.
+        // A subplan may have a shorter time limit than its agent usually has.
         let spec = match self.plan.place.as_ref().and_then(|place| place.timeout_s).map(Duration::from_secs) {
             Some(limit) if limit < spec.timeout() => spec.with_timeout(limit),
             Some(_) | None => spec,
@@ -147,7 +144,8 @@ impl Scope<'_> {
         self.agent_ended(errand, ending, listener.heard()).await
     }
 
-    /// Finds the session in which the same agent worked on the same phase of this plan before. Reviewers judge afresh.
+    /// Finds the session in which the same agent worked on the same phase of this plan before. Reviewers
+    /// always start a new session, so that they judge independently.
     async fn earlier_session(
         &self,
         errand: &Errand<'_>,
@@ -170,7 +168,7 @@ impl Scope<'_> {
         }))
     }
 
-    /// Tells that an agent is started again, in the worktree as it left it.
+    /// Emits that an agent is restarted in the worktree as it left it.
     async fn restarting(
         &self,
         name: &str,
@@ -183,16 +181,16 @@ impl Scope<'_> {
         self.note(Event::Agent { what: "restarted", details }).await
     }
 
-    /// Returns where an agent or a command of this run works.
+    /// Returns the directories of an agent or command of this run.
     pub(super) fn dirs(&self, tree: &Path) -> RunDirs {
-        // Git reads the repository from the worktree; nothing in there can be written.
+        // Git reads the repository from the worktree, but may not write into it.
         let reads = vec![self.repository.common_dir().to_owned()];
         RunDirs { worktree: tree.to_owned(), temp: self.temp(), reads }
     }
 
     fn job(&self, errand: &Errand<'_>, invariants: &[Invariant], carried: &[Choice]) -> Task {
         let plan = &self.plan;
-        // A reviewer judges the result afresh.
+        // A reviewer judges the result independently of an interruption.
         let interrupted = plan.interruption.as_ref().filter(|_| errand.role != Role::Reviewer);
         let interrupted = interrupted.map(Interruption::feedback);
         Task {
@@ -232,11 +230,12 @@ impl Scope<'_> {
             (false, Some(_)) => Some(Outcome::RateLimited),
             (false, None) => Outcome::of(&ending),
         };
-        // The end of a writer is emitted after its work is captured, which shows whether it changed anything.
+        // The end of a writer is emitted after its work is captured, because the capture shows whether it
+        // changed anything.
         if outcome != Some(Outcome::Done) || errand.role != Role::Writer || question.is_some() {
             self.emit_ended(name, &how, outcome).await?;
         }
-        // A piece that could not be read would be missing from a strategy that seems whole.
+        // A subplan that could not be read would be missing from a strategy that looks complete.
         let over = matches!(ending, Ok(Ending::Finished | Ending::Stopped | Ending::RateLimited { .. }));
         if let Some(text) = mistake.filter(|_| over && !self.stop.is_cancelled()) {
             return Ok(AgentEnd::Ended(self.failed(ErrorClass::StrategyInvalid, text)));
@@ -251,7 +250,8 @@ impl Scope<'_> {
         if let Some(resets) = limited {
             return Ok(AgentEnd::Ended(self.postponed(errand, resets).await?));
         }
-        // Work that was finished all the same is work; the next agent is not begun.
+        // An agent that finished although the budget is used up counts as finished. No further agent is
+        // started.
         if stopped_for_budget {
             return Ok(AgentEnd::Ended(self.exhausted(errand).await?));
         }
@@ -283,14 +283,14 @@ impl Scope<'_> {
         }
     }
 
-    /// Keeps the work so far, and returns the end of a run whose agent asks. The next run goes on with it; a strategist
-    /// begins anew.
+    /// Checkpoints the work so far, and returns the end of a run whose agent asked a question. The next run
+    /// continues from the checkpoint; a strategist starts again without it.
     async fn asked(&self, errand: &Errand<'_>, question: Question) -> Result<End, EngineError> {
         let question = match self.work_or_alert(errand, BEFORE_QUESTION).await? {
             Some(work) => question.going_on_with(&work, &self.plan),
             None => question,
         };
-        // What others than a writer wrote is nothing to go on with, and is kept all the same.
+        // The next run does not continue from files of other roles, but they are checkpointed too.
         if errand.role != Role::Writer
             && let Err(error) = self.keep(errand.checkout, BEFORE_QUESTION).await
         {
@@ -299,7 +299,7 @@ impl Scope<'_> {
         Ok(End::Report(Box::new(Command::Ask(self.run.clone(), question))))
     }
 
-    /// Keeps what is in the worktree now as a snapshot, unless it is what was there before. Remembers what was seen.
+    /// Checkpoints the worktree if it differs from `seen`, and updates `seen`.
     pub(super) async fn keep_change(
         &self,
         checkout: &Checkout,
@@ -324,7 +324,7 @@ impl Scope<'_> {
         Ok(kept)
     }
 
-    /// Keeps what is in the worktree now as a snapshot, and returns its ref.
+    /// Checkpoints the worktree and returns the ref.
     pub(super) async fn keep(&self, checkout: &Checkout, label: &str) -> Result<String, EngineError> {
         let (checkout, from, plan) = (checkout.clone(), self.from()?, self.plan.id.clone());
         let (repository, label) =
@@ -337,7 +337,7 @@ impl Scope<'_> {
     }
 }
 
-/// Returns what an event says that a session had used by then, where it says so: that it was opened, or what was used.
+/// Returns the usage of a session that an event reports: when the session was opened, or as usage so far.
 fn told_of_session(event: &Recorded, agent: &str, session: &str) -> Option<SessionUse> {
     let details = &event.details;
     let told = match event.kind.as_str() {
@@ -345,7 +345,7 @@ fn told_of_session(event: &Recorded, agent: &str, session: &str) -> Option<Sessi
         "agent.usage" if details["session"]["id"] == session => &details["session"],
         _ => return None,
     };
-    // One that was begun anew has used nothing yet.
+    // A new session reports no usage: it has used nothing yet.
     (details["agent"] == agent).then(|| SessionUse::deserialize(told).unwrap_or_default())
 }
 
@@ -358,7 +358,7 @@ fn describe(invariant: &Invariant) -> String {
     }
 }
 
-/// Returns a person's grant in the form that an agent's runner knows.
+/// Converts a person's grant into the form that the agent's runner uses.
 pub(super) fn permitted(grant: &Grant) -> Permitted {
     let GrantTerms { tool, matches, answer, scope } = grant.terms.clone();
     Permitted { tool, matches, allowed: answer == GrantAnswer::Allow, once: scope == GrantScope::Once }

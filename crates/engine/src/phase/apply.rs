@@ -1,7 +1,7 @@
-//! Apply: merge in memory against the target as it is now, judge the merged result, record the intent, move the
-//! target by compare-and-swap, record the end. The target is that of the project's remote (`publish.rs`), or the local
-//! branch where there is none. The user's files change only by a fast-forward that refuses to touch dirty ones. All of
-//! it under the project's lock.
+//! Apply: merges in memory with the current target, judges the merged result, records the intent, moves the
+//! target by compare-and-swap, and records the end. The target is the branch at the project's remote
+//! (`publish.rs`), or the local branch if the project has none. The user's files change only by a
+//! fast-forward that refuses to touch modified files. Everything happens under the project's lock.
 
 use drydock_domain::{
     Command, Enforcement, ErrorClass, Event, Intent, Landed, LandingProof, NewEntry, Phase, Plan, Question,
@@ -22,7 +22,7 @@ use crate::hold::ProjectHold;
 use crate::rule::Subject;
 use crate::{task, trace};
 
-/// How often a landing starts over because the target moved in between.
+/// Maximum number of attempts of a landing whose target moves meanwhile.
 const ATTEMPTS_MAX: usize = 10;
 const SUBJECT_MAX: usize = 72;
 
@@ -39,7 +39,8 @@ pub(super) async fn run(scope: &Scope<'_>) -> Result<End, EngineError> {
         tokio::select! {
             ended = &mut landing => ended,
             () = project.lost().cancelled() => {
-                // Waited for to its end: git must not move the target after we have let go of the plan.
+                // Wait until the landing ends: git must not move the target after this process has released
+                // the plan.
                 scope.stop.cancel();
                 drop(landing.await);
                 Err(EngineError::LeaseLost { key: scope.project.name.to_string() })
@@ -50,16 +51,16 @@ pub(super) async fn run(scope: &Scope<'_>) -> Result<End, EngineError> {
     ended
 }
 
-/// A landing under both locks.
+/// A landing that holds both locks.
 pub(super) struct Lander<'a> {
     pub(super) scope: &'a Scope<'a>,
     pub(super) project: &'a ProjectHold,
 }
 
-/// What came of one attempt.
+/// The result of one attempt.
 pub(super) enum Attempt {
     Ended(End),
-    /// Something moved in the way, in git's words.
+    /// The target moved during the attempt. The text is git's message, if there is one.
     TargetMoved(String),
 }
 
@@ -70,12 +71,12 @@ pub(super) struct Merged {
     pub(super) commit: CommitId,
 }
 
-/// The result of merging.
 enum Joined {
     Merged(Merged),
-    /// The target has it already: in a commit of the plan, or without any.
+    /// The target already contains the result: in a landing commit of the plan, or because the merge changes
+    /// nothing.
     There(CommitId),
-    /// It conflicts with the target, or its commit could not be signed.
+    /// The result conflicts with the target, or its commit could not be signed.
     Refused(Vec<String>),
 }
 
@@ -111,7 +112,7 @@ impl Lander<'_> {
         self.scope.target()
     }
 
-    /// Finds out how a landing that was begun before ended.
+    /// Determines how a landing ended that an earlier run started.
     async fn settle(&self, intent: Intent) -> Result<Option<End>, EngineError> {
         let (repository, project) = (self.scope.repository.clone(), self.scope.project.clone());
         let (plan, seen) = (self.scope.plan.clone(), intent.clone());
@@ -130,7 +131,8 @@ impl Lander<'_> {
         }
     }
 
-    /// Compares what Execute recorded with what the head commit holds; Apply lands exactly what was recorded (S3.3).
+    /// Ends the run if the head commit differs from the recorded changesets: Apply lands exactly the changes
+    /// that Execute recorded (S3.3).
     async fn unrecorded(&self) -> Result<Option<End>, EngineError> {
         let recorded = recorded(self.scope.engine, &self.scope.plan).await?;
         let subject = Subject::of(&self.scope.plan)?;
@@ -184,8 +186,9 @@ impl Lander<'_> {
         task::blocking(move || look(&repository, remote.as_deref(), &target, &base, plan.as_str())).await
     }
 
-    /// Merges without touching a file. A conflict is a reason, not an error. A landing that the store forgot is found by
-    /// what its commit says, and a result that the target has already makes no commit (S2.3).
+    /// Merges the result in memory. A conflict is returned as a reason, not as an error. A landing that is
+    /// missing from the store is found by its commit message. If the target already has the result, no commit
+    /// is written (S2.3).
     async fn merge(&self, ground: Ground) -> Result<Joined, EngineError> {
         let scope = self.scope;
         let (target, subject) = (self.target().to_owned(), Subject::of(&scope.plan)?);
@@ -216,7 +219,8 @@ impl Lander<'_> {
         .await
     }
 
-    /// Judges the merged result by validations and invariants. None means that the run was asked to stop.
+    /// Checks the merged result with invariants and validations, and returns the reasons against it. Returns
+    /// `None` if the run was asked to stop.
     async fn judge(&self, merged: &Merged) -> Result<Option<Vec<String>>, EngineError> {
         let scope = self.scope;
         let subject = Subject { from: merged.ground.from.clone(), to: merged.commit.clone() };
@@ -238,15 +242,15 @@ impl Lander<'_> {
         scope.git(move |repository| repository.checkout_remove(&path)).await?;
         let validations = match validations {
             Validated::Ran(validations) => validations,
-            // Landing has no limit of time.
+            // A landing has no time limit.
             Validated::Stopped | Validated::OutOfTime => return Ok(None),
         };
         reasons.extend(validations.iter().filter(|run| run.required && !run.passed).map(failed));
         Ok(Some(reasons))
     }
 
-    /// Records the intent, moves the local target, records the end. Not interrupted in between: only the repository
-    /// shows afterwards how it ended.
+    /// Records the intent, moves the local target, and records the end. Not interruptible in between: after
+    /// an interruption only the repository shows how the landing ended.
     async fn land_here(&self, merged: Merged) -> Result<Attempt, EngineError> {
         let scope = self.scope;
         let target = self.target().to_owned();
@@ -258,8 +262,8 @@ impl Lander<'_> {
             remote: None,
             creates: false,
         };
-        // The ref comes before the fenced commit, and the landing compares it: a process that takes over deletes
-        // it first, so a process that wakes up too late can move nothing.
+        // The intent ref is created before the fenced commit, and the landing compares it. A process that
+        // takes over deletes the ref first, so a process that wakes up too late cannot move the target.
         let permit = intent_name(&scope.plan.id, &scope.run);
         let (name, commit) = (permit.clone(), to.clone());
         scope.git(move |repository| repository.ref_create(&name, &commit)).await?;
@@ -302,8 +306,8 @@ impl Lander<'_> {
         task::blocking(move || revoke(&repository, &id)).await
     }
 
-    /// Deletes the intents of a landing that was seen in the target. Should git fail at it, the landing is recorded all the same:
-    /// nothing lands twice under an intent that stays, and it is removed with the plan's other refs.
+    /// Deletes the intents of a landing that was found in the target. If git fails, the landing is recorded
+    /// anyway: nothing can land twice under a remaining intent, and it is removed with the plan's other refs.
     async fn revoke_landed(&self) -> Result<(), EngineError> {
         match self.revoke().await {
             Err(error @ EngineError::LeaseLost { .. }) => Err(error),
@@ -316,7 +320,7 @@ impl Lander<'_> {
         }
     }
 
-    /// The target contains the commit, at the remote where there is one: record the end.
+    /// Records a landing whose commit the target contains, at the remote if there is one.
     pub(super) async fn landed(&self, commit: &CommitId, proof: LandingProof) -> Result<End, EngineError> {
         let scope = self.scope;
         let warning = match &scope.project.remote {
@@ -351,7 +355,7 @@ fn conflicts(target: &str, paths: &[String]) -> Vec<String> {
     paths.iter().map(|path| format!("{path} conflicts with {target}")).collect()
 }
 
-/// Returns what the changesets of the run that made the head hold.
+/// Returns the changes in the changesets of the run that made the head.
 pub(crate) async fn recorded(
     engine: &crate::engine::Engine,
     plan: &Plan,
@@ -367,7 +371,8 @@ fn same(mut one: Vec<NewEntry>, mut other: Vec<NewEntry>) -> bool {
     one == other
 }
 
-/// Returns the message of a plan's commits: the task's first line, the rest below, and which plan it was.
+/// Returns the message of a plan's commits: the first line of the task, the rest of the task, and a trailer
+/// with the plan.
 pub(super) fn message(plan: &Plan) -> String {
     let mut task = without_trailers(&plan.spec.task);
     if task.is_empty() {
@@ -379,8 +384,8 @@ pub(super) fn message(plan: &Plan) -> String {
     format!("{subject}\n{body}\n{}\n", trailer(plan.id.as_str()))
 }
 
-/// Returns the message of the commit that lands a plan: beside the plan's line it has that of the run, by which a landing
-/// is known after a store was restored.
+/// Returns the message of the commit that lands a plan. It has a trailer with the run in addition to the one
+/// with the plan, so that the landing is found after the store was restored.
 fn landing_message(plan: &Plan, run: &RunId) -> String {
     format!("{}{}\n", message(plan), run_trailer(run.as_str()))
 }

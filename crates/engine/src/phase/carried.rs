@@ -1,6 +1,6 @@
-//! The choices and subplans that a strategist reported in earlier runs of the same visit to Strategize. A question, a
-//! rate limit, a used up budget or an interruption cuts a run short, and the next run does not start from nothing. They
-//! are read back from the feed, where they were recorded.
+//! The choices and subplans that a strategist reported in earlier runs of the same Strategize phase. A
+//! question, a rate limit, a used-up budget or an interruption can end a run early; the next run continues
+//! from these reports. They are read from the feed.
 
 use drydock_domain::{Choice, ErrorClass, Recorded, put_choice};
 use drydock_store::EventFilter;
@@ -12,30 +12,31 @@ use super::scope::Scope;
 use crate::error::EngineError;
 use crate::tree::SubplanDraft;
 
-/// How many events are read at once.
+/// Number of events per read.
 const PAGE: i64 = 1_000;
 
-/// What counts still of what earlier runs told.
+/// The choices and subplans of earlier runs that still count.
 #[derive(Debug, Default)]
 pub(super) struct Carried {
     pub(super) choices: Vec<Choice>,
     pub(super) subplans: Vec<SubplanDraft>,
-    /// Subplans of interrupted runs. The task of the next run does not name them, so they count only where the agent
-    /// loads its session and knows them; else it reports the whole strategy again, and work would be done twice.
+    /// Subplans of interrupted runs. The task of the next run does not name them, so they count only if the
+    /// agent loads its session and thus knows them. Without the session it reports the whole strategy again,
+    /// and the same work would be done twice.
     pub(super) of_session: Vec<SubplanDraft>,
 }
 
-/// What was told, while the feed is read in its order.
+/// The state while the feed is read in order.
 #[derive(Debug, Default)]
 struct Reading {
-    /// By runs that were cut short.
+    /// Reported by runs that ended early.
     carried: Carried,
-    /// By the run that goes on.
+    /// Reported by the run whose events are being read.
     current: Carried,
 }
 
 impl Scope<'_> {
-    /// Returns what a strategist told before its run was cut short; nothing for others.
+    /// Returns the reports of a strategist's earlier runs that ended early. Empty for other roles.
     pub(super) async fn carried(&self, role: Role) -> Result<Carried, EngineError> {
         if role != Role::Strategist || self.plan.runs < 2 {
             return Ok(Carried::default());
@@ -65,9 +66,9 @@ impl Reading {
                 let piece = SubplanDraft::deserialize(&event.details["piece"]).ok();
                 piece.into_iter().for_each(|piece| self.current.put(piece));
             }
-            // Another session: the agent does not know what it told in the one before.
+            // In a new session the agent does not know its reports from the previous one.
             "agent.session" if event.details["loaded"] == json!(false) => self.carried.of_session.clear(),
-            // The run was cut short by no fault of what it told.
+            // The run ended early, but its reports are still valid.
             "plan.waiting" | "plan.taken_over" | "agent.rate_limited" => {
                 let interrupted = event.kind == "plan.taken_over";
                 let Carried { choices, subplans, .. } = std::mem::take(&mut self.current);
@@ -83,7 +84,7 @@ impl Reading {
                     false => self.carried.subplans.extend(subplans),
                 }
             }
-            // Told anew from the beginning: what was told could not be carried out, or the visit is over.
+            // The next run reports everything again: the strategy was not valid, or the phase has ended.
             "plan.errored" if event.details["error"]["class"] == json!(ErrorClass::StrategyInvalid) => {
                 *self = Reading::default();
             }
@@ -94,7 +95,7 @@ impl Reading {
 }
 
 impl Carried {
-    /// Takes a piece in; a later word about the same piece replaces the earlier one.
+    /// Adds a subplan. A later report of the same subplan replaces the earlier one.
     fn put(&mut self, piece: SubplanDraft) {
         self.of_session.retain(|one| one.name != piece.name);
         match self.subplans.iter_mut().find(|one| one.name == piece.name) {
@@ -103,20 +104,21 @@ impl Carried {
         }
     }
 
-    /// Forgets the older report of a piece that a later run reports too.
+    /// Removes the older report of a subplan that a later run also reports.
     pub(super) fn supersede(&mut self, piece: &SubplanDraft) {
         supersede(&mut self.subplans, piece);
         supersede(&mut self.of_session, piece);
     }
 
-    /// Takes in what the agent knows that loaded its session.
+    /// Adds the subplans that an agent knows because it loaded its session.
     pub(super) fn session_loaded(&mut self) {
         std::mem::take(&mut self.of_session).into_iter().for_each(|piece| self.put(piece));
     }
 }
 
-/// Removes the older report of a piece: the one of its name, else one of the same work. An agent without a session reports its
-/// strategy again after an answer or a rate limit, and may choose other names. The pieces after the older one come after the piece.
+/// Removes the older report of a subplan: the one with the same name, or else one with the same work. An
+/// agent without a session reports its strategy again after an answer or a rate limit, and may choose other
+/// names. Subplans that waited for the older one then wait for the new one.
 pub(super) fn supersede(pieces: &mut Vec<SubplanDraft>, piece: &SubplanDraft) {
     let named = pieces.iter().position(|one| one.name == piece.name);
     let Some(at) = named.or_else(|| pieces.iter().position(|one| one.is_same_work(piece))) else { return };
@@ -124,7 +126,7 @@ pub(super) fn supersede(pieces: &mut Vec<SubplanDraft>, piece: &SubplanDraft) {
     rename(pieces, &older.name, &piece.name);
 }
 
-/// Lets the pieces that come after one come after it by its new name.
+/// Updates the subplans that wait for a renamed one.
 pub(super) fn rename(pieces: &mut [SubplanDraft], from: &str, to: &str) {
     for name in pieces.iter_mut().flat_map(|one| &mut one.after).filter(|name| *name == from) {
         to.clone_into(name);
@@ -151,8 +153,8 @@ mod tests {
         pieces.iter().map(|piece| piece.name.as_str()).collect()
     }
 
-    /// Breaks when a piece that is reported again under another name is done twice, when those after it lose it, or when two pieces
-    /// of the same work that were meant as two become one.
+    /// Breaks when a subplan that is reported again under another name is done twice, when the subplans that
+    /// wait for it lose it, or when two subplans with the same work become one although both were meant.
     #[test]
     fn the_same_work_under_another_name_is_one_piece() {
         let piece = |name: &str, task: &str, after: &[&str]| -> SubplanDraft {
@@ -174,7 +176,8 @@ mod tests {
         assert_eq!(names(&pieces), ["c"]);
     }
 
-    /// N11. Breaks when an agent that loads its session loses what it told there, or another one is given it.
+    /// N11. Breaks when an agent that loads its session loses the subplans it reported there, or when a new
+    /// session gets them.
     #[test]
     fn pieces_of_an_interrupted_run_count_in_its_session() {
         let told = |name: &str| ("agent.subplan", json!({ "piece": { "name": name, "task": "do it" } }));

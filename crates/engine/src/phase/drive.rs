@@ -1,5 +1,5 @@
-//! Bringing a queued phase to its end: lock, start, run, report, let go. Whoever can take the lock can do it, so
-//! recovery is nothing else: a phase whose owner is gone is taken over and driven again.
+//! Drives a queued phase to its end: lock, start, run, report, release. Any process that gets the lock can do
+//! this, so recovery is the same operation: a phase whose owner is gone is taken over and driven again.
 
 use std::pin::Pin;
 
@@ -27,20 +27,18 @@ use crate::subplan::{forget_joins, is_tended};
 use crate::sync::{Begin, Together};
 use crate::{task, trace, work_log};
 
-/// A plan that is being driven.
 type Driving = Pin<Box<dyn Future<Output = Result<Plan, EngineError>> + Send>>;
 
-/// How often a landing waits for commits that others add meanwhile to be judged, before it is left to the next command.
+/// Maximum number of times that one call judges commits which others added to the branch during its landing.
+/// After that, the plan is left to the next command.
 const REEXAMINATIONS_MAX: usize = 3;
 
-/// How far a plan is driven.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Until {
     PhaseEnds,
     WorkEnds,
 }
 
-/// Why a run was asked to stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Cause {
     Nothing,
@@ -50,13 +48,14 @@ enum Cause {
 }
 
 impl Engine {
-    /// Brings this phase of a plan to its end in this process, if it is queued. A plan that is not, or that is at another
-    /// phase by now, is left as it is; one that another process holds is a conflict.
+    /// Drives this phase of a plan to its end in this process, if the phase is queued or its owner is gone. A
+    /// plan in another phase or state is returned unchanged. A lock held by another process is a conflict.
     pub fn drive(&self, plan: PlanId, phase: Phase) -> Driving {
         self.drive_until(plan, phase, Until::PhaseEnds)
     }
 
-    /// The same, for whoever claimed it: a plan that nobody strategizes goes on to Execute under the same lock.
+    /// Like `Engine::drive`, for a worker that claimed the plan: a plan without a strategist continues to
+    /// Execute under the same lock.
     pub(crate) fn drive_claimed(&self, plan: PlanId, phase: Phase) -> Driving {
         self.drive_until(plan, phase, Until::WorkEnds)
     }
@@ -88,7 +87,8 @@ impl Engine {
         })
     }
 
-    /// Continues a plan whose landing met commits of others: judges them, and lands where no person has to be asked.
+    /// Continues a plan whose landing found commits of others on its branch: judges them, and lands if no
+    /// decision is needed.
     async fn judge_again(
         &self,
         hold: &Hold,
@@ -121,19 +121,21 @@ impl Engine {
         driven
     }
 
-    /// Goes on with a plan that nobody strategized, as whoever claims it next would; nothing where it does not go on by itself.
+    /// Continues a plan without a strategist to Execute, as the next claim would. Returns `None` if the plan
+    /// does not continue automatically.
     async fn go_on(&self, hold: &Hold, plan: &Plan) -> Option<Result<Plan, EngineError>> {
         let at_once = plan.spec.agents.strategize.is_none() && due(plan) == Some(Effect::AdvanceToExecute);
         let stops = || hold.cancel_asked().is_cancelled() || self.stopping().is_cancelled();
         if !at_once || stops() {
             return None;
         }
-        // What the ended run used is recorded.
+        // The usage of the ended run is already recorded.
         hold.tally().end();
         let caller = Caller::worker();
         let advanced = self.advance_held(hold, &plan.id, Next::Execute, None, &caller).await;
         let begins = |plan: &Plan| due(plan) == Some(Effect::DrivePhase(Phase::Execute));
-        // How many may work at the same time is counted where work is claimed.
+        // Limits on concurrent phases are enforced when work is claimed, so with limits Execute is left to
+        // the next claim.
         let unlimited = self.settings().limits == Limits::default();
         match advanced {
             Ok(plan) if begins(&plan) && unlimited && !stops() => {
@@ -150,12 +152,12 @@ impl Engine {
         }
         let plan = match plan.stage.state() {
             State::Queued => plan,
-            // We hold its lock, so whoever ran it is gone.
+            // This process holds the lock, so the process that ran the phase is gone.
             State::Processing => {
                 self.recover_usage(hold, &plan).await?;
                 let taken_over = self.taken_over(hold, &plan).await?;
                 let plan = self.issue(hold, taken_over, WORKER).await?.plan;
-                // Interrupted too often: a person is asked first.
+                // After too many interruptions a person is asked first.
                 if plan.gate.is_some() {
                     return Ok(plan);
                 }
@@ -204,7 +206,7 @@ impl Engine {
         driven
     }
 
-    /// Has a landing that could not begin wait for its remote; any other error is one.
+    /// Postpones a landing that could not start because its remote did not answer. Returns any other error.
     async fn wait_to_land(
         &self,
         hold: &Hold,
@@ -222,8 +224,8 @@ impl Engine {
         Ok(self.issue(hold, postpone, WORKER).await?.plan)
     }
 
-    /// Returns the result of the invariants for a phase that would begin on this commit; those of a later phase were
-    /// enforced when it was queued.
+    /// Returns the enforcement for a phase that would start at this commit. Only Strategize is checked here:
+    /// later phases were checked when they were queued.
     pub(crate) async fn enforce_start(
         &self,
         plan: &Plan,
@@ -249,23 +251,23 @@ impl Engine {
         (from, replaces): (Option<String>, Option<String>),
     ) -> Result<Plan, EngineError> {
         let phase = plan.stage.phase();
-        // A subplan begins where its parent says.
+        // The parent sets the base of a subplan.
         let base = match plan.place {
             Some(_) => plan.base_commit.clone(),
             None if phase == Phase::Strategize => self.base_tip(hold, project, plan.target(project)).await?,
-            // Later phases stand on what Strategize began with.
+            // Later phases keep the base of Strategize.
             None => plan.base_commit.clone(),
         };
         let enforcement = match plan.gate {
             None => self.enforce_start(&plan, project, &base).await?,
-            // The state machine refuses it.
+            // The state machine refuses to start a plan with an open gate.
             Some(_) => Enforcement::nothing(phase),
         };
         let start = Start { run: self.fresh_run(), base, from, replaces, enforcement };
         Ok(self.issue(hold, Command::Start(start), WORKER).await?.plan)
     }
 
-    /// Runs the phase, listens for reasons to stop, and commits how it ended.
+    /// Runs the phase, watches for reasons to stop, and commits how the run ended.
     async fn finish(&self, hold: &Hold, scope: Scope<'_>) -> Result<Plan, EngineError> {
         let mut cause = Cause::Nothing;
         if makes_directory(&scope.plan) {
@@ -302,7 +304,8 @@ impl Engine {
                 if scope.plan.fanout.is_some() {
                     forget_joins(&scope.repository, id).await;
                 }
-                // What landed needs no directories any more. Should this fail, `gc` does it later.
+                // A landed plan no longer needs its run directories. If removing them fails, `gc` does it
+                // later.
                 if let Err(error) = leftovers::set_aside(self, hold, &scope.plan, &scope.repository).await {
                     tracing::warn!(plan = %id, error = %told(&error), "could not remove the directories of a landed plan");
                 }
@@ -320,7 +323,7 @@ impl Engine {
                 self.handed_back(hold, &scope.plan, &scope.repository).await?
             }
             (Err(error @ (EngineError::LeaseLost { .. } | EngineError::Store(_))), _) => return Err(error),
-            // Another landing is slow; that is no failure of this plan.
+            // Another landing takes long; that is not a failure of this plan.
             (Err(error @ EngineError::LockHeld { .. }), _) => {
                 self.issue(hold, Command::TakeOver(TakeOverCause::Interrupted, Remains::Work(None)), WORKER)
                     .await?;
@@ -336,7 +339,8 @@ impl Engine {
         Ok(plan)
     }
 
-    /// Returns the command of a request to cancel, and its caller: the holder commits in the caller's place (N5).
+    /// Returns the command of a request to cancel, and its caller. The holder commits in the caller's place
+    /// (N5).
     async fn cancel_requested(
         &self,
         hold: &Hold,
@@ -359,8 +363,8 @@ impl Engine {
     }
 }
 
-/// Says whether the next run of a plan needs a directory. Where nobody strategizes there is nothing to be done in one, and
-/// what earlier runs left stays until a run needs its place.
+/// Returns true if the next run of a plan needs a run directory. Strategize without an agent needs none, and
+/// directories of earlier runs stay until a run needs one.
 fn makes_directory(plan: &Plan) -> bool {
     plan.stage.phase() != Phase::Strategize || plan.spec.agents.strategize.is_some()
 }
@@ -373,7 +377,7 @@ async fn run(scope: &Scope<'_>) -> Result<End, EngineError> {
     }
 }
 
-/// What a run that could not do its work reports; the error's causes are part of the text.
+/// Returns the failure that a run reports for an error. The text includes the causes of the error.
 fn failure(scope: &Scope<'_>, error: &EngineError) -> Command {
     let text = told(error);
     let class = match error {
@@ -390,7 +394,7 @@ fn failure(scope: &Scope<'_>, error: &EngineError) -> Command {
         | EngineError::InUse { .. }
         | EngineError::BackupNeeded { .. }
         | EngineError::BackupGone { .. }
-        // These end a run in other ways and do not come here.
+        // These end a run in other ways and do not reach this function.
         | EngineError::LockHeld { .. }
         | EngineError::LeaseLost { .. }
         | EngineError::Interrupted

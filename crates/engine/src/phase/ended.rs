@@ -1,4 +1,5 @@
-//! How an agent's run ended, by the names of the contract: the `outcome` of `agent.ended`, and the class of the failure.
+//! How an agent's run ended, with the names of the contract: the `outcome` of `agent.ended`, and the class of
+//! the failure.
 
 use drydock_agent::{Ending, ModelFailure, StartError};
 use drydock_domain::{ErrorClass, Event, told};
@@ -7,7 +8,7 @@ use serde_json::json;
 use super::scope::Scope;
 use crate::error::EngineError;
 
-/// How an agent's run ended. A run that drydock stopped for another reason has none.
+/// How an agent's run ended. A run that drydock stopped for a reason not listed here has no outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Outcome {
     Done,
@@ -22,7 +23,7 @@ pub(super) enum Outcome {
 }
 
 impl Outcome {
-    /// Reads the outcome from an end; nothing where drydock stopped the run.
+    /// Returns the outcome of an ending; `None` if drydock stopped the run.
     pub(super) fn of(ending: &Result<Ending, StartError>) -> Option<Outcome> {
         Some(match ending {
             Ok(Ending::Finished) => Outcome::Done,
@@ -77,7 +78,6 @@ impl Outcome {
 }
 
 impl Scope<'_> {
-    /// Emits how an agent ended.
     pub(super) async fn emit_ended(
         &self,
         agent: &str,
@@ -89,7 +89,7 @@ impl Scope<'_> {
     }
 }
 
-/// Returns how an agent ended or could not start, worded to follow the agent's name.
+/// Describes how an agent ended or could not start, worded to follow the agent's name.
 pub(super) fn described(ending: &Result<Ending, StartError>) -> String {
     match ending {
         Ok(ending) => wording(ending),
@@ -97,7 +97,7 @@ pub(super) fn described(ending: &Result<Ending, StartError>) -> String {
     }
 }
 
-/// Returns how an agent ended, worded to follow the agent's name.
+/// Describes how an agent ended, worded to follow the agent's name.
 pub(crate) fn wording(ending: &Ending) -> String {
     match ending {
         Ending::Finished => FINISHED.to_owned(),
@@ -115,5 +115,5 @@ pub(crate) fn wording(ending: &Ending) -> String {
     }
 }
 
-/// How an agent ended that did its work.
+/// The description of an agent that finished its work.
 pub(super) const FINISHED: &str = "finished";

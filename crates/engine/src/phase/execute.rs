@@ -1,5 +1,5 @@
-//! Execute: an agent works in a worktree of its own; what it leaves is captured, judged, sent back to it where it must
-//! be mended, recorded in its changeset, and becomes the head commit.
+//! Execute: an agent works in its own worktree. Its work is captured and judged, sent back if it must be
+//! fixed, recorded in the agent's changeset, and becomes the head commit.
 
 use std::collections::BTreeMap;
 
@@ -19,13 +19,13 @@ use super::scope::{End, Scope, signature, snapshot};
 use crate::error::EngineError;
 use crate::task;
 
-/// How many entries are recorded in one commit.
+/// Number of changeset entries recorded in one commit.
 const ENTRIES_PER_RECORD: usize = 1_000;
-/// Who wrote what the subplans of a plan without an agent did.
+/// The author of the changes of subplans, in a plan without an agent.
 const SUBPLANS: &str = "subplans";
-/// How often the output of failing validations goes back to the agent.
+/// Maximum number of times that failed validations send the work back to the agent.
 const MENDS_MAX: usize = 3;
-/// How many proposals of one run the reviewers may refuse before a person is asked (S4.12).
+/// Number of refused proposals in one run after which a person is asked (S4.12).
 const REFUSALS_MAX: usize = 5;
 
 pub(super) async fn run(scope: &Scope<'_>) -> Result<End, EngineError> {
@@ -37,7 +37,8 @@ pub(super) async fn run(scope: &Scope<'_>) -> Result<End, EngineError> {
     };
     // Commits that others added to judged work are judged as they are, without a writer.
     let agent = agent.filter(|_| !scope.plan.reexamines);
-    // Opened first: it is a fenced commit, so a process that lost its lease goes no further.
+    // Opening the changeset is a fenced commit and comes first, so that a process that lost its lease stops
+    // here.
     let changeset = scope
         .engine
         .store()
@@ -47,11 +48,11 @@ pub(super) async fn run(scope: &Scope<'_>) -> Result<End, EngineError> {
     let (path, branch, from) = (scope.tree(), scope.plan.branch(), scope.from()?);
     let checkout = scope.git(move |repository| repository.checkout_add(&path, &branch, &from)).await?;
     let ended = rounds(scope, agent.as_deref(), &checkout).await?;
-    // A subplan's parent takes up what it did; where that is nothing, nobody looks for it. Git looks at all worktrees
-    // each time one is made.
+    // The result of a subplan joins its parent. If the subplan changed nothing, its run directory is
+    // removed at once: git scans all worktrees whenever one is created.
     let completed = matches!(&ended.end, End::Report(command) if matches!(**command, Command::Complete(..)));
     let untouched = completed && scope.plan.place.is_some() && ended.head == Some(scope.from()?);
-    // What an agent wrote is recorded however its run ended.
+    // The agent's changes are recorded regardless of how the run ended.
     let written = match ended.head {
         Some(head) => Some(head),
         None => scope.remains(&checkout).await?,
@@ -67,17 +68,19 @@ pub(super) async fn run(scope: &Scope<'_>) -> Result<End, EngineError> {
     Ok(end)
 }
 
-/// How the rounds of a run ended, and the commit that holds the work, when there is one.
+/// How the rounds of a run ended, and the commit that contains the work, if there is one.
 struct Ended {
     head: Option<CommitId>,
     end: End,
 }
 
-/// Lets the agent work, judges the result, and lets it mend what was refused, as often as it may.
+/// Runs the agent and judges the result, in rounds: rejected work goes back to the agent until a limit is
+/// reached.
 async fn rounds(scope: &Scope<'_>, agent: Option<&str>, checkout: &Checkout) -> Result<Ended, EngineError> {
     let (mut onto, mut said) = (scope.from()?, Vec::new());
     let (mut mended, mut refused, mut proposals) = (0, 0, 0);
-    // What subplans did, and a result whose judgement was interrupted, is judged first; the plan's own agent only fixes it.
+    // Results of subplans, and a result whose judgement was interrupted, are judged first. The plan's own
+    // agent only fixes them.
     let interrupted = scope.plan.interruption.as_ref();
     let mut judges_first = scope.plan.fanout.is_some() || interrupted.is_some_and(|one| one.judges);
     loop {
@@ -119,7 +122,7 @@ async fn rounds(scope: &Scope<'_>, agent: Option<&str>, checkout: &Checkout) -> 
         if judged.joined {
             onto = judged.head.clone();
         }
-        // What a validation wrote is not the agent's work.
+        // Files written by a validation are not the agent's work.
         let (tree, head) = (checkout.clone(), judged.head);
         scope.git(move |_| tree.put_back(&head)).await?;
         let details = json!({ "agent": agent, "reasons": reasons });
@@ -144,13 +147,14 @@ async fn capture(
     }
 }
 
-/// Returns whether the captured tree equals that of the plan's base and the action does not allow that.
+/// Returns true if the captured tree equals that of the plan's base and the action does not allow an empty
+/// result.
 fn is_nothing(scope: &Scope<'_>, work: &Work) -> Result<bool, EngineError> {
     let (Work::Staged { staged, .. }, false) = (work, scope.plan.spec.allow_empty) else { return Ok(false) };
     Ok(staged.captured().is_none() && *staged.parent() == scope.base()?)
 }
 
-/// Returns the end of a run with the work that a retry continues from, where an agent was cut short.
+/// Adds the commit from which a retry continues to the end of a run, if its failure class keeps the work.
 fn keeping(end: End, work: Option<&CommitId>) -> End {
     match end {
         End::Report(command) => End::Report(Box::new(match *command {
@@ -164,7 +168,7 @@ fn keeping(end: End, work: Option<&CommitId>) -> End {
     }
 }
 
-/// Asks a person about a result that was sent back as often as it may be.
+/// Asks a person about a result that was sent back as often as allowed.
 fn asked(scope: &Scope<'_>, sent_back: SentBack, rounds: usize, reasons: &[String], head: &CommitId) -> End {
     let question = Question::rounds_used_up(sent_back, rounds, reasons, head.as_str(), &scope.plan);
     End::Report(Box::new(match sent_back {
@@ -176,8 +180,8 @@ fn asked(scope: &Scope<'_>, sent_back: SentBack, rounds: usize, reasons: &[Strin
     }))
 }
 
-/// Returns where an agent left its branch. Refuses the work of one that left its branch or rewrote its base away: it could
-/// not be told what it did.
+/// Returns the commit at which the agent left its branch. Rejects the work if the agent switched the branch
+/// or removed the base from its history, because then its changes cannot be determined.
 async fn found(scope: &Scope<'_>, checkout: &Checkout) -> Result<Result<CommitId, End>, EngineError> {
     let (seen, base) = (checkout.clone(), scope.base()?);
     let text = match scope.git(move |_| seen.verify(&base)).await? {
@@ -196,7 +200,8 @@ async fn found(scope: &Scope<'_>, checkout: &Checkout) -> Result<Result<CommitId
     Ok(Err(scope.failed(ErrorClass::Inconsistent, format!("{text}: {next}"))))
 }
 
-/// Returns the end of a run whose worktree git has forgotten. That is not the agent's doing, and its files are all there.
+/// Returns the end of a run whose worktree record is missing in git. The agent did not cause this, and its
+/// files still exist.
 fn unrecorded(scope: &Scope<'_>, checkout: &Checkout) -> End {
     let text = format!(
         "git's record of the worktree {} is gone, though its files are there: another process removed it from the \
@@ -207,7 +212,7 @@ fn unrecorded(scope: &Scope<'_>, checkout: &Checkout) -> End {
     scope.failed(ErrorClass::Git, text)
 }
 
-/// Captures the worktree and keeps it as a snapshot, if there is anything to keep.
+/// Captures the worktree, and stores the capture as a checkpoint if anything changed.
 async fn stage(scope: &Scope<'_>, checkout: &Checkout, onto: &CommitId) -> Result<Staged, EngineError> {
     let (checkout, from, plan) = (checkout.clone(), onto.clone(), scope.plan.id.clone());
     let (repository, message) = (scope.repository.clone(), message(scope));
@@ -221,7 +226,8 @@ async fn stage(scope: &Scope<'_>, checkout: &Checkout, onto: &CommitId) -> Resul
     .await
 }
 
-/// Records every change of the run, each in the changeset of the author who made it last. The commit that ends the run seals them.
+/// Records every change of the run in the changeset of its last author. The commit that ends the run seals
+/// the changesets.
 async fn record(scope: &Scope<'_>, changeset: &ChangesetHandle, head: CommitId) -> Result<(), EngineError> {
     let base = scope.base()?;
     let authors = scope.together().authors(&base, &head).await?;
@@ -258,7 +264,7 @@ fn message(scope: &Scope<'_>) -> String {
     format!("{}{CHECKPOINT}: {}\n", super::apply::message(&scope.plan), scope.run)
 }
 
-/// Turns what git sees into an entry of the changeset.
+/// Converts a change reported by git into a changeset entry.
 pub(super) fn entry(change: Change) -> NewEntry {
     NewEntry {
         op: match change.op {

@@ -1,6 +1,6 @@
-//! Removes the refs of applied plans. The landing holds the result, so branch and checkpoints are removed, here and at the
-//! remote. Errored, constrained and cancelled plans keep theirs, and so does a subplan: its own changes are not a commit of
-//! the target.
+//! Removes the refs of applied plans. The landing contains the result, so the plan's branch and checkpoints
+//! are removed, in the repository and at the remote. Errored, constrained and cancelled plans keep theirs. A
+//! subplan does too, because its own changes are not a commit of the target.
 
 use std::collections::BTreeSet;
 
@@ -15,8 +15,8 @@ use crate::task;
 use crate::upkeep::{Collected, Held, Kept, Removed, Sweep};
 
 impl Engine {
-    /// Removes the refs of landed plans that could not be removed after the landing: the process died, or the remote
-    /// did not answer.
+    /// Removes the refs of landed plans that were not removed after the landing, because the process died or
+    /// the remote did not answer.
     pub(crate) async fn collect_refs(
         &self,
         sweep: Sweep,
@@ -86,7 +86,7 @@ fn plans_with_refs(repository: &Repository) -> Result<BTreeSet<PlanId>, GitError
         let refs = repository.refs(prefix)?;
         plans.extend(refs.iter().filter_map(|(name, _)| plan_of(name.strip_prefix(prefix)?)));
     }
-    // A branch at a remote that was away may be all that is left.
+    // If the remote did not answer, its branch may be the only ref left.
     let sent = repository.sent_branches()?;
     plans.extend(sent.iter().filter_map(|branch| plan_of(branch.strip_prefix(BRANCHES)?)));
     Ok(plans)
@@ -96,7 +96,7 @@ fn is_forgettable(plan: &Plan) -> bool {
     plan.stage.state() == State::Applied && plan.place.is_none()
 }
 
-/// Removes the refs of a plan that landed. A failure is logged, and `gc` tries again; the plan is applied either way.
+/// Removes the refs of a landed plan. A failure is logged, and `gc` retries; the plan is applied either way.
 pub(crate) async fn forget_refs(plan: &Plan, project: &Project, repository: &Repository) {
     if !is_forgettable(plan) {
         return;
@@ -137,7 +137,7 @@ async fn forget(plan: &Plan, project: &Project, repository: &Repository) -> Resu
     .await
 }
 
-/// Says whether `forget` would remove anything.
+/// Returns true if `forget` would remove anything.
 fn would_forget(plan: &Plan, project: &Project, repository: &Repository) -> Result<bool, EngineError> {
     if !landing_holds(plan, repository)? {
         return Ok(false);
@@ -151,8 +151,8 @@ fn would_forget(plan: &Plan, project: &Project, repository: &Repository) -> Resu
     Ok(!repository.branch_forgettable(&branch, &head, &refs_below(plan))?.is_empty())
 }
 
-/// Returns the prefixes of the refs that go with a plan's branch. An intent is left if git could not delete it when the
-/// landing was recorded.
+/// Returns the prefixes of the refs that are removed with a plan's branch. An intent remains if git could not
+/// delete it when the landing was recorded.
 fn refs_below(plan: &Plan) -> [String; 2] {
     [SNAPSHOTS, INTENTS].map(|prefix| format!("{prefix}{}/", plan.id))
 }
@@ -161,14 +161,14 @@ fn head_of(plan: &Plan) -> Result<CommitId, EngineError> {
     commit_id(plan.head_commit.as_deref().unwrap_or(&plan.base_commit))
 }
 
-/// Checks whether the landing of a plan holds its latest result. A landing that was found after a restore may be that of
-/// another result, which keeps its refs.
+/// Returns true if the landing of a plan contains its latest result. A landing found after a restore may
+/// contain another result; then the refs stay.
 fn landing_holds(plan: &Plan, repository: &Repository) -> Result<bool, EngineError> {
     let Some(landed) = plan.landed_commit.as_deref() else { return Ok(false) };
     Ok(holds(repository, &commit_id(&plan.base_commit)?, &commit_id(landed)?, &head_of(plan)?)?)
 }
 
-/// Checks whether a landing holds a result: merging the result into it changes nothing.
+/// Returns true if a landing contains a result: merging the result into it changes nothing.
 fn holds(
     repository: &Repository,
     base: &CommitId,

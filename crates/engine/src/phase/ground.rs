@@ -1,5 +1,5 @@
-//! Where a plan begins and where its landing goes: the target branch of the project's remote, or the local branch where
-//! the project has none. Commits that only the local branch has stay local: a landing never publishes them.
+//! Where a plan starts and where it lands: at the target branch of the project's remote, or at the local
+//! branch if the project has no remote. A landing never publishes commits that only the local branch has.
 
 use drydock_domain::{Event, Project, RemoteAway, SyncOutcome};
 use drydock_worktree::{CommitId, GitError, RemoteTip, Repository};
@@ -9,27 +9,27 @@ use crate::error::EngineError;
 use crate::hold::Hold;
 use crate::task;
 
-/// How many commits a text names.
+/// Maximum number of commits named in a text.
 const NAMED_MAX: usize = 5;
 
-/// Where a landing begins.
+/// The commit from which a landing starts.
 #[derive(Debug, Clone)]
 pub(super) struct Ground {
-    /// The commit of the target.
+    /// The tip of the target.
     pub(super) from: CommitId,
-    /// Whether the remote has no such branch yet.
+    /// True if the remote does not have the branch yet.
     pub(super) creates: bool,
 }
 
-/// The result of looking for it.
+/// The result of `look`.
 pub(super) enum Looked {
     Found(Ground),
-    /// The plan builds on commits that the remote does not have.
+    /// The plan is based on commits that the remote does not have.
     Unpushed(String),
     Away(RemoteAway),
 }
 
-/// Looks where a landing of a plan that builds on `base` begins.
+/// Determines where the landing of a plan based on `base` starts.
 pub(super) fn look(
     repository: &Repository,
     remote: Option<&str>,
@@ -77,13 +77,13 @@ pub(super) fn away(remote: &str, reason: &str) -> RemoteAway {
     RemoteAway { remote: remote.to_owned(), text: one_line(reason), contended: false }
 }
 
-/// Returns a text of git's as one line.
+/// Returns a text from git as one line.
 pub(super) fn one_line(text: &str) -> String {
     let lines: Vec<_> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     lines.join("; ")
 }
 
-/// Returns the remote that kept a sync from an answer, if it was that.
+/// Returns the remote that a sync could not fetch from, if that was the outcome.
 pub(super) fn unreachable(project: &Project, outcome: &SyncOutcome) -> Option<RemoteAway> {
     match (outcome, &project.remote) {
         (SyncOutcome::FetchFailed { reason }, Some(remote)) => Some(away(remote, reason)),
@@ -92,8 +92,9 @@ pub(super) fn unreachable(project: &Project, outcome: &SyncOutcome) -> Option<Re
 }
 
 impl Engine {
-    /// Returns the commit that a plan begins at: the local tip of the target if it contains the remote's, else the
-    /// remote's. Commits that are only here are named: the plan cannot land before they are published.
+    /// Returns the base commit for a plan: the local tip of the target if it contains the remote's tip, else
+    /// the remote's tip. Emits an alert that names the commits which only the local branch has: the plan
+    /// cannot land before they are pushed.
     pub(super) async fn base_tip(
         &self,
         hold: &Hold,
@@ -125,7 +126,7 @@ impl Engine {
 }
 
 enum Based {
-    /// On this commit, of which these are not at the remote.
+    /// The base commit, and the commits in it that the remote does not have.
     On(CommitId, Vec<String>),
     Away(String),
     Nowhere,

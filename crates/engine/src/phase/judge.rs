@@ -1,5 +1,5 @@
-//! Judging the work of a run as it would land: joined with what others put on the branch, validated, reviewed, and only
-//! then sent to the remote.
+//! Judges the work of a run in the form that would land: synced with commits that others added to the branch,
+//! validated, reviewed, and only then pushed to the remote.
 
 use drydock_domain::{Command, Completion, ErrorClass, Publish, ReviewRun, SentBack, ValidationRun};
 use drydock_worktree::{Checkout, CommitId, PinOrder, Staged};
@@ -10,43 +10,43 @@ use super::validate::Validated;
 use crate::error::EngineError;
 use crate::sync::Joined;
 
-/// How often what others put on the branch while the work was being judged is taken in.
+/// Maximum number of times that commits added to the branch during judging are taken in.
 const JOINS_MAX: usize = 5;
 
-/// What is to be judged.
+/// The work to judge.
 pub(super) enum Work {
-    /// What is in the worktree, whose branch its agent left at `tip`.
+    /// The captured worktree, and the commit at which the agent left the branch.
     Staged { staged: Staged, tip: CommitId },
-    /// What the worktree was made at.
+    /// The commit at which the worktree was created.
     Joined(CommitId),
 }
 
-/// The work of a round, and what was said of it.
+/// The work of a round, and the result of judging it.
 pub(super) struct Judged {
-    /// The commit that holds it.
+    /// The commit that contains the work.
     pub(super) head: CommitId,
-    /// Whether it holds commits of others too.
+    /// True if it also contains commits of others.
     pub(super) joined: bool,
     pub(super) verdict: Verdict,
 }
 
-/// What was said of the work.
+/// The result of judging the work.
 pub(super) enum Verdict {
-    /// The run is over.
+    /// The run has ended.
     Ended(End),
-    /// The agent must mend it.
+    /// The work goes back to the agent to be fixed, for these reasons.
     SentBack(SentBack, Vec<String>),
 }
 
-/// What validations and reviewers said.
+/// The result of validations and reviews.
 enum Opinion {
     Good(Vec<ValidationRun>, Vec<ReviewRun>),
     Not(Verdict),
 }
 
 impl Scope<'_> {
-    /// Takes in what others put on the branch meanwhile, validates the result, has it reviewed, and sends it to the
-    /// remote. What arrives in between is judged too: nothing completes that was not judged as it is.
+    /// Syncs the branch, validates the result, has it reviewed, and pushes it to the remote. Commits that
+    /// arrive in between are judged too: only the exact commit that was judged completes.
     pub(super) async fn judge(
         &self,
         checkout: &Checkout,
@@ -72,7 +72,8 @@ impl Scope<'_> {
                 Opinion::Good(validations, reviews) => (validations, reviews),
                 Opinion::Not(verdict) => return Ok(Judged { head, joined: others, verdict }),
             };
-            // What the validations wrote is nobody's work, and must not be in the way of what others did.
+            // Files written by validations are not part of the work, and must not block the sync with commits
+            // of others.
             if !validations.is_empty() {
                 let (tree, at) = (checkout.clone(), head.clone());
                 self.git(move |_| tree.put_back(&at)).await?;
@@ -89,20 +90,20 @@ impl Scope<'_> {
         Ok(Judged { head, joined: others, verdict })
     }
 
-    /// Puts the branch at the work, and returns the commit.
+    /// Moves the branch to the work and returns the commit.
     async fn take_up(&self, checkout: &Checkout, work: Work) -> Result<CommitId, EngineError> {
         let (staged, tip) = match work {
             Work::Staged { staged, tip } => (staged, tip),
             Work::Joined(commit) => return self.without_own_folder(checkout, commit).await,
         };
         let (commit, base) = (staged.commit().clone(), self.base()?);
-        // A capture has of that folder what its parent has.
+        // A capture contains `.drydock/` as its parent has it, so a capture on top of the base is clean.
         let clean = *staged.parent() == base;
         self.together().made([commit.to_string()]).await?;
         let (set, plan, run) = (checkout.clone(), self.plan.id.clone(), self.run.clone());
         self.git(move |repository| {
-            // Commits of the agent's own are in the capture as far as their files are; they themselves are kept too.
-            // Those of an earlier round are drydock's.
+            // The capture contains the files of commits that the agent made itself, but not the commits, so
+            // those are backed up. Commits of an earlier round were made by drydock and need no backup.
             let own =
                 || is_checkpoint(&repository, plan.as_str(), &[base.clone(), staged.parent().clone()], &tip);
             if tip != *staged.parent() && !repository.is_ancestor(&tip, staged.commit())? && !own()? {
@@ -140,7 +141,8 @@ impl Scope<'_> {
         })
     }
 
-    /// Takes what others put into `.drydock/` back out: that folder is for drydock and its agents, and never lands.
+    /// Removes changes that others made in `.drydock/`: that folder is for drydock and its agents, and never
+    /// lands.
     async fn without_own_folder(&self, checkout: &Checkout, head: CommitId) -> Result<CommitId, EngineError> {
         let (base, checkout) = (self.base()?, checkout.clone());
         let message = kept_as("Leave out .drydock", self.plan.id.as_str());

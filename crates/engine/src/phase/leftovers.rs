@@ -1,7 +1,8 @@
-//! Directories of runs that ended. Their work is kept as a snapshot before anything is removed, so that a crash, a
-//! retry or a clean-up never loses what an agent wrote (INV-KEEP). A run that lives holds its directory by a lock of
-//! the operating system, so that not even a process that lost its lease can take it for a leftover. Only who holds
-//! the plan under a newer fence may put a living run's directory by: its process is frozen, or has not noticed yet.
+//! Run directories of earlier runs. The work in a directory becomes a checkpoint before the directory is
+//! removed, so that a crash, a retry or a clean-up never loses an agent's work (INV-KEEP). A live run holds
+//! an operating system lock on its directory, so that not even a process that lost its lease can remove it by
+//! mistake. Only a holder of the plan with a newer fence may move the directory of a live run away: the
+//! process of that run is frozen, or has not noticed yet that it lost the plan.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, ErrorKind, Read, Write};
@@ -18,70 +19,70 @@ use crate::error::EngineError;
 use crate::hold::Hold;
 use crate::task;
 
-/// The file that a living run holds locked.
+/// The lock file of a live run.
 const ALIVE: &str = "alive";
-/// The worktree in the directory of a run.
+/// The worktree in a run directory.
 pub(super) const TREE: &str = "tree";
-/// The directory in which a run's reviewers look at a proposal.
+/// The worktree in which the reviewers of a run read a proposal.
 pub(super) const REVIEW: &str = "review";
-/// The directory that is an agent's home.
+/// The agent's home directory.
 pub(super) const TEMP: &str = "temp";
-/// Where directories go whose work cannot be captured.
+/// The directory to which run directories are moved if their work cannot be captured.
 const KEPT: &str = "kept";
 
-/// The directory of a run that is not going on.
+/// The directory of an earlier run.
 #[derive(Debug, Clone)]
 pub(crate) struct Leftover {
     pub(crate) path: PathBuf,
     pub(crate) run: String,
 }
 
-/// What became of the work in a leftover.
+/// How the work in a run directory was kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Work {
-    /// There was nothing that the base does not have.
+    /// Nothing differed from the base.
     Nothing,
-    /// This ref keeps it.
+    /// This ref, a checkpoint or a backup, keeps the work.
     Snapshot(String),
-    /// It cannot be captured, so the directory itself is kept here.
+    /// The work cannot be captured, so the directory itself was moved here.
     Directory { path: PathBuf, reason: String },
 }
 
 impl Removed {
-    /// Returns the alerts about the files `.git` that were not in place (F8).
+    /// Returns the alerts about `.git` files that were missing or replaced (F8).
     pub(crate) fn link_alerts(&self, plan: &PlanId, leftover: &Leftover) -> Vec<Event> {
         self.links.iter().map(|link| link.alert(&leftover.run, plan)).collect()
     }
 }
 
-/// What became of a leftover.
+/// The result of removing a run directory.
 #[derive(Debug)]
 pub(crate) struct Removed {
     pub(crate) work: Work,
-    /// What keeps commits that no branch has, and staged content, where there were any.
+    /// The backup of commits on no branch and of staged content, if there were any.
     pub(crate) pin: Option<PinLine>,
-    /// The files `.git` that were not in place.
+    /// The `.git` files that were missing or replaced.
     pub(super) links: Vec<PutBack>,
 }
 
-/// How the work in a directory is kept that no checkpoint has.
+/// How to keep work that no checkpoint has yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Rest {
-    /// As a checkpoint of the plan, which goes when the plan lands.
+    /// As a checkpoint of the plan, which is removed when the plan lands.
     Checkpoint,
-    /// As a backup: the run had a result, so this came after it, and it lands with no one.
+    /// As a backup: the run already had a result, so this work was written later and does not land.
     Backup,
 }
 
-/// The lock of a living run on its directory; dying lets go of it.
+/// The lock of a live run on its directory. It is released on drop and when the process dies.
 #[derive(Debug)]
 pub(crate) struct Alive {
     file: File,
 }
 
 impl Drop for Alive {
-    /// Closing the file is not enough: a git that another thread is just starting has a copy of it until it runs, and the
-    /// lock with it (BUG-13).
+    /// Unlocks explicitly. Closing the file is not enough: a git process that another thread is just starting
+    /// has a copy of the file, and with it the lock, until it executes (BUG-13).
     fn drop(&mut self) {
         if let Err(error) = self.file.unlock() {
             tracing::warn!(error = %told(&error), "could not let go of the directory of a run");
@@ -89,25 +90,26 @@ impl Drop for Alive {
     }
 }
 
-/// Whose the directory of an earlier run is.
+/// The owner of an earlier run's directory.
 enum Claim {
-    /// Ours, with the lock of its run where it had one.
+    /// This process, which took the lock of the run if there was one.
     Ours { _alive: Option<Alive> },
-    /// Its run lives on under a fence that is no longer current, and can commit nothing.
+    /// A run that is still alive under an older fence. It can no longer commit.
     Superseded,
 }
 
-/// The directory of a plan's latest run, when that is over.
+/// The directory of a plan's latest run, if that run has ended.
 pub(crate) enum Claimed {
-    /// Ours, until the lock is dropped.
+    /// Claimed by this process until the lock is dropped.
     Checkout { checkout: Checkout, _alive: Option<Alive> },
-    /// It is gone, or has another branch than the plan's.
+    /// The directory is missing, or has another branch than the plan's.
     Nothing,
-    /// It was put by; people are alerted to this.
+    /// The directory was moved to `kept`, which these alerts report.
     PutBy { alerts: Vec<Event> },
 }
 
-/// Takes the directory of an interrupted run; none if it is not here, or if a process that lost the plan still writes there.
+/// Claims the directory of an interrupted run. Returns `None` if it is not on this machine, or if a process
+/// that lost the plan still writes there.
 pub(super) fn claim_interrupted(
     worktrees: &Path,
     plan: &Plan,
@@ -122,7 +124,8 @@ pub(super) fn claim_interrupted(
     })
 }
 
-/// Finds the directory of a run: among ours, else where another drydock on the same repository keeps its own.
+/// Finds the directory of a run: among ours, or else where another drydock on the same repository stores its
+/// own.
 fn directory_of(worktrees: &Path, plan: &Plan, run: &RunId, repository: &Repository) -> Option<Leftover> {
     let own = Leftover { path: worktrees.join(plan.id.as_str()).join(run.as_str()), run: run.to_string() };
     if own.path.exists() {
@@ -131,8 +134,8 @@ fn directory_of(worktrees: &Path, plan: &Plan, run: &RunId, repository: &Reposit
     strays(repository.linked_trees(), worktrees, &plan.id).into_iter().find(|stray| stray.run == own.run)
 }
 
-/// Takes the directory of a plan's latest run, as the holder of the plan under this fence. One in which a process
-/// that lost the plan has not ended yet is put by first.
+/// Claims the directory of a plan's latest run, as holder of the plan with this fence. If a process that lost
+/// the plan is still running there, the directory is moved to `kept` instead.
 pub(crate) fn claim_latest(
     worktrees: &Path,
     plan: &Plan,
@@ -157,7 +160,7 @@ pub(crate) fn claim_latest(
     }
 }
 
-/// Makes the directory of a run and takes its lock.
+/// Creates a run directory and takes its lock.
 pub(crate) fn occupy(directory: &Path) -> io::Result<Alive> {
     make_folder(&directory.join(TEMP))?;
     let file =
@@ -171,7 +174,7 @@ pub(crate) fn occupy(directory: &Path) -> io::Result<Alive> {
     }
 }
 
-/// Reports whether a process holds the directory of a run, without writing anything.
+/// Returns true if a process holds the lock of a run directory. Writes nothing.
 pub(crate) fn is_occupied(directory: &Path) -> io::Result<bool> {
     let file = match File::open(directory.join(ALIVE)) {
         Ok(file) => file,
@@ -185,14 +188,14 @@ pub(crate) fn is_occupied(directory: &Path) -> io::Result<bool> {
     }
 }
 
-/// Makes the directory of a run, takes its lock, and writes into it under which fence it runs.
+/// Creates a run directory, takes its lock, and writes the fence into the lock file.
 pub(crate) fn occupy_under(fence: Fence, directory: &Path) -> io::Result<Alive> {
     let mut alive = occupy(directory)?;
     alive.file.write_all(fence.0.to_string().as_bytes())?;
     Ok(alive)
 }
 
-/// Returns the run directories of a plan.
+/// Lists the run directories of a plan.
 pub(crate) fn leftovers(worktrees: &Path, plan: &PlanId) -> io::Result<Vec<Leftover>> {
     let entries = match fs::read_dir(worktrees.join(plan.as_str())) {
         Ok(entries) => entries,
@@ -207,15 +210,15 @@ pub(crate) fn leftovers(worktrees: &Path, plan: &PlanId) -> io::Result<Vec<Lefto
     Ok(found)
 }
 
-/// Returns the run directories of a plan that are not among ours: another drydock with the same store and repository keeps
-/// its worktrees elsewhere, or ours were moved.
+/// Returns the run directories of a plan that are not among ours: another drydock with the same store and
+/// repository has its worktrees elsewhere, or ours were moved.
 fn strays(trees: Vec<PathBuf>, worktrees: &Path, plan: &PlanId) -> Vec<Leftover> {
     let own = fs::canonicalize(worktrees).unwrap_or_else(|_| worktrees.to_owned());
     let stray = |tree: PathBuf| {
         let run = tree.parent().filter(|_| tree.ends_with(TREE))?;
         let (name, folder) = (run.file_name()?, run.parent()?);
         let home = folder.parent()?;
-        // What was put by stays there, whatever git thinks of it.
+        // A directory in `kept` stays there, even if git lists it as a worktree.
         let is_stray =
             folder.ends_with(plan.as_str()) && home != own && !home.ends_with(KEPT) && tree.exists();
         is_stray.then(|| Leftover { path: run.to_owned(), run: name.to_string_lossy().into_owned() })
@@ -223,8 +226,8 @@ fn strays(trees: Vec<PathBuf>, worktrees: &Path, plan: &PlanId) -> Vec<Leftover>
     trees.into_iter().filter_map(stray).collect()
 }
 
-/// Keeps the work of a run's directory and removes the directory, as the holder of the plan under this fence. A run
-/// that lives is an error unless its fence is older.
+/// Keeps the work in a run directory and removes the directory, as holder of the plan with this fence. Fails
+/// if the run is alive, unless its fence is older.
 pub(crate) fn remove_leftover(
     repository: &Repository,
     plan: &PlanId,
@@ -246,7 +249,7 @@ pub(crate) fn remove_leftover(
     match work_in(repository, plan, base, leftover, rest)? {
         Ok(removed) => {
             repository.checkout_remove(&tree)?;
-            // A review that was cut short left a worktree of its own.
+            // An interrupted review left its own worktree.
             let review = leftover.path.join(REVIEW);
             if fs::symlink_metadata(&review).is_ok() {
                 repository.checkout_remove(&review)?;
@@ -258,8 +261,8 @@ pub(crate) fn remove_leftover(
     }
 }
 
-/// Keeps the work in a worktree, or returns why it cannot be kept in the repository. Git that was killed, or had no room, is an
-/// error: nothing is wrong with the work.
+/// Keeps the work in a worktree, or returns why the repository cannot keep it. A git process that was killed
+/// or ran out of resources is an error: nothing is wrong with the work.
 fn work_in(
     repository: &Repository,
     plan: &PlanId,
@@ -294,7 +297,7 @@ fn work_in(
     }
 }
 
-/// Removes the directory of a run that has left it as it was. Should this fail, the next run or `gc` does it.
+/// Removes the directory of a run that changed nothing. If this fails, the next run or `gc` does it.
 pub(super) fn remove_untouched(repository: &Repository, run: &Path) {
     let removed = || -> Result<(), EngineError> {
         repository.checkout_remove(&run.join(TREE))?;
@@ -306,8 +309,8 @@ pub(super) fn remove_untouched(repository: &Repository, run: &Path) {
     }
 }
 
-/// Removes the temporary directory of a run that is over: the agent's home, which may hold a copy of a login. Should this fail,
-/// the rest goes with the run's directory.
+/// Removes the temporary directory of an ended run. It is the agent's home and may contain a copy of a login.
+/// If this fails, the rest is removed with the run directory.
 pub(crate) fn forget_home(run: &Path) {
     match remove_folder(&run.join(TEMP)) {
         Err(error) if error.kind() != ErrorKind::NotFound => {
@@ -317,7 +320,7 @@ pub(crate) fn forget_home(run: &Path) {
     }
 }
 
-/// Pins what a capture of the files does not have: commits on no branch, and staged content of its own.
+/// Backs up content that a capture of the files lacks: commits on no branch, and staged content.
 fn keep_rest(
     repository: &Repository,
     plan: &PlanId,
@@ -340,7 +343,8 @@ fn claim(leftover: &Leftover, fence: Fence) -> Result<Claim, EngineError> {
         Ok(()) => Ok(Claim::Ours { _alive: Some(Alive { file }) }),
         Err(TryLockError::WouldBlock) => match fence_in(&mut file) {
             Some(theirs) if theirs < fence => Ok(Claim::Superseded),
-            // Of a newer holder, or of one that is just beginning: it is we who lost the plan.
+            // The lock belongs to a newer holder, or to one that is just starting: this process lost the
+            // plan.
             Some(_) | None => Err(EngineError::LeaseLost { key: leftover.run.clone() }),
         },
         Err(TryLockError::Error(source)) => Err(failed("lock", &leftover.path, source)),
@@ -353,7 +357,7 @@ fn fence_in(file: &mut File) -> Option<Fence> {
     text.parse().ok().map(Fence)
 }
 
-/// Captures the work.
+/// Keeps the files of a worktree as a checkpoint or backup, unless a checkpoint already has them.
 fn capture(
     repository: &Repository,
     checkout: &Checkout,
@@ -365,7 +369,7 @@ fn capture(
     let message = kept_by(&leftover.run, &format!("work of {} of {plan}", leftover.run), plan.as_str());
     let captured = checkout.capture_change(base, &message, &signature(repository))?;
     let Some(captured) = captured else { return Ok(Work::Nothing) };
-    // Nobody goes on with it unasked, so any snapshot of the same files will do.
+    // No run continues from it automatically, so any checkpoint with the same files is enough.
     let prefix = format!("{SNAPSHOTS}{plan}/");
     let kept = repository.ref_trees(&prefix)?;
     if let Some((name, ..)) = kept.into_iter().find(|(_, tree, _)| *tree == captured.tree) {
@@ -383,8 +387,8 @@ fn capture(
     }
 }
 
-/// Moves a directory out of the way with every byte in it, and frees the branch it had checked out. Returns the files `.git`
-/// that were not in place too.
+/// Moves a run directory with all its content to `kept`, and frees the branch that it had checked out. Also
+/// returns the `.git` files that were missing or replaced.
 pub(super) fn put_by(
     repository: &Repository,
     plan: &PlanId,
@@ -395,7 +399,7 @@ pub(super) fn put_by(
     let path = worktrees.join(KEPT).join(plan.as_str()).join(&leftover.run);
     let parent = path.parent().unwrap_or(worktrees);
     make_folder(parent).map_err(|source| failed("make", parent, source))?;
-    // A git command in that directory must not run programs of the `.git` that the agent left.
+    // A later git command in that directory must not run programs from a `.git` that the agent left.
     let links = restore_links(repository, &leftover.path);
     fs::rename(&leftover.path, &path).map_err(|source| failed("move", &leftover.path, source))?;
     repository.checkout_remove(&leftover.path.join(TREE))?;
@@ -417,7 +421,7 @@ fn remove_directory(path: &Path) -> Result<(), EngineError> {
     }
 }
 
-/// Removes the directory of a plan that has no runs in it any more.
+/// Removes the directory of a plan if it contains no run directories.
 pub(crate) fn remove_empty(directory: &Path) -> Result<(), EngineError> {
     match fs::remove_dir(directory) {
         Err(error) if !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::DirectoryNotEmpty) => {
@@ -431,8 +435,8 @@ fn failed(verb: &str, path: &Path, source: io::Error) -> EngineError {
     EngineError::File { attempt: format!("{verb} {}", path.display()), source }
 }
 
-/// Pins the commits of a branch that nothing else keeps: the next run begins elsewhere. Returns the pin if drydock did not make
-/// all of them itself.
+/// Backs up the commits of a branch that nothing else keeps, because the next run starts elsewhere. Returns
+/// the backup if drydock did not make all of its commits.
 fn keep_branch(
     repository: &Repository,
     plan: &PlanId,
@@ -444,7 +448,7 @@ fn keep_branch(
     if repository.branch_is_kept_elsewhere(branch, &likely)? {
         return Ok(None);
     }
-    // Another commit of the same files, made by drydock, needs no backup.
+    // A commit made by drydock whose files a checkpoint already has needs no backup.
     if is_checkpoint(repository, plan.as_str(), std::slice::from_ref(base), &tip)? {
         return Ok(None);
     }
@@ -452,12 +456,13 @@ fn keep_branch(
     let reason = "a run ended and left commits on the branch";
     let order = PinOrder { plan: plan.as_str(), run: None, reason, signature: &signature };
     let pin = repository.pin_branch(&order, &tip)?;
-    // Commits of subplans bear the same line, with another plan.
+    // Commits of subplans have the same trailer with another plan.
     let by_others = repository.others_wrote(std::slice::from_ref(base), &tip, &trailer(""))?;
     Ok(by_others.then_some(pin))
 }
 
-/// Tells whoever made commits that no run recorded where they are: the work goes on without them.
+/// Returns the alert that names the backup of commits or staged content which no run recorded. The plan
+/// continues without them.
 fn set_aside_alert(place: &str, pin: &PinLine) -> Event {
     let backup = pin.name.trim_start_matches(PINS);
     let text = format!(
@@ -467,7 +472,8 @@ fn set_aside_alert(place: &str, pin: &PinLine) -> Event {
     Event::Alert { priority: "high", text }
 }
 
-/// Returns the alerts about a directory: each `.git` that was not in place (F8), and where the work is if no commit has it.
+/// Returns the alerts about a run directory: one for each `.git` that was missing or replaced (F8), and one
+/// with the location of the work if no commit contains it.
 pub(super) fn put_by_alerts(
     plan: &PlanId,
     leftover: &Leftover,
@@ -482,8 +488,9 @@ pub(super) fn put_by_alerts(
     alerts
 }
 
-/// Sets the work of all earlier runs of a plan aside; a new run starts clean. What could only be kept as a directory
-/// is told, because somebody should look, and so is what somebody committed.
+/// Keeps the work of all earlier runs of a plan and removes their directories, so that a new run starts
+/// clean. Emits alerts about directories that were kept as a whole and about commits that drydock did not
+/// make, because a person should look at them.
 pub(crate) async fn set_aside(
     engine: &Engine,
     hold: &Hold,
@@ -514,7 +521,7 @@ pub(crate) async fn set_aside(
             alerts.extend(pin.map(|pin| set_aside_alert(&place, &pin)));
         }
         for tree in gone {
-            // Git removes no record that is locked.
+            // Git does not prune a locked worktree record, so each one is removed explicitly.
             repository.checkout_remove(&tree)?;
         }
         remove_empty(&own)?;
@@ -535,8 +542,8 @@ mod tests {
     use super::{Claim, Leftover, claim, occupy_under};
     use crate::error::EngineError;
 
-    /// BUG-13. Breaks when a copy of the file, as a process that is just being started has for a moment, keeps the lock of a
-    /// run that is over.
+    /// BUG-13. Breaks when a copy of the lock file, as a starting process has for a moment, keeps the lock of
+    /// an ended run.
     #[test]
     fn a_copy_of_its_file_does_not_keep_a_run_alive() {
         let folder = tempfile::tempdir().unwrap();

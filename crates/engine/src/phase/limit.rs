@@ -1,4 +1,5 @@
-//! A run that an agent's rate limit cuts short: its work is kept, and the phase waits for the limit to be over.
+//! Ends a run at an agent's rate limit: its work becomes a checkpoint, and the phase is postponed until the
+//! limit ends.
 
 use drydock_agent::Resets;
 use drydock_domain::{Command, Delay, Event, PlanId, RateLimit, RunId, Timestamp, told};
@@ -10,19 +11,19 @@ use super::scope::{End, Scope, kept_by, signature, snapshot};
 use crate::error::EngineError;
 use crate::{clock, task};
 
-/// What the work of a run that was cut short is called.
+/// Label of the checkpoint of a run that ended early.
 pub(super) const SO_FAR: &str = "Work so far";
 
 impl Scope<'_> {
-    /// Keeps the work so far, and returns the end of the run.
+    /// Checkpoints the work so far and returns the end of the run.
     pub(super) async fn postponed(&self, errand: &Errand<'_>, resets: Resets) -> Result<End, EngineError> {
         let work = self.work_or_alert(errand, SO_FAR).await?;
         let limit = RateLimit { agent: errand.name.to_owned(), resets: over_at(resets), work };
         Ok(End::Report(Box::new(Command::Postpone(self.run.clone(), Delay::RateLimit(limit)))))
     }
 
-    /// Keeps the work so far, as `work_so_far` does. Work that cannot be kept is told and stays in its directory: that is
-    /// no reason to lose why the run ended.
+    /// Checkpoints the work so far, like `work_so_far`. If that fails, emits an alert and keeps the work in
+    /// its directory, so that the reason why the run ended is not lost.
     pub(super) async fn work_or_alert(
         &self,
         errand: &Errand<'_>,
@@ -37,7 +38,7 @@ impl Scope<'_> {
         }
     }
 
-    /// Tells that git could not keep the work; any other error is one.
+    /// Emits an alert that git could not keep the work. Returns any other error.
     pub(super) async fn unkept(&self, error: EngineError) -> Result<(), EngineError> {
         let EngineError::Git(error) = error else { return Err(error) };
         let (run, plan) = (&self.run, &self.plan.id);
@@ -49,8 +50,8 @@ impl Scope<'_> {
         self.note(Event::Alert { priority: "high", text }).await
     }
 
-    /// Keeps what is in the worktree, and returns the commit that the next run can go on with. A strategist leaves
-    /// nothing to go on with, and what a reviewer has before it is kept already.
+    /// Checkpoints the worktree and returns the commit from which the next run can continue. No run continues
+    /// from a strategist's files, and a reviewer's proposal already is a commit.
     async fn work_so_far(
         &self,
         errand: &Errand<'_>,
@@ -68,7 +69,7 @@ impl Scope<'_> {
     }
 }
 
-/// Keeps a worktree as a snapshot, and returns its commit; nothing when it is as the run found it.
+/// Checkpoints a worktree and returns the commit; `None` if the run changed nothing.
 pub(super) fn kept_work(
     repository: &Repository,
     checkout: &Checkout,
@@ -80,12 +81,12 @@ pub(super) fn kept_work(
     let captured = checkout.capture_change(from, &kept_by(run, label, plan), &signature(repository))?;
     let Some(captured) = captured else { return Ok(None) };
     let kept = snapshot(repository, plan, &captured)?;
-    // Where the same tree was kept before, it is that snapshot which keeps it.
+    // `snapshot` may have returned an earlier checkpoint with the same tree, which has another commit.
     let named = repository.refs(&kept)?.into_iter().find(|(name, _)| *name == kept);
     Ok(named.map(|(_, commit)| commit.to_string()))
 }
 
-/// Returns when a limit is over, by our clock; nothing where nobody says.
+/// Returns when a limit ends, by our clock; `None` if that is unknown.
 fn over_at(resets: Resets) -> Option<Timestamp> {
     match resets {
         Resets::At { unix_ms } => Some(Timestamp::from_micros(unix_ms.saturating_mul(1000))),

@@ -1,5 +1,5 @@
-//! Restores the file `.git` of a run's worktrees after every run (F8). Otherwise an agent could leave a repository of
-//! its own there, and the next git command in that directory would run the agent's programs.
+//! Restores the file `.git` of a run's worktrees after every run (F8). Otherwise an agent could leave its own
+//! repository there, and the next git command in that directory would run the agent's programs.
 
 use std::path::{Path, PathBuf};
 
@@ -11,10 +11,10 @@ use super::scope::Scope;
 use crate::error::EngineError;
 use crate::task;
 
-/// The name under which a `.git` that an agent left is kept, beside the worktree.
+/// Name, next to the worktree, under which a `.git` that an agent left is kept.
 const REPLACED: &str = "replaced-git";
 
-/// A `.git` that was not in place after a run.
+/// A `.git` file that was missing or replaced after a run.
 #[derive(Debug)]
 pub(super) struct PutBack {
     worktree: PathBuf,
@@ -23,16 +23,16 @@ pub(super) struct PutBack {
 
 #[derive(Debug)]
 enum Outcome {
-    /// It was missing, and is back.
+    /// It was missing and has been restored.
     Removed,
-    /// It is back, and the file or directory that was in its place is here now.
+    /// It has been restored. The file or directory found in its place was moved here.
     Replaced { kept: PathBuf },
-    /// It is not back, for this reason.
+    /// It could not be restored, for this reason.
     Failed { reason: String },
 }
 
 impl PutBack {
-    /// Returns the same after the directory of its run was moved.
+    /// Updates the paths after the run directory was moved.
     pub(super) fn moved(self, from: &Path, to: &Path) -> PutBack {
         let at = |path: PathBuf| path.strip_prefix(from).map(|rest| to.join(rest)).unwrap_or(path);
         let outcome = match self.outcome {
@@ -59,15 +59,15 @@ impl PutBack {
 }
 
 impl Scope<'_> {
-    /// Puts the files `.git` of this run's worktrees back, and records where one was not in place. A failure changes nothing about
-    /// how the run ended.
+    /// Restores the `.git` files of this run's worktrees, and emits an alert for each that was missing or
+    /// replaced. A failure does not change how the run ended.
     pub(super) async fn restore_links(&self) {
         let (repository, directory) = (self.repository.clone(), self.directory());
         let restored = task::blocking(move || restore_links(&repository, &directory)).await;
         self.note_links(&restored).await;
     }
 
-    /// Records the files `.git` that were not in place.
+    /// Emits an alert for each `.git` file that was missing or replaced.
     pub(super) async fn note_links(&self, links: &[PutBack]) {
         let run = &self.run;
         for link in links {
@@ -78,7 +78,8 @@ impl Scope<'_> {
     }
 }
 
-/// Puts the files `.git` of all worktrees in the directory of a run back, and returns which were not in place.
+/// Restores the `.git` files of all worktrees in a run directory, and returns those that were missing or
+/// replaced.
 pub(super) fn restore_links(repository: &Repository, run: &Path) -> Vec<PutBack> {
     let mut restored = Vec::new();
     for name in [TREE, REVIEW] {

@@ -1,5 +1,5 @@
-//! Listening to an agent while it runs. Its output goes to the log of the run. Its messages and actions become events,
-//! choices, snapshots and questions, within bounds.
+//! Handles the signals of an agent while it runs. Its output goes to the log of the run. Its messages and
+//! actions become events, choices, checkpoints and questions, within bounds.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -20,41 +20,42 @@ use super::spend::{Told, usage};
 use crate::error::EngineError;
 use crate::tree::SubplanDraft;
 
-/// How long a checkpoint may take while the agent lives, which can make any capture last. Then it is skipped.
+/// Time limit of a checkpoint while the agent is running. A running agent can delay a capture indefinitely,
+/// so a checkpoint that takes longer is skipped.
 const LIVE_CAPTURE_MAX: Duration = Duration::from_secs(20);
 /// How often to check whether the agent's usage has to be recorded.
 const LOOK_EVERY: Duration = Duration::from_millis(300);
-/// How many messages of one run are heard; what is beyond is counted.
+/// Maximum number of messages handled per run of an agent. Further messages are only counted.
 const MESSAGES_MAX: usize = 1_000;
-/// How many snapshots around tools one agent's run gets, and how often it is looked whether there is something to keep.
+/// Maximum number of checkpoints around tool calls per run of an agent, and of checks whether one is needed.
 const TOOL_SNAPSHOTS_MAX: usize = 100;
 const TOOL_LOOKS_MAX: usize = 1_000;
-/// How many uses of tools are told apart.
+/// Maximum number of tool calls that are counted.
 const TOOLS_MAX: usize = 100_000;
-/// How many letters of a question that cannot be read a person is shown.
+/// Maximum number of characters of an unreadable question that a person is shown.
 const UNREAD_MAX: usize = 2_000;
 /// Size of the end of a reviewer's output that is searched for a verdict.
 const REVIEW_MAX: usize = 64 * 1024;
-/// How long a line that is quoted in an error is at most.
+/// Maximum number of characters of a line that is quoted in an error.
 const LINE_MAX: usize = 500;
 
-/// What an agent said that counts when it has ended.
+/// The results of an agent's messages, used after it has ended.
 pub(super) struct Heard {
     pub(super) choices: Vec<Choice>,
-    /// The pieces that earlier runs told of, and this one did not.
+    /// The subplans that earlier runs reported and this run did not.
     pub(super) carried: Vec<SubplanDraft>,
     pub(super) subplans: Vec<SubplanDraft>,
-    /// What is wrong with a piece that it told of in a line, where nobody could answer.
+    /// The error in a subplan that was reported in an output line, to which no reply is possible.
     pub(super) mistake: Option<String>,
     pub(super) verdict: Option<Verdict>,
     pub(super) question: Option<Question>,
-    /// When the rate limit is over that it says it met.
+    /// When the rate limit ends that the agent reported.
     pub(super) limited: Option<Resets>,
-    /// Whether it was stopped because the budget is used up.
+    /// True if the agent was stopped because the budget is used up.
     pub(super) exhausted: bool,
 }
 
-/// Turns what an agent says into events while it runs.
+/// Turns the signals of an agent into events while it runs.
 pub(super) struct Listener<'a> {
     scope: &'a Scope<'a>,
     agent: &'a str,
@@ -63,7 +64,7 @@ pub(super) struct Listener<'a> {
     choices: Vec<Choice>,
     carried: Carried,
     subplans: Vec<SubplanDraft>,
-    /// The pieces told of since the agent was last started.
+    /// The subplans reported since the agent was last started.
     named: HashSet<String>,
     mistake: Option<String>,
     verdict: Option<Verdict>,
@@ -74,18 +75,18 @@ pub(super) struct Listener<'a> {
     told: Told,
     unsaid: usize,
     messages: usize,
-    /// What was in the worktree when it was last looked at, for snapshots around tools.
+    /// The tree of the worktree when it was last captured around a tool call.
     seen: Option<TreeId>,
     tool_snapshots: usize,
     tool_looks: usize,
-    /// Output of a reviewer since its last verdict; it may hold one over several lines.
+    /// The output of a reviewer since its last verdict. It may contain a verdict that spans several lines.
     review: String,
 }
 
 impl<'a> Listener<'a> {
     pub(super) fn new(scope: &'a Scope<'a>, errand: &Errand<'a>, mut carried: Carried) -> Self {
         let Errand { name: agent, role, checkout, .. } = *errand;
-        // A choice taken while doing the work may follow from one of the strategy.
+        // A choice made in Execute may depend on one from the strategy.
         let mut choices = scope.plan.choices.clone();
         std::mem::take(&mut carried.choices).into_iter().for_each(|choice| put_choice(&mut choices, choice));
         Self {
@@ -130,7 +131,7 @@ impl<'a> Listener<'a> {
                 },
                 _ = look.tick() => self.scope.tell_usage(self.agent, &mut self.told).await?,
             }
-            // Lines that came together are written together.
+            // Lines that arrive together are written together.
             if heard.is_empty() || self.scope.log.is_full() {
                 self.scope.flush_log().await?;
             }
@@ -151,14 +152,14 @@ impl<'a> Listener<'a> {
         self.scope.tell_last_usage(self.agent, &mut self.told).await
     }
 
-    /// Says whether the agent said something that ends the run.
+    /// Returns true if the run has to end: because of a question, a rate limit or the budget.
     pub(super) fn has_ended(&self) -> bool {
         self.question.is_some() || self.limited.is_some() || self.exhausted
     }
 
-    /// Returns what counts of what was said.
+    /// Returns the results of all messages.
     pub(super) fn heard(mut self) -> Heard {
-        // A verdict sent as a message has priority: a verdict in other output may be a quotation.
+        // A verdict sent as a message takes precedence: a verdict in other output may be a quotation.
         if self.verdict.is_none()
             && let Some(Message::Verdict { verdict: opinion, version, reason }) = verdict_in(&self.review)
         {
@@ -172,7 +173,7 @@ impl<'a> Listener<'a> {
         self.count(&signal);
         self.print(&signal);
         match signal {
-            // Heard however much was said before: it is counted, and tells nothing else.
+            // The message limit does not apply, because usage is only counted.
             Signal::Message(Message::Usage { tokens, cost_usd, tool_calls }) => {
                 drop(self.used(tokens, cost_usd.as_ref(), tool_calls).await?);
             }
@@ -198,7 +199,7 @@ impl<'a> Listener<'a> {
             Signal::Called(message, reply) if self.messages >= MESSAGES_MAX && !decides(&message) => {
                 reply.say(Err(format!("a run is heard {MESSAGES_MAX} times, and it was")));
             }
-            // What was refused is told as an event; who said it in a line cannot be answered.
+            // A rejected message becomes an event. The sender of an output line gets no reply.
             Signal::Message(message) => {
                 self.messages += 1;
                 let piece = match &message {
@@ -233,7 +234,7 @@ impl<'a> Listener<'a> {
         Ok(())
     }
 
-    /// Puts the use of a tool to a person, unless a question waits already.
+    /// Asks a person about a tool call, unless a question is already open.
     async fn permission(&mut self, asked: PermissionAsked) -> Result<(), EngineError> {
         self.messages += 1;
         let PermissionAsked { tool, matches, question } = asked;
@@ -242,9 +243,10 @@ impl<'a> Listener<'a> {
         self.scope.note(Event::Agent { what: "asked", details }).await
     }
 
-    /// Keeps the state of the worktree around the use of a tool, where it changed. A failure is told and no more.
+    /// Checkpoints the worktree around a tool call if it changed. A failure is reported and does not end the
+    /// run.
     async fn keep_around(&mut self, label: &str) -> Result<Result<(), String>, EngineError> {
-        // What others write is nobody's work.
+        // Only changes of a writer are part of the work.
         if self.role != Role::Writer || self.tool_looks >= TOOL_LOOKS_MAX {
             return Ok(Ok(()));
         }
@@ -266,14 +268,14 @@ impl<'a> Listener<'a> {
         }
     }
 
-    /// Tells that a state could not be kept; the work goes on.
+    /// Emits that a checkpoint failed. The agent continues.
     async fn unkept(&self, label: &str, reason: String) -> Result<String, EngineError> {
         let details = json!({ "agent": self.agent, "label": label, "reason": reason });
         self.scope.note(Event::Agent { what: "checkpoint_failed", details }).await?;
         Ok(reason)
     }
 
-    /// Records the session, for a later run to go on with. A reviewer's is not gone on with.
+    /// Records the session, so that a later run can resume it. Sessions of reviewers are not resumed.
     async fn session(
         &mut self,
         id: String,
@@ -296,7 +298,7 @@ impl<'a> Listener<'a> {
         self.scope.note(Event::Agent { what: "session", details }).await
     }
 
-    /// Counts a use of a tool when it is first told of.
+    /// Counts a tool call when it is first reported.
     fn count(&mut self, signal: &Signal) {
         if let Signal::Activity(Activity::Tool { id, .. }) = signal
             && self.tools.len() < TOOLS_MAX
@@ -306,7 +308,7 @@ impl<'a> Listener<'a> {
         }
     }
 
-    /// Counts what the agent says that it used, and returns what is wrong with that, where something is.
+    /// Counts the usage that the agent reports. Returns the reason if the report is not valid.
     async fn used(
         &mut self,
         tokens: Option<u64>,
@@ -320,7 +322,7 @@ impl<'a> Listener<'a> {
                 Ok(Ok(()))
             }
             Err(reason) => {
-                // What can be read of it counts all the same.
+                // The valid parts count anyway.
                 let (tokens, tool_calls) = (tokens.unwrap_or(0), tool_calls.unwrap_or(0));
                 tally.add(Spent { tokens, tool_calls, ..Spent::default() });
                 self.uncounted(reason.clone()).await?;
@@ -329,7 +331,7 @@ impl<'a> Listener<'a> {
         }
     }
 
-    /// Tells of a use that cannot be counted.
+    /// Emits an event about a usage report that is not valid.
     async fn uncounted(&mut self, reason: String) -> Result<(), EngineError> {
         if self.messages >= MESSAGES_MAX {
             self.unsaid += 1;
@@ -339,7 +341,7 @@ impl<'a> Listener<'a> {
         self.garbled(reason).await.map(drop)
     }
 
-    /// Tells people of an agent that shows no sign of life; what to do about it is theirs to say.
+    /// Alerts people to an agent that shows no sign of life, so that they can decide what to do.
     async fn stalled(&self, quiet: Duration) -> Result<(), EngineError> {
         let (agent, plan, seconds) = (self.agent, &self.scope.plan.id, quiet.as_secs());
         let rule = self.scope.engine.settings().agents.get(agent);
@@ -357,7 +359,7 @@ impl<'a> Listener<'a> {
         self.scope.note_all(events).await
     }
 
-    /// Keeps a line of a reviewer for the verdict that may be in it, within bounds.
+    /// Buffers a line of a reviewer, which may contain a verdict. Drops the oldest output beyond the limit.
     fn reviewed(&mut self, stream: Stream, line: &str) {
         if self.role != Role::Reviewer || stream != Stream::Stdout {
             return;
@@ -392,7 +394,7 @@ impl<'a> Listener<'a> {
         }
     }
 
-    /// Takes a choice among those of the run, where it fits into their tree.
+    /// Adds a choice to those of the run, if it fits into their tree.
     fn choose(&mut self, choice: Choice) -> Result<Choice, String> {
         let mut choices = self.choices.clone();
         put_choice(&mut choices, choice.clone());
@@ -406,13 +408,14 @@ impl<'a> Listener<'a> {
         Ok(choice)
     }
 
-    /// Notes a piece that the strategist asks for; whether it can be carried out is seen when the strategy is whole.
+    /// Adds a subplan that the strategist reports. Whether it can be done is checked when the strategy is
+    /// complete.
     fn subplan(&mut self, asked: Value) -> Result<Event, String> {
         let piece: SubplanDraft =
             serde_json::from_value(asked.clone()).map_err(|error| format!("subplan: {error}"))?;
         let details =
             json!({ "agent": self.agent, "name": piece.name, "after": piece.after, "piece": asked });
-        // Said again by an agent that was started again, or in a later run, the newer word counts.
+        // If a restarted agent or a later run reports a subplan again, the newer report counts.
         let again = !self.named.insert(piece.name.clone());
         if again && self.subplans.iter().any(|one| one.name == piece.name && *one != piece) {
             return Err(format!("two subplans are called {}, and they differ", piece.name));
@@ -424,7 +427,8 @@ impl<'a> Listener<'a> {
         Ok(Event::Agent { what: "subplan", details })
     }
 
-    /// Takes a new piece in. Work that was reported before the agent was last started, under another name, is the same piece.
+    /// Adds a new subplan. It replaces a subplan with the same work that was reported under another name
+    /// before the agent was last started.
     fn put_piece(&mut self, piece: SubplanDraft) {
         self.carried.supersede(&piece);
         let earlier = |one: &SubplanDraft| !self.named.contains(&one.name) && one.is_same_work(&piece);
@@ -438,7 +442,8 @@ impl<'a> Listener<'a> {
         }
     }
 
-    /// Remembers the first piece that could not be taken from a line: its strategist cannot be told, so the strategy fails.
+    /// Remembers the first subplan that could not be read from an output line. The strategist gets no reply
+    /// to a line, so the strategy fails.
     fn mistaken(&mut self, line: &str, reason: &str) {
         if self.role == Role::Strategist && self.mistake.is_none() {
             let shown: String = line.chars().take(LINE_MAX).collect();
@@ -446,15 +451,15 @@ impl<'a> Listener<'a> {
         }
     }
 
-    /// The same, of a line that is no message at all, where it was meant to be a piece.
+    /// Like `mistaken`, for a line that is not a valid message but seems to contain a subplan.
     fn garbled_piece(&mut self, line: &str, reason: &str) {
         if line.contains("\"subplan\"") {
             self.mistaken(line, reason);
         }
     }
 
-    /// Tells of a line that was meant as a message and cannot be read. A question is put to a person as it came, however much
-    /// was said before: dropped, the work would go on as if nobody had asked.
+    /// Handles a line that was meant as a message but cannot be parsed. A question is shown to a person as
+    /// written, even beyond the message limit: if it were dropped, the work would continue without an answer.
     async fn unread(&mut self, line: &str, reason: String) -> Result<(), EngineError> {
         let asks = self.question.is_none() && means_to_ask(line);
         if self.messages >= MESSAGES_MAX && !asks {
@@ -475,7 +480,7 @@ impl<'a> Listener<'a> {
         Ok(())
     }
 
-    /// Hears a message, and returns why it was refused, when it was.
+    /// Handles a message. Returns the reason if the message is rejected.
     async fn message(&mut self, message: Message) -> Result<Result<(), String>, EngineError> {
         let (agent, resets) = (self.agent, message.resets());
         let event = match message {
@@ -505,12 +510,12 @@ impl<'a> Listener<'a> {
                 self.question.get_or_insert_with(|| Question::from_agent(question.clone(), offered));
                 Event::Agent { what: "asked", details: json!({ "agent": agent, "question": question }) }
             }
-            // What it comes to is told when the run ends.
+            // A rate limit is handled when the run ends; usage is counted before this call.
             Message::RateLimited { .. } | Message::Usage { .. } => {
                 self.limited = self.limited.or(resets);
                 return Ok(Ok(()));
             }
-            // The last word counts; it is told when the review is recorded.
+            // The last verdict counts. It is emitted when the review is recorded.
             Message::Verdict { verdict: opinion, version, reason } if self.role == Role::Reviewer => {
                 self.verdict = Some(Verdict { opinion, version, reason });
                 self.review.clear();
@@ -531,7 +536,7 @@ impl<'a> Listener<'a> {
         self.scope.note(event).await.map(Ok)
     }
 
-    /// Tells that a message could not be taken as it is.
+    /// Emits that a message was rejected, and returns the reason.
     async fn garbled(&self, reason: String) -> Result<String, EngineError> {
         let details = json!({ "agent": self.agent, "reason": reason });
         self.scope.note(Event::Agent { what: "garbled", details }).await?;
@@ -539,12 +544,12 @@ impl<'a> Listener<'a> {
     }
 }
 
-/// Says whether a message decides how the run ends: it is heard however much was said before.
+/// Returns true for a message that decides how the run ends. The message limit does not apply to it.
 fn decides(message: &Message) -> bool {
     matches!(message, Message::Ask { .. } | Message::Verdict { .. } | Message::RateLimited { .. })
 }
 
-/// What an agent does, as its protocol tells, as an event.
+/// Returns the event for an activity that the agent's protocol reports.
 fn told(agent: &str, activity: &Activity) -> Event {
     let what = activity.name();
     let mut details = json!(activity);

@@ -1,4 +1,4 @@
-//! Running the phases: one file each for Strategize, Execute and Apply, and what they share.
+//! Runs the phases: one file each for Strategize, Execute and Apply, and the parts that they share.
 
 mod agents;
 mod apply;

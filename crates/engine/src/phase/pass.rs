@@ -1,6 +1,7 @@
-//! What the agents of a run ask a server with: a token of the run's own, which reads its plan and does nothing else. It
-//! is made when the first agent starts, where there is a server to ask, and forgotten when the run ends. What an agent
-//! has to say goes to the run itself, as ever: only the run knows what it may still hear.
+//! The token with which the agents of a run call the server. Each run has its own token, which can only read
+//! the run's plan. It is created when the first agent starts, if there is a server, and deleted when the run
+//! ends. Agents send their messages to the run itself, not to the server: only the run knows which messages
+//! it still accepts.
 
 use drydock_agent::AgentSpec;
 use drydock_domain::{TokenId, told};
@@ -9,11 +10,11 @@ use tokio::sync::OnceCell;
 use super::scope::Scope;
 use crate::token::Secret;
 
-/// The token of a run, when there is one.
+/// The token of a run, if it has one.
 pub(super) type Pass = OnceCell<Option<(TokenId, Secret)>>;
 
 impl Scope<'_> {
-    /// Returns the agent with what it needs to ask about its plan, where there is somebody to ask.
+    /// Adds the server's address and the run's token to the agent, if there is a server.
     pub(super) async fn with_pass(&self, spec: AgentSpec) -> AgentSpec {
         let Some(server) = self.engine.server() else { return spec };
         match self.pass.get_or_init(|| self.mint()).await {
@@ -22,13 +23,13 @@ impl Scope<'_> {
         }
     }
 
-    /// An agent can work without: that it has none is told and no failure.
+    /// Creates the token of the run. A failure is only logged, because an agent can work without a token.
     async fn mint(&self) -> Option<(TokenId, Secret)> {
         let minted = self.engine.run_token(&self.plan.id, &self.run).await;
         minted.inspect_err(|error| tracing::warn!(error = %told(&error), "a run has no token")).ok()
     }
 
-    /// Forgets the token of the run, whose agents are gone.
+    /// Deletes the token of the run after its agents have ended.
     pub(super) async fn forget_pass(&self) {
         let Some(Some((token, _))) = self.pass.get() else { return };
         if let Err(error) = self.engine.store().token_forget(token).await {

@@ -1,5 +1,5 @@
-//! The output of a run's agents and commands goes to the run's log. If the log cannot be written, the run warns once
-//! and continues.
+//! Writes the output of a run's agents and commands to the run's log. If the log cannot be written, the run
+//! warns once and continues.
 
 use std::io;
 
@@ -12,7 +12,7 @@ use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::run_log::RunLog;
 
-/// Returns the log of a run; nothing is written yet.
+/// Returns the log of a run. Nothing is written yet.
 pub(super) fn log_of(engine: &Engine, plan: &Plan, run: &RunId) -> RunLog {
     let agents = &plan.spec.agents;
     let name = match plan.stage.phase() {
@@ -26,8 +26,9 @@ pub(super) fn log_of(engine: &Engine, plan: &Plan, run: &RunId) -> RunLog {
 }
 
 impl Scope<'_> {
-    /// Begins the log. A run whose log is missing then printed on another machine. An Apply has a log only where a
-    /// validation prints: `plan log` of a landed plan shows the newest log, which is then that of its agent.
+    /// Starts the log, so that a run without a log is known to have run on another machine. An Apply has a
+    /// log only if a validation prints: `plan log` of a landed plan shows the newest log, which is then that
+    /// of its agent.
     pub(super) async fn begin_log(&self) -> Result<(), EngineError> {
         let phase = self.plan.stage.phase();
         if phase == Phase::Apply {
@@ -37,7 +38,6 @@ impl Scope<'_> {
         self.flush_log().await
     }
 
-    /// Writes the pending lines to the log.
     pub(super) async fn flush_log(&self) -> Result<(), EngineError> {
         match self.log.flush().await {
             Some(error) => self.warn_log(&error).await,
@@ -45,7 +45,7 @@ impl Scope<'_> {
         }
     }
 
-    /// Writes the last lines when the run has ended.
+    /// Writes the remaining lines after the run has ended.
     pub(super) async fn finish_log(&self) {
         if let Some(error) = self.log.finish().await
             && let Err(error) = self.warn_log(&error).await
@@ -61,7 +61,7 @@ impl Scope<'_> {
         self.note(Event::Alert { priority: "low", text }).await
     }
 
-    /// Writes the lines of a command to the log as they come, until the command has ended.
+    /// Writes the output of a command to the log as it arrives, until the command ends.
     pub(super) async fn print(
         &self,
         stream: &str,

@@ -1,5 +1,5 @@
-//! Landing at the project's remote: announce, record the intent, push, and let the local branch follow. `applied` is
-//! recorded only when the remote has the commit.
+//! Lands at the project's remote: announces the intent, records it, pushes, and updates the local branch.
+//! `applied` is recorded only when the remote has the commit.
 
 use drydock_domain::{Command, Delay, Event, Intent, LandingProof, RemoteAway, told};
 use drydock_worktree::{CommitId, Followed, IntentPushed, RemoteLanded, RemoteLanding, RemoteTip};
@@ -12,7 +12,7 @@ use crate::engine::WORKER;
 use crate::error::EngineError;
 
 impl Lander<'_> {
-    /// Lands a merged result at the remote. Not interrupted between the intent and its end.
+    /// Lands a merged result at the remote. Not interruptible between the intent and its end.
     pub(super) async fn land_there(&self, remote: &str, merged: Merged) -> Result<Attempt, EngineError> {
         let scope = self.scope;
         let (plan, run, to) = (scope.plan.id.clone(), scope.run.clone(), merged.commit.clone());
@@ -47,7 +47,7 @@ impl Lander<'_> {
                 Ok(Attempt::Ended(self.constrained(vec![text])))
             }
             RemoteLanded::Again { text } => self.look_again(remote, &to, text).await,
-            // Whether it moved is found out when the remote answers; until then the intent stays.
+            // Whether the target moved is known only when the remote answers. Until then the intent stays.
             RemoteLanded::Away { reason } => Ok(Attempt::Ended(self.wait_for(away(remote, &reason)))),
         }
     }
@@ -65,7 +65,7 @@ impl Lander<'_> {
         self.scope
             .git(move |repository| {
                 let from = Some(&merged.ground.from).filter(|_| !merged.ground.creates);
-                // The landing does not depend on the branch, so neither does its record.
+                // Removing the plan's branch is optional, so an error here does not stop the landing.
                 let sent = repository.sent_branch(&remote, &work, &head).ok().flatten();
                 let (to, intent) = (&merged.commit, intent.as_deref());
                 let (remote, branch, removes) = (&remote, &branch, sent.as_ref());
@@ -74,7 +74,7 @@ impl Lander<'_> {
             .await
     }
 
-    /// Looks at the target after a push that something moved in the way of.
+    /// Reads the target again after a push that failed because something moved.
     async fn look_again(&self, remote: &str, to: &CommitId, text: String) -> Result<Attempt, EngineError> {
         let (at, branch, commit) = (remote.to_owned(), self.target().to_owned(), to.clone());
         let looked = self.scope.git(move |repository| match repository.remote_tip(&at, &branch)? {
@@ -99,8 +99,9 @@ impl Lander<'_> {
         self.landed(commit, LandingProof::Intended).await
     }
 
-    /// Deletes the intents of a run that announced a landing and died before it recorded that. Nothing lands under such
-    /// an intent; it would only stay. Its local twin says that there is one, so the remote is not asked otherwise.
+    /// Deletes the intents of a run that announced a landing and died before recording it. Nothing can land
+    /// under such an intent, but nothing else would delete it. The remote is contacted only if the local ref
+    /// of the intent exists.
     pub(super) async fn sweep_intents(&self) -> Result<(), EngineError> {
         let Some(remote) = self.scope.project.remote.clone() else { return Ok(()) };
         let plan = self.scope.plan.id.to_string();
@@ -114,10 +115,10 @@ impl Lander<'_> {
         if swept.await? { self.revoke().await } else { Ok(()) }
     }
 
-    /// Gives up a landing whose push the remote answered.
+    /// Abandons a landing after the remote has answered its push.
     async fn forgo_there(&self, remote: &str) -> Result<(), EngineError> {
         let (at, plan) = (remote.to_owned(), self.scope.plan.id.to_string());
-        // The push has ended, so an intent that stays lets nothing land.
+        // The push has ended, so nothing can land under an intent that stays.
         let revoked = self.scope.git(move |repository| repository.intents_revoke(&at, &plan)).await;
         if let Err(error) = revoked {
             tracing::warn!(plan = %self.scope.plan.id, error = %told(&error), "an intent stays at the remote");
@@ -127,7 +128,7 @@ impl Lander<'_> {
         Ok(())
     }
 
-    /// Brings the local branch to the remote's commit. Returns a warning for people if that was not possible.
+    /// Moves the local branch to the remote's commit. Returns a warning for people if that is not possible.
     pub(super) async fn follow(
         &self,
         remote: &str,
@@ -163,7 +164,7 @@ impl Lander<'_> {
         )))
     }
 
-    /// Waits for the remote; both locks are released meanwhile.
+    /// Postpones the landing until the remote answers. Both locks are released meanwhile.
     pub(super) fn wait_for(&self, away: RemoteAway) -> End {
         let delay = Delay::remote(&self.scope.plan, away);
         End::Report(Box::new(Command::Postpone(self.scope.run.clone(), delay)))

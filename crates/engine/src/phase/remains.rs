@@ -1,5 +1,6 @@
-//! What an agent wrote in a run that comes to no result: kept as a snapshot at once, so that whoever is asked, or comes
-//! back to it, can see it; with its whole directory where no commit can hold it.
+//! Keeps an agent's work when its run ends without a result. The work becomes a checkpoint at once, so that
+//! people can see it when they answer a question or return to the plan. If no commit can hold the work, the
+//! whole run directory is kept.
 
 use drydock_domain::{ErrorClass, Event, told};
 use drydock_worktree::{Checkout, CommitId, GitError};
@@ -11,10 +12,10 @@ use crate::error::EngineError;
 use crate::task;
 
 impl Scope<'_> {
-    /// Keeps what is in the worktree of a run that ended, and returns its commit; nothing when it is as the run found it.
-    /// What cannot be kept now is no reason to lose why the run ended: its directory stays.
+    /// Checkpoints the worktree of an ended run and returns the commit; `None` if nothing changed. If the
+    /// checkpoint fails, the directory stays and the reason why the run ended is not lost.
     pub(super) async fn remains(&self, checkout: &Checkout) -> Result<Option<CommitId>, EngineError> {
-        // Whoever lost the plan touches nothing that the next run may have by now.
+        // A process that lost the plan must not touch files that the next run may already use.
         if self.hold.lost().is_cancelled() || !checkout.path().exists() {
             return Ok(None);
         }
@@ -28,8 +29,8 @@ impl Scope<'_> {
             Err(EngineError::Git(error)) if cannot_be_held(&error) => {
                 self.kept_apart(&error).await.map(|()| None)
             }
-            // A capture that fails or is asked to stop does not change how the run ended. The next run captures the
-            // worktree.
+            // A capture that fails or is asked to stop does not change how the run ended. The next run
+            // captures the worktree.
             Err(error @ (EngineError::Git(_) | EngineError::Invalid { .. } | EngineError::Interrupted)) => {
                 tracing::warn!(run = %self.run, error = %told(&error), "the next run keeps what this one wrote");
                 Ok(None)
@@ -38,8 +39,8 @@ impl Scope<'_> {
         }
     }
 
-    /// Returns the end of a run whose work could not be captured. What no commit can hold is told with the place where
-    /// it is kept, to people and to the next agent.
+    /// Returns the end of a run whose work could not be captured. If no commit can hold the work, the failure
+    /// names its location, for people and for the next agent.
     pub(super) async fn uncaptured(&self, error: EngineError) -> Result<End, EngineError> {
         let EngineError::Git(error) = error else { return Err(error) };
         if !cannot_be_held(&error) {
@@ -49,7 +50,8 @@ impl Scope<'_> {
         Ok(self.failed(ErrorClass::Uncapturable, format!("{}; the work is kept in {place}", told(&error))))
     }
 
-    /// Puts work that no commit can hold by with its directory, and tells where it is.
+    /// Moves work that no commit can hold to `kept`, with its directory, and emits an alert with the
+    /// location.
     pub(super) async fn kept_apart(&self, error: &GitError) -> Result<(), EngineError> {
         let (run, plan, place) = (&self.run, &self.plan.id, self.put_by(error).await?);
         let text = format!(
@@ -72,8 +74,8 @@ impl Scope<'_> {
     }
 }
 
-/// Says whether the files themselves are why git could not keep them; trying again would come to the same. A full disk is
-/// another matter: the next run keeps them once there is room.
+/// Returns true if git failed because of the files themselves, so that a retry would fail again. A full disk
+/// is different: the next run keeps the files once there is space.
 pub(super) fn cannot_be_held(error: &GitError) -> bool {
     let of_files = matches!(
         error,

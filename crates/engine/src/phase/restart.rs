@@ -1,5 +1,6 @@
-//! Interrupted runs: their work becomes a checkpoint, from which the next run starts (N11). The checkpoint is always one of the
-//! interrupted run itself, so it is never older than a person's last answer, rollback, revert or retry: each of those starts a run.
+//! Interrupted runs: their work becomes a checkpoint, from which the next run starts (N11). The checkpoint is
+//! always one of the interrupted run itself, so it is never older than a person's last answer, rollback,
+//! revert or retry: each of those starts a run.
 
 use std::path::Path;
 use std::time::Duration;
@@ -21,41 +22,43 @@ use crate::error::EngineError;
 use crate::hold::Hold;
 use crate::task;
 
-/// How many of a plan's newest events are looked through for what its run was doing.
+/// Number of a plan's newest events that are searched for the activity of its run.
 const EVENTS_MAX: i64 = 3_000;
-/// How many of a plan's newest checkpoints are looked through for those of one run.
+/// Number of a plan's newest checkpoints that are searched for one of the run.
 const CHECKPOINTS_MAX: usize = 20;
 
-/// How long the capture of a take-over may last. It holds a worker, and what takes longer would take longer each time.
+/// Time limit of the capture in a take-over. The capture blocks a worker, and one that exceeds the limit
+/// would exceed it again.
 const TAKE_OVER_CAPTURE_MAX: Duration = Duration::from_secs(60);
 
-/// Who keeps the work of an interrupted run.
+/// On whose behalf the work of an interrupted run is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Keeper {
-    /// The process that ran it. A worker may continue it at once.
+    /// The process that ran it. Any worker may continue the plan at once.
     Owner,
-    /// The process that ran it, for a person who stopped it: the plan must be held.
+    /// The process that ran it, after a person stopped it. The plan must wait for a person.
     OwnerForPerson,
-    /// A worker that found it without an owner.
+    /// A worker that found the run without an owner.
     Worker,
-    /// A person who takes it over.
+    /// A person, by taking the plan over.
     Person,
 }
 
 /// The activity of a run of Execute when it was interrupted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Doing {
-    /// Its agent wrote: its worktree has the work.
+    /// Its agent was writing: the worktree contains the work.
     Writing,
-    /// Its work was being judged as this commit. Files that a validation wrote into the worktree are not part of it.
+    /// Its work was being judged as this commit. Files that a validation wrote into the worktree are not part
+    /// of it.
     Judging(CommitId),
-    /// Neither: it judged the work of others.
+    /// Neither: it was judging results that it did not write.
     Nothing,
 }
 
 impl Engine {
-    /// Returns the command that frees a plan whose run has no live owner, and keeps the work of that run. A failure to keep it that
-    /// will pass is an error: the plan stays as it is, and the next attempt keeps the work.
+    /// Returns the command that frees a plan whose run has no live owner, and keeps the work of that run.
+    /// Fails on an error that may pass: the plan stays unchanged, and the next attempt keeps the work.
     pub(crate) async fn taken_over(&self, hold: &Hold, plan: &Plan) -> Result<Command, EngineError> {
         let remains = match self.remains_of(hold, plan, Keeper::Worker).await {
             Err(error) if error.is_transient() || cannot_open(&error) || is_starved(&error) => {
@@ -67,16 +70,17 @@ impl Engine {
         Ok(Command::TakeOver(TakeOverCause::OwnerGone, remains))
     }
 
-    /// The same for a person's takeover, which frees the plan whether or not its repository can be read here.
+    /// Like `taken_over`, for a person, and frees the plan even if its repository cannot be read here.
     pub(crate) async fn taken_over_by_person(&self, hold: &Hold, plan: &Plan) -> Command {
         let remains = self.remains_of(hold, plan, Keeper::Person).await;
         let remains = remains.unwrap_or_else(|error| unkept(plan, &error));
         Command::TakeOver(TakeOverCause::OwnerGone, remains)
     }
 
-    /// Returns the command by which this process hands back a plan whose run it stopped. Any worker continues it, unless a person
-    /// stopped the command that drove it. Fails where the capture was cut short: the plan stays as it is, and whoever takes it
-    /// over has more time to capture the work.
+    /// Returns the command with which this process hands back a plan whose run it stopped. Any worker may
+    /// continue the plan, unless a person stopped the command that drove it. Fails if the capture was
+    /// interrupted: the plan stays unchanged, and the process that takes it over has more time for the
+    /// capture.
     pub(crate) async fn handed_back(
         &self,
         hold: &Hold,
@@ -110,7 +114,7 @@ impl Engine {
         self.keep_remains(hold, plan, &repository, keeper).await
     }
 
-    /// Keeps the work of the plan's latest run as a checkpoint, and returns the remains of the run.
+    /// Checkpoints the work of the plan's latest run, and returns the remains of the run.
     async fn keep_remains(
         &self,
         hold: &Hold,
@@ -136,7 +140,7 @@ impl Engine {
                         captured(&repository, &worktrees, &plan, &run, fence, (&from, keeper), &mut alerts);
                     match kept {
                         Ok(Some(name)) => Ok(name),
-                        // Its directory is not here, or no commit can hold its files.
+                        // The directory cannot be read here, or its files cannot be captured.
                         Ok(None) => newest(&repository, whose),
                         Err(error) if is_final(&error, keeper) => newest(&repository, whose),
                         Err(error) => Err(error),
@@ -154,13 +158,14 @@ impl Engine {
         found
     }
 
-    /// Opens the gate of a plan for a person, before this process releases the plan. Does nothing unless a person
-    /// stopped the command.
+    /// Opens a gate on a plan before this process releases it, so that it waits for a person. Does nothing
+    /// unless a person stopped the command.
     pub(crate) async fn hold_for_person(&self, hold: &Hold, id: &PlanId) {
         let Some(target) = self.stopped_for() else { return };
         let held = async {
             let plan = self.plan_stored(id).await?;
-            // What waits for a limit or a remote is not worked on: there was nothing to stop.
+            // A plan that waits for a rate limit or a remote is not being worked on, so there is nothing to
+            // stop.
             let left = plan.stage.state() == State::Processing || plan.waits().is_some();
             if left || due(&plan).is_none() {
                 return Ok(());
@@ -189,18 +194,20 @@ fn is_starved(error: &EngineError) -> bool {
     matches!(error, EngineError::Git(error) if error.is_starved())
 }
 
-/// Says whether another attempt would not keep the work either, or must not be waited for.
+/// Returns true if a retry could not keep the work either, or must not be waited for.
 fn is_final(error: &EngineError, keeper: Keeper) -> bool {
     match (error, keeper) {
         (EngineError::Git(GitError::TimedOut { .. }), _) => true,
         (EngineError::Git(error), _) => cannot_be_held(error),
-        // A plan without an owner is any worker's, so what a person stopped or frees is not left like that.
+        // An error would leave the plan without an owner, and any worker could take it. A plan that a person
+        // stopped or frees must not be left like that.
         (EngineError::Interrupted, Keeper::OwnerForPerson | Keeper::Person) => true,
         (_, _) => false,
     }
 }
 
-/// Reads the activity of a run from the feed, newest event first. A result is finished when its commit is recorded.
+/// Reads the activity of a run from the feed, newest event first. A recorded commit means that the result was
+/// finished.
 fn doing(recent: &[Recorded], plan: &Plan, run: &RunId, from: &CommitId) -> Result<Doing, EngineError> {
     for event in recent.iter().filter(|event| event.run.as_ref() == Some(run)) {
         if event.kind == "agent.started" && event.details["role"] == "writer" {
@@ -216,12 +223,12 @@ fn doing(recent: &[Recorded], plan: &Plan, run: &RunId, from: &CommitId) -> Resu
     if plan.interruption.as_ref().is_some_and(|one| one.judges) {
         return Ok(Doing::Judging(from.clone()));
     }
-    // What subplans did is judged before an agent of the plan works on it.
+    // Results of subplans are judged before an agent of the plan works on them.
     Ok(if plan.fanout.is_some() { Doing::Nothing } else { Doing::Writing })
 }
 
-/// Captures the worktree of an interrupted run, and returns the checkpoint that keeps it: `Some(None)` if nothing differs from where
-/// the run started, `None` if its directory is not ours to read.
+/// Captures the worktree of an interrupted run and returns its checkpoint: `Some(None)` if nothing differs
+/// from the start of the run, `None` if this process cannot read the directory.
 fn captured(
     repository: &Repository,
     worktrees: &Path,
@@ -252,8 +259,8 @@ fn captured(
     snapshot(repository, plan.id.as_str(), &captured).map(|name| Some(Some(name)))
 }
 
-/// Puts a directory by whose capture lasts too long, or the next run would wait for the same capture, and returns the
-/// alerts about it. Should this fail, that run does it.
+/// Moves a directory whose capture takes too long to `kept`, so that the next run does not wait for the same
+/// capture. Returns the alerts about it. If this fails, the next run does it.
 fn put_by_slow(repository: &Repository, plan: &PlanId, leftover: &Leftover, error: &GitError) -> Vec<Event> {
     match put_by(repository, plan, leftover, told(error)) {
         Ok((work, links)) => put_by_alerts(plan, leftover, &work, &links),
@@ -275,7 +282,7 @@ fn judged(
         return Ok(Remains::Result(None));
     }
     let name = match same_tree(repository, plan, commit)? {
-        // The result holds commits of others too; the next run takes those in again.
+        // The result also contains commits of others. The next run takes those in again.
         None => newest(repository, (plan, run))?,
         found => found,
     };
@@ -286,7 +293,7 @@ fn judged(
     point(repository, plan, Some(name), from).map(Remains::Result)
 }
 
-/// Returns the newest checkpoint that the run itself left.
+/// Returns the newest checkpoint that the run itself made.
 fn newest(repository: &Repository, (plan, run): (&PlanId, &RunId)) -> Result<Option<String>, EngineError> {
     for (name, commit) in snapshots(repository, plan)?.into_iter().rev().take(CHECKPOINTS_MAX) {
         if repository.commit_head(&commit)?.run.as_deref() == Some(run.as_str()) {
@@ -296,7 +303,7 @@ fn newest(repository: &Repository, (plan, run): (&PlanId, &RunId)) -> Result<Opt
     Ok(None)
 }
 
-/// Returns the newest checkpoint with the files of a commit.
+/// Returns the newest checkpoint with the same files as a commit.
 fn same_tree(
     repository: &Repository,
     plan: &PlanId,
@@ -311,7 +318,7 @@ fn same_tree(
     Ok(same.max_by_key(|(name, ..)| number(name)).map(|(name, ..)| name))
 }
 
-/// Reads a checkpoint; none if it is where the run started.
+/// Reads a checkpoint; `None` if it is the commit at which the run started.
 fn point(
     repository: &Repository,
     plan: &PlanId,
@@ -331,8 +338,8 @@ fn number(name: &str) -> u64 {
 mod tests {
     use super::*;
 
-    /// N11. Breaks when a plan whose capture lasts too long is taken over for ever, or when a capture that was cut short counts as
-    /// all there is while a worker can still make it.
+    /// N11. Breaks when a plan whose capture takes too long is taken over forever, or when an interrupted
+    /// capture counts as final although a worker can still make it.
     #[test]
     fn a_slow_capture_is_final_and_one_that_was_cut_short_is_not() {
         let every = [Keeper::Owner, Keeper::OwnerForPerson, Keeper::Worker, Keeper::Person];

@@ -1,5 +1,5 @@
-//! Reviews: each reviewer of the action judges a numbered proposal, which is a commit, in a worktree of its own. What
-//! it says counts for that commit and that run alone.
+//! Reviews: each reviewer of the action judges a numbered proposal, which is a commit, in its own worktree. A
+//! verdict counts only for that commit and that run.
 
 use drydock_domain::{Command, Event, Question, ReviewOpinion, ReviewRun, Reviewer};
 use drydock_worktree::CommitId;
@@ -9,21 +9,21 @@ use super::leftovers::REVIEW;
 use super::scope::{End, Scope};
 use crate::error::EngineError;
 
-/// How often a reviewer is asked about one proposal until it gives a verdict.
+/// Maximum number of times that a reviewer is asked for a verdict on one proposal.
 const ASKED_MAX: usize = 3;
 
-/// What came of a proposal.
+/// The result of reviewing a proposal.
 pub(super) enum Reviewed {
     /// Every critical reviewer acknowledged it.
     Agreed(Vec<ReviewRun>),
-    /// Some did not, for these reasons.
+    /// Critical reviewers refused it, for these reasons.
     Refused(Vec<String>),
-    /// The run is over.
+    /// The run has ended.
     Ended(End),
 }
 
 impl Scope<'_> {
-    /// Has a proposal reviewed by all reviewers of the action, one after the other.
+    /// Asks all reviewers of the action about a proposal, one after the other.
     pub(super) async fn review(&self, number: usize, commit: &CommitId) -> Result<Reviewed, EngineError> {
         let reviewers = &self.plan.spec.agents.reviewers;
         if reviewers.is_empty() {
@@ -49,8 +49,8 @@ impl Scope<'_> {
         Ok(if reasons.is_empty() { Reviewed::Agreed(reviews) } else { Reviewed::Refused(reasons) })
     }
 
-    /// Asks a reviewer, and again where it gives no verdict: that says nothing about the work, so its writer has nothing to
-    /// correct. A critical one that stays silent has a person asked.
+    /// Asks a reviewer, and asks again if it gives no verdict. A missing verdict is not about the work, so
+    /// the writer has nothing to fix. If a critical reviewer stays silent, a person is asked.
     async fn ask_until_verdict(
         &self,
         reviewer: &Reviewer,
@@ -108,15 +108,15 @@ impl Scope<'_> {
             ..Errand::of(&reviewer.agent, Role::Reviewer, &checkout)
         };
         let ended = self.agent(&errand).await?;
-        // What a reviewer wrote there is nobody's work.
+        // Files that a reviewer wrote are not part of the work.
         self.git(move |repository| repository.checkout_remove(&path)).await?;
         Ok(match ended {
             AgentEnd::Finished { verdict, .. } => match opinion(verdict, number, commit.as_str()) {
                 ReviewOpinion::Silent { reason } => Asked::NoVerdict(reason),
                 opinion => Asked::Said(opinion),
             },
-            // An advisory reviewer that fails or asks must not hold the plan up.
-            // That the budget is used up holds for the plan, whoever noticed.
+            // An advisory reviewer that fails or asks must not block the plan. A used-up budget applies to
+            // the whole plan, regardless of which agent used it up.
             AgentEnd::Ended(End::Report(report))
                 if !reviewer.critical && !matches!(*report, Command::Exhaust { .. }) =>
             {
@@ -126,7 +126,8 @@ impl Scope<'_> {
         })
     }
 
-    /// Returns why an advisory reviewer gave no verdict. What it wanted to know is told to people: nobody waits for them.
+    /// Returns why an advisory reviewer gave no verdict. Its question, if it asked one, becomes an alert: the
+    /// plan does not wait for an answer.
     async fn unheard(&self, reviewer: &Reviewer, report: &Command) -> Result<String, EngineError> {
         let Command::Ask(_, question) = report else { return Ok("it did not get to a verdict".to_owned()) };
         let (agent, plan, asks) = (&reviewer.agent, &self.plan.id, &question.text);
@@ -136,15 +137,15 @@ impl Scope<'_> {
     }
 }
 
-/// What asking a reviewer came to.
+/// A reviewer's reply.
 enum Asked {
     Said(ReviewOpinion),
-    /// It finished without a verdict that counts, for this reason.
+    /// It finished without a valid verdict, for this reason.
     NoVerdict(String),
     Ended(End),
 }
 
-/// Reads a verdict. One that names another version than the proposal counts for nothing.
+/// Converts a verdict. A verdict that names another version than the proposal does not count.
 fn opinion(verdict: Option<Verdict>, number: usize, commit: &str) -> ReviewOpinion {
     let Some(verdict) = verdict else {
         return ReviewOpinion::Silent { reason: "it gave no verdict".to_owned() };
@@ -163,7 +164,7 @@ fn opinion(verdict: Option<Verdict>, number: usize, commit: &str) -> ReviewOpini
     }
 }
 
-/// How much of a commit's id names it.
+/// Minimum length of an abbreviated commit id.
 const COMMIT_CHARS_MIN: usize = 7;
 
 #[cfg(test)]
@@ -174,7 +175,7 @@ mod tests {
 
     const COMMIT: &str = "0123456789abcdef0123456789abcdef01234567";
 
-    /// Breaks when a yes to another version counts for this one.
+    /// Breaks when an acknowledgement of another version counts for this one.
     #[test]
     fn a_verdict_counts_for_the_version_it_names() {
         let said = |version: Option<&str>| {

@@ -1,4 +1,4 @@
-//! One run while it goes on: what it may touch, and how it ends.
+//! The context of one run, and how the run ends.
 
 use std::path::PathBuf;
 
@@ -18,10 +18,10 @@ use crate::run_log::RunLog;
 use crate::sync::Together;
 use crate::{clock, task};
 
-/// How often numbering a snapshot is tried against others that number at the same time.
+/// Maximum number of attempts to number a checkpoint while other processes number theirs.
 const SNAPSHOT_ATTEMPTS_MAX: usize = 100;
 
-/// What one run of a phase works with.
+/// The context of one run of a phase.
 pub(super) struct Scope<'a> {
     pub(super) engine: &'a Engine,
     pub(super) hold: &'a Hold,
@@ -31,24 +31,23 @@ pub(super) struct Scope<'a> {
     pub(super) run: RunId,
     pub(super) stop: CancellationToken,
     pub(super) pass: Pass,
-    /// What people answered about tools, for all agents of this run.
+    /// Tool permissions that people granted, shared by all agents of this run.
     pub(super) permits: Permits,
-    /// What its agents and commands print.
+    /// The output of its agents and commands.
     pub(super) log: RunLog,
 }
 
 /// How a run ended.
 pub(super) enum End {
-    /// This command says it; nothing of it is committed yet.
+    /// This command reports the end. It is not committed yet.
     Report(Box<Command>),
-    /// It is committed.
+    /// The end is committed.
     Recorded,
-    /// The run was asked to stop and did.
+    /// The run stopped on request.
     Stopped,
 }
 
 impl Scope<'_> {
-    /// Returns the directory of this run.
     pub(super) fn directory(&self) -> PathBuf {
         self.engine.settings().worktrees.join(self.plan.id.as_str()).join(self.run.as_str())
     }
@@ -61,7 +60,7 @@ impl Scope<'_> {
         self.directory().join(TEMP)
     }
 
-    /// Returns the branch that the plan lands on.
+    /// Returns the branch on which the plan lands.
     pub(super) fn target(&self) -> &str {
         self.plan.target(&self.project)
     }
@@ -70,18 +69,18 @@ impl Scope<'_> {
         commit_id(&self.plan.base_commit)
     }
 
-    /// Returns the commit that the run's worktree begins at.
+    /// Returns the commit at which the run's worktree starts.
     pub(super) fn from(&self) -> Result<CommitId, EngineError> {
         self.plan.work_from.as_deref().map_or_else(|| self.base(), commit_id)
     }
 
-    /// Returns this plan and its remote, to be brought together.
+    /// Returns the sync of this plan with its remote.
     pub(super) fn together(&self) -> Together<'_> {
         let Scope { engine, hold, plan, project, repository, .. } = self;
         Together { engine, hold, plan, project, repository }
     }
 
-    /// Runs git work off the event loop.
+    /// Runs blocking git work off the event loop.
     pub(super) async fn git<T: Send + 'static>(
         &self,
         work: impl FnOnce(Repository) -> Result<T, GitError> + Send + 'static,
@@ -95,7 +94,8 @@ impl Scope<'_> {
     }
 
     pub(super) async fn note_all(&self, events: Vec<Event>) -> Result<(), EngineError> {
-        // One batch for all attempts: after a broken connection the first may be in the store already.
+        // All attempts use one batch: after a broken connection the first attempt may already be in the
+        // store.
         let (store, lease) = (self.engine.store(), self.hold.lease());
         let batch = &lease.batch(events);
         let attempt = || async move { Ok(store.plan_note(lease, batch).await?) };
@@ -108,7 +108,7 @@ impl Scope<'_> {
         End::Report(Box::new(Command::Fail(self.run.clone(), failure, None)))
     }
 
-    /// Makes the run's directories, and holds them until the value is dropped.
+    /// Creates the run directory and locks it until the value is dropped.
     pub(super) async fn prepare(&self) -> Result<Alive, EngineError> {
         let (directory, fence) = (self.directory(), self.hold.lease().fence());
         let made = task::blocking(move || occupy_under(fence, &directory)).await;
@@ -116,14 +116,14 @@ impl Scope<'_> {
     }
 }
 
-/// Reads a commit id that the store kept.
+/// Parses a commit id from the store.
 pub(crate) fn commit_id(text: &str) -> Result<CommitId, EngineError> {
     text.parse().map_err(|_| {
         EngineError::invalid(format!("{text:?} is not a commit id"), "run `drydock store check`")
     })
 }
 
-/// Returns whose name a commit of this moment bears.
+/// Returns the author and time for a commit that is written now.
 pub(crate) fn signature(repository: &Repository) -> Signature {
     repository.signature(seconds(clock::now()))
 }
@@ -132,14 +132,14 @@ fn seconds(at: Timestamp) -> i64 {
     at.as_micros() / 1_000_000
 }
 
-/// Returns the message of a commit that keeps work of a plan: a name for people, and the line by which the plan's own
-/// commits are known from those of others.
+/// Returns the message of a commit that keeps work of a plan: a label for people, and the trailer that
+/// distinguishes the plan's own commits from those of others.
 pub(crate) fn kept_as(label: &str, plan: &str) -> String {
     format!("{}\n\n{}\n", label.trim(), trailer(plan))
 }
 
-/// Says whether all that a commit has beyond the known ones was made by drydock for this plan, and a checkpoint has its files:
-/// then nothing is lost when a branch leaves it.
+/// Returns true if drydock made all commits beyond the known ones for this plan, and a checkpoint has the
+/// same files. Then nothing is lost when a branch moves away from the commit.
 pub(crate) fn is_checkpoint(
     repository: &Repository,
     plan: &str,
@@ -159,8 +159,9 @@ pub(crate) fn kept_by(run: &str, label: &str, plan: &str) -> String {
     format!("{}{CHECKPOINT}: {run}\n", kept_as(label, plan))
 }
 
-/// Keeps a captured tree under the next free snapshot ref of a plan, and returns the ref. A tree that is kept already
-/// upon the same parent is not kept twice: upon another one, other work would be gone on with.
+/// Stores a captured tree under the next free checkpoint ref of a plan, and returns the ref. An existing
+/// checkpoint with the same tree and parent is reused. One with another parent is not: the next run would
+/// continue from different work.
 pub(crate) fn snapshot(
     repository: &Repository,
     plan: &str,

@@ -1,5 +1,6 @@
-//! How a landing that was begun ended. The repository says it, at the remote where there is one: all intents of the plan
-//! are deleted first, so nothing can land under them any more, and then the target is looked at.
+//! Determines how a started landing ended. The repository decides, at the remote if there is one: first all
+//! intents of the plan are deleted, so that nothing can land under them any more, and then the target is
+//! read.
 
 use drydock_domain::{Intent, LandingProof, Plan, PlanId, Project, RemoteAway, RunId};
 use drydock_worktree::{CommitId, RefDeleted, RemoteTip, Repository, Revoked};
@@ -8,34 +9,35 @@ use super::ground::away;
 use super::scope::commit_id;
 use crate::error::EngineError;
 
-/// How it ended.
+/// How a landing ended.
 pub(crate) enum IntentEnd {
     /// The target contains this commit.
     Landed(CommitId, LandingProof),
-    /// It does not, and still has the commit that the landing began from.
+    /// The target does not contain the commit, and still contains the commit from which the landing started.
     NotLanded,
-    /// The target was rewritten: only a person can say.
+    /// The target was rewritten: only a person can decide.
     Rewritten,
     /// The remote did not answer.
     Unknown(RemoteAway),
 }
 
-/// Below this are the intents of all plans.
+/// Prefix of the intents of all plans.
 pub(super) const INTENTS: &str = "refs/drydock/intent/";
 
-/// The local ref that names the commit that a run is about to land, and keeps it.
+/// Returns the name of the local ref that keeps the commit a run is about to land.
 pub(super) fn intent_name(plan: &PlanId, run: &RunId) -> String {
     format!("{INTENTS}{plan}/{run}")
 }
 
-/// Deletes every intent of a plan, and finds out how its landing ended.
+/// Deletes all intents of a plan, and determines how its landing ended.
 pub(crate) fn intent_end(
     repository: &Repository,
     project: &Project,
     plan: &Plan,
     intent: &Intent,
 ) -> Result<IntentEnd, EngineError> {
-    // An intent of an earlier version does not name the remote, which has to have the commit all the same.
+    // An intent written by an earlier version does not name the remote, but the remote must have the commit
+    // anyway.
     let remote = intent.remote.as_deref().or(project.remote.as_deref());
     let tip = match remote {
         None => repository.branch_tip(&intent.target)?,
@@ -43,7 +45,8 @@ pub(crate) fn intent_end(
             match repository.intents_revoke(remote, plan.id.as_str())? {
                 Revoked::Gone => {}
                 Revoked::Away { reason } => return Ok(IntentEnd::Unknown(away(remote, &reason))),
-                // The target still says how it stands; only a push that is still under way could change that.
+                // The target still shows how the landing ended; only a push still in progress could change
+                // that.
                 Revoked::Refused { text } => {
                     tracing::warn!(plan = %plan.id, remote, text, "the remote keeps the intents of a landing");
                 }

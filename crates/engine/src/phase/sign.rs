@@ -1,9 +1,10 @@
-//! A landing whose commit the user's signer refuses constrains the plan, with the signer's own words.
+//! If the user's signing program refuses the commit of a landing, the plan becomes constrained, with the
+//! program's own message.
 
 use drydock_domain::{PlanId, shell_word};
 use drydock_worktree::{CommitId, Repository, Signed};
 
-/// Returns the commit that is to land, or the reason why it is not.
+/// Returns the commit to land, or the reason why it could not be signed.
 pub(super) fn signed(
     written: Signed,
     repository: &Repository,

@@ -1,5 +1,6 @@
-//! Keeping to a plan's budget: what an agent says it used is counted, told now and then so that a crash forgets little,
-//! and compared; when something is used up the agent is stopped, its work is kept, and a person is asked.
+//! Enforces a plan's budget: counts the usage that an agent reports, emits it periodically so that a crash
+//! loses little, and compares it with the budget. When a part of the budget is used up, the agent is stopped,
+//! its work becomes a checkpoint, and a person is asked.
 
 use std::time::Duration;
 
@@ -15,26 +16,27 @@ use crate::engine::{Engine, WORKER};
 use crate::error::EngineError;
 use crate::hold::Hold;
 
-/// How often what was used is told at the most; a crash forgets what was used since.
+/// Minimum time between usage events. A crash loses the usage since the last one.
 const TOLD_EVERY: Duration = Duration::from_secs(10);
-/// How often time alone is told, where it is limited.
+/// Time between usage events if only the elapsed time changed. Used if the budget limits time.
 const TIME_TOLD_EVERY: Duration = Duration::from_secs(30);
-/// How far back the latest word of a run that was left is looked for: more than a run can say between two of them.
+/// Number of newest events that are searched for the last usage event of an abandoned run: more than a run
+/// emits between two of them.
 const EVENTS_MAX: i64 = 2_000;
-/// The kind of event that tells it.
+/// The kind of the usage event.
 const USAGE: &str = "agent.usage";
 
-/// When what was used was last told, and what is to be told of the agent's session.
+/// The usage emitted last, and the usage of the agent's session.
 pub(super) struct Told {
     used: Spent,
     at: Option<Instant>,
     session: Option<Session>,
 }
 
-/// A session that a later run may go on with.
+/// A session that a later run may resume.
 struct Session {
     id: String,
-    /// What it has used, and what of that was told.
+    /// The total usage, and the part of it that was emitted.
     used: SessionUse,
     told: SessionUse,
 }
@@ -44,12 +46,12 @@ impl Told {
         Self { used: Spent::default(), at: None, session: None }
     }
 
-    /// Begins to tell of a session, of which this much was told before; of none, where it cannot be loaded again.
+    /// Starts to track a session with the usage emitted for it before. `None` if the session cannot be loaded
+    /// again.
     pub(super) fn begin_session(&mut self, session: Option<(String, SessionUse)>) {
         self.session = session.map(|(id, told)| Session { id, used: told, told });
     }
 
-    /// Notes what the session has used by now.
     pub(super) fn session_used(&mut self, total: SessionUse) {
         if let Some(session) = &mut self.session {
             session.used = total;
@@ -58,19 +60,19 @@ impl Told {
 }
 
 impl Scope<'_> {
-    /// Says whether the plan may use no more of something.
+    /// Returns true if a part of the plan's budget is used up.
     pub(super) fn is_exhausted(&self) -> bool {
         let run = self.hold.tally().read().map_or(Spent::default(), |(_, used)| used);
         !self.plan.budget.used_up(self.plan.spent.plus(run)).is_empty()
     }
 
-    /// Returns how long the run may still go on, where that is limited. Landing is not.
+    /// Returns the remaining time of the run, if it is limited. A landing is not.
     pub(super) fn time_left(&self) -> Option<Duration> {
         let (_, used) = self.hold.tally().read()?;
         self.plan.budget.left(self.plan.spent.plus(used)).wall_ms.map(Duration::from_millis)
     }
 
-    /// Keeps the work so far, and returns the end of a run that used up the budget.
+    /// Checkpoints the work so far, and returns the end of a run that used up the budget.
     pub(super) async fn exhausted(&self, errand: &Errand<'_>) -> Result<End, EngineError> {
         let work = self.work_or_alert(errand, SO_FAR).await?;
         Ok(self.exhausted_with(work))
@@ -81,7 +83,7 @@ impl Scope<'_> {
         End::Report(Box::new(Command::Exhaust { run: Some(self.run.clone()), work }))
     }
 
-    /// Tells what the run has used, when that is due.
+    /// Emits the usage of the run, if that is due.
     pub(super) async fn tell_usage(&self, agent: &str, told: &mut Told) -> Result<(), EngineError> {
         let Some((_, used)) = self.hold.tally().read() else { return Ok(()) };
         let since = |least: Duration| told.at.is_none_or(|at| at.elapsed() >= least);
@@ -90,7 +92,8 @@ impl Scope<'_> {
         if more || timed { self.tell(agent, used, told).await } else { Ok(()) }
     }
 
-    /// Tells what its session used when an agent has ended: a later run that goes on with it counts from there.
+    /// Emits the usage of an agent's session after the agent has ended. A later run that resumes the session
+    /// counts from there.
     pub(super) async fn tell_last_usage(&self, agent: &str, told: &mut Told) -> Result<(), EngineError> {
         let untold = told.session.as_ref().is_some_and(|session| session.used != session.told);
         match self.hold.tally().read() {
@@ -99,8 +102,7 @@ impl Scope<'_> {
         }
     }
 
-    /// What the run used and what the session had used by then are one event, so that they are remembered or forgotten
-    /// together.
+    /// Emits the usage of the run and of the session as one event, so that a crash loses both or neither.
     async fn tell(&self, agent: &str, used: Spent, told: &mut Told) -> Result<(), EngineError> {
         (told.used, told.at) = (used, Some(Instant::now()));
         let mut details = json!(used);
@@ -119,7 +121,8 @@ fn without_time(spent: Spent) -> Spent {
 }
 
 impl Engine {
-    /// Takes over what the process that left a run told of its use, so that it is recorded with what ends the run.
+    /// Restores the usage that was emitted by the process which abandoned a run, so that it is recorded when
+    /// the run ends.
     pub(crate) async fn recover_usage(&self, hold: &Hold, plan: &Plan) -> Result<(), EngineError> {
         let Some(run) = &plan.run else { return Ok(()) };
         let recent = self.store().event_recent(&plan.id, EVENTS_MAX).await?;
@@ -130,7 +133,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Asks a person when a plan that is to start has nothing left of its budget.
+    /// Asks a person if a plan that is about to start has used up its budget.
     pub(crate) async fn ask_for_budget(&self, hold: &Hold, plan: &Plan) -> Result<Option<Plan>, EngineError> {
         if plan.gate.is_some() || plan.budget.used_up(plan.used()).is_empty() {
             return Ok(None);
@@ -140,7 +143,7 @@ impl Engine {
     }
 }
 
-/// Reads what an agent says it used, or says what is wrong with it.
+/// Parses the usage that an agent reports, or returns why it is not valid.
 pub(super) fn usage(
     tokens: Option<u64>,
     cost_usd: Option<&Value>,
@@ -155,7 +158,7 @@ pub(super) fn usage(
     Ok(Spent { tokens, cost_micros, wall_ms: 0, tool_calls })
 }
 
-/// Reads an amount; what is finer than a millionth is rounded up.
+/// Parses an amount. Fractions of a millionth are rounded up.
 fn rounded(text: &str) -> Option<u64> {
     match text.split_once('.') {
         Some((whole, part)) if part.len() > 6 && part.bytes().all(|byte| byte.is_ascii_digit()) => {

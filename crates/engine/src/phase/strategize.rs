@@ -1,4 +1,4 @@
-//! Strategize: an agent reads the base and leaves a strategy draft. It may change nothing else.
+//! Strategize: an agent reads the base and writes a strategy draft. It may change nothing else.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use crate::sync::Joined;
 use crate::task;
 use crate::tree::{self, DRAFT, StrategyDraft};
 
-/// How many forbidden paths an error names.
+/// Maximum number of forbidden paths named in an error.
 const PATHS_NAMED_MAX: usize = 10;
 
 pub(super) async fn run(scope: &Scope<'_>) -> Result<End, EngineError> {
@@ -40,7 +40,7 @@ pub(super) async fn run(scope: &Scope<'_>) -> Result<End, EngineError> {
         let text = format!("strategize may write only {DRAFT}, and {} changed {named}", agent);
         return Ok(scope.failed(ErrorClass::ForbiddenChange, text));
     }
-    // The draft is adopted only where branch and remote are together.
+    // The draft is adopted only if branch and remote are in sync.
     if let Joined::Diverged(divergence) = scope.together().after(&checkout, Publish::No).await? {
         return Ok(End::Report(Box::new(Command::Diverge(divergence))));
     }
@@ -51,7 +51,7 @@ pub(super) async fn run(scope: &Scope<'_>) -> Result<End, EngineError> {
             Ok(parsed) => strategy = parsed,
             Err(reason) => return Ok(scope.failed(ErrorClass::StrategyInvalid, reason)),
         },
-        // Without a draft the messages are the strategy.
+        // Without a draft, the messages are the strategy.
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
         Err(error) => return Ok(scope.failed(ErrorClass::StrategyInvalid, format!("{DRAFT}: {error}"))),
     }
@@ -59,7 +59,7 @@ pub(super) async fn run(scope: &Scope<'_>) -> Result<End, EngineError> {
         Ok(joined) => joined,
         Err(reason) => return Ok(scope.failed(ErrorClass::StrategyInvalid, reason)),
     };
-    // What an earlier run told of a piece is older than what the draft says of it.
+    // The draft is newer than an earlier run's report of the same subplan.
     strategy.subplans.iter().for_each(|drafted| supersede(&mut carried, drafted));
     strategy.subplans.splice(0..0, carried.into_iter().chain(asked));
     match fanout_of(scope.engine, &scope.plan, &strategy).await? {
@@ -71,7 +71,7 @@ pub(super) async fn run(scope: &Scope<'_>) -> Result<End, EngineError> {
     }
 }
 
-/// Tells which pieces have landed before and are not done again.
+/// Emits an alert for each subplan that has already landed and is not done again.
 async fn tell_landed(scope: &Scope<'_>, fanout: Option<&Fanout>) -> Result<(), EngineError> {
     for piece in fanout.into_iter().flat_map(|fanout| &fanout.pieces) {
         if let (Fate::Joined { commit }, Some(project)) = (&piece.fate, &piece.project) {

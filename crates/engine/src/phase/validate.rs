@@ -1,4 +1,5 @@
-//! Validations: commands that judge a result. Each answer is an event; required ones decide.
+//! Validations: commands that check a result. Each outcome is emitted as an event; required validations must
+//! pass.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,24 +14,24 @@ use super::scope::Scope;
 use crate::error::EngineError;
 use crate::trace;
 
-/// How long a validation may take that names no limit.
+/// Time limit of a validation that sets none.
 const TIMEOUT_DEFAULT: Duration = Duration::from_secs(20 * 60);
-/// How many lines may wait for the log before a validation is slowed down.
+/// Maximum number of lines that wait for the log. Beyond that the validation is slowed down.
 const LINES_MAX: usize = 256;
-/// How much of its output is kept with its result; the log has all of it.
+/// Maximum size of the output stored with the result. The log has all of it.
 const OUTPUT_KEPT_MAX: usize = 8 * 1024;
 
-/// What came of the validations.
+/// The outcome of all validations.
 pub(super) enum Validated {
-    /// All of them gave their answer.
+    /// All of them ran to their end.
     Ran(Vec<ValidationRun>),
     /// The run was asked to stop.
     Stopped,
-    /// The plan may take no more time; what was cut short says nothing about the result.
+    /// The plan's time is used up. An interrupted validation does not count.
     OutOfTime,
 }
 
-/// What came of one.
+/// The outcome of one validation.
 enum One {
     Ran(ValidationRun),
     Stopped,
@@ -38,7 +39,7 @@ enum One {
 }
 
 impl Scope<'_> {
-    /// Runs the plan's validations at the root of a result, within the time that the plan may still take.
+    /// Runs the plan's validations at the root of a result, within the remaining time of the plan.
     pub(super) async fn validate(&self, tree: &Path) -> Result<Validated, EngineError> {
         let mut runs = Vec::new();
         for validation in &self.plan.spec.validations {
@@ -68,7 +69,8 @@ impl Scope<'_> {
         let (command, dirs) = (&validation.command, self.dirs(tree));
         let runner = self.engine.runner_for(&self.plan);
         let (signals, lines) = mpsc::channel(LINES_MAX);
-        // An agent may have written its secrets to files that a validation prints.
+        // A validation may print files into which an agent wrote its secrets, so the secrets of all agents
+        // are hidden.
         let hidden = self.engine.settings().agents.values().cloned().collect();
         let heard = Some((signals, hidden));
         let answer = runner.shell_heard(command, &dirs, &environment, timeout, self.stop.clone(), heard);
@@ -93,7 +95,7 @@ impl Scope<'_> {
     }
 }
 
-/// Says whether an ending passes, and how it ended; none when it was we who stopped it.
+/// Returns whether an ending passes, and describes it; `None` if drydock stopped the command.
 fn judge(ending: &Ending) -> Option<(bool, String)> {
     match ending {
         Ending::Finished => Some((true, "exit 0".to_owned())),
@@ -105,7 +107,7 @@ fn judge(ending: &Ending) -> Option<(bool, String)> {
         Ending::TimedOut { after, .. } => Some((false, format!("took longer than {} s", after.as_secs()))),
         Ending::OutputExceeded { limit } => Some((false, format!("wrote more than {limit} bytes"))),
         Ending::LimitExceeded { what, max, .. } => Some((false, format!("used more than {max} {what}"))),
-        // A command has no conversation in which it could say so, and its silence is not watched.
+        // A command cannot report a rate limit, and is not watched for inactivity.
         Ending::RateLimited { .. } | Ending::Stalled { .. } | Ending::Stopped => None,
     }
 }
