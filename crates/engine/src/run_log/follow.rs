@@ -1,5 +1,5 @@
-//! Reading the logs of a plan's runs: which there are, a page of one, and one as it grows. A log is a file that another process
-//! may write, so it is looked at again and again; whether its run is over, the store says.
+//! Reads the logs of a plan's runs: lists them, reads a page of one, and follows one as it grows. Another
+//! process may write the log file, so it is polled. The store decides whether the run has ended.
 
 use std::fs;
 use std::io;
@@ -15,71 +15,71 @@ use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::task;
 
-/// How often a log is looked at for more, how often for the first log of a plan, and how often the store is asked whether the
-/// run is over.
+/// Poll intervals: for more lines of a log, for the first log of a plan, and for the state of the run in the
+/// store.
 const POLL: Duration = Duration::from_millis(100);
 const FIRST_EVERY: Duration = Duration::from_millis(250);
 const STATE_EVERY: Duration = Duration::from_secs(1);
-/// How much is read at a time.
+/// Maximum number of bytes per read.
 const PAGE_MAX: usize = 1024 * 1024;
 
-/// A log that there is on this machine.
+/// A log on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogSummary {
     /// The run.
     pub run: String,
-    /// When its first line was written, as RFC 3339.
+    /// Time of its first line, as RFC 3339.
     pub began_at: String,
-    /// How many bytes it has had, those that were dropped included.
+    /// Total number of bytes written, including dropped ones.
     pub size: u64,
 }
 
-/// What to read of a plan's logs.
+/// The part of a plan's logs to read.
 #[derive(Debug, Clone)]
 pub struct LogQuery {
-    /// The run, or the beginning of its id; the newest when none is named.
+    /// The run id or a unique prefix. Default: the newest run with a log.
     pub run: Option<String>,
-    /// From where.
+    /// The position at which to start.
     pub start: LogStart,
-    /// How long to wait for a line when there is none.
+    /// Maximum time to wait for a line.
     pub wait: Duration,
 }
 
-/// Whether more may come.
+/// Whether more lines may follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RunState {
     /// The run has not ended.
     Live,
-    /// The run has ended, and all of its log was read.
+    /// The run has ended, and its whole log was read.
     Over,
 }
 
 /// A part of a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogPage {
-    /// The run; none when no run of the plan has a log yet.
+    /// The run; `None` if no run of the plan has a log yet.
     pub run: Option<String>,
     /// Whole lines of JSON.
     pub bytes: Vec<u8>,
-    /// The offset to read on from.
+    /// The offset for the next read.
     pub next: u64,
-    /// Whether more may come.
+    /// Whether more lines may follow.
     pub state: RunState,
 }
 
 /// One result of following a log.
 #[derive(Debug)]
 pub enum LogNews {
-    /// Lines, and the offset behind them.
+    /// Lines, and the offset after them.
     Lines {
         /// Whole lines of JSON.
         bytes: Vec<u8>,
-        /// The offset to read on from.
+        /// The offset for the next read.
         next: u64,
     },
-    /// Nothing was written for as long as it would wait.
+    /// Nothing was written during the wait.
     Quiet,
-    /// The run has ended, and everything was handed out.
+    /// The run has ended, and its whole log was returned.
     Ended,
     /// The log was removed.
     Removed,
@@ -98,18 +98,18 @@ pub struct LogFollower {
 }
 
 impl Engine {
-    /// Returns where the logs of a plan are on this machine.
     fn logs_of(&self, plan: &PlanId) -> PathBuf {
         self.settings().logs.join(plan.as_str())
     }
 
-    /// Lists the logs of a plan that are on this machine, in the order in which their runs began.
+    /// Lists the logs of a plan on this machine, in the order in which their runs started.
     pub async fn logs(&self, plan: &PlanId) -> Result<Vec<LogSummary>, EngineError> {
         let directory = self.logs_of(plan);
         task::blocking(move || summaries(&directory)).await.map_err(unread)
     }
 
-    /// Reads a part of a log. Waits for a line when there is none and the run has not ended, or is about to begin.
+    /// Reads a part of a log. Waits for a line if there is none and the run has not ended or is about to
+    /// start.
     pub async fn log_page(&self, plan: &Plan, query: &LogQuery) -> Result<LogPage, EngineError> {
         let deadline = Instant::now() + query.wait;
         let left = || deadline.saturating_duration_since(Instant::now());
@@ -133,7 +133,7 @@ impl Engine {
         }
     }
 
-    /// Follows a log; none when no run is named and none of the plan has a log yet.
+    /// Follows a log. Returns `None` if no run is named and no run of the plan has a log yet.
     pub async fn log_follow(
         &self,
         plan: &Plan,
@@ -159,8 +159,9 @@ impl Engine {
         Ok(Some(self.follower(&plan.id, newest, start)))
     }
 
-    /// Waits for the first log of a plan that has none yet; none when there is none within `limit`. The plan is read again each
-    /// time: the run may begin on another machine, and then fails as `log_follow` does.
+    /// Waits for the first log of a plan that has none yet. Returns `None` if there is none within `limit`.
+    /// The plan is read again each time, because the run may start on another machine; then this fails like
+    /// `log_follow`.
     pub async fn log_first(
         &self,
         plan: &PlanId,
@@ -170,7 +171,7 @@ impl Engine {
         let deadline = Instant::now() + limit;
         loop {
             let now = self.plan(plan.as_str()).await?;
-            // The oldest, not the newest: a short run may have ended since the last look.
+            // The oldest, not the newest: a short run may have ended since the last check.
             if let Some(first) = self.logs(plan).await?.into_iter().next() {
                 return Ok(Some(self.follower(plan, first.run, start)));
             }
@@ -191,8 +192,8 @@ impl Engine {
         LogFollower { engine: self.clone(), plan: plan.clone(), run, directory, start, asked: None }
     }
 
-    /// Fails when a plan without a log here must have one elsewhere: its work was begun, and by no process of this machine.
-    /// The run of an Execute that is queued has not begun, wherever that will be.
+    /// Fails if a plan without a log on this machine must have one on another: its work has started, but in
+    /// no process of this machine. A queued Execute has not started a run on any machine.
     async fn none_yet(&self, plan: &Plan) -> Result<(), EngineError> {
         let is_before = match plan.stage.phase() {
             Phase::Strategize => true,
@@ -211,7 +212,7 @@ impl Engine {
         Err(self.no_log(plan, run.as_str()).await?)
     }
 
-    /// Says that a log is not on this machine, and where it may be.
+    /// Returns the error that a log is not on this machine, with the machine that may have it.
     async fn no_log(&self, plan: &Plan, run: &str) -> Result<EngineError, EngineError> {
         let here = self.identity().process().host.clone();
         let locks = self.store().lock_list().await?;
@@ -226,7 +227,7 @@ impl Engine {
 }
 
 impl LogFollower {
-    /// Returns the run that is followed.
+    /// Returns the id of the followed run.
     pub fn run(&self) -> &str {
         &self.run
     }
@@ -245,7 +246,8 @@ impl LogFollower {
             if self.engine.stopping().is_cancelled() {
                 return Ok(LogNews::Stopping);
             }
-            // Checked before the log is read, so that the read includes every line written before the run ended.
+            // Checked before the log is read, so that the read includes every line written before the run
+            // ended.
             let over = self.is_over().await?;
             let Some(Lines { bytes, next }) = self.read().await? else { return Ok(LogNews::Removed) };
             self.start = LogStart::At(next);
@@ -281,7 +283,7 @@ impl LogFollower {
             |plan: &Plan| is_at_work(plan) && plan.run.as_ref().is_some_and(|run| run.as_str() == self.run);
         let over = !plan.is_some_and(|plan| goes_on(&plan));
         if over {
-            // Asked again at the next call: it has to stay so.
+            // The next call checks again: the run counts as ended only if it stays so.
             self.asked = None;
         }
         Ok(over)
@@ -292,7 +294,7 @@ fn is_at_work(plan: &Plan) -> bool {
     plan.stage.state() == State::Processing
 }
 
-/// Says whether a run is under way or will begin without anyone asking for it.
+/// Returns true if a run is in progress or will start automatically.
 fn is_due(plan: &Plan) -> bool {
     is_at_work(plan) || plan.stage.state() == State::Queued
 }

@@ -1,5 +1,5 @@
-//! The log of a run as its phases write to it. Printing never fails a run: while the log cannot be written, lines are counted and
-//! one warning is given, and the count is written where the gap is once writing works again.
+//! The log of a run, as its phases write to it. A log that cannot be written never fails the run: lost lines
+//! are counted, one warning is returned, and the count is written at the gap once writing works again.
 
 use std::io;
 use std::path::PathBuf;
@@ -11,11 +11,11 @@ use super::writer::{Kept, Writer};
 use crate::{clock, task};
 use drydock_domain::counted;
 
-/// How many bytes wait in memory at most before they are written.
+/// Number of buffered bytes at which they have to be written.
 const PENDING_MAX: usize = 64 * 1024;
-/// How long after a failure writing is tried again.
+/// Time after a failed write until the next attempt.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
-/// The longest text of a line; an agent's lines are cut before.
+/// Maximum length of a line's text in bytes. Lines of agents are cut earlier.
 const TEXT_MAX: usize = 128 * 1024;
 
 /// Appends to the log of one run.
@@ -43,7 +43,7 @@ struct Failed {
 }
 
 impl RunLog {
-    /// Returns the log in this directory; nothing is made before the first line is written.
+    /// Returns the log in this directory. Nothing is created before the first line is written.
     pub(crate) fn new(directory: PathBuf, output_max: u64) -> Self {
         let kept = Kept::of(output_max);
         let retry_after = RETRY_AFTER;
@@ -51,29 +51,28 @@ impl RunLog {
         Self { pending: Mutex::default(), files: Arc::new(Mutex::new(files)) }
     }
 
-    /// Has a failed write tried again after this time.
+    /// Sets the time after a failed write until the next attempt.
     #[cfg(test)]
     pub(super) fn retry_after(&self, time: Duration) {
         self.files.lock().unwrap_or_else(PoisonError::into_inner).retry_after = time;
     }
 
-    /// Adds a line that drydock says.
+    /// Adds a line from drydock itself.
     pub(crate) fn notice(&self, text: &str) {
         self.line(NOTICE, text);
     }
 
-    /// Adds a line.
     pub(crate) fn line(&self, stream: &str, text: &str) {
         let text = &text[..text.floor_char_boundary(TEXT_MAX)];
         push(&mut self.pending.lock().unwrap_or_else(PoisonError::into_inner), clock::now(), stream, text);
     }
 
-    /// Says whether so much waits that it has to be written now.
+    /// Returns true if the buffered lines have to be written now.
     pub(crate) fn is_full(&self) -> bool {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner).len() >= PENDING_MAX
     }
 
-    /// Writes the pending lines. Returns the error when it is the first one.
+    /// Writes the buffered lines. Returns the error only if it is the first one.
     pub(crate) async fn flush(&self) -> Option<io::Error> {
         let lines = self.take_pending();
         if lines.is_empty() {
@@ -83,8 +82,8 @@ impl RunLog {
         task::blocking(move || files.lock().unwrap_or_else(PoisonError::into_inner).write(&lines)).await
     }
 
-    /// Writes the pending lines at the end of the run. Tries at once even if writing failed a moment ago: no later write would
-    /// mark the gap.
+    /// Writes the buffered lines at the end of the run. Ignores the waiting time after a failed write,
+    /// because no later write would mark the gap.
     pub(crate) async fn finish(&self) -> Option<io::Error> {
         let (lines, files) = (self.take_pending(), Arc::clone(&self.files));
         task::blocking(move || files.lock().unwrap_or_else(PoisonError::into_inner).finish(&lines)).await
@@ -115,7 +114,7 @@ impl Files {
         match self.try_write(lines, &mut written) {
             Ok(()) => None,
             Err(error) => {
-                // Opened again next time, which removes a torn line.
+                // The next write opens the log again, which removes a torn line.
                 self.writer = None;
                 let shown = io::Error::new(error.kind(), error.to_string());
                 let before = self.failed.take().map_or(0, |failed| failed.lines);

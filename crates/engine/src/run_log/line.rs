@@ -1,4 +1,5 @@
-//! One line of a run's log as it is stored and sent: `{"at", "stream", "text"}`, and `"dropped"` in a mark.
+//! One line of a run's log as it is stored and sent: `{"at", "stream", "text"}`, and `"dropped"` in a line
+//! that marks a gap.
 
 use drydock_domain::Timestamp;
 use serde::Serialize;
@@ -8,13 +9,13 @@ pub const NOTICE: &str = "drydock";
 /// The bytes of a line before its time.
 const BEGIN: &[u8] = b"{\"at\":\"";
 
-/// A line before it is JSON.
+/// A line before it is encoded as JSON.
 #[derive(Debug, Serialize)]
 struct Line<'a> {
     at: &'a str,
     stream: &'a str,
     text: &'a str,
-    /// How many bytes of the log are missing at this place.
+    /// Number of bytes missing from the log before this line.
     #[serde(skip_serializing_if = "Option::is_none")]
     dropped: Option<u64>,
 }
@@ -24,13 +25,13 @@ pub(super) fn push(lines: &mut Vec<u8>, at: Timestamp, stream: &str, text: &str)
     write(lines, &Line { at: &time(at), stream, text, dropped: None });
 }
 
-/// Appends the mark for a gap of that many bytes in front of `next`, whose time it has.
+/// Appends the mark for a gap of `dropped` bytes before `next`. The mark gets the time of `next`.
 pub(super) fn push_mark(lines: &mut Vec<u8>, dropped: u64, next: &[u8]) {
     let text = format!("[{dropped} bytes of this log were dropped here]");
     write(lines, &Line { at: &time_of(next), stream: NOTICE, text: &text, dropped: Some(dropped) });
 }
 
-/// Returns when a line was written, which is the first thing in it; empty when that cannot be read.
+/// Returns the time of a line, which is its first field; empty if it cannot be read.
 pub(super) fn time_of(line: &[u8]) -> String {
     let time = line.strip_prefix(BEGIN).unwrap_or_default().split(|byte| *byte == b'"').next();
     String::from_utf8_lossy(time.unwrap_or_default()).into_owned()
@@ -42,7 +43,7 @@ fn write(lines: &mut Vec<u8>, line: &Line<'_>) {
     lines.push(b'\n');
 }
 
-/// Returns a time as RFC 3339 with milliseconds: lines come quickly.
+/// Returns a time as RFC 3339 with milliseconds, because many lines can be written within a second.
 fn time(at: Timestamp) -> String {
     let millis = at.as_micros().rem_euclid(1_000_000) / 1_000;
     let seconds = at.to_string();

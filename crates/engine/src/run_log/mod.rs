@@ -1,4 +1,5 @@
-//! The log of a run: all that its agents, validations and reviewers printed, as lines of JSON in files beside the store.
+//! The log of a run: the output of its agents, validations and reviewers, as lines of JSON in files next to
+//! the store.
 
 mod follow;
 mod handle;

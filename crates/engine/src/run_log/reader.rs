@@ -1,5 +1,5 @@
-//! Reading a run's log from an offset, while any process may be writing it. The reader returns only whole lines, and a
-//! mark wherever bytes are missing.
+//! Reads a run's log from an offset while another process may be writing it. The reader returns only whole
+//! lines, and a mark at each gap.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
@@ -9,31 +9,31 @@ use super::line::{push_mark, time_of};
 use super::segment::{self, Segment};
 use super::writer::whole_lines;
 
-/// How often a listing is read again because a file was dropped while it was read.
+/// Maximum number of times that the files are listed again because one was dropped while it was read.
 const LISTINGS_MAX: usize = 5;
-/// More than the longest line that is written: an agent's line is cut at 64 KiB, and a byte of it is at most six in JSON.
+/// More than the longest line that is written: an agent's line is cut at 64 KiB, and JSON encodes one byte as
+/// at most six.
 const LINE_MAX: u64 = 1024 * 1024;
-/// The time of a line is within so many bytes.
+/// Number of bytes at the start of a line that contain its time.
 const TIME_WITHIN: u64 = 64;
 
-/// Where reading begins.
+/// The position at which reading starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogStart {
-    /// At this offset; inside a line, at the next one.
+    /// At this offset, or at the next line if the offset is inside a line.
     At(u64),
-    /// At the first line that begins within so many bytes of the end.
+    /// At the first line that starts within this number of bytes from the end.
     Last(u64),
 }
 
-/// Lines of a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Lines {
     pub(super) bytes: Vec<u8>,
-    /// The offset behind them.
+    /// The offset after the lines.
     pub(super) next: u64,
 }
 
-/// Reads about `max` bytes; `None` when the log does not exist.
+/// Reads about `max` bytes; `None` if the log does not exist.
 pub(super) fn read(directory: &Path, start: LogStart, max: usize) -> io::Result<Option<Lines>> {
     let mut listings = 0;
     loop {
@@ -45,7 +45,7 @@ pub(super) fn read(directory: &Path, start: LogStart, max: usize) -> io::Result<
     }
 }
 
-/// Returns when the first line was written, and where the log ends; `None` when the log does not exist.
+/// Returns the time of the first line and the end of the log; `None` if the log does not exist.
 pub(super) fn summary(directory: &Path) -> io::Result<Option<(String, u64)>> {
     let Some(segments) = segment::list(directory)? else { return Ok(None) };
     let (Some(first), Some(last)) = (segments.first(), segments.last()) else { return Ok(None) };
@@ -92,11 +92,12 @@ fn read_listed(directory: &Path, segments: &[Segment], start: LogStart, max: usi
     Ok(lines)
 }
 
-/// Reads whole lines of a file, at least one, from a place in it. Returns how many bytes of a line were skipped before them.
+/// Reads whole lines of a file, at least one, from a position. Also returns the number of skipped bytes of a
+/// line that started before the position.
 fn part(directory: &Path, segment: &Segment, begin: u64, room: u64) -> io::Result<(u64, Vec<u8>)> {
     let mut file = File::open(segment::path(directory, segment.start))?;
     let within = begin - segment.start;
-    // The byte before says whether this is where a line begins.
+    // The previous byte shows whether a line starts here.
     file.seek(SeekFrom::Start(within.saturating_sub(1)))?;
     let mut bytes = Vec::new();
     let lead = u64::from(within > 0);

@@ -1,5 +1,6 @@
-//! The files of a run's log. The name of each file is the offset of its first byte, so the writer drops the middle by
-//! deleting files, and the names show which bytes are missing. The first file is the head, which is never dropped.
+//! The files of a run's log. Each file is named after the offset of its first byte. The writer drops the
+//! middle of the log by deleting files, and the names show which bytes are missing. The first file is the
+//! head, which is never dropped.
 
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -7,12 +8,11 @@ use std::path::{Path, PathBuf};
 
 const EXTENSION: &str = "jsonl";
 
-/// A file of a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Segment {
     /// The offset of its first byte in the whole log.
     pub(super) start: u64,
-    /// Its length when it was listed; the last one may grow.
+    /// Its length when it was listed. The last file may grow.
     pub(super) length: u64,
 }
 
@@ -23,11 +23,11 @@ impl Segment {
 }
 
 pub(super) fn path(directory: &Path, start: u64) -> PathBuf {
-    // As wide as the largest offset: files sort by name as they follow each other.
+    // As wide as the largest offset, so that the files sort by name in the order of the log.
     directory.join(format!("{start:020}.{EXTENSION}"))
 }
 
-/// Returns the files of a log in order; `None` when the log does not exist.
+/// Returns the files of a log in order; `None` if the log does not exist.
 pub(super) fn list(directory: &Path) -> io::Result<Option<Vec<Segment>>> {
     let entries = match fs::read_dir(directory) {
         Ok(entries) => entries,
@@ -43,7 +43,7 @@ pub(super) fn list(directory: &Path) -> io::Result<Option<Vec<Segment>>> {
         match entry.metadata() {
             Ok(seen) if seen.is_file() => segments.push(Segment { start, length: seen.len() }),
             Ok(_) => {}
-            // Dropped since it was listed.
+            // The file was dropped after it was listed.
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             Err(error) => return Err(error),
         }

@@ -1,5 +1,5 @@
-//! Removing the logs of plans that ended long enough ago. Plans that are not in this store are left alone: several stores may
-//! keep their logs in one place.
+//! Removes the logs of plans that ended long enough ago. Logs of plans that are not in this store are left
+//! alone, because several stores may have their logs in one directory.
 
 use std::fs;
 use std::io;
@@ -14,7 +14,6 @@ use crate::upkeep::{Collected, Kept, Removed, Sweep};
 use crate::{clock, task};
 
 impl Engine {
-    /// Removes the logs of plans that ended long enough ago.
     pub(crate) async fn collect_logs(
         &self,
         sweep: Sweep,
@@ -39,7 +38,7 @@ impl Engine {
     }
 }
 
-/// Returns why the logs of a plan may be removed, when they may.
+/// Returns why the logs of a plan may be removed; `None` if they may not.
 fn proof(plan: &Plan, keep_days: u32, now: Timestamp) -> Option<String> {
     let kept_for = Duration::from_secs(u64::from(keep_days) * 24 * 3600);
     let over = plan.stage.is_terminal() && now >= plan.updated_at.plus(kept_for);
@@ -60,7 +59,7 @@ fn plans(logs: &Path) -> io::Result<Vec<PlanId>> {
     };
     let mut plans = Vec::new();
     for entry in entries {
-        // A directory that is not named like a plan is not ours.
+        // A directory that is not named like a plan was not created by drydock.
         plans.extend(entry?.file_name().to_string_lossy().parse::<PlanId>());
     }
     Ok(plans)

@@ -16,7 +16,7 @@ use super::writer::{Kept, Writer};
 
 const KEPT: Kept = Kept { head: 1_000, tail: 15_000, segment: 250 };
 
-/// A small generator whose seed is printed by the assertion that fails.
+/// A small random number generator. A failing assertion prints its seed.
 struct Chance(u64);
 
 impl Chance {
@@ -38,7 +38,7 @@ impl Chance {
     }
 }
 
-/// The bytes of the stream that a reader saw, by offset, and the gaps that it was shown.
+/// The bytes of the stream that a reader saw, by offset, and the gaps reported to it.
 #[derive(Default)]
 struct Reader {
     next: u64,
@@ -80,7 +80,8 @@ fn size(directory: &Path) -> u64 {
     fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().metadata().unwrap().len()).sum()
 }
 
-/// Leaves a log as a process killed while writing would: with a part of a line, or with an empty next file.
+/// Leaves a log like a process that is killed while writing: with a part of a line, or with an empty next
+/// file.
 fn kill(directory: &Path, chance: &mut Chance) {
     let last = segment::list(directory).unwrap().unwrap().pop().unwrap();
     if chance.below(3) == 0 && last.start > 0 && last.length > 0 {
@@ -91,7 +92,7 @@ fn kill(directory: &Path, chance: &mut Chance) {
     file.write_all(&b"{\"at\":\"2026"[..chance.below(11) as usize]).unwrap();
 }
 
-/// N9. Breaks when a kill, a dropped middle or an offset makes a log other than head, mark and tail.
+/// N9. Breaks when a kill, a dropped middle or an offset produces a log other than head, mark and tail.
 #[test]
 fn random_appends_offsets_and_kills_leave_head_mark_and_tail() {
     for seed in 1..=12 {
@@ -142,7 +143,7 @@ fn random_appends_offsets_and_kills_leave_head_mark_and_tail() {
     }
 }
 
-/// N9. Breaks when reading begins inside a line, or the last bytes are counted from the beginning.
+/// N9. Breaks when reading starts inside a line, or when `Last` counts bytes from the beginning.
 #[test]
 fn reading_begins_at_a_line_wherever_the_offset_is() {
     let folder = tempfile::tempdir().unwrap();
@@ -170,7 +171,7 @@ fn reading_begins_at_a_line_wherever_the_offset_is() {
     assert_eq!(read(&folder.path().join("none"), LogStart::At(0), 1).unwrap(), None);
 }
 
-/// N9. Breaks when others may read a log.
+/// N9. Breaks when other users can read a log.
 #[tokio::test]
 async fn a_log_is_private() {
     let folder = tempfile::tempdir().unwrap();
@@ -187,7 +188,7 @@ async fn a_log_is_private() {
 async fn a_log_that_cannot_be_written_warns_once_and_marks_the_gap() {
     let folder = tempfile::tempdir().unwrap();
     let place = folder.path().join("plan");
-    // A file in place of the directory fails for root too: permissions do not stop root.
+    // A file in place of the directory fails for root too; permissions would not stop root.
     fs::write(&place, "").unwrap();
     let log = RunLog::new(place.join("run"), 1);
     log.line("stdout", "lost");
@@ -207,7 +208,7 @@ async fn a_log_that_cannot_be_written_warns_once_and_marks_the_gap() {
     assert!(lines[1].contains("\"kept\"") && lines.len() == 2, "{seen}");
 }
 
-/// Issue 13. Breaks when a run that ends soon after its log could be written again leaves no mark of the gap.
+/// Issue 13. Breaks when a run that ends soon after its log became writable again leaves no mark of the gap.
 #[tokio::test]
 async fn the_end_of_a_run_marks_a_gap_at_once() {
     let folder = tempfile::tempdir().unwrap();
@@ -229,7 +230,8 @@ async fn the_end_of_a_run_marks_a_gap_at_once() {
     assert!(lines[1].contains("\"last\""), "{seen}");
 }
 
-/// Issue 13. Breaks when a log that is removed while its run writes is not created again, or does not mark the gap.
+/// Issue 13. Breaks when a log that is removed while its run writes is not created again, or does not mark
+/// the gap.
 #[tokio::test]
 async fn a_log_that_was_removed_continues_with_a_mark() {
     let folder = tempfile::tempdir().unwrap();

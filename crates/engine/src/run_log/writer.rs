@@ -1,6 +1,6 @@
-//! Writing a run's log: whole lines are appended, and the middle is dropped file by file when there is too much. One process
-//! writes a log, the one that holds the plan. After a crash the last line may be torn: readers ignore it and the next writer
-//! removes it.
+//! Writes a run's log: appends whole lines, and drops the middle file by file if the log becomes too large.
+//! Only one process writes a log: the one that holds the plan. After a crash the last line may be torn;
+//! readers ignore it, and the next writer removes it.
 
 use std::collections::VecDeque;
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -10,13 +10,13 @@ use std::path::{Path, PathBuf};
 
 use super::segment::{self, Segment};
 
-/// The head is 1 / `HEAD_PART` of the kept bytes, and a file of the tail 1 / `SEGMENT_PART`.
+/// The head is 1 / `HEAD_PART` of the kept bytes, and each file of the tail is 1 / `SEGMENT_PART`.
 const HEAD_PART: u64 = 16;
 const SEGMENT_PART: u64 = 64;
-/// The minimum number of bytes kept of a log, even when the configuration sets less.
+/// Minimum number of bytes kept of a log, even if the configuration sets less.
 const KEPT_MIN: u64 = 64 * 1024;
 
-/// How much of a log is kept, in bytes.
+/// Number of bytes of a log that are kept: at its head, in its tail, and in each file of the tail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Kept {
     pub(super) head: u64,
@@ -37,14 +37,14 @@ impl Kept {
 pub(super) struct Writer {
     directory: PathBuf,
     kept: Kept,
-    /// The files behind the head, the oldest first, without the one that is written to.
+    /// The files after the head, oldest first, without the current one.
     tail: VecDeque<Segment>,
     current: Segment,
     file: File,
 }
 
 impl Writer {
-    /// Opens a log, or makes it, and removes a torn last line.
+    /// Opens or creates a log, and removes a torn last line.
     pub(super) fn open(directory: &Path, kept: Kept) -> io::Result<Self> {
         DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
         let mut segments = VecDeque::from(segment::list(directory)?.unwrap_or_default());
@@ -55,7 +55,7 @@ impl Writer {
         Ok(Self { directory: directory.to_owned(), kept, tail: segments, current, file })
     }
 
-    /// Appends whole lines. When it fails, the log ends where it ended before the line that failed.
+    /// Appends whole lines. On an error the log ends before the lines that could not be written.
     pub(super) fn append(&mut self, lines: &[u8]) -> io::Result<()> {
         self.recreate_removed()?;
         let mut rest = lines;
@@ -67,7 +67,7 @@ impl Writer {
                     self.rotate()?;
                     continue;
                 }
-                // Longer than a whole file: it gets one of its own.
+                // A line longer than a whole file gets its own file.
                 fits = first_line(rest);
             }
             self.write(&rest[..fits])?;
@@ -88,7 +88,8 @@ impl Writer {
 
     fn write(&mut self, lines: &[u8]) -> io::Result<()> {
         if let Err(error) = self.file.write_all(lines) {
-            // A part of it may be there. Should this fail too, readers ignore the torn line and the next append repairs it.
+            // A part of the lines may have been written. If the truncation fails too, readers ignore the torn
+            // line and the next append repairs it.
             if self.file.set_len(self.current.length).is_err() {
                 tracing::debug!(log = %self.directory.display(), "a torn line stays in a log until it is opened again");
             }
@@ -98,7 +99,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Begins the next file, and drops the oldest ones of the tail that are not needed to keep as much as is kept.
+    /// Starts the next file, and drops the oldest files of the tail that are not needed to keep the required
+    /// size.
     fn rotate(&mut self) -> io::Result<()> {
         let next = Segment { start: self.current.end(), length: 0 };
         self.file = open_segment(&self.directory, next.start)?;
@@ -138,7 +140,7 @@ fn open_segment(directory: &Path, start: u64) -> io::Result<File> {
     OpenOptions::new().append(true).create(true).mode(0o600).open(path)
 }
 
-/// Cuts a torn last line off, and returns the length.
+/// Cuts off a torn last line, and returns the remaining length.
 fn repaired(directory: &Path, file: &File, start: u64) -> io::Result<u64> {
     let bytes = fs::read(segment::path(directory, start))?;
     let whole = whole_lines(&bytes) as u64;
@@ -148,7 +150,7 @@ fn repaired(directory: &Path, file: &File, start: u64) -> io::Result<u64> {
     Ok(whole)
 }
 
-/// Returns how many bytes of these are whole lines.
+/// Returns the length of the whole lines in these bytes.
 pub(super) fn whole_lines(bytes: &[u8]) -> usize {
     bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1)
 }
@@ -157,7 +159,7 @@ fn first_line(bytes: &[u8]) -> usize {
     bytes.iter().position(|byte| *byte == b'\n').map_or(bytes.len(), |end| end + 1)
 }
 
-/// Returns how many bytes of the whole lines at the beginning fit.
+/// Returns the length of the whole lines at the start that fit.
 fn fitting(lines: &[u8], room: u64) -> usize {
     let room = usize::try_from(room).unwrap_or(usize::MAX);
     if lines.len() <= room { lines.len() } else { whole_lines(&lines[..room]) }
