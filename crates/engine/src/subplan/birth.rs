@@ -1,4 +1,5 @@
-//! Making the plans of pieces: what each is asked for, and what it takes from its parent. All are born in one commit.
+//! Spawns child plans for subplans: determines the spec of each and the parts inherited from the parent. All
+//! children are created in one commit.
 
 use drydock_domain::{
     Birth, Command, ErrorClass, Failure, Fanout, Fate, Inherited, NewChild, News, Piece, PieceTask, Plan,
@@ -12,8 +13,8 @@ use crate::make::Asked;
 use crate::rule::effective_for;
 
 impl Engine {
-    /// Makes the plans of all pieces that have none; says whether there were any. Where what is left is too little for
-    /// all of them, a person is asked once, instead of each of them asking with nothing in hand.
+    /// Spawns a child for each subplan that has none; returns true if there were any. If the remaining budget
+    /// is too small for all of them, a person is asked once, instead of once per child with an empty budget.
     pub(super) async fn bear(&self, hold: &Hold, plan: &Plan, fanout: &Fanout) -> Result<bool, EngineError> {
         let unborn = |piece: &&Piece| piece.fate == Fate::Open && piece.child.is_none();
         if !fanout.pieces.iter().any(|piece| unborn(&piece)) {
@@ -32,7 +33,8 @@ impl Engine {
                     let child = NewChild { id: self.fresh_plan(), spec, inherited: inherited.clone() };
                     births.push(Birth { piece: index, child });
                 }
-                // What the strategy named was there when it was adopted, and is gone since.
+                // An action, project or agent named by the strategy existed when the strategy was adopted,
+                // and has been removed since.
                 Err(error @ (EngineError::Absent(_) | EngineError::Invalid { .. })) => {
                     let failure = Failure::new(ErrorClass::SubplanFailed, error.to_string());
                     stillborn.push(News::Failed { piece: index, run: None, failure });
@@ -49,11 +51,12 @@ impl Engine {
         Ok(true)
     }
 
-    /// Returns what a piece asks for by itself.
+    /// Returns the spec of the child plan that does a subplan.
     pub(super) async fn child_spec(&self, parent: &Plan, piece: &Piece) -> Result<Spec, EngineError> {
         let project = piece.project.as_ref().unwrap_or(&parent.spec.project);
         let mut project = self.project(project.as_str()).await?;
-        // A piece alone need not pass what the whole must: the merged result does. What its own action asks for, it must.
+        // The project's validations apply to the merged result, not to a single subplan. The validations of
+        // the subplan's own action apply to the subplan.
         if piece.project.is_none() {
             project.validations = Vec::new();
         }

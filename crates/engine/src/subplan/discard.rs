@@ -1,5 +1,6 @@
-//! Removing what joining kept and nothing joins any more. A landed plan lets go of it by itself; what is left is that of
-//! cancelled plans. Each ref goes with the proof that the subplan's own refs keep what it did.
+//! Removes the refs that keep join results which are no longer needed. A landed plan removes its own
+//! automatically; cancelled plans leave theirs. A ref is removed only with proof that the subplan's own refs
+//! keep its work.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +13,7 @@ use crate::phase::commit_id;
 use crate::task;
 use crate::upkeep::{Collected, Held, Kept, Removed, Sweep};
 
-/// The ref that keeps what joining a subplan came to.
+/// A ref that keeps the result of joining a subplan.
 #[derive(Debug, Clone)]
 struct Joined {
     name: String,
@@ -20,18 +21,18 @@ struct Joined {
     child: String,
 }
 
-/// Whether the work of a subplan is kept elsewhere.
+/// Whether another ref keeps the work of a subplan.
 enum Elsewhere {
-    /// It has none.
+    /// The subplan has no work.
     Nothing,
-    /// By this ref.
+    /// This ref keeps it.
     Kept(String),
-    /// It is not.
+    /// No other ref keeps it.
     Nowhere,
 }
 
 impl Engine {
-    /// Removes the refs that were kept for joining, of all plans that are over.
+    /// Removes the join refs of all plans that have ended.
     pub(crate) async fn collect_joins(
         &self,
         sweep: Sweep,
@@ -154,18 +155,18 @@ impl Engine {
     }
 }
 
-/// Returns the plan and the subplan that such a ref is named after.
+/// Parses the plan and the child from the name of a join ref.
 fn named(name: &str) -> Option<(PlanId, String)> {
     let (plan, child) = name.strip_prefix(JOINS)?.split_once('/')?;
     Some((plan.parse().ok()?, child.to_owned()))
 }
 
-/// Says whether nothing can join a plan any more.
+/// Returns true if nothing can join the plan any more.
 fn is_over(plan: &Plan) -> bool {
     matches!(plan.stage.state(), State::Applied | State::Cancelled) && plan.winding.is_empty()
 }
 
-/// Finds a ref of a subplan's own that keeps what it did: its commit, or the same files.
+/// Finds a ref of the subplan itself that keeps its work: the same commit, or the same files.
 fn elsewhere(repository: &Repository, child: &Plan) -> Result<Elsewhere, EngineError> {
     let Some(head) = &child.head_commit else { return Ok(Elsewhere::Nothing) };
     let head = commit_id(head)?;

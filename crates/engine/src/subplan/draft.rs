@@ -1,4 +1,4 @@
-//! From a strategy's draft to pieces that can be carried out. Whatever cannot is refused before anything starts.
+//! Converts a strategy draft into subplans. A draft that cannot be done is rejected before anything starts.
 
 use drydock_domain::{Fanout, FanoutError, Fate, Lands, Name, Piece, PieceTask, Plan, Seen, arrange};
 
@@ -7,7 +7,7 @@ use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::tree::{DRAFT, StrategyDraft, SubplanDraft};
 
-/// Returns the pieces that a draft cuts a plan into, or why they cannot be carried out.
+/// Returns the subplans of a draft, or why they cannot be done.
 pub(crate) async fn fanout_of(
     engine: &Engine,
     plan: &Plan,
@@ -39,8 +39,8 @@ pub(crate) async fn fanout_of(
     Ok(Ok(Some(Fanout { merge, on_failure, max_parallel, pieces, head: None })))
 }
 
-/// Settles the pieces that have landed in other projects under an earlier strategy: nothing takes them back, and done
-/// anew they would land twice.
+/// Marks subplans as joined that already landed in other projects under an earlier strategy. Those landings
+/// are final, and repeating the work would land it twice.
 fn settle_landed(pieces: &mut [Piece], children: &Children) {
     for piece in pieces {
         let Some(project) = &piece.project else { continue };

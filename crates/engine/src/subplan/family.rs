@@ -1,6 +1,7 @@
-//! Subplans as this process last saw them. Tending looks at all pieces of a plan each time one of them moves: with a
-//! thousand of them, reading all each time would cost more than the work. A plan of the same revision is the same plan,
-//! so what is remembered is never wrong; what is forgotten is read again.
+//! Cache of child plans. Scheduling reads all subplans of a plan each time one of them changes; with a
+//! thousand subplans, reading them from the store each time would cost more than the work. Plans with the
+//! same revision are identical, so a cached plan is revalidated by its revision, and a missing one is read
+//! again.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,20 +10,20 @@ use drydock_domain::PlanId;
 
 use super::tend::Children;
 
-/// How many plans' subplans are remembered at the most.
+/// Maximum number of parents whose children are cached.
 const FAMILIES_MAX: usize = 16;
 
-/// The subplans of the plans that are tended here.
+/// The children of the plans that this process schedules.
 #[derive(Debug, Default)]
 pub(crate) struct Families(Mutex<HashMap<PlanId, Children>>);
 
 impl Families {
-    /// Returns the subplans of a plan as they were; none where nobody looked yet.
+    /// Returns the cached children of a plan; empty if there are none.
     pub(super) fn last_seen(&self, plan: &PlanId) -> Children {
         self.lock().get(plan).cloned().unwrap_or_default()
     }
 
-    /// Keeps them for the next look.
+    /// Caches the children of a plan.
     pub(super) fn remember(&self, plan: &PlanId, children: &Children) {
         let mut families = self.lock();
         if families.len() >= FAMILIES_MAX && !families.contains_key(plan) {
@@ -32,7 +33,7 @@ impl Families {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<PlanId, Children>> {
-        // Nothing is half done under this lock.
+        // No update is left incomplete under this lock, so a poisoned lock is safe to use.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,5 +1,6 @@
-//! Driving a tree of plans in the foreground: as many hands as pieces may work at the same time take what is due in the
-//! tree from the outbox, like workers do, until nothing of it goes on by itself.
+//! Drives a tree of plans in the foreground: worker loops claim effects of the tree from the outbox, like
+//! other workers, until nothing in the tree continues automatically. The number of loops is the number of
+//! subplans that may run at the same time.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -13,10 +14,10 @@ use crate::clock;
 use crate::engine::Engine;
 use crate::error::EngineError;
 
-/// How many hands a person's process has at the most.
+/// Maximum number of worker loops in a foreground process.
 const HANDS_MAX: usize = 16;
 
-/// A hand that looks for work or does it; it no longer counts as busy when this is dropped, however the turn ends.
+/// Counts a worker loop as busy while it looks for work or does it, until this is dropped.
 struct Turn<'a>(&'a AtomicUsize);
 
 impl<'a> Turn<'a> {
@@ -33,7 +34,7 @@ impl Drop for Turn<'_> {
 }
 
 impl Engine {
-    /// Works on the tree of a plan whose subplans are not settled, until they are or a person is needed.
+    /// Works on the tree of a plan with open subplans until all are settled or a person is needed.
     pub(crate) async fn drive_tree(&self, plan: &Plan) -> Result<Plan, EngineError> {
         let parallel = plan.fanout.as_ref().map_or(1, |fanout| fanout.max_parallel as usize);
         let busy = AtomicUsize::new(0);
@@ -54,7 +55,7 @@ impl Engine {
         }
     }
 
-    /// Returns the first question of a subplan that a person has to answer.
+    /// Returns the first open decision of a subplan, at any depth.
     pub(crate) fn asking(&self, plan: PlanId) -> BoxFuture<'_, Result<Option<DecisionId>, EngineError>> {
         Box::pin(async move {
             for child in self.store().plan_children(&plan).await? {
@@ -85,7 +86,7 @@ impl Engine {
             };
             let turn = Turn::begin(busy);
             match self.store().effect_claim_within(&order).await? {
-                // What comes after the subplans is for whoever asked to drive them.
+                // The caller of `drive_tree` continues the plan after its subplans.
                 Some(claim) if claim.plan == plan.id && claim.effect != Effect::Tend => {
                     self.store().effect_defer(&claim, Duration::ZERO).await?;
                     return Ok(());
@@ -105,7 +106,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Says whether a plan's subplans go on without a person.
+    /// Returns true if the subplans of a plan continue without a person.
     fn goes_on(&self, plan: PlanId) -> BoxFuture<'_, Result<bool, EngineError>> {
         Box::pin(async move {
             let plan = self.plan_stored(&plan).await?;
@@ -131,7 +132,7 @@ impl Engine {
                 match (seen, children.of(piece)) {
                     (Seen::Busy, Some(child)) if !is_tended(child) => return Ok(true),
                     (Seen::Busy, Some(child)) if self.goes_on(child.id.clone()).await? => return Ok(true),
-                    // There is something to record.
+                    // The parent has something to spawn or record.
                     (Seen::Unborn | Seen::Landed { .. } | Seen::Cancelled { .. }, _) => return Ok(true),
                     (
                         Seen::Busy

@@ -1,6 +1,7 @@
-//! Joining: the result of a subplan becomes part of its parent's branch. It is merged in memory, kept by a ref, recorded
-//! on the subplan and then on its parent; a crash in between is taken up by the next look, because the same merge has
-//! the same commit and the subplan says where it went.
+//! Joining: the result of a subplan becomes part of its parent's branch. It is merged in memory, kept by a
+//! ref, and recorded first on the subplan and then on its parent. After a crash in between, the next
+//! scheduling step continues: the same merge produces the same commit, and the subplan records which commit
+//! that is.
 
 use drydock_domain::{
     Clashed, Clashing, Command, ErrorClass, Failure, Fanout, Fate, JOINS, Marks, Mends, MergeStrategy, News,
@@ -19,7 +20,7 @@ use crate::hold::Hold;
 use crate::phase::commit_id;
 use crate::task;
 
-/// What a subplan did: the commits from one to another.
+/// The work of a subplan: the commits from `base` to `head`.
 #[derive(Debug, Clone)]
 struct Work {
     base: CommitId,
@@ -30,23 +31,24 @@ struct Work {
     at_seconds: i64,
 }
 
-/// How the commits of a subplan are put on top of others.
+/// How the commits of a subplan are applied on top of others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Style {
-    /// All as one.
+    /// All as one commit.
     Squashed,
     /// One by one.
     Replayed,
 }
 
-/// What putting work on top of other work came to.
+/// The result of applying work on top of a commit.
 enum Put {
     Clean(CommitId),
     Conflict { tree: TreeId, files: Vec<ConflictFile> },
 }
 
 impl Engine {
-    /// Joins a finished piece with what has joined before it, or asks about the conflict; says whether it came to that.
+    /// Joins a finished subplan with the results joined before it, or asks about the conflict. Returns false
+    /// if nothing was recorded, for example because another process holds the subplan.
     pub(super) async fn join_piece(
         &self,
         hold: &Hold,
@@ -79,7 +81,8 @@ impl Engine {
             Err(left) => unresolved(index, child, left),
             Ok(Put::Clean(commit)) => {
                 let joined = Command::Join { commit: commit.to_string() };
-                // The piece whose conflict this one resolved has joined with it, unless it went its own way since.
+                // The subplan whose conflict this one resolved has joined too, unless it was handled in
+                // another way since.
                 let resolved = piece.mends.as_ref().and_then(|mends| fanout.position(&mends.piece));
                 if let Some(resolved) = resolved.and_then(|at| children.of(&fanout.pieces[at])) {
                     self.issue_child(hold, resolved, joined.clone()).await?;
@@ -114,7 +117,8 @@ impl Engine {
         Ok(true)
     }
 
-    /// Judges a piece by the rules of its own action: its parent's landing judges by the parent's alone.
+    /// Checks the invariants of the subplan's own action. The parent's landing checks only those of the
+    /// parent.
     async fn kept_out(
         &self,
         piece: usize,
@@ -131,8 +135,8 @@ impl Engine {
         Ok(Some(News::Failed { piece, run: child.run.clone(), failure }))
     }
 
-    /// Returns the commit that a piece begins at: what everything that it waits for has come to. None while that cannot
-    /// be told, because results conflict and are not settled.
+    /// Returns the base commit for a subplan: the combined results of all subplans that it waits for. Returns
+    /// `None` while these results conflict and the conflict is not resolved.
     pub(super) async fn ground(
         &self,
         plan: &Plan,
@@ -153,7 +157,7 @@ impl Engine {
         if pieces.iter().all(|piece| matches!(piece.fate, Fate::Joined { .. })) {
             return Ok(fanout.head.clone().or_else(|| Some(plan.base_commit.clone())));
         }
-        // Somebody who comes before them in order is still at work, so they have not joined: put together what there is.
+        // An earlier subplan is still running, so these have not joined yet: merge the results that exist.
         let mut works = Vec::new();
         for piece in pieces {
             let Some(child) = children.of(piece) else { return Ok(None) };
@@ -173,7 +177,7 @@ impl Engine {
         .await
     }
 
-    /// Keeps a merge with the marks of its conflict, for whoever resolves it.
+    /// Keeps a merge with its conflict markers, for the agent or person that resolves the conflict.
     async fn marked(
         &self,
         plan: &Plan,
@@ -221,7 +225,7 @@ impl Work {
         })
     }
 
-    /// Puts the work on top of a commit. The same work on the same commit is the same commit again.
+    /// Applies the work on top of a commit. The same work on the same commit produces the same commit id.
     fn put(&self, repository: &Repository, onto: &CommitId) -> Result<Put, EngineError> {
         if self.base == self.head {
             return Ok(Put::Clean(onto.clone()));
@@ -245,7 +249,7 @@ impl Work {
         Ok(Put::Clean(tip))
     }
 
-    /// Puts the work on top of what has joined, and keeps what that comes to for the parent.
+    /// Applies the work on top of the joined results, and keeps the resulting commit for the parent.
     fn put_and_keep(
         &self,
         repository: &Repository,
@@ -254,17 +258,19 @@ impl Work {
     ) -> Result<Put, EngineError> {
         let put = self.put(repository, onto)?;
         match &put {
-            // What has joined before is kept already, and the base by the branches of all that began there.
+            // The refs of earlier joins keep this commit, or, if it is the base, the branches that started
+            // there.
             Put::Clean(commit) if commit == onto => {}
             Put::Clean(commit) => keep(repository, parent, child, commit)?,
-            // It is kept with its marks when it is asked about.
+            // `marked` keeps it with its markers when the question is asked.
             Put::Conflict { .. } => {}
         }
         Ok(put)
     }
 
-    /// Says what was left open of a conflict that this work was to resolve: marks in files, and what has no marks and
-    /// was not touched, of which nobody can tell that it was looked at.
+    /// Returns the unresolved part of a conflict that this work had to resolve: markers in files, and paths
+    /// without markers that it did not change. An unchanged path does not show whether the agent looked at
+    /// it.
     fn left_open(&self, repository: &Repository, mends: &Mends) -> Result<Option<String>, EngineError> {
         let changed = repository.changes(&self.base, &self.head)?;
         let paths: Vec<_> = changed.into_iter().map(|change| change.path).collect();
@@ -286,7 +292,7 @@ impl Work {
     }
 }
 
-/// Keeps the commit that a subplan's result became, for as long as its parent needs it.
+/// Keeps the commit of a subplan's joined result for as long as its parent needs it.
 fn keep(
     repository: &Repository,
     parent: &PlanId,
@@ -297,7 +303,7 @@ fn keep(
     match repository.ref_create(&name, commit)? {
         RefCreated::Created => return Ok(()),
         RefCreated::Exists(found) if found == *commit => return Ok(()),
-        // What an earlier look kept is not what it comes to now: a person has said how to settle it.
+        // An earlier attempt kept another commit. A person has since decided how to resolve the conflict.
         RefCreated::Exists(found) => match repository.ref_delete(&name, &found)? {
             RefDeleted::Deleted | RefDeleted::Absent => {}
             RefDeleted::Moved { .. } => return Err(EngineError::LeaseLost { key: parent.to_string() }),
@@ -309,7 +315,7 @@ fn keep(
     }
 }
 
-/// Lets go of what was kept for joining, once the whole has landed. Should it fail, the refs are in nobody's way.
+/// Removes the join refs of a plan after it has landed. A failure is only logged: the refs do no harm.
 pub(crate) async fn forget_joins(repository: &Repository, plan: &PlanId) {
     let (repository, prefix) = (repository.clone(), format!("{JOINS}{plan}/"));
     let done = task::blocking(move || -> Result<(), EngineError> {
@@ -335,7 +341,8 @@ fn name_of(child: &Plan) -> String {
     child.place.as_ref().map_or_else(|| child.id.to_string(), |place| place.name.to_string())
 }
 
-/// When the subplan's work was complete: a time that stays, so that the merge has the same commit each time.
+/// Returns when the work of the subplan was complete. This time never changes, so the merge produces the same
+/// commit each time.
 fn seconds(child: &Plan) -> i64 {
     child.phase_completed_at.unwrap_or(child.created_at).as_micros() / 1_000_000
 }
@@ -352,14 +359,14 @@ fn unresolved(piece: usize, child: &Plan, text: String) -> News {
     News::Failed { piece, run: child.run.clone(), failure }
 }
 
-/// One file of a conflict, as who resolves it reads it.
+/// Describes one file of a conflict for the agent that resolves it.
 fn clashed(file: &ConflictFile) -> Clashed {
     let marks = if file.hunks.is_empty() && file.left_out == 0 { Marks::None } else { Marks::InFile };
     let about = format!("{}: {}", kind(file), file.message.trim());
     Clashed { paths: file.paths().map(str::to_owned).collect(), about, marks }
 }
 
-/// One file of a conflict, as a person or a program reads it.
+/// Describes one file of a conflict for people and programs, as JSON.
 fn told(file: &ConflictFile) -> Value {
     let hunks: Vec<_> = file
         .hunks

@@ -1,5 +1,6 @@
-//! Pieces in other projects: they land there under those projects' locks, all of them queued before the first can land,
-//! and their parent lands last. So a crash leaves each of them landed, intended or queued, and recorded as such.
+//! Subplans in other projects land there, under the locks of those projects. All of them are queued before
+//! the first one can land, and their parent lands last. After a crash, each one is therefore landed, intended
+//! or queued, and recorded as such.
 
 use drydock_domain::{
     Command, Complete, ErrorClass, Failure, Fanout, Fate, News, Next, Plan, Progress, Seen, Stage,
@@ -30,7 +31,7 @@ impl Engine {
             let Some(child) = children.of(piece) else { continue };
             moved |= match (&child.stage, seen) {
                 (Stage::Execute(Progress::Reached(Complete)), _) => match self.let_land(hold, child).await {
-                    // What its own project does not let pass is for a person to say.
+                    // If its own project does not allow the landing, a person has to decide.
                     Err(EngineError::Refused(refusal)) => {
                         let text = format!("it may not land: {refusal}");
                         let failure = Failure::new(ErrorClass::SubplanFailed, text);
@@ -40,7 +41,7 @@ impl Engine {
                     }
                     done => done?,
                 },
-                // It failed before, and a person said to try again.
+                // It failed before, and a person asked for a retry.
                 (_, Seen::Failed { .. }) => self.issue_child(hold, child, Command::Retry).await?,
                 (_, _) => false,
             };
@@ -48,7 +49,7 @@ impl Engine {
         Ok(if moved { Tended::Moved } else { Tended::Rests(None) })
     }
 
-    /// Queues the landing of a piece in its own project; its parent's approval is the approval.
+    /// Queues the landing of a subplan in its own project. The approval of its parent counts for it.
     async fn let_land(&self, parent: &Hold, child: &Plan) -> Result<bool, EngineError> {
         let hold = match parent.child(self, child, "let it land").await {
             Ok(hold) => hold,

@@ -1,8 +1,9 @@
-//! Subplans: drafts become pieces, pieces become plans, plans are called when their turn comes, and their results join
-//! their parent's branch. What to do is decided by `domain`; here it is looked at and done, under the parent's lock.
+//! Subplans: a strategy draft becomes subplans, each subplan becomes a child plan, children run when it is
+//! their turn, and their results join their parent's branch. `domain` decides the next steps; this module
+//! reads the state and performs the steps, under the parent's lock.
 //!
-//! A child's lock is taken under its parent's and never the other way round: `Hold::child` is the only way to it from
-//! here, and nothing that holds a child's lock knows how to take its parent's.
+//! A child's lock is taken while the parent's lock is held, never the other way round: `Hold::child` is the
+//! only way to get it from here, and no code that holds a child's lock takes its parent's lock.
 
 mod birth;
 mod discard;

@@ -1,5 +1,5 @@
-//! Seeing a tree of plans: what each subplan is, how far it got, and what it waits for. The words are made from the
-//! stored records, so they cannot disagree with them.
+//! Shows a tree of plans: each subplan, its progress, and the reason why it waits. The texts are derived from
+//! the stored records, so they always agree with them.
 
 use drydock_domain::{Fanout, Fate, Piece, Plan, Seen, State};
 use drydock_store::BoxFuture;
@@ -12,31 +12,31 @@ use crate::error::EngineError;
 /// A plan and the subplans below it.
 #[derive(Debug, Clone)]
 pub struct PlanTree {
-    /// The plan.
+    /// The plan itself.
     pub plan: Plan,
-    /// What it was cut into, in the order in which the results join; then what earlier strategies had.
+    /// Its subplans, in the order in which the results join, followed by those of earlier strategies.
     pub branches: Vec<Branch>,
 }
 
-/// One piece of a plan.
+/// One subplan of a plan.
 #[derive(Debug, Clone)]
 pub struct Branch {
-    /// Its name.
+    /// The subplan's name.
     pub name: String,
-    /// What its parent has recorded of it; `earlier` for one of a strategy that was given up.
+    /// The status that its parent has recorded; `earlier` for a subplan of an abandoned strategy.
     pub fate: &'static str,
-    /// Which siblings come before it.
+    /// The siblings that it waits for.
     pub after: Vec<String>,
-    /// Who does it.
+    /// The agent that does it.
     pub agent: Option<String>,
-    /// What it waits for, in words.
+    /// The reason why it waits, as text.
     pub waits_for: Option<String>,
-    /// Its plan and what is below that; none before it is born.
+    /// The child plan and the plans below it; `None` before the child is spawned.
     pub tree: Option<PlanTree>,
 }
 
 impl Engine {
-    /// Returns a plan with everything below it.
+    /// Returns a plan with all plans below it.
     pub fn tree(&self, plan: Plan) -> BoxFuture<'_, Result<PlanTree, EngineError>> {
         Box::pin(async move {
             let children = self.children(&plan.id).await?;
@@ -78,7 +78,7 @@ impl Engine {
         })
     }
 
-    /// Says what a plan with subplans, or one of them, waits for; a sentence each.
+    /// Returns sentences with the reasons why a plan with subplans, or a subplan, waits.
     pub(crate) fn why_waiting(&self, plan: Plan) -> BoxFuture<'_, Result<Vec<String>, EngineError>> {
         Box::pin(async move {
             let mut sentences = Vec::new();
@@ -97,7 +97,7 @@ impl Engine {
                         ),
                     };
                     sentences.push(format!("subplan {}{id} {state}", piece.name));
-                    // The chain is followed down to what holds it.
+                    // Follow the chain down to the plan that blocks it.
                     if let Some(child) = child.filter(|child| is_tended(child)) {
                         sentences.extend(
                             self.why_waiting(child.clone())
@@ -127,11 +127,11 @@ impl Engine {
     }
 }
 
-/// How many subplans an explanation names.
+/// Maximum number of subplans named in an explanation.
 const SENTENCES_MAX: usize = 10;
 
 impl Children {
-    /// Returns the subplans that no piece of these names.
+    /// Returns the children that no subplan of this fan-out names.
     fn others(&self, fanout: Option<&Fanout>) -> Vec<&Plan> {
         let named = |child: &Plan| {
             let ids =
@@ -142,7 +142,7 @@ impl Children {
     }
 }
 
-/// Returns what became of a piece; one that is over is so before its parent has recorded it.
+/// Returns the status of a subplan. If it has ended, that counts before its parent has recorded it.
 fn fate_seen(piece: &Piece, seen: &Seen) -> &'static str {
     match (&piece.fate, seen) {
         (Fate::Open | Fate::Ready, Seen::Cancelled { .. }) => "cancelled",
@@ -151,7 +151,7 @@ fn fate_seen(piece: &Piece, seen: &Seen) -> &'static str {
     }
 }
 
-/// Says what a piece waits for; nothing when it is at work or settled.
+/// Returns the reason why a subplan waits; `None` if it is running or settled.
 fn waits_for(fanout: &Fanout, index: usize, seen: &[Seen], child: Option<&Plan>) -> Option<String> {
     let piece = &fanout.pieces[index];
     match (&piece.fate, &seen[index]) {
@@ -176,7 +176,7 @@ fn waits_for(fanout: &Fanout, index: usize, seen: &[Seen], child: Option<&Plan>)
                 format!("{} to join first", names.join(", "))
             })
         }
-        // It is over, and its parent has not recorded it.
+        // It has ended, and its parent has not recorded that yet.
         (Fate::Ready, Seen::Landed { .. } | Seen::Cancelled { .. }) => None,
         (Fate::Ready, _) => Some("its parent to land".to_owned()),
         (Fate::Handed { to }, _) => Some(format!("{to} to resolve its conflict")),
@@ -186,7 +186,7 @@ fn waits_for(fanout: &Fanout, index: usize, seen: &[Seen], child: Option<&Plan>)
 }
 
 fn in_line(fanout: &Fanout, piece: &Piece) -> String {
-    // One that is finished counts when it has joined: there may be a conflict in between.
+    // A finished subplan counts only when it has joined, because it may still conflict.
     let is_awaited = |name: &&drydock_domain::Name| {
         let fate = fanout.position(name).map(|at| &fanout.pieces[at].fate);
         fate.is_some_and(|fate| !matches!(fate, Fate::Joined { .. } | Fate::Ready))

@@ -1,5 +1,5 @@
-//! Stopping a tree of plans at the command line: the driven plan waits for a person, and its subplans wait for their
-//! turn, so that no worker continues a plan that a person stopped.
+//! Stops a tree of plans at the command line: the driven plan waits for a person, and its subplans wait for
+//! their turn, so that no worker continues a plan that a person stopped.
 
 use std::time::Duration;
 
@@ -12,13 +12,13 @@ use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::hold::Hold;
 
-/// How long a plan whose subplans are being scheduled is waited for.
+/// Maximum time to wait for the lock of a plan whose subplans are being scheduled.
 const HOLD_MAX: Duration = Duration::from_secs(3);
 const HOLD_POLL: Duration = Duration::from_millis(20);
 
 impl Engine {
-    /// Notes that a person stops the command that drives a plan, and holds the plan until a person continues it. A run of the plan
-    /// that works now is held when it is stopped; call [`Engine::shut_down`] for that.
+    /// Records that a person stops the command that drives a plan, and holds the plan until a person
+    /// continues it. A run in progress is held when it is stopped; call [`Engine::shut_down`] for that.
     pub async fn hold_stopped(&self, given: &str) {
         let held = async {
             let plan = self.plan(given).await?;
@@ -53,7 +53,8 @@ impl Engine {
         }
     }
 
-    /// Takes the turn of all subplans back that do not run. Those that do give it back when they are stopped.
+    /// Takes back the turn of all subplans that are not running. Running ones give it back when they are
+    /// stopped.
     fn step_back_below<'a>(&'a self, hold: &'a Hold, id: PlanId) -> BoxFuture<'a, Result<(), EngineError>> {
         Box::pin(async move {
             for child in self.store().plan_children(&id).await? {

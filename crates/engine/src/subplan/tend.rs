@@ -1,5 +1,6 @@
-//! Tending: one look at all pieces of a plan, and whatever is due for them. It holds the parent's lock for as long as
-//! that takes and no worker in between; a piece that comes to rest makes it due again in its own commit.
+//! Schedules subplans: reads all subplans of a plan once, and does the steps that are due for them.
+//! Scheduling holds the parent's lock only while it works, and occupies no worker in between: the commit in
+//! which a subplan stops makes it due again.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,22 +15,23 @@ use crate::engine::{Engine, WORKER};
 use crate::error::EngineError;
 use crate::hold::Hold;
 
-/// When a piece that somebody held is to be joined again.
+/// Delay before the next attempt to join a subplan whose lock another process held.
 const JOIN_AGAIN: Duration = Duration::from_secs(1);
 
-/// Steps of one turn. A plan that has more to do releases its lock first, and its outbox row is due again.
+/// Maximum number of steps per call. A plan with more steps releases its lock first; its outbox row is due
+/// again.
 const TEND_STEPS_MAX: usize = 256;
 
-/// What tending came to.
+/// The result of scheduling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tended {
-    /// Something was done, and there may be more.
+    /// A step was done, and more may be due.
     Moved,
-    /// There is nothing to do before this time, or before a piece moves.
+    /// Nothing is due before this time, or before a subplan changes.
     Rests(Option<Timestamp>),
 }
 
-/// The plans of a fan-out's pieces, as they are stored.
+/// The child plans of a fan-out, as stored.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Children {
     by_id: BTreeMap<PlanId, Arc<Plan>>,
@@ -40,17 +42,16 @@ impl Children {
         self.by_id.get(piece.child.as_ref()?).map(Arc::as_ref)
     }
 
-    /// Returns all of them.
     pub(super) fn all(&self) -> impl Iterator<Item = &Plan> {
         self.by_id.values().map(Arc::as_ref)
     }
 
-    /// Takes in plans as they are now.
+    /// Adds plans, replacing older revisions.
     pub(super) fn take_in(&mut self, plans: Vec<Plan>) {
         self.by_id.extend(plans.into_iter().map(|plan| (plan.id.clone(), Arc::new(plan))));
     }
 
-    /// Returns which of those that their parent handed something on to are over.
+    /// Returns the updates for children that have ended and still have a budget share from their parent.
     pub(super) fn ends(&self, parent: &Plan) -> impl Iterator<Item = News> {
         parent.handed.keys().filter_map(|id| self.by_id.get(id)).filter_map(|child| News::of_end(child))
     }
@@ -61,7 +62,7 @@ impl Children {
 }
 
 impl Engine {
-    /// Looks after the subplans of a plan once.
+    /// Does the due steps for the subplans of a plan.
     pub(crate) async fn tend(&self, plan: &PlanId) -> Result<Tended, EngineError> {
         let hold = self.hold(plan, "tend its subplans").await?;
         let tended = self.tend_held(&hold, plan).await;
@@ -75,7 +76,8 @@ impl Engine {
             let step = self.tend_once(hold, id).await?;
             match step {
                 Tended::Moved if !self.stopping().is_cancelled() => moved = true,
-                // The commits above made it due again; the next look finds it resting and lets it rest.
+                // The commits above made scheduling due again. The next call finds nothing to do and lets the
+                // plan rest.
                 Tended::Moved | Tended::Rests(_) if moved => return Ok(Tended::Moved),
                 Tended::Moved | Tended::Rests(_) => return Ok(step),
             }
@@ -119,14 +121,14 @@ impl Engine {
         }
         if let Some(index) = acts.join {
             let joined = self.join_piece(hold, plan, fanout, index, &children).await?;
-            // Somebody holds it just now.
+            // Another process holds its lock.
             let soon = (!joined).then(|| clock::now().plus(JOIN_AGAIN));
             (moved, wake_at) = (moved || joined, [wake_at, soon].into_iter().flatten().min());
         }
         Ok(if moved { Tended::Moved } else { Tended::Rests(wake_at) })
     }
 
-    /// Records what was seen of the pieces and not recorded yet, if there is anything; says whether there was.
+    /// Records updates about the subplans, if there are any; returns true if there were.
     pub(super) async fn record_news(
         &self,
         hold: &Hold,
@@ -142,7 +144,7 @@ impl Engine {
         Ok(true)
     }
 
-    /// Calls a subplan to work; says whether it was. One whose beginning cannot be told yet waits.
+    /// Gives a subplan its turn; returns true if it got it. A subplan whose base is not known yet waits.
     async fn call(
         &self,
         hold: &Hold,
@@ -169,7 +171,8 @@ impl Engine {
         Ok(children)
     }
 
-    /// The same, for who looks again and again: only those are read that changed since the last look of this process.
+    /// Like `children`, for repeated calls: reads only the children that changed since the last call in this
+    /// process.
     pub(super) async fn children_followed(&self, plan: &PlanId) -> Result<Children, EngineError> {
         let mut children = self.families().last_seen(plan);
         let known = children.all().map(|child| (child.id.to_string(), child.revision)).collect();
@@ -178,8 +181,8 @@ impl Engine {
         Ok(children)
     }
 
-    /// Commits a command of a subplan, under its parent's lock and its own. One that somebody else holds is left for
-    /// the next look; so is one that moved meanwhile.
+    /// Commits a command of a subplan, under its parent's lock and its own. Returns false if another process
+    /// holds the subplan or it changed meanwhile; the next scheduling step tries again.
     pub(super) async fn issue_child(
         &self,
         parent: &Hold,
@@ -198,7 +201,7 @@ impl Engine {
     }
 }
 
-/// Says whether a plan is moved on by tending rather than by a run of its own.
+/// Returns true if scheduling moves the plan forward rather than a run of its own.
 pub(crate) fn is_tended(plan: &Plan) -> bool {
     let pieces = |fanout: &Fanout| match plan.stage.phase() {
         Phase::Strategize => false,

@@ -1,4 +1,4 @@
-//! Winding up: subplans that nothing needs any more are ended, down the tree, however often it is interrupted.
+//! Cancels subplans that are no longer needed, down the tree. An interrupted cancellation is continued later.
 
 use drydock_domain::{Authority, Command, Plan, PlanId, told};
 use drydock_store::{Request, RequestKind};
@@ -11,7 +11,8 @@ use crate::hold::Hold;
 const REASON: &str = "the plan above it no longer needs it";
 
 impl Engine {
-    /// Ends the subplans that are to be ended; those that another process runs are asked to stop.
+    /// Cancels the children that are marked for it. If another process runs one, that process is asked to
+    /// stop it.
     pub(super) async fn wind(&self, hold: &Hold, plan: &Plan) -> Result<Tended, EngineError> {
         let (mut ended, mut moved) = (Vec::new(), false);
         for id in &plan.winding {
@@ -22,7 +23,7 @@ impl Engine {
                     continue;
                 }
             };
-            // A subplan that no person ended keeps its open question until a person answers it.
+            // If no person ended a subplan, its open decision stays until a person answers it.
             let ended_by = match plan.ended_by_person.contains(id) {
                 true => Authority::Person,
                 false => Authority::Engine,
@@ -52,13 +53,13 @@ impl Engine {
         hold.release().await;
         match done {
             Ok(_) => Ok(true),
-            // It landed while it was to be ended: that is an end too.
+            // It landed before it could be cancelled, which ends it too.
             Err(EngineError::Refused(_)) => Ok(self.plan_stored(&child.id).await?.stage.is_terminal()),
             Err(error) => Err(error),
         }
     }
 
-    /// Requests the holder of a subplan to end it, by the authority that ended the plan above.
+    /// Asks the holder of a subplan to end it, with the authority that ended its parent.
     async fn ask_to_stop(&self, child: &PlanId, ended_by: Authority) -> Result<(), EngineError> {
         if self.store().request_fetch(child).await?.is_none() {
             let (by, via) = (WORKER.to_owned(), WORKER.to_owned());
@@ -69,7 +70,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Ends everything below a plan as far as it can be done here and now; what others run ends when they do.
+    /// Cancels all plans below a plan, as far as possible now. Plans that other processes run end when those
+    /// processes stop them.
     pub(crate) fn wind_down(&self, plan: PlanId) -> std::pin::Pin<Box<dyn Future<Output = ()> + Send + '_>> {
         Box::pin(async move {
             let below = match self.store().plan_children(&plan).await {
