@@ -183,7 +183,7 @@ impl Scope<'_> {
 
     /// Returns the directories of an agent or command of this run.
     pub(super) fn dirs(&self, tree: &Path) -> RunDirs {
-        // Git reads the repository from the worktree, but may not write into it.
+        // Git in the worktree must read the repository. Nothing there can be written.
         let reads = vec![self.repository.common_dir().to_owned()];
         RunDirs { worktree: tree.to_owned(), temp: self.temp(), reads }
     }

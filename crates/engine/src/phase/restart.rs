@@ -52,7 +52,7 @@ enum Doing {
     /// Its work was being judged as this commit. Files that a validation wrote into the worktree are not part
     /// of it.
     Judging(CommitId),
-    /// Neither: it was judging results that it did not write.
+    /// Neither: it was judging the results of subplans.
     Nothing,
 }
 
