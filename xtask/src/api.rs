@@ -191,7 +191,7 @@ fn install(place: &Path) -> Result<PathBuf, Failure> {
     if tool.exists() && mark.exists() {
         return Ok(tool);
     }
-    machine::python()?;
+    machine::require(&[machine::PYTHON])?;
     say::note(&format!("xtask: installing {PACKAGE} with pip"));
     let run = |program: &Path, words: &[&str]| match Command::new(program).args(words).status() {
         Ok(status) if status.success() => Ok(()),

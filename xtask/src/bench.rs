@@ -12,7 +12,7 @@ use crate::say::Failure;
 /// Builds for release and measures. The words name the parts to measure; none means all.
 pub(crate) fn run(root: &Path, words: &[String]) -> Result<(), Failure> {
     machine::check_git()?;
-    machine::programs(&["chromium", "chromedriver"], &["chromium", "chromium-driver"])?;
+    machine::require(&[machine::CHROMIUM])?;
     let server = Server::start(&machine::postgres_programs()?).map_err(Failure::failed)?;
     let status = Command::new(env!("CARGO"))
         .args(["bench", "--package", "drydock", "--bench", "promises", "--"])

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::machine;
+use crate::machine::{self, Need};
 use crate::say::{self, Failure};
 
 const PACKAGE: &str = "axe-core";
@@ -15,19 +15,27 @@ const VERSION: &str = "4.11.0";
 /// The variable that gives the tests the path of axe.
 const AXE: &str = "DRYDOCK_TEST_AXE";
 
+/// Returns the programs that the machine must have; npm only until it has installed axe.
+pub(crate) fn needs(root: &Path) -> Vec<Need> {
+    let npm = (!is_installed(&place(root))).then_some(machine::NPM);
+    [machine::CHROMIUM].into_iter().chain(npm).collect()
+}
+
 /// Installs missing programs and returns the environment variable for the tests.
 pub(crate) fn prepare(root: &Path) -> Result<(&'static str, OsString), Failure> {
-    machine::programs(&["chromium", "chromedriver"], &["chromium", "chromium-driver"])?;
-    let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), |path| root.join(path));
-    let place = target.join("axe");
+    let place = place(root);
     if !is_installed(&place) {
-        machine::programs(&["npm"], &["npm"])?;
         install(&place)?;
     }
     if !is_installed(&place) {
         return Err(Failure::failed(format!("npm installed {PACKAGE}@{VERSION}, and it is not there")));
     }
     Ok((AXE, script(&place).into()))
+}
+
+fn place(root: &Path) -> PathBuf {
+    let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), |path| root.join(path));
+    target.join("axe")
 }
 
 fn folder(place: &Path) -> PathBuf {

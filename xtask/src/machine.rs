@@ -23,72 +23,104 @@ pub(crate) fn has_apt() -> bool {
     runs(Command::new("apt-get").arg("--version")) && runs(Command::new("dpkg-deb").arg("--version"))
 }
 
-/// Finds PostgreSQL's programs, and installs them first if possible.
+/// Something that the tests use and that the machine may not have.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Need {
+    shown: &'static str,
+    /// How to do without it, if that is possible.
+    instead: Option<&'static str>,
+    /// Debian's packages of it.
+    packages: &'static [&'static str],
+    found: fn() -> bool,
+}
+
+/// Debian has the part that makes environments as a package of its own.
+pub(crate) const PYTHON: Need = Need {
+    shown: "Python 3 with venv",
+    instead: None,
+    packages: &["python3", "python3-venv"],
+    found: || runs(Command::new("python3").args(["-c", "import ensurepip, venv"])),
+};
+
+/// The program has no option that only asks whether it is there.
+pub(crate) const SSH_KEYGEN: Need = Need {
+    shown: "ssh-keygen",
+    instead: None,
+    packages: &["openssh-client"],
+    found: || Command::new("ssh-keygen").arg("-?").output().is_ok(),
+};
+
+pub(crate) const POSTGRES: Need = Need {
+    shown: "the server programs of PostgreSQL 13 or newer",
+    instead: Some("a server named in DRYDOCK_TEST_POSTGRES"),
+    packages: &["postgresql"],
+    found: || Programs::find().is_ok(),
+};
+
+pub(crate) const CHROMIUM: Need = Need {
+    shown: "chromium and chromedriver",
+    instead: Some("--no-browser"),
+    packages: &["chromium", "chromium-driver"],
+    found: || ["chromium", "chromedriver"].iter().all(|program| runs(Command::new(program).arg("--version"))),
+};
+
+pub(crate) const NPM: Need = Need {
+    shown: "npm",
+    instead: Some("--no-browser"),
+    packages: &["npm"],
+    found: || runs(Command::new("npm").arg("--version")),
+};
+
+/// Installs Debian's packages of everything that is missing, in one go. Where that is not possible, the error names all of it.
+pub(crate) fn require(needs: &[Need]) -> Result<(), Failure> {
+    let missing = missing(needs);
+    if missing.is_empty() {
+        return Ok(());
+    }
+    if !is_root() || !runs(Command::new("apt-get").arg("--version")) {
+        return Err(Failure::failed(advice(&missing)));
+    }
+    let packages = packages(&missing);
+    say::note(&format!("xtask: installing {} with apt-get", packages.join(" ")));
+    if packages.contains(&"postgresql") {
+        forbid_cluster()
+            .map_err(|error| Failure::failed(format!("could not write {CLUSTER_SETTINGS}: {error}")))?;
+    }
+    apt_get(&["update"])?;
+    // The settings file is ours by then, and the package must keep it rather than ask.
+    let keep = ["-o", "Dpkg::Options::=--force-confold"];
+    apt_get(&[&["install", "-y", "--no-install-recommends"], &keep[..], &packages].concat())?;
+    match self::missing(&missing).first() {
+        Some(need) => Err(Failure::failed(format!("{}: not found, although just installed", need.shown))),
+        None => Ok(()),
+    }
+}
+
+/// Finds PostgreSQL's programs, installing them first where that is possible.
 pub(crate) fn postgres_programs() -> Result<Programs, Failure> {
-    if let Ok(programs) = Programs::find() {
-        return Ok(programs);
-    }
-    install()?;
-    Programs::find()
-        .map_err(|missing| Failure::failed(format!("{missing}, although they were just installed")))
+    require(&[POSTGRES])?;
+    Programs::find().map_err(|missing| Failure::failed(missing.to_string()))
 }
 
-/// Checks that programs exist, and installs their Debian packages if possible.
-pub(crate) fn programs(names: &[&str], packages: &[&str]) -> Result<(), Failure> {
-    if names.iter().all(|name| runs(Command::new(name).arg("--version"))) {
-        return Ok(());
-    }
-    debian(&names.join(" and "), packages)
+fn missing(needs: &[Need]) -> Vec<Need> {
+    needs.iter().filter(|need| !(need.found)()).copied().collect()
 }
 
-/// Checks that Python can create virtual environments, which is a separate package on Debian.
-pub(crate) fn python() -> Result<(), Failure> {
-    if runs(Command::new("python3").args(["-c", "import ensurepip, venv"])) {
-        return Ok(());
-    }
-    debian("python3 with venv", &["python3", "python3-venv"])
+fn packages(missing: &[Need]) -> Vec<&'static str> {
+    missing.iter().flat_map(|need| need.packages).copied().collect()
 }
 
-/// Checks that keys can be created. The program has no option that only prints its version.
-pub(crate) fn ssh_keygen() -> Result<(), Failure> {
-    if Command::new("ssh-keygen").arg("-?").output().is_ok() {
-        return Ok(());
-    }
-    debian("ssh-keygen", &["openssh-client"])
-}
-
-/// Installs Debian packages, if possible.
-fn debian(names: &str, packages: &[&str]) -> Result<(), Failure> {
-    let shown = packages.join(" ");
-    if !is_root() || !runs(Command::new("apt-get").arg("--version")) {
-        return Err(Failure::failed(format!(
-            "{names} did not run; install them (Debian: `apt-get install {shown}`)"
-        )));
-    }
-    say::note(&format!("xtask: {names} did not run; installing {shown} with apt-get"));
-    apt_get(&["update"])?;
-    apt_get(&[&["install", "-y", "--no-install-recommends"], packages].concat())
-}
-
-fn install() -> Result<(), Failure> {
-    let advice = "PostgreSQL's server programs were not found; install PostgreSQL 13 or newer (Debian: \
-                  `apt-get install postgresql`), or name a server in DRYDOCK_TEST_POSTGRES";
-    if !is_root() || !runs(Command::new("apt-get").arg("--version")) {
-        return Err(Failure::failed(advice));
-    }
-    say::note("xtask: PostgreSQL's server programs were not found; installing them with apt-get");
-    forbid_cluster()
-        .map_err(|error| Failure::failed(format!("could not write {CLUSTER_SETTINGS}: {error}")))?;
-    apt_get(&["update"])?;
-    // The settings file exists by then, and the package must keep it instead of asking.
-    apt_get(&[
-        "install",
-        "-y",
-        "--no-install-recommends",
-        "-o",
-        "Dpkg::Options::=--force-confold",
-        "postgresql",
-    ])
+/// Returns what to do about missing programs where we cannot install them.
+fn advice(missing: &[Need]) -> String {
+    let shown = |need: &Need| match need.instead {
+        Some(instead) => format!("{} (or {instead})", need.shown),
+        None => need.shown.to_owned(),
+    };
+    format!(
+        "not found: {}; install them (Debian, as root: `apt-get install {}`)",
+        missing.iter().map(shown).collect::<Vec<_>>().join(", "),
+        packages(missing).join(" ")
+    )
 }
 
 /// Keeps the package from creating a cluster. An existing file belongs to the administrator and is not changed.
@@ -118,4 +150,22 @@ fn is_root() -> bool {
 
 fn runs(command: &mut Command) -> bool {
     command.output().is_ok_and(|output| output.status.success())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Breaks when the error names only the first missing program: a user who is not root would need a run for each.
+    #[test]
+    fn everything_that_is_missing_is_named_at_once() {
+        let absent = |need: Need| Need { found: || false, ..need };
+        let there = Need { found: || true, ..PYTHON };
+        let missing = missing(&[there, absent(SSH_KEYGEN), absent(CHROMIUM), absent(NPM)]);
+        assert_eq!(
+            advice(&missing),
+            "not found: ssh-keygen, chromium and chromedriver (or --no-browser), npm (or --no-browser); install them \
+             (Debian, as root: `apt-get install openssh-client chromium chromium-driver npm`)"
+        );
+    }
 }

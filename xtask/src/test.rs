@@ -12,7 +12,7 @@ use drydock_testkit::postgres::{SERVER_VARIABLE, Server};
 use crate::agents;
 use crate::api::{self, Program};
 use crate::browser;
-use crate::machine;
+use crate::machine::{self, Need};
 use crate::older_git::{self, Older};
 use crate::say::{self, Failure};
 use crate::suite::{self, Built, Verdict};
@@ -31,13 +31,10 @@ pub(crate) fn run(root: &Path, args: &[String]) -> Result<(), Failure> {
     let asked = Asked::parse(args)?;
     let started = Instant::now();
 
-    heading(started, "this machine: git, Python, ssh-keygen, PostgreSQL");
+    heading(started, "this machine: git, PostgreSQL and other dependencies");
     machine::check_git()?;
-    // One of the test agents is a Python program.
-    machine::python()?;
-    // Tests sign commits with their own key.
-    machine::ssh_keygen()?;
-    // One server for all test programs. It stops with this process or when the value is dropped.
+    machine::require(&asked.needs(root))?;
+    // One server for all test programs. It ends with this process, or with the value, whichever comes first.
     let server = match env::var(SERVER_VARIABLE) {
         Ok(_) => None,
         Err(_) => Some(Server::start(&machine::postgres_programs()?).map_err(Failure::failed)?),
@@ -216,6 +213,19 @@ impl Asked {
             }
         }
         Ok(asked)
+    }
+
+    /// Returns all that the machine must have, so that nothing turns out to be missing after the first tests.
+    fn needs(&self, root: &Path) -> Vec<Need> {
+        // One of the agents in the tests is a program in Python, and tests sign with a key of their own.
+        let mut needs = vec![machine::PYTHON, machine::SSH_KEYGEN];
+        if env::var_os(SERVER_VARIABLE).is_none() {
+            needs.push(machine::POSTGRES);
+        }
+        if self.wants(self.browser) {
+            needs.extend(browser::needs(root));
+        }
+        needs
     }
 
     /// Returns true if the browser or API tests run. They are part of a full run, but not of a run with selected
