@@ -5,6 +5,7 @@
 //! Only the model replaces an external service, behind the agents' own connections. The crate is a dev-dependency
 //! only. A failure panics with a message, because the callers are tests.
 
+pub mod golden;
 pub mod http_git;
 pub mod model;
 pub mod postgres;
