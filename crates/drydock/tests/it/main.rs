@@ -38,6 +38,7 @@ mod measure;
 mod measuring;
 mod offering;
 mod operating;
+mod old_store;
 mod outage;
 mod pinning;
 mod presets;

@@ -61,6 +61,13 @@ pub(crate) struct World {
 impl World {
     /// Makes a machine with a repository that is the project `app`, and no agent.
     pub(crate) fn new(kind: Kind) -> Self {
+        let world = Self::without_store(kind);
+        world.ok(&["project", "add", "app", "--repo", world.repo.path().to_str().unwrap()]);
+        world
+    }
+
+    /// Makes a machine whose store nothing has opened yet.
+    pub(crate) fn without_store(kind: Kind) -> Self {
         let home = TempDir::with_prefix("drydock-world-").unwrap();
         let database = match kind {
             Kind::Sqlite => None,
@@ -74,8 +81,15 @@ impl World {
         let agents = Mutex::default();
         let world = Self { repo: Repo::new(), home, store, agents, settings: Mutex::default(), database };
         world.configure();
-        world.ok(&["project", "add", "app", "--repo", world.repo.path().to_str().unwrap()]);
         world
+    }
+
+    /// Fills a store that nothing has opened yet: with a SQLite file, or a script of PostgreSQL.
+    pub(crate) fn load(&self, file: &Path) {
+        match &self.database {
+            Some(database) => database.load_file(file),
+            None => drop(fs::copy(file, &self.store).unwrap()),
+        }
     }
 
     /// Makes a machine whose action `fix` lets this shell script do the work.

@@ -3,7 +3,7 @@
 use std::collections::hash_map::RandomState;
 use std::env;
 use std::hash::{BuildHasher, Hasher};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -122,6 +122,13 @@ impl Database {
     #[track_caller]
     pub fn query(&self, statement: &str) -> String {
         run_psql(&self.psql, &self.url, statement).expect_code(0).stdout.trim_end().to_owned()
+    }
+
+    /// Runs a file of statements, which may be longer than an argument of a program.
+    #[track_caller]
+    pub fn load_file(&self, file: &Path) {
+        let mut command = command(&self.psql, &self.url, "SELECT 1");
+        proc::run(command.arg("--file").arg(file), LOAD_LIMIT).expect_code(0);
     }
 
     /// Runs a statement that moves much data, which may take minutes on a busy machine.
