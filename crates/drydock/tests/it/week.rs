@@ -58,6 +58,16 @@ struct Measured {
     records: usize,
 }
 
+impl Measured {
+    fn row(&self) -> String {
+        let Self { plans, census, store_kb, refs, records } = self;
+        let Census { zombies, descriptors, threads, resident_kb } = census;
+        format!(
+            "{plans:>8} {zombies:>8} {descriptors:>12} {threads:>8} {resident_kb:>12} {store_kb:>9} {refs:>6} {records:>8}"
+        )
+    }
+}
+
 impl Scene<'_> {
     /// Asks the server; nothing while it is away.
     fn ask(&self, line: &str, body: &Value) -> Option<(u16, Value)> {
@@ -115,27 +125,36 @@ impl Scene<'_> {
         }
     }
 
-    /// A colleague pushes to the target, which is refused when a plan lands at that moment.
+    /// A colleague pushes to the target. The push is refused if a plan lands at that moment.
     fn push(&self) {
-        let (other, number) = (&self.shared.other, self.pushes.load(Ordering::Relaxed));
-        git(other, &["fetch", "-q", "origin"]);
-        git(other, &["checkout", "-q", "-B", "theirs", "origin/main"]);
-        fs::write(other.join("theirs.txt"), format!("{number}\n")).unwrap();
-        git(other, &["add", "-A"]);
-        git(other, &["commit", "-q", "-m", &format!("others change {number}")]);
-        if try_git(other, &["push", "-q", "origin", "theirs:main"]).is_some() {
+        let number = self.pushes.load(Ordering::Relaxed);
+        if self.try_push(number).is_some() {
             self.pushes.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    /// Measures what the machine needs for a push of one commit that has nothing to do with us.
+    fn try_push(&self, number: usize) -> Option<String> {
+        let other = &self.shared.other;
+        try_git(other, &["fetch", "-q", "origin"])?;
+        try_git(other, &["checkout", "-q", "-B", "theirs", "origin/main"])?;
+        fs::write(other.join("theirs.txt"), format!("{number} at {}\n", now())).ok()?;
+        try_git(other, &["add", "-A"])?;
+        try_git(other, &["commit", "-q", "-m", &format!("others change {number}")])?;
+        try_git(other, &["push", "-q", "origin", "theirs:main"])
+    }
+
+    /// Measures a push of one commit in an unrelated repository. A failure of git is not measured: it would end the scene
+    /// without its table.
     fn push_bare(&self) {
         let bench = self.shared.world.path("bench");
-        git(&bench, &["commit", "-q", "--allow-empty", "-m", "one more"]);
+        if try_git(&bench, &["commit", "-q", "--allow-empty", "-m", "one more"]).is_none() {
+            return;
+        }
         let (at, began) = (now(), Instant::now());
-        git(&bench, &["push", "-q", "origin", "HEAD:main"]);
-        let took = i64::try_from(began.elapsed().as_micros()).unwrap();
-        self.bare.lock().unwrap().push((at, took));
+        if try_git(&bench, &["push", "-q", "origin", "HEAD:main"]).is_some() {
+            let took = i64::try_from(began.elapsed().as_micros()).unwrap();
+            self.bare.lock().unwrap().push((at, took));
+        }
     }
 
     /// Reads the events, each once and in order, over all restarts.
@@ -213,7 +232,10 @@ impl Scene<'_> {
         };
         wait::poll(LIMIT / 9, || (left() == (0, 0)).then_some(()));
         let (refs, records) = left();
-        Measured { plans, census: Census::of(server.pid()), store_kb: self.store_kb(), refs, records }
+        let measured =
+            Measured { plans, census: Census::of(server.pid()), store_kb: self.store_kb(), refs, records };
+        println!("{}", measured.row());
+        measured
     }
 
     fn store_kb(&self) -> u64 {
@@ -342,11 +364,8 @@ fn print(scene: &Scene<'_>, table: &[Measured], [first, last]: [(f64, f64); 2]) 
         "refs",
         "records"
     );
-    for Measured { plans, census, store_kb, refs, records } in table {
-        let Census { zombies, descriptors, threads, resident_kb } = census;
-        println!(
-            "{plans:>8} {zombies:>8} {descriptors:>12} {threads:>8} {resident_kb:>12} {store_kb:>9} {refs:>6} {records:>8}"
-        );
+    for measured in table {
+        println!("{}", measured.row());
     }
     let count = |counter: &AtomicUsize| counter.load(Ordering::Relaxed);
     println!(
