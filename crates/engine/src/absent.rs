@@ -1,5 +1,6 @@
-//! Projects that this process cannot open: a repository that is not mounted here, or no git. That is the machine's fault
-//! and not the plan's, so their plans are left to others, and looked at again after a while.
+//! Projects that this process cannot open, because the repository is not mounted on this machine or git is
+//! missing. The cause is the machine, not the plan. So the worker skips the plans of such a project, leaves
+//! them to other workers, and tries again after a minute.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -13,17 +14,16 @@ use tokio::time::Instant;
 use crate::engine::Engine;
 use crate::error::EngineError;
 
-/// For how long a project that could not be opened is left alone.
+/// How long a worker skips a project that it could not open.
 const LEAVE_FOR: Duration = Duration::from_secs(60);
 
-/// The projects that are left alone, and until when.
+/// The projects that are skipped, and until when.
 #[derive(Debug, Default)]
 pub(crate) struct LeftAlone {
     until: Mutex<HashMap<Name, Instant>>,
 }
 
 impl LeftAlone {
-    /// Returns the projects that are left alone now.
     pub(crate) fn names(&self) -> Vec<Name> {
         let now = Instant::now();
         let mut until = self.lock();
@@ -35,14 +35,15 @@ impl LeftAlone {
         self.lock().insert(project, Instant::now() + LEAVE_FOR);
     }
 
-    /// A panic while it was held left nothing half done.
+    /// Ignores poisoning: a panic under this lock cannot leave the map half changed.
     fn lock(&self) -> MutexGuard<'_, HashMap<Name, Instant>> {
         self.until.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Engine {
-    /// Gives a claim back whose project cannot be opened here, uncounted, and leaves the project alone for a while.
+    /// Returns a claim whose project cannot be opened here, without counting an attempt, and skips the
+    /// project for a while.
     pub(crate) async fn leave_alone(&self, claim: &Claim, met: &EngineError) -> Result<(), EngineError> {
         let project = self.plan_stored(&claim.plan).await?.spec.project;
         tracing::warn!(%project, error = %told(met), "this project cannot be opened here; others may work on it");
@@ -51,7 +52,7 @@ impl Engine {
     }
 }
 
-/// Says whether this process cannot open the repository, for any plan.
+/// Returns true if this process cannot open the repository for any plan.
 pub(crate) fn cannot_open(error: &EngineError) -> bool {
     matches!(
         error,

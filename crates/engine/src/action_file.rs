@@ -1,4 +1,4 @@
-//! Action files: TOML in, an action out. Unknown keys are errors that name their line.
+//! Parses action files (TOML). An unknown key is an error that names its line.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,6 @@ use serde::Deserialize;
 
 use crate::rule::refuse_unusable;
 
-/// Why an action file was refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct ActionFileError(String);
@@ -54,7 +53,6 @@ struct RuleFile {
     at: Option<Vec<Phase>>,
 }
 
-/// Reads an action file.
 pub(crate) fn parse(text: &str, now: Timestamp) -> Result<Action, ActionFileError> {
     let refuse = |text: String| ActionFileError(text);
     refuse_nul(text).map_err(refuse)?;
@@ -88,7 +86,8 @@ pub(crate) fn parse(text: &str, now: Timestamp) -> Result<Action, ActionFileErro
     })
 }
 
-/// Refuses the character NUL, which no program can be given and not every store can keep: every run would fail by it.
+/// Refuses the NUL character. It cannot be passed to a program, and not every store can hold it, so every run
+/// would fail.
 fn refuse_nul(text: &str) -> Result<(), String> {
     fn within(value: &toml::Value) -> bool {
         match value {
@@ -103,7 +102,7 @@ fn refuse_nul(text: &str) -> Result<(), String> {
             | toml::Value::Datetime(_) => false,
         }
     }
-    // What cannot be read is told by who reads it into its fields, with the line.
+    // The caller's typed parse reports syntax errors, with the line.
     let Ok(file) = text.parse::<toml::Table>() else { return Ok(()) };
     match file.iter().find(|(name, value)| name.contains('\0') || within(value)) {
         Some((name, _)) => {
@@ -120,13 +119,14 @@ fn invariant(rule: RuleFile, scope: InvariantScope) -> Result<Invariant, String>
         name,
         scope,
         rule: parsed,
-        // No phase named is every phase; a rule that is enforced nowhere would pass silently.
+        // Without a phase, the rule is enforced in every phase: a rule that is never enforced would pass
+        // silently.
         at: rule.at.filter(|at| !at.is_empty()).unwrap_or_else(|| Phase::ALL.to_vec()),
         locked: false,
     })
 }
 
-/// Returns the one rule that is given, or says what is wrong.
+/// Returns the one rule that is given, or an error text.
 pub(crate) fn rule_of(
     name: &Name,
     cel: Option<String>,
@@ -153,7 +153,7 @@ fn render_check(template: &str, key: &str) -> Result<(), String> {
         .map_err(|error| format!("{key} is not a valid template: {error}"))
 }
 
-/// Renders a template over arguments; a name that no argument has is an error, not an empty text.
+/// Renders a template over arguments. A name without an argument is an error, not an empty text.
 pub(crate) fn render(template: &str, arguments: &BTreeMap<String, String>) -> Result<String, String> {
     let mut environment = minijinja::Environment::new();
     environment.set_undefined_behavior(minijinja::UndefinedBehavior::Strict);
@@ -174,7 +174,7 @@ mod tests {
         assert!(text.contains("definition_of_dome") && text.contains("line 3"), "{text}");
     }
 
-    /// Breaks when an action is kept by whose text every run would fail.
+    /// Breaks when an action is stored whose text makes every run fail.
     #[test]
     fn the_character_nul_is_refused_wherever_it_stands() {
         for with in [
@@ -184,7 +184,7 @@ mod tests {
             let text = parse(&format!("name = 'fix'\n{with}\n"), AT).unwrap_err().to_string();
             assert!(text.contains("NUL"), "{text}");
         }
-        // Between these quotes it is a backslash and letters.
+        // In single quotes, TOML reads a backslash and letters.
         assert!(parse("name = 'fix'\ndescription = 'a\\u0000b'\n", AT).is_ok());
     }
 

@@ -1,11 +1,11 @@
-//! The clock by which the engine records and compares. What is only shown to a person, or measured, is timed where it is
-//! shown or measured.
+//! The clock for every time that the engine stores or compares. Times that are only displayed or measured are
+//! read where they are displayed or measured.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use drydock_domain::Timestamp;
 
-/// Returns the time of this machine's clock.
+/// Returns the current time of this machine's clock.
 #[allow(clippy::disallowed_methods, reason = "this is the one home of the clock that counts")]
 pub fn now() -> Timestamp {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();

@@ -1,5 +1,5 @@
-//! What a plan changes: its result, and as long as there is none the work that is kept. A person who is asked about
-//! work must be able to see it before it is a result.
+//! The diff of a plan: of its result, or, before there is a result, of its latest checkpoint. A question
+//! about work must let the person see that work before it is a result.
 
 use drydock_domain::{Plan, PlanId, RunId, SNAPSHOTS, State, trailer};
 use drydock_worktree::{CommitId, GitError, Repository};
@@ -9,52 +9,52 @@ use crate::error::EngineError;
 use crate::phase::commit_id;
 use crate::task;
 
-/// How many of the newest snapshots are looked through for one of the work that goes on.
+/// How many of the newest checkpoints are searched for one of the current work.
 const LOOKED_THROUGH_MAX: usize = 20;
 
-/// What a plan changes.
+/// The changes of a plan.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PlanDiff {
     /// The patch.
     pub text: String,
-    /// How many files it touches.
+    /// How many files the patch touches.
     pub files: u64,
-    /// How many lines it adds.
+    /// How many lines the patch adds.
     pub lines_added: u64,
-    /// How many lines it deletes.
+    /// How many lines the patch deletes.
     pub lines_deleted: u64,
-    /// Whose changes these are; nothing as long as no work is kept.
+    /// The commit that the diff shows; `None` if there is no work yet.
     pub of: Option<DiffOf>,
 }
 
-/// Whose changes a diff shows.
+/// The commit whose changes a diff shows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DiffOf {
-    /// What it is.
+    /// The role of the commit.
     pub kind: DiffKind,
-    /// Its commit.
+    /// The commit id.
     pub commit: String,
-    /// The ref that keeps it, where that is a snapshot.
+    /// The ref of the checkpoint, if the commit is one.
     pub reference: Option<String>,
-    /// The first line of its message.
+    /// The first line of the commit message.
     pub label: String,
-    /// Whether it is the work of an earlier run than the plan's latest.
+    /// Whether an earlier run than the plan's latest wrote the commit.
     pub earlier_run: bool,
 }
 
-/// What the commit is whose changes a diff shows.
+/// The role of the commit whose changes a diff shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DiffKind {
     /// The result of Execute.
     Result,
-    /// The work that a run goes on with.
+    /// The commit from which the next run restarts.
     GoesOn,
-    /// The latest snapshot.
+    /// The latest checkpoint.
     Snapshot,
 }
 
 impl Engine {
-    /// Returns what a plan changes: its result, or the work so far.
+    /// Returns the changes of a plan: its result, or the work so far.
     pub async fn plan_diff(&self, plan: &Plan) -> Result<PlanDiff, EngineError> {
         let (base, named) = (commit_id(&plan.base_commit)?, self.named(plan).await?);
         let from = plan.work_from.as_deref().map(commit_id).transpose()?;
@@ -84,8 +84,8 @@ impl Engine {
         .await
     }
 
-    /// Returns the commit that the plan itself names: its result, what the next run goes on with, or what the open
-    /// question is about.
+    /// Returns the commit that the plan names: its result, the commit from which the next run restarts, or
+    /// the commit that the open question is about.
     async fn named(&self, plan: &Plan) -> Result<Option<(DiffKind, CommitId)>, EngineError> {
         if let Some(head) = &plan.head_commit {
             return Ok(Some((DiffKind::Result, commit_id(head)?)));
@@ -109,8 +109,9 @@ fn landed_commit(plan: &Plan) -> Result<Option<CommitId>, EngineError> {
     landed.filter(|_| plan.stage.state() == State::Applied).map(commit_id).transpose()
 }
 
-/// Returns the changes of a landing, after which the plan's own commits are not kept. None if the commit is not in this
-/// repository or not the plan's: a plan without changes lands nothing.
+/// Returns the changes of a landing: after it, the plan's own commits are not kept. Returns `None` if the
+/// repository does not have the commit, or if the commit is not the plan's, because a plan without changes
+/// lands nothing.
 fn diff_landed(
     repository: &Repository,
     plan: &PlanId,
@@ -145,8 +146,9 @@ fn diff_of(
     })
 }
 
-/// Returns the newest snapshot of what the runs of now begin at, or that itself where there is none. Snapshots of other
-/// beginnings, which a person went back from, are not what the plan would come to.
+/// Returns the newest checkpoint that descends from the start of the current runs, or that start if there is
+/// no such checkpoint. Other checkpoints belong to work that a person rolled back, so they cannot become the
+/// plan's result.
 fn so_far(
     repository: &Repository,
     base: &CommitId,
@@ -155,7 +157,7 @@ fn so_far(
 ) -> Result<Option<(DiffKind, CommitId)>, GitError> {
     let begins = from.as_ref().unwrap_or(base);
     for (_, commit) in kept.iter().rev().take(LOOKED_THROUGH_MAX) {
-        // Where the run started is not its own work (page B7).
+        // The commit at which the run started is not its own work (page B7).
         if commit != begins && repository.is_ancestor(begins, commit)? {
             return Ok(Some((DiffKind::Snapshot, commit.clone())));
         }
@@ -163,7 +165,7 @@ fn so_far(
     Ok(from.filter(|from| from != base).map(|from| (DiffKind::GoesOn, from)))
 }
 
-/// Returns the snapshots of a plan, oldest first.
+/// Returns the checkpoints of a plan, oldest first.
 pub(crate) fn snapshots(repository: &Repository, plan: &PlanId) -> Result<Vec<(String, CommitId)>, GitError> {
     let mut refs = repository.refs(&format!("{SNAPSHOTS}{plan}/"))?;
     refs.sort_by_key(|(name, _)| name.rsplit('/').next().and_then(|number| number.parse::<u64>().ok()));

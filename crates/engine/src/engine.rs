@@ -1,4 +1,4 @@
-//! The engine as a value: what it is made of, and the looks at projects and repositories that all of it shares.
+//! The engine: its parts, and the lookups of plans, projects and repositories that all modules share.
 
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
@@ -25,13 +25,13 @@ use crate::settings::Settings;
 use crate::subplan::Families;
 use crate::{clock, frozen, task};
 
-/// Who does what no person asked for.
+/// The caller's name in events that no person asked for.
 pub(crate) const WORKER: &str = "drydock";
-/// How long a shutdown waits for runs to hand their plans back: agents have a few seconds to end by themselves.
+/// How long a shutdown waits for runs to return their plans: agents have a few seconds to exit.
 const SHUT_DOWN_MAX: Duration = Duration::from_secs(15);
 const SHUT_DOWN_POLL: Duration = Duration::from_millis(10);
 
-/// Who asks, and from where.
+/// The caller of a command, and the channel it came through.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Who<'a> {
     pub(crate) name: &'a str,
@@ -39,14 +39,14 @@ pub(crate) struct Who<'a> {
     pub(crate) authority: Authority,
 }
 
-/// What nobody asked for comes from the engine itself.
+/// A bare name stands for the engine as the caller.
 impl<'a> From<&'a str> for Who<'a> {
     fn from(name: &'a str) -> Self {
         Who { name, via: WORKER, authority: Authority::Engine }
     }
 }
 
-/// Takes plans through their phases. Cheap to clone; all clones are one.
+/// Runs plans through their phases. Cheap to clone; all clones share one state.
 #[derive(Clone)]
 pub struct Engine {
     inner: Arc<Inner>,
@@ -70,7 +70,7 @@ struct Inner {
 }
 
 impl Engine {
-    /// Returns an engine on this store. Looks at nothing yet: git is found when first needed.
+    /// Returns an engine on this store. Reads nothing yet: git is located when it is first needed.
     pub fn new(store: Store, settings: Settings) -> Engine {
         let runner = Runner::new(settings.launcher.clone()).with_sandbox(settings.sandbox.clone());
         let identity = Arc::new(Identity::of_this_process());
@@ -95,19 +95,20 @@ impl Engine {
         }
     }
 
-    /// Reaps the dead processes that this one inherits, as long as this engine is there. For a program that adopts orphans
-    /// (`drydock_agent::adopt_orphans`).
+    /// Reaps the dead processes that this one inherits, while this engine exists. For a program that adopts
+    /// orphans (`drydock_agent::adopt_orphans`).
     pub fn reaping(self) -> Engine {
         self.inner.reaper.get_or_init(Reaper::start);
         self
     }
 
-    /// Says at which address this engine is served on this machine; what the configuration says counts more.
+    /// Sets the address at which this machine serves the engine. The address in the configuration has
+    /// precedence.
     pub fn served_at(&self, url: String) {
         self.inner.served_at.get_or_init(|| url);
     }
 
-    /// Returns where agents can ask about their plan, when that is known.
+    /// Returns the address at which agents can query their plan, if it is known.
     pub(crate) fn server(&self) -> Option<&str> {
         self.settings().server.as_ref().or(self.inner.served_at.get()).map(String::as_str)
     }
@@ -130,7 +131,8 @@ impl Engine {
         &self.inner.runner
     }
 
-    /// Returns what runs things for a plan: in a full sandbox or not at all, where its profile says so.
+    /// Returns the runner for a plan. If the plan's profile requires it, the runner refuses to run anything
+    /// outside a full sandbox.
     pub(crate) fn runner_for(&self, plan: &Plan) -> Runner {
         let strict = plan.spec.profile.names().any(|name| self.settings().sandboxed_profiles.contains(name));
         if strict { self.runner().requiring_sandbox() } else { self.runner().clone() }
@@ -152,7 +154,7 @@ impl Engine {
         &self.inner.meter
     }
 
-    /// Returns what this process has counted of its own work.
+    /// Returns the metrics of this process.
     pub fn metered(&self) -> Metered {
         self.inner.meter.read()
     }
@@ -166,18 +168,19 @@ impl Engine {
         &self.inner.stopping
     }
 
-    /// Returns the plan whose command a person stopped in this process, if one did.
+    /// Returns the plan whose command a person stopped in this process, if any.
     pub(crate) fn stopped_for(&self) -> Option<&PlanId> {
         self.inner.stopped_for.get()
     }
 
-    /// Notes that a person stops the command that drives this plan: the plan is held until a person continues it.
+    /// Records that a person stopped the command that runs this plan: the plan waits until a person continues
+    /// it.
     pub(crate) fn stop_for(&self, plan: &PlanId) {
         self.inner.stopped_for.get_or_init(|| plan.clone());
     }
 
-    /// Asks everything that runs here to stop, waits for it to hand its plans back, and lets go of every lock that
-    /// is still held (S1.5). A process that took none does not touch the store.
+    /// Asks all work in this process to stop, waits until it has returned its plans, and releases the
+    /// remaining locks (S1.5). Does not access the store if this process took no lock.
     pub async fn shut_down(&self) -> Result<(), EngineError> {
         self.inner.stopping.cancel();
         let deadline = tokio::time::Instant::now() + SHUT_DOWN_MAX;
@@ -205,7 +208,7 @@ impl Engine {
         PlanId::from_random(clock::random())
     }
 
-    /// Returns a request under a key, with chance and an owner of its own.
+    /// Returns a request with an idempotency key, with its own random seed and owner.
     pub fn keyed_request(&self, key: String, fingerprint: String) -> KeyedRequest {
         let owner = self.identity().holder("answer a request").owner;
         KeyedRequest { key, fingerprint, seed: clock::random(), owner }
@@ -219,9 +222,9 @@ impl Engine {
         ChangesetId::from_random(clock::random())
     }
 
-    /// Returns the plan that this beginning of an id names.
+    /// Returns the plan whose id starts with this prefix.
     pub async fn plan(&self, given: &str) -> Result<Plan, EngineError> {
-        // A whole id, which programs send, is no search.
+        // Programs send whole ids, which need no search.
         if let Ok(id) = given.parse() {
             return self.store().plan_fetch(&id).await?.ok_or_else(|| EngineError::absent("plan", given));
         }
@@ -229,7 +232,7 @@ impl Engine {
         one(self.store().plan_find(&prefix).await?, "plan", given)
     }
 
-    /// Returns the rows of the same plan: it, and what says what can be done with it.
+    /// Returns the rows of a plan: the plan, and the rows that determine which commands it accepts.
     pub async fn plan_rows(&self, given: &str) -> Result<PlanRows, EngineError> {
         let id = match given.parse() {
             Ok(id) => id,
@@ -238,30 +241,27 @@ impl Engine {
         self.store().plan_rows(&id).await?.ok_or_else(|| EngineError::absent("plan", given))
     }
 
-    /// Returns the decision that this beginning of an id names.
+    /// Returns the decision whose id starts with this prefix.
     pub async fn decision(&self, given: &str) -> Result<Decision, EngineError> {
         let prefix = prefix(given, DecisionId::PREFIX, "decision")?;
         one(self.store().decision_find(&prefix).await?, "decision", given)
     }
 
-    /// Returns the stored plan of this id.
     pub(crate) async fn plan_stored(&self, id: &PlanId) -> Result<Plan, EngineError> {
         self.store().plan_fetch(id).await?.ok_or_else(|| EngineError::absent("plan", id))
     }
 
-    /// Returns the project of this name.
+    /// Returns the project with this name.
     pub async fn project(&self, name: &str) -> Result<Project, EngineError> {
         let absent = || EngineError::absent("project", name);
         let name: Name = name.parse().map_err(|_| absent())?;
         self.store().project_fetch(&name).await?.ok_or_else(absent)
     }
 
-    /// Opens the repository of a project.
     pub(crate) async fn repository(&self, project: &Project) -> Result<Repository, EngineError> {
         self.repository_at(PathBuf::from(&project.repo)).await
     }
 
-    /// Opens the repository at a path.
     pub(crate) async fn repository_at(&self, path: PathBuf) -> Result<Repository, EngineError> {
         let engine = self.clone();
         let repository = task::blocking(move || engine.inner.repositories.open(&path)).await?;
@@ -269,7 +269,7 @@ impl Engine {
         Ok(repository.judged_by(frozen::judge(self.store()), self.settings().lock_ttl))
     }
 
-    /// Appends events about a plan that does not change.
+    /// Appends events to a plan without changing the plan.
     pub(crate) async fn note(&self, hold: &crate::hold::Hold, events: Vec<Event>) -> Result<(), EngineError> {
         Ok(self.store().plan_note(hold.lease(), &hold.lease().batch(events)).await?)
     }

@@ -1,5 +1,5 @@
-//! What an engine call can end with other than its answer. A refusal says that the world said no; the others say
-//! that we could not find out or could not do it.
+//! Errors of engine calls. A refusal means that the plan does not accept the command. All other errors mean
+//! that the engine could not find out or could not act.
 
 use std::path::Path;
 
@@ -9,19 +9,19 @@ use drydock_worktree::{GitError, OpenError};
 
 use crate::sync::Backup;
 
-/// Why an engine call has no answer.
+/// Why an engine call failed.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
-    /// The state machine refused.
+    /// The plan does not accept the command.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// Another process works on it.
+    /// Another process holds the lock.
     #[error("{} {} is held by {} (process {} on {}, {})", lock.scope.name(), lock.key, lock.holder.owner, lock.holder.process.pid, lock.holder.process.host, lock.holder.purpose)]
     LockHeld {
-        /// The lock in the way.
+        /// The lock that is held.
         lock: Box<Lock>,
     },
-    /// The lock ran out or was broken while we worked; nothing more was committed.
+    /// The lock expired or was broken during the work; nothing more was committed.
     #[error("the lock on {key} was lost; nothing more was committed")]
     LeaseLost {
         /// The plan or project.
@@ -30,87 +30,87 @@ pub enum EngineError {
     /// The plan is at another revision than the caller expected.
     #[error("the plan is at revision {found}, not at {expected}")]
     StaleRevision {
-        /// What the caller expected.
+        /// The revision that the caller expected.
         expected: i64,
-        /// What is stored.
+        /// The stored revision.
         found: i64,
     },
-    /// There is no such thing.
+    /// The named object does not exist.
     #[error("there is no {}", .0.shown())]
     Absent(Absent),
-    /// The beginning of an id fits several.
+    /// Several ids start with this prefix.
     #[error("{given:?} fits more than one {kind}: {}", candidates.join(", "))]
     Ambiguous {
-        /// The kind of thing.
+        /// The kind of object.
         kind: &'static str,
-        /// What was typed.
+        /// The prefix that was given.
         given: String,
-        /// What it fits.
+        /// The ids that start with the prefix.
         candidates: Vec<String>,
     },
     /// The name is taken.
     #[error("{kind} {name:?} exists already")]
     Exists {
-        /// The kind of thing.
+        /// The kind of object.
         kind: &'static str,
-        /// Its name.
+        /// The name.
         name: String,
     },
-    /// Something still needs it.
+    /// Other objects still use it.
     #[error("{kind} {name:?} is still used by {}", by.join(", "))]
     InUse {
-        /// The kind of thing.
+        /// The kind of object.
         kind: &'static str,
-        /// Its name.
+        /// The name.
         name: String,
-        /// Who needs it.
+        /// The users of the object.
         by: Vec<String>,
     },
-    /// A backup would take with it what nothing else keeps.
+    /// Deleting the backup would lose commits that no other ref keeps.
     #[error("backup {} is needed: {}", backup.name, backup.needed.as_deref().unwrap_or("it was changed"))]
     BackupNeeded {
         /// The backup.
         backup: Box<Backup>,
     },
-    /// An answer begins on a backup that is gone.
+    /// The answer starts from a backup that no longer exists.
     #[error("{option:?} begins on the backup {backup}, which is gone")]
     BackupGone {
         /// The decision.
         decision: DecisionId,
-        /// The answer.
+        /// The id of the chosen option.
         option: String,
-        /// The ref.
+        /// The ref of the backup.
         backup: String,
-        /// The answers that can still be carried out.
+        /// The options that can still be carried out.
         others: Vec<String>,
     },
-    /// What was asked for makes no sense.
+    /// The request is not valid.
     #[error("{text}")]
     Invalid {
-        /// What is wrong.
+        /// The error in the request.
         text: String,
-        /// What to do.
+        /// A hint for the caller.
         hint: String,
     },
-    /// No agent would work on the plan.
+    /// No agent is configured for the plan.
     #[error("no agent is named: neither by the action, nor by --agent, nor as [defaults] agent")]
     NoAgent {
-        /// Those that could be named.
+        /// The agents that could be named.
         usable: Vec<String>,
     },
-    /// The branch and its remote diverged, and a person must answer first.
+    /// The branch and its remote have diverged, and a person must answer first.
     #[error("{}", decision.question.text)]
     Diverged {
-        /// What they are asked.
+        /// The open decision.
         decision: Box<Decision>,
     },
-    /// The branch could not be brought together with its remote; nothing else was done.
+    /// The branch could not be synced with its remote; nothing else was done.
     #[error("{}", outcome.summary())]
     Unsynced {
-        /// What came of it.
+        /// The outcome of the sync.
         outcome: Box<SyncOutcome>,
     },
-    /// This process was asked to stop before it had an answer; nothing was recorded.
+    /// This process was asked to stop before it had a result; nothing was recorded.
     #[error("interrupted before there was an answer; nothing was recorded")]
     Interrupted,
     /// The repository cannot be used.
@@ -122,24 +122,24 @@ pub enum EngineError {
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// A file of our own could not be handled.
+    /// A file operation of Drydock failed.
     #[error("could not {attempt}")]
     File {
-        /// What was tried.
+        /// The operation that was attempted.
         attempt: String,
-        /// What the system said.
+        /// The error of the operating system.
         source: std::io::Error,
     },
 }
 
-/// Something that was named and is not there.
+/// A named object that does not exist.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Absent {
-    /// The kind of thing.
+    /// The kind of object.
     pub kind: &'static str,
-    /// What it was called.
+    /// The name that was given.
     pub name: String,
-    /// The repository that it was looked for in, where it is a thing of git.
+    /// The repository that was searched, for a git object.
     pub repository: Option<String>,
 }
 
@@ -153,12 +153,12 @@ impl Absent {
 }
 
 impl EngineError {
-    /// Says that there is no such thing.
+    /// Returns the error for an object that does not exist.
     pub fn absent(kind: &'static str, name: impl ToString) -> Self {
         Self::Absent(Absent { kind, name: name.to_string(), repository: None })
     }
 
-    /// Says that a repository has no such branch or remote.
+    /// Returns the error for a branch or remote that a repository does not have.
     pub(crate) fn absent_in(kind: &'static str, name: impl ToString, repository: &Path) -> Self {
         let repository = Some(repository.display().to_string());
         Self::Absent(Absent { kind, name: name.to_string(), repository })
@@ -168,13 +168,13 @@ impl EngineError {
         Self::Invalid { text: text.into(), hint: hint.into() }
     }
 
-    /// Says that the configuration has no such agent.
+    /// Returns the error for an agent that the configuration does not have.
     pub fn unknown_agent(name: &str) -> Self {
         let hint = "add [agents.NAME] to the configuration; `drydock agent list` shows those it has";
         Self::invalid(format!("there is no agent {name:?} in the configuration"), hint)
     }
 
-    /// Says whether the same call may pass later without anybody changing anything.
+    /// Returns true if the same call may succeed later without any change by a person.
     pub fn is_transient(&self) -> bool {
         match self {
             EngineError::LockHeld { .. }

@@ -1,5 +1,5 @@
-//! Why a plan does what it does, gathered from the plan and its feed: what people told it, what it was sent back for, and
-//! what its agents chose on the way. The words are the reader's to make; nothing here is guessed.
+//! Explains a plan from its record and its feed: the guidance and answers of people, the rejections of its
+//! work, and the choices of its agents. This module only collects facts. The caller writes the sentences.
 
 use drydock_domain::{
     CHOICES_MAX, Choice, DecisionKind, Phase, Plan, Recorded, RunId, Timestamp, put_choice,
@@ -12,72 +12,73 @@ use crate::error::EngineError;
 
 /// How many events are read at a time.
 const PAGE: i64 = 500;
-/// How many entries each list has at the most; the latest ones.
+/// How many of the latest entries each list keeps.
 const ENTRIES_MAX: usize = 100;
 
-/// What a plan's feed says about why it does what it does. Each list is in order, the latest hundred of it.
+/// The facts in a plan's feed that explain it. Each list is in order and holds the latest hundred entries.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Explanation {
-    /// Who made the strategy, where an agent did.
+    /// The agent that made the strategy, if an agent did.
     pub strategist: Option<String>,
-    /// Whether a draft in the worktree was adopted by a person.
+    /// Whether a person adopted a draft from the worktree.
     pub adopted: bool,
-    /// What agents chose after Strategize.
+    /// The choices that agents took after Strategize.
     pub later: Vec<Choice>,
-    /// What people told it.
+    /// The guidance that people gave.
     pub guidance: Vec<Said>,
-    /// What people answered, mere approvals of a phase left out.
+    /// The answers that people gave, without plain approvals of a phase.
     pub answers: Vec<Answered>,
-    /// Why it went back to Strategize.
+    /// The reasons for which the plan was reverted to Strategize.
     pub reversions: Vec<Said>,
-    /// What its work was sent back or refused for.
+    /// The reasons for which its work was sent back or refused.
     pub refused: Vec<Refused>,
 }
 
-/// Something that was said.
+/// A text and its time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Said {
-    /// When.
+    /// The time of the event.
     pub at: Timestamp,
-    /// What.
+    /// The text.
     pub text: String,
 }
 
 /// A question and its answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answered {
-    /// When it was answered.
+    /// When the question was answered.
     pub at: Timestamp,
-    /// The question; empty when it is older than the feed that was read.
+    /// The question; empty if its event was not found in the feed.
     pub question: String,
-    /// The option.
+    /// The chosen option.
     pub option: String,
-    /// What was added.
+    /// The note that the person added.
     pub note: Option<String>,
-    /// Who answered.
+    /// The name of the person.
     pub by: String,
 }
 
-/// A judgement that the work could not pass.
+/// A rejection of the work.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refused {
-    /// When.
+    /// When the work was rejected.
     pub at: Timestamp,
-    /// In which run.
+    /// The run whose work was rejected.
     pub run: Option<RunId>,
-    /// Who: `validation tests`, `reviewer critic`, `apply`.
+    /// The check that rejected it: `validation tests`, `reviewer critic`, `apply`.
     pub by: String,
-    /// Of which proposal, where reviewers judged one.
+    /// The number of the proposal, for a rejection by a reviewer.
     pub proposal: Option<u64>,
-    /// Why.
+    /// The reason for the rejection.
     pub reason: String,
 }
 
 impl Engine {
-    /// Gathers why a plan does what it does.
+    /// Collects the facts that explain a plan.
     pub async fn explain(&self, plan: &Plan) -> Result<Explanation, EngineError> {
         let mut gathering = Gathering::default();
-        // What is told while this reads is for the next look: a plan that goes on does not make it endless.
+        // Reads only up to the event that is the newest now. Otherwise a plan that keeps running could keep
+        // this loop busy forever.
         let (mut after, newest) = (0, self.store().event_newest().await?);
         while after < newest {
             let filter = EventFilter { after, plan: Some(plan.id.clone()), limit: PAGE };
@@ -87,7 +88,7 @@ impl Engine {
                 Some(last) if page.len() as i64 == PAGE => after = last.seq,
                 Some(_) | None => break,
             }
-            // A look on SQLite waits for nothing, and others want this thread too.
+            // Reads on SQLite never suspend, so yield the thread to other tasks.
             tokio::task::yield_now().await;
         }
         Ok(gathering.explanation)
@@ -98,7 +99,7 @@ impl Engine {
 struct Gathering {
     explanation: Explanation,
     phase: Option<Phase>,
-    /// Decisions until they are answered: id, kind and question.
+    /// Open decisions: id, kind and question.
     open: Vec<(String, String, String)>,
 }
 
@@ -118,7 +119,7 @@ impl Gathering {
             "plan.started" => {
                 self.phase = serde_json::from_value(event.details["phase"].clone()).ok();
                 if self.phase == Some(Phase::Strategize) {
-                    // A new strategy is made; what was chosen after the old one went with it.
+                    // A new strategy discards the choices that were taken after the old one.
                     found.later.clear();
                     (found.strategist, found.adopted) = (None, false);
                 }
@@ -142,7 +143,7 @@ impl Gathering {
                 let opened = place.map(|at| self.open.swap_remove(at));
                 let (_, kind, question) = opened.unwrap_or_default();
                 let note = event.details["note"].as_str().map(str::to_owned);
-                // That a phase might start says nothing, unless something was added.
+                // A plain approval explains nothing, unless it has a note.
                 if kind == DecisionKind::Gate.name() && note.is_none() {
                     return;
                 }

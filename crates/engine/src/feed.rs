@@ -1,6 +1,6 @@
-//! Following the feed. However many follow it in this process, one task reads what is new and keeps the newest events
-//! ready to be sent; a follower that is further behind reads from the store until it has caught up. A follower keeps
-//! nothing but its place, so one that is slow costs nothing, and one that comes back misses nothing.
+//! Follows the feed. One task per process reads new events for all followers and keeps the newest in memory,
+//! ready to send. A follower that is further behind reads from the store until it has caught up. A follower's
+//! only state is its position, so a slow one needs no memory, and one that reconnects misses no events.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, Once, PoisonError};
@@ -16,66 +16,67 @@ use crate::error::EngineError;
 use crate::hook::Pattern;
 use crate::task;
 
-/// How many of the newest events are kept ready, and how much text.
+/// The limits of the events in memory, as a count and in bytes.
 const READY_MAX: usize = 1024;
 const READY_BYTES_MAX: usize = 16 * 1024 * 1024;
-/// How many events are read at a time, and how many a look for a kind passes before it says how far it came.
+/// How many events are read at a time, and how many a filtered read scans before it returns its position.
 const PAGE: i64 = 200;
 const SCAN_MAX: i64 = 5_000;
-/// How much text a follower is handed at a time; one event may be more.
+/// How many bytes of events a follower gets at a time; a single event may be larger.
 const BATCH_BYTES_MAX: usize = 256 * 1024;
-/// How long to wait for news that nobody told of, and after a failure.
+/// How long the reader waits without a wake before it polls, and how long it waits after a failure.
 const IDLE_MAX: Duration = Duration::from_secs(5);
 const RETRY_AFTER: Duration = Duration::from_secs(1);
-/// How long a reader of a page waits whose place is beyond the end: long enough that one who does not heed it asks seldom.
+/// How long a page request waits if its position is beyond the end of the feed. The delay limits the rate of
+/// clients that ignore `ends_at`.
 const BEYOND_WAIT: Duration = Duration::from_secs(1);
 
-/// An event, and how it is shown to others.
+/// An event and its JSON.
 #[derive(Debug)]
 pub struct Shown {
     /// The event.
     pub event: Recorded,
-    /// The event as JSON, in the shape that it has everywhere.
+    /// The event as JSON, in the form that every interface uses.
     pub json: String,
 }
 
-/// Which events are followed.
+/// The filter of a follower.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Interest {
-    /// Only those of this plan.
+    /// Only events of this plan.
     pub plan: Option<PlanId>,
-    /// Only those of these kinds.
+    /// Only events of these kinds.
     pub kinds: Option<Pattern>,
 }
 
-/// A page of events, and where to read on.
+/// A page of events, and the position of the next page.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EventPage {
     /// The events, oldest first.
     pub events: Vec<Recorded>,
-    /// The place to read on after, when there may be more now.
+    /// The position to continue after, if there may be more events now.
     pub next: Option<i64>,
-    /// Where the feed ends, when the place that was asked about is beyond that.
+    /// The end of the feed, if the requested position is beyond it.
     pub ends_at: Option<i64>,
 }
 
-/// The newest events of the feed, for all who follow it in this process.
+/// The newest events of the feed, for all followers in this process.
 #[derive(Debug)]
 pub(crate) struct Feed {
     ready: Mutex<Ready>,
-    /// The newest event that was seen; none until the first look.
+    /// The newest event that was read; `None` until the first read.
     newest: watch::Sender<Option<i64>>,
     begun: Once,
 }
 
-/// Events with nothing missing between them, the newest last.
+/// Consecutive events without gaps, the newest last.
 #[derive(Debug, Default)]
 struct Ready {
     events: VecDeque<Arc<Shown>>,
     bytes: usize,
 }
 
-/// Somebody who follows the feed from a place.
+/// Reads the feed from a position.
 pub struct Follower {
     engine: Engine,
     interest: Interest,
@@ -83,12 +84,12 @@ pub struct Follower {
     newest: watch::Receiver<Option<i64>>,
 }
 
-/// What a follower was handed.
+/// The result of one call to a follower.
 #[derive(Debug)]
 pub enum News {
-    /// What happened, in order.
+    /// New events, in order.
     Events(Vec<Arc<Shown>>),
-    /// Nothing happened for as long as it would wait.
+    /// No event arrived within the limit.
     Quiet,
     /// This process is stopping.
     Over,
@@ -102,16 +103,16 @@ impl Interest {
 }
 
 impl Engine {
-    /// Follows the feed from behind an event. What was committed before the call is told too.
+    /// Follows the feed from after an event. Events that were committed before the call are included.
     pub fn follow(&self, after: i64, interest: Interest) -> Follower {
         self.feed().begun.call_once(|| self.begin_feed());
         Follower { engine: self.clone(), interest, after, newest: self.feed().newest.subscribe() }
     }
 
-    /// Returns where the feed ends, when a place is beyond that: whoever comes with it read another feed, such as the one before
-    /// a backup was restored, and would miss all that comes.
+    /// Returns the end of the feed if the position is beyond it. A caller with such a position has read
+    /// another feed, such as the one before a backup was restored, and would miss all new events.
     pub async fn feed_end_before(&self, after: i64) -> Result<Option<i64>, EngineError> {
-        // The first place is in every feed.
+        // Position 0 is valid in every feed.
         if after <= 0 {
             return Ok(None);
         }
@@ -119,7 +120,7 @@ impl Engine {
         Ok((after > newest).then_some(newest))
     }
 
-    /// Returns events behind a place in the feed, at most `limit`. Waits for one up to `wait`.
+    /// Returns at most `limit` events after a position. Waits for the first one up to `wait`.
     pub async fn events_page(
         &self,
         after: i64,
@@ -129,7 +130,7 @@ impl Engine {
     ) -> Result<EventPage, EngineError> {
         let began = Instant::now();
         let mut deadline = began + wait;
-        // Watching before looking: what is committed in between wakes us.
+        // Subscribe before reading: an event that is committed in between wakes this loop.
         let mut watch = self.store().watch();
         let mut from = after;
         loop {
@@ -153,9 +154,9 @@ impl Engine {
         }
     }
 
-    /// Reads on until there are enough events, there are no more, or too many were of other kinds.
+    /// Reads until there are enough events, no more events, or too many of other kinds.
     async fn scan(&self, after: i64, interest: &Interest, limit: i64) -> Result<EventPage, StoreError> {
-        // One more than asked for tells whether there is more.
+        // One more event than requested shows whether there are more.
         let size = if interest.kinds.is_none() { limit + 1 } else { PAGE.max(limit + 1) };
         let (mut from, mut events) = (after, Vec::new());
         loop {
@@ -176,12 +177,13 @@ impl Engine {
             if from.saturating_sub(after) >= SCAN_MAX {
                 return Ok(EventPage { events, next: Some(from), ends_at: None });
             }
-            // A look on SQLite waits for nothing, and others want this thread too.
+            // Reads on SQLite never suspend, so yield the thread to other tasks.
             tokio::task::yield_now().await;
         }
     }
 
-    /// Starts the task that reads for everybody. It ends with the engine, and one that ended badly is replaced.
+    /// Starts the task that reads for all followers. It ends with the engine; if the reader fails or panics,
+    /// it is restarted.
     fn begin_feed(&self) {
         let engine = self.clone();
         let reading = task::start("feed", async move {
@@ -200,7 +202,7 @@ impl Engine {
                 }
             }
         });
-        // Nobody waits for it: it ends by the token that it watches, and followers watch the same one.
+        // The task is not joined: it ends by the token that it watches, and followers watch the same token.
         drop(reading);
     }
 
@@ -253,7 +255,8 @@ impl Feed {
         }
     }
 
-    /// Returns the ready events behind a place, some of them when they are many; none when the place is too far back.
+    /// Returns events in memory after a position, up to the batch size. Returns `None` if the position is
+    /// older than the events in memory.
     fn behind(&self, after: i64) -> Option<Vec<Arc<Shown>>> {
         let ready = self.ready.lock().unwrap_or_else(PoisonError::into_inner);
         let first = ready.events.front()?.event.seq;
@@ -269,7 +272,8 @@ impl Feed {
 }
 
 impl Follower {
-    /// Returns what comes next, waiting up to `limit` for it. Dropping the call loses nothing.
+    /// Returns the next events, and waits for them up to `limit`. Cancel safe: dropping the future loses no
+    /// events.
     pub async fn next(&mut self, limit: Duration) -> Result<News, EngineError> {
         let deadline = Instant::now() + limit;
         loop {
@@ -305,14 +309,15 @@ impl Follower {
         }
     }
 
-    /// Reads from the store what is no longer ready, and says how far that goes. `newest` was seen before the read.
+    /// Reads events that are no longer in memory from the store, and returns the position reached. `newest`
+    /// must have been read before this call.
     async fn page(&self, newest: Option<i64>) -> Result<(Vec<Arc<Shown>>, i64), EngineError> {
         let filter = EventFilter { after: self.after, plan: self.interest.plan.clone(), limit: PAGE };
         let page = self.engine.store().event_list(&filter).await?;
         let shown: Vec<_> = page.into_iter().map(|event| self.engine.shown(event)).collect();
         let reached = match shown.last() {
             Some(last) => last.event.seq,
-            // Of the plan there is nothing up to what was the newest event of all.
+            // The plan has no events up to the event that was then the newest of the feed.
             None => newest.unwrap_or(self.after),
         };
         Ok((shown, reached))

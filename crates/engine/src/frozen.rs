@@ -1,5 +1,6 @@
-//! Judges the holder of a repository's lock. A plan's fence is over when another process holds the plan, or when the plan's lock
-//! ran out or was released. A frozen process still holds the lock of the operating system then (BUG-11).
+//! Decides whether the holder of a repository's lock may still act. A plan's fence is over when another
+//! process holds the plan, or when the plan's lock expired or was released. A frozen process still holds the
+//! lock of the operating system then (BUG-11).
 
 use std::sync::Arc;
 
@@ -8,7 +9,8 @@ use drydock_store::{Store, StoreError};
 use drydock_worktree::{Judge, LockHolder, Standing};
 use tokio::runtime::Handle;
 
-/// Returns a judge that asks the store. Call it in a runtime; the judge itself blocks, and is called where git is.
+/// Returns a judge that reads the store. Must be called in a runtime. The judge itself blocks, so it is
+/// called on the blocking threads that run git.
 pub(crate) fn judge(store: &Store) -> Judge {
     let (store, runtime) = (store.clone(), Handle::current());
     Arc::new(move |holder| match runtime.block_on(look(&store, holder)) {
@@ -20,7 +22,8 @@ pub(crate) fn judge(store: &Store) -> Judge {
     })
 }
 
-/// A plan that this store does not know belongs to another store with the same repository, which alone can judge it.
+/// A plan that this store does not have belongs to another store with the same repository. Only that store
+/// can judge its lock.
 async fn look(store: &Store, holder: &LockHolder) -> Result<Standing, StoreError> {
     let known = match holder.plan.as_ref().and_then(|(plan, _)| plan.parse::<PlanId>().ok()) {
         Some(plan) => store.plan_fetch(&plan).await?.is_some(),

@@ -1,5 +1,6 @@
-//! Frees the locks and claims of processes that are proven to be gone, at once instead of when their time is over, so
-//! that the next command after a `kill -9` continues (S1.7). Where nothing can be proven, the time of a lock decides.
+//! Releases the locks and claims of processes that have provably exited, without waiting for the locks to
+//! expire, so that the next command after a `kill -9` continues (S1.7). If an exit cannot be proven, the
+//! lock's expiry decides.
 
 use drydock_domain::{Lock, told};
 use drydock_store::HoldingProcess;
@@ -9,8 +10,9 @@ use crate::engine::Engine;
 use crate::error::EngineError;
 
 impl Engine {
-    /// Frees all that the holder of this lock holds, if its process is gone; says whether it is. A lock of this process that
-    /// could not be released, on a full disk for example, is freed too: its holder is gone though the process is not.
+    /// Releases everything that the holder of this lock holds if its process has exited, and returns whether
+    /// it has. A lock of this process that could not be released, for example because the disk was full, is
+    /// released too: no work runs under it, though the process is alive.
     pub(crate) async fn free_if_gone(&self, lock: &Lock) -> Result<bool, EngineError> {
         if self.identity().abandoned(&lock.holder.owner) {
             self.store().leases_release_all(&lock.holder.owner).await?;
@@ -27,7 +29,7 @@ impl Engine {
         Ok(true)
     }
 
-    /// Frees what any process holds that is gone.
+    /// Releases the locks and claims of every process that has exited.
     pub(crate) async fn free_gone(&self) -> Result<(), EngineError> {
         for gone in self.store().processes_holding().await?.iter().filter(|one| is_gone(&one.process)) {
             self.free(gone).await?;
@@ -41,14 +43,15 @@ impl Engine {
         Ok(())
     }
 
-    /// Frees locks and claims of processes that are gone, for callers that look for work. The next look retries failures.
+    /// Releases the locks and claims of processes that have exited, for callers that look for work. A failure
+    /// is logged; the next call retries.
     pub(crate) async fn free_gone_or_say(&self) {
         if let Err(error) = self.free_gone().await {
             tracing::warn!(error = %told(&error), "could not look for processes that are gone");
         }
     }
 
-    /// Returns every held lock. One whose process is gone is stale, though its time is not over.
+    /// Returns every held lock. A lock whose process has exited is stale, even before it expires.
     pub async fn locks(&self) -> Result<Vec<Lock>, EngineError> {
         let mut locks = self.store().lock_list().await?;
         for lock in &mut locks {

@@ -1,6 +1,7 @@
-//! Held locks. Each is kept alive by a task of its own until it is released, and tells whoever works under it when it
-//! is lost. A phase also hears when somebody asks its holder to cancel (S1.1, S1.3). A hold that is dropped on the way,
-//! by a panic, is no longer renewed: nothing keeps a lock that nobody works under. A person can break one.
+//! Lock guards. Each guard has a task that renews its lock until the lock is released, and a token that is
+//! cancelled when the lock is lost. The guard of a phase also watches for requests to cancel (S1.1, S1.3). A
+//! guard that a panic drops stops renewing its lock, so the lock expires: no lock outlives the work under it.
+//! A person can break a lock.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,16 +20,16 @@ use crate::task;
 
 /// How often a lock is renewed within its lifetime.
 const RENEWALS_PER_TTL: u32 = 4;
-/// How often the holder of a phase looks for requests at least.
+/// The longest interval at which the holder of a phase polls for requests.
 const REQUEST_POLL: Duration = Duration::from_secs(1);
-/// How soon a store that was away is tried again.
+/// How long to wait before retrying an unavailable store.
 const STORE_POLL: Duration = Duration::from_millis(500);
-/// How long it is waited for once this process should end.
+/// How long to keep retrying an unavailable store once this process should stop.
 const STOPPING_WAIT: Duration = Duration::from_secs(5);
 /// How long a landing waits for another landing in the same project.
 const PROJECT_WAIT: Duration = Duration::from_secs(120);
 const PROJECT_POLL: Duration = Duration::from_millis(100);
-/// How long a command waits for a plan at rest to be let go of.
+/// How long a command waits for the lock of a plan that has no running phase.
 const REST_WAIT: Duration = Duration::from_secs(5);
 const REST_POLL: Duration = Duration::from_millis(25);
 
@@ -55,7 +56,7 @@ pub(crate) struct ProjectHold {
     counted: Counted,
 }
 
-/// A task that serves a hold; dropping it ends the task.
+/// A task that serves a lock guard; dropping it ends the task.
 struct Upkeep {
     task: JoinHandle<()>,
     running: DropGuard,
@@ -83,12 +84,13 @@ impl Upkeep {
 }
 
 impl Engine {
-    /// Takes the lock of a plan, or says who has it (S1.6).
+    /// Acquires the lock of a plan, or returns the lock that another process holds (S1.6).
     pub(crate) async fn hold(&self, plan: &PlanId, purpose: &str) -> Result<Hold, EngineError> {
         if self.stopping().is_cancelled() {
             return Err(EngineError::Interrupted);
         }
-        // Counted before it is asked for: a shutdown in between must not overlook a lock that the store just gave.
+        // Counted before it is requested: a shutdown in between must not miss a lock that the store just
+        // granted.
         let counted = Counted::new(self.identity().clone());
         let holder = self.identity().holder(purpose);
         let (store, ttl) = (self.store().clone(), self.settings().lock_ttl);
@@ -104,9 +106,9 @@ impl Engine {
         }
     }
 
-    /// Takes the lock of a plan for somebody's command. A plan at rest is held for moments only: by a run that has recorded its
-    /// end and is about to let go, or by another command. Somebody who saw that end should not have to know of it, so
-    /// such a lock is waited for.
+    /// Acquires the lock of a plan for a caller's command. The lock of a plan without a running phase is held
+    /// only briefly: by a run that has recorded its end and is about to release, or by another command. A
+    /// caller that saw that end should not get `LockHeld`, so this call waits for such a lock.
     pub(crate) async fn hold_at_rest(&self, plan: &PlanId, purpose: &str) -> Result<Hold, EngineError> {
         let deadline = Instant::now() + REST_WAIT;
         loop {
@@ -123,7 +125,7 @@ impl Engine {
         }
     }
 
-    /// Takes the lock of a project, waiting for another landing to end.
+    /// Acquires the lock of a project, and waits for another landing to end.
     pub(crate) async fn hold_project(
         &self,
         project: &Name,
@@ -153,7 +155,7 @@ impl Engine {
         }
     }
 
-    /// Breaks a lock, with a reason that is recorded. Whoever held it can commit nothing more.
+    /// Breaks a lock and records the reason. The former holder can no longer commit.
     pub async fn lock_break(&self, given: &str, reason: &str, by: &str) -> Result<Lock, EngineError> {
         let lock =
             one(self.store().lock_find(&prefix(given, LockId::PREFIX, "lock")?).await?, "lock", given)?;
@@ -184,12 +186,12 @@ impl Hold {
         &self.lease
     }
 
-    /// Returns what counts the use of the run under this lock.
+    /// Returns the usage counter of the run under this lock.
     pub(crate) fn tally(&self) -> &Tally {
         &self.tally
     }
 
-    /// Takes the lock of a subplan, under this lock of its parent (S1.4).
+    /// Acquires the lock of a child under this lock of its parent (S1.4).
     pub(crate) async fn child(
         &self,
         engine: &Engine,
@@ -200,9 +202,9 @@ impl Hold {
         engine.hold(&child.id, purpose).await
     }
 
-    /// Does something to the store, again and again while that is away or busy and the lock is ours: a moment without a
-    /// database is no reason to stop an agent. What may be done twice only, since a connection that breaks does not say
-    /// whether the commit before it was heard.
+    /// Retries an operation on the store while the store is unavailable or busy and the lock is ours, because
+    /// a short outage of the database should not stop an agent. Use only for idempotent work: after a broken
+    /// connection we cannot know whether the previous commit took effect.
     pub(crate) async fn patiently<T, F>(
         &self,
         stopping: &CancellationToken,
@@ -218,7 +220,7 @@ impl Hold {
                 done => return done,
             };
             tracing::warn!(plan = %self.plan, error = %told(&error), "the store is away; trying again");
-            // Whoever wants this process to end does not wait for long.
+            // Once this process should stop, it retries only for a short time.
             if stopping.is_cancelled()
                 && Instant::now() >= *last_chance.get_or_insert_with(|| Instant::now() + STOPPING_WAIT)
             {
@@ -231,7 +233,7 @@ impl Hold {
         }
     }
 
-    /// Refuses a plan that is no subplan of the one that this lock is of.
+    /// Refuses a plan that is not a child of the locked plan.
     pub(crate) fn require_child(&self, child: &Plan) -> Result<(), EngineError> {
         if child.parent.as_ref() == Some(&self.plan) {
             Ok(())
@@ -240,7 +242,7 @@ impl Hold {
         }
     }
 
-    /// Listens for requests to whoever runs the plan.
+    /// Starts the task that watches for requests to the holder of the plan.
     pub(crate) fn listen(&mut self) {
         let (store, plan, asked) = (self.store.clone(), self.plan.clone(), self.cancel_asked.clone());
         self.upkeep.push(Upkeep::start("plan requests", async move {
@@ -258,17 +260,17 @@ impl Hold {
         }));
     }
 
-    /// Is cancelled when the lock is lost: whoever works under it must stop.
+    /// Returns the token that is cancelled when the lock is lost. All work under the lock must stop then.
     pub(crate) fn lost(&self) -> &CancellationToken {
         &self.lost
     }
 
-    /// Is cancelled when somebody asked for the plan to be cancelled.
+    /// Returns the token that is cancelled when a caller asks to cancel the plan.
     pub(crate) fn cancel_asked(&self) -> &CancellationToken {
         &self.cancel_asked
     }
 
-    /// Lets go. A lock that could not be released is logged; it runs out by itself.
+    /// Releases the lock. A failure is logged; the lock then expires.
     pub(crate) async fn release(self) {
         for upkeep in self.upkeep {
             upkeep.end().await;
@@ -284,7 +286,8 @@ impl Hold {
     }
 }
 
-/// Renews until the store says that the lock is lost, or until it must have run out without an answer.
+/// Renews until the store reports that the lock is lost, or until the lock must have expired without an
+/// answer.
 async fn renew_until_lost<F, R>(ttl: Duration, lost: &CancellationToken, renew: F)
 where
     F: Fn() -> R,

@@ -1,4 +1,4 @@
-//! Who this process is to others: the owner strings of its locks, and the name behind a person's commands.
+//! The identity of this process: the owner strings of its locks, and a count of the locks that it holds.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
@@ -8,7 +8,7 @@ use drydock_domain::{Holder, ProcessIdentity};
 
 use crate::clock;
 
-/// One process. Owners of locks are numbered within it, so that no two of them are the same invocation.
+/// One process. The owners of its locks are numbered, so that no two acquisitions share an owner.
 #[derive(Debug)]
 pub(crate) struct Identity {
     process: ProcessIdentity,
@@ -24,7 +24,7 @@ impl Identity {
     pub(crate) fn of_this_process() -> Self {
         let process = drydock_worktree::this_process();
         let (host, pid) = (&process.host, process.pid);
-        // The random part tells this process from an earlier one with the same pid.
+        // The random part distinguishes this process from an earlier one with the same pid.
         let prefix = format!("{host}/{pid}/{:08x}/", clock::random() as u32);
         let (next, held, works) = (AtomicU64::new(1), AtomicI64::new(0), AtomicBool::new(false));
         Self { process, prefix, next, held, works, abandoned: Mutex::default() }
@@ -34,7 +34,7 @@ impl Identity {
     pub(crate) fn holder(&self, purpose: &str) -> Holder {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let holder = Holder {
-            // Ends with a mark, so that no owner is the beginning of another.
+            // The final dot ensures that no owner is a prefix of another.
             owner: format!("{}{number}.", self.prefix),
             process: self.process.clone(),
             purpose: purpose.to_owned(),
@@ -42,48 +42,47 @@ impl Identity {
         if self.works.load(Ordering::Relaxed) { holder.as_worker() } else { holder }
     }
 
-    /// Returns the identity of this process.
     pub(crate) fn process(&self) -> &ProcessIdentity {
         &self.process
     }
 
-    /// Notes that this process is a worker, before it takes its first lock as one.
+    /// Records that this process is a worker. Must be called before it acquires its first lock as one.
     pub(crate) fn works(&self) {
         self.works.store(true, Ordering::Relaxed);
     }
 
-    /// Says whether this lock belongs to this process and no work runs under it any more.
+    /// Returns true if this lock belongs to this process and no work runs under it any more.
     pub(crate) fn abandoned(&self, owner: &str) -> bool {
         lock(&self.abandoned).contains(owner)
     }
 
-    /// Notes that such a lock was released after all.
+    /// Records that an abandoned lock was released after all.
     pub(crate) fn released(&self, owner: &str) {
         lock(&self.abandoned).remove(owner);
     }
 
-    /// Says whether work runs under a lock of this process.
+    /// Returns true if work runs under a lock of this process.
     pub(crate) fn works_under_lock(&self) -> bool {
         self.held.load(Ordering::SeqCst) > 0
     }
 
-    /// Says whether this process took a lock that it has not let go of.
+    /// Returns true if this process holds a lock that it has not released.
     pub(crate) fn holds_any(&self) -> bool {
         self.works_under_lock() || !lock(&self.abandoned).is_empty()
     }
 
-    /// Returns what all owner strings of this process begin with.
+    /// Returns the common prefix of all owner strings of this process.
     pub(crate) fn prefix(&self) -> &str {
         &self.prefix
     }
 }
 
-/// A panic while it was held left nothing half done.
+/// Ignores poisoning: a panic under this lock cannot leave the set half changed.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// One lock, counted from before it is asked for until it is let go of.
+/// One lock, counted from before it is requested until it is released.
 #[derive(Debug)]
 pub(crate) struct Counted {
     identity: Arc<Identity>,
@@ -95,7 +94,7 @@ impl Counted {
         Self { identity }
     }
 
-    /// Notes that releasing it failed and that no work runs under it: a shutdown does not wait for it.
+    /// Records that the release failed and that no work runs under the lock: a shutdown does not wait for it.
     pub(crate) fn still_held(self, owner: String) {
         lock(&self.identity.abandoned).insert(owner);
     }

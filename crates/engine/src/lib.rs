@@ -1,5 +1,5 @@
-//! Takes plans through their phases: the only committer of transitions, the only keeper of held locks, and the
-//! place where slow looks outside (git, agents, rules) become facts for the pure state machine.
+//! Runs plans through their phases. Only this crate commits transitions and keeps held locks. It also does
+//! the slow reads outside (git, agents, rules) and passes their results as facts to the pure state machine.
 
 mod absent;
 mod action_file;

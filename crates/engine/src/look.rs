@@ -1,4 +1,5 @@
-//! Looks that record nothing: at the snapshots of a plan, and at the configured agents, of which a check starts one.
+//! Read-only queries: the checkpoints of a plan and the configured agents. The check of an agent also starts
+//! it.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,67 +15,67 @@ use crate::phase::occupy;
 use crate::task;
 use crate::upkeep::Grade;
 
-/// Where agents are checked, below the worktrees.
+/// The directory for checks of agents, below the worktrees.
 pub(crate) const CHECKS: &str = "checks";
-/// How long an agent that is only checked may take.
+/// The timeout for the check of an agent.
 const CHECK_MAX: Duration = Duration::from_secs(30);
 
-/// A snapshot of a plan's work.
+/// A checkpoint of a plan's work.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Checkpoint {
-    /// The ref that keeps it.
+    /// The ref of the checkpoint.
     pub reference: String,
-    /// Its commit.
+    /// The commit id.
     pub commit: String,
-    /// The run whose work it keeps; none where an older version made it.
+    /// The run that wrote the work; `None` if an older version made the checkpoint.
     pub run: Option<String>,
-    /// What it was kept for.
+    /// Why the checkpoint was made.
     pub label: String,
-    /// When it was made.
+    /// When the checkpoint was made.
     pub created_at: Timestamp,
 }
 
 /// A configured agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AgentEntry {
-    /// Its name.
+    /// The name of the agent.
     pub name: String,
-    /// How it is spoken to.
+    /// The protocol that the agent speaks.
     pub protocol: String,
-    /// What is started.
+    /// The program or script that is started.
     pub summary: String,
-    /// How long one run may take.
+    /// The timeout of one run.
     pub timeout: Duration,
-    /// Where it comes from.
+    /// Where the agent is defined.
     pub source: AgentSource,
-    /// Whether its program is there; a script is found when it is played.
+    /// Whether the program is installed. Always true for a script, which is looked up when it runs.
     pub found: bool,
 }
 
-/// Where an agent comes from.
+/// Where an agent is defined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AgentSource {
-    /// The configuration.
+    /// In the configuration.
     Configured,
-    /// Drydock knows it.
+    /// In Drydock itself.
     BuiltIn,
 }
 
-/// What starting an agent for real showed.
+/// The result of starting an agent as a check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AgentCheckup {
-    /// How it is.
+    /// The grade of the result.
     pub grade: Grade,
-    /// What was seen.
+    /// The finding of the check.
     pub text: String,
-    /// What to do about it.
+    /// A hint for the user.
     pub hint: Option<String>,
-    /// How long it took.
+    /// How long the check took.
     pub took: Duration,
 }
 
 impl Engine {
-    /// Returns the snapshots of a plan, oldest first.
+    /// Returns the checkpoints of a plan, oldest first.
     pub async fn checkpoints(&self, plan: &Plan) -> Result<Vec<Checkpoint>, EngineError> {
         let project = self.project(plan.spec.project.as_str()).await?;
         let repository = self.repository(&project).await?;
@@ -91,7 +92,7 @@ impl Engine {
         .await
     }
 
-    /// Starts an agent for real, in an empty directory and with a task that asks for nothing.
+    /// Starts an agent in an empty directory, with a task that asks for no changes.
     pub async fn agent_check(&self, name: &str) -> Result<AgentCheckup, EngineError> {
         let spec = self.settings().agents.get(name).ok_or_else(|| EngineError::absent("agent", name))?;
         let spec = spec.clone().with_timeout(CHECK_MAX.min(spec.timeout()));

@@ -1,4 +1,5 @@
-//! Making plans: an action or a plain task, its arguments, profile and agents become one stored plan.
+//! Creates plans: combines an action or a plain task with its arguments, profile and agents into one stored
+//! plan.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +14,7 @@ use crate::error::EngineError;
 use crate::look::{AgentEntry, AgentSource};
 use crate::task;
 
-/// The action's name of a plan that was made from a plain task.
+/// The action name of a plan that was created from a plain task.
 const PLAIN_TASK: &str = "run";
 /// How many uncommitted files are named.
 const PATHS_NAMED_MAX: usize = 5;
@@ -21,55 +22,56 @@ const PATHS_NAMED_MAX: usize = 5;
 /// A request for a plan.
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// What is to be done.
+    /// The action or task to do.
     pub asked: Asked,
-    /// On which project.
+    /// The project to work on.
     pub project: String,
-    /// To land on which branch; else the project's.
+    /// The branch to land on; default: the project's.
     pub target: Option<String>,
-    /// With which profile; else the action's, else the configured default.
+    /// The profile; default: the action's, else the configured one.
     pub profile: Option<String>,
-    /// With which agent, instead of the action's.
+    /// The agent that replaces the action's.
     pub agent: Option<String>,
     /// Rules for this plan alone.
     pub invariants: Vec<NewInvariant>,
-    /// What it may use, such as `tokens=200k,wall=30m`; the smallest of this, the action's and the profile's holds.
+    /// The budget, such as `tokens=200k,wall=30m`. The smallest of this one, the action's and the profile's
+    /// applies.
     pub budget: Option<String>,
-    /// The id that it gets, when it may have been made before; else a fresh one.
+    /// The id of the plan, if an earlier attempt may have created it; default: a new id.
     pub id: Option<PlanId>,
 }
 
-/// What is to be done.
+/// The action or task that a plan is asked to do.
 #[derive(Debug, Clone)]
 pub enum Asked {
     /// An action with arguments.
     Action {
-        /// Its name.
+        /// The name of the action.
         name: String,
-        /// Its arguments.
+        /// The arguments by name.
         arguments: BTreeMap<String, String>,
     },
     /// A task in words.
     Task(String),
 }
 
-/// A rule as a person gives it.
+/// An invariant as a person enters it.
 #[derive(Debug, Clone, Default)]
 pub struct NewInvariant {
-    /// Its name.
+    /// The name of the invariant.
     pub name: String,
-    /// A CEL expression, or
+    /// The rule as a CEL expression. Exactly one of `cel`, `command` and `text` must be set.
     pub cel: Option<String>,
-    /// a command, or
+    /// The rule as a command.
     pub command: Option<String>,
-    /// words.
+    /// The rule as text.
     pub text: Option<String>,
-    /// Before which phases; all when none is named.
+    /// The phases before which the rule is enforced; all if empty.
     pub at: Vec<Phase>,
 }
 
 impl NewInvariant {
-    /// Returns the invariant at a scope, or says what is wrong with it.
+    /// Returns the invariant at a scope, or an error if it is not valid.
     pub(crate) fn at_scope(self, scope: InvariantScope) -> Result<Invariant, EngineError> {
         let refuse = |text: String| EngineError::invalid(text, "see `drydock invariant add --help`");
         let name: Name =
@@ -81,7 +83,7 @@ impl NewInvariant {
 }
 
 impl Engine {
-    /// Makes a plan: `strategize/queued`, its base pinned to the tip of its target.
+    /// Creates a plan in `strategize/queued`, with the current tip of its target as the base.
     pub async fn use_action(&self, request: Request, by: &str) -> Result<Plan, EngineError> {
         if let Some(id) = &request.id
             && let Some(plan) = self.store().plan_fetch(id).await?
@@ -96,7 +98,8 @@ impl Engine {
         let mut spec = self.spec(&project, request, &id).await?;
         spec.target = Target::branch(target);
         let repository = self.repository(&project).await?;
-        // All that can fail is looked at before the plan is made: one that was made is never answered with an error.
+        // All reads that can fail come before the commit: a plan that was created is never answered with an
+        // error.
         let unseen = task::blocking(move || -> Result<_, EngineError> {
             repository.require_room()?;
             Ok(repository.dirty_paths()?)
@@ -139,7 +142,7 @@ impl Engine {
         Ok(spec)
     }
 
-    /// Returns what a piece of a strategy asks for by itself, under its action's profile; under its parent's where that
+    /// Returns the spec of a subplan. Its profile is the one of its action, or the parent's if the action
     /// names none.
     pub(crate) async fn piece_spec(
         &self,
@@ -156,7 +159,7 @@ impl Engine {
             }
         };
         if own {
-            // Its parent's Apply is what lands it.
+            // The parent's Apply lands the subplan.
             spec.profile.asks_before.retain(|phase| *phase != Phase::Apply);
             spec.budget = spec.budget.smallest(spec.profile.budget);
         } else {
@@ -232,18 +235,18 @@ impl Engine {
             .ok_or_else(|| EngineError::absent("profile", name))
     }
 
-    /// Returns the agent that does the work of a plan: the one that it names, else `[defaults] agent`.
+    /// Returns the agent that does the work of a plan: the one that the plan names, else `[defaults] agent`.
     pub(crate) fn writer<'e>(&'e self, roles: &'e AgentRoles) -> Option<&'e str> {
         roles.execute.as_deref().or(self.settings().default_agent.as_deref())
     }
 
-    /// Refuses a plan that no agent would work on, and names of agents that the configuration does not have. Whether
-    /// their programs are installed is known only where they run.
+    /// Refuses a plan without an agent, and agents that the configuration does not have. Whether their
+    /// programs are installed is known only on the machine where they run.
     fn require_agents(&self, roles: &AgentRoles) -> Result<(), EngineError> {
         self.known_agents(roles)?;
         match (self.writer(roles), &roles.strategize) {
             (Some(writer), _) => self.known_agent(writer),
-            // The pieces of a strategy may name agents of their own.
+            // The subplans of a strategy may name their own agents.
             (None, Some(_)) => Ok(()),
             (None, None) => {
                 let usable = |entry: &AgentEntry| entry.found || entry.source == AgentSource::Configured;
@@ -271,7 +274,7 @@ impl Engine {
         }
     }
 
-    /// Returns the commit that a branch of the project points to.
+    /// Returns the commit at the tip of a branch of the project.
     pub(crate) async fn target_tip(&self, project: &Project, target: &str) -> Result<String, EngineError> {
         let repository = self.repository(project).await?;
         let branch = target.to_owned();
@@ -283,7 +286,7 @@ impl Engine {
     }
 }
 
-/// Refuses to land on a branch that plans work on.
+/// Refuses a target branch that belongs to a plan.
 pub(crate) fn not_of_a_plan(target: &str, repo: &str) -> Result<(), EngineError> {
     if target.starts_with(BRANCHES) {
         let hint = format!("name another branch; `git -C {} branch` lists them", shell_word(repo));
@@ -295,14 +298,15 @@ pub(crate) fn not_of_a_plan(target: &str, repo: &str) -> Result<(), EngineError>
     Ok(())
 }
 
-/// Returns what to say about uncommitted changes, which a plan does not begin with.
+/// Returns the alert about uncommitted changes, which are not part of the plan.
 fn not_part_of_it(unseen: &[String]) -> Option<String> {
     let named = unseen.iter().take(PATHS_NAMED_MAX).cloned().collect::<Vec<_>>().join(", ");
     let text = || format!("{} uncommitted changes are not part of the plan: {named}", unseen.len());
     (!unseen.is_empty()).then(text)
 }
 
-/// Returns the arguments with defaults filled in; unknown and missing ones are errors that name all there are.
+/// Returns the arguments with defaults filled in. An unknown or missing argument is an error that lists all
+/// arguments of the action.
 fn complete(
     declared: &BTreeMap<Name, Argument>,
     given: BTreeMap<String, String>,
@@ -335,7 +339,7 @@ fn complete(
     Ok(arguments)
 }
 
-/// Returns the action's validations and those of the project that it does not name itself.
+/// Returns the action's validations, and those of the project whose names the action does not use.
 fn merged(mut validations: Vec<Validation>, project: &[Validation]) -> Vec<Validation> {
     for validation in project {
         if validations.iter().all(|own| own.name != validation.name) {

@@ -1,21 +1,22 @@
-//! What this process has counted of its own work, for whoever measures it: transitions, and how long each commit took.
+//! Metrics of this process: how many commands were committed, refused or failed, and how long each commit
+//! took.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use drydock_store::CommitError;
 
-/// The upper ends of the classes of commit times, in microseconds.
+/// The upper bounds of the histogram buckets for commit times, in microseconds.
 const ENDS_US: [u64; 10] = [250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 100_000, 500_000, 2_500_000];
 
-/// What came of a command.
+/// The outcome of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// It is recorded.
+    /// The transition is stored.
     Committed,
-    /// The plan does not take it.
+    /// The plan does not accept the command.
     Refused,
-    /// It could not be judged or recorded: the lock was lost, or the store failed.
+    /// The command could not be decided or stored: the lock was lost, or the store failed.
     Failed,
 }
 
@@ -34,7 +35,7 @@ impl Outcome {
         }
     }
 
-    /// Returns the name that metrics and traces have for it.
+    /// Returns the name used in metrics and traces.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Committed => "committed",
@@ -44,7 +45,7 @@ impl Outcome {
     }
 }
 
-/// Counts of one process since it began.
+/// The counters of this process since it started.
 #[derive(Debug, Default)]
 pub(crate) struct Meter {
     committed: AtomicU64,
@@ -54,23 +55,23 @@ pub(crate) struct Meter {
     classes: [AtomicU64; ENDS_US.len()],
 }
 
-/// What was counted.
+/// The values of the counters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Metered {
-    /// Transitions that were committed.
+    /// How many transitions were committed.
     pub committed: u64,
-    /// Commands that were refused.
+    /// How many commands were refused.
     pub refused: u64,
-    /// Commands that could not be judged or recorded.
+    /// How many commands could not be decided or stored.
     pub failed: u64,
-    /// How long all commits took together.
+    /// The total duration of all commits.
     pub spent: Duration,
-    /// For each upper end, how many commits took as long or less.
+    /// For each upper bound, the number of commits that took at most that long.
     pub within: Vec<(Duration, u64)>,
 }
 
 impl Meter {
-    /// Counts a command, and if it was committed, how long that took.
+    /// Counts a command and, if it was committed, the duration of the commit.
     pub(crate) fn count(&self, outcome: Outcome, took: Duration) {
         match outcome {
             Outcome::Committed => self.committed(took),
@@ -122,7 +123,7 @@ mod tests {
         assert_eq!(counts, [1, 2, 3, 3, 3, 3, 3, 3, 3, 3]);
     }
 
-    /// Breaks when a store that fails looks like somebody who asks for what cannot be.
+    /// Breaks when a failure of the store looks like a caller's request that the plan refuses.
     #[test]
     fn a_failure_is_not_counted_as_a_refusal() {
         let meter = Meter::default();

@@ -1,5 +1,5 @@
-//! What can be done with a plan as it is stored: its decision, the latest enforcement of its rules and its lock are read
-//! here, and `domain` makes the offers of them.
+//! The commands that a stored plan accepts now. This module reads the plan's open decision, the latest
+//! enforcement of its rules and its lock; `domain` derives the offers from them.
 
 use drydock_domain::{Authority, Enforcement, Offer, Plan, Snapshot, State, offers, offers_unheld};
 use drydock_store::Sighted;
@@ -7,17 +7,17 @@ use drydock_store::Sighted;
 use crate::engine::Engine;
 use crate::error::EngineError;
 
-/// What can be done with a plan, and what its rules said.
+/// The commands that a plan accepts, and the enforcement that blocks it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Offered {
-    /// The latest enforcement of its rules, if it is about the plan as it stands and blocks.
+    /// The latest enforcement of the plan's rules, if it is still valid for the plan and blocks it.
     pub blocked: Option<Enforcement>,
-    /// What can be done.
+    /// The commands that the plan accepts.
     pub offers: Vec<Offer>,
 }
 
 impl Offered {
-    /// Returns what this authority can do with a plan that was read with all that decides it.
+    /// Returns what this authority can do with a plan, given all rows that determine it.
     pub fn of(sighted: &Sighted, authority: Authority) -> Self {
         let Sighted { snapshot, enforced, held } = sighted;
         let blocked = enforced.as_ref().and_then(|enforced| enforced.blocking(&snapshot.plan));
@@ -41,7 +41,7 @@ impl Engine {
         if let Some(sighted) = sighted.filter(|sighted| sighted.snapshot.plan.revision == plan.revision) {
             return Ok(sighted);
         }
-        // Another process moved it since; the answer is about the plan that the caller got.
+        // Another process changed the plan since; the answer is about the revision that the caller has.
         let pending = match plan.pending_decision() {
             Some(id) => Some(self.decision(id.as_str()).await?),
             None => None,

@@ -1,7 +1,7 @@
-//! Reaping: processes that this one inherited and that have ended are waited for, so that none stays a zombie.
+//! Reaps processes that this process inherited and that have ended, so that none stays a zombie.
 //!
-//! `agent` knows its keepers and `worktree` its calls of git; this module reaps every other child that has ended. It
-//! runs in every process that adopts orphans, from the engine's start to its end.
+//! `agent` waits for its keepers and `worktree` for its git processes; this module reaps every other child
+//! that has ended. It runs in every process that adopts orphans, from the engine's start to its end.
 
 use std::time::Duration;
 
@@ -11,10 +11,10 @@ use tokio::task::JoinHandle;
 
 use crate::task;
 
-/// How long to wait after a child has ended: git ends in groups, and one look serves all of them.
+/// How long to wait after a child has ended: git processes end in groups, and one scan reaps all of them.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// The task that reaps; dropping it ends it.
+/// The task that reaps; dropping it ends the task.
 #[derive(Debug)]
 pub(crate) struct Reaper(JoinHandle<()>);
 
@@ -31,7 +31,7 @@ impl Drop for Reaper {
 }
 
 async fn reap() {
-    // The kernel sends it for inherited children as well.
+    // The kernel sends `SIGCHLD` for inherited children as well.
     let mut ended = match signal(SignalKind::child()) {
         Ok(ended) => ended,
         Err(error) => {
@@ -43,7 +43,7 @@ async fn reap() {
         tokio::time::sleep(PAUSE).await;
         let look = || drydock_worktree::with_git_children(drydock_agent::reap_orphans);
         match task::blocking(look).await {
-            // The list of children can miss one while others end, so look again until there is nothing.
+            // The list of children can miss one while others end, so scan again until nothing was reaped.
             Ok(1..) => continue,
             Ok(0) => {}
             Err(error) => tracing::warn!(error = %told(&error), "could not look for dead processes"),

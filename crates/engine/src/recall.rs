@@ -1,7 +1,7 @@
-//! Tokens that the store knew a moment ago. Whoever looks at many things in a row is not looked up for each of them: for
-//! half a second what the store said is taken as still so. A token that is taken back by this engine is forgotten at
-//! once; one that another process takes back, or whose time runs out, counts no longer than it was remembered. Nothing is
-//! kept of a secret but its digest.
+//! A cache of tokens. A client that sends many read requests in a row is not looked up in the store for each
+//! of them: for half a second the last answer of the store is reused. A token that this engine revokes leaves
+//! the cache at once. A token that another process revokes, or that expires, stays valid at most until its
+//! cache entry expires. The cache holds digests, never secrets.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -11,10 +11,10 @@ use drydock_domain::{Role, Token};
 use drydock_store::KeptToken;
 use tokio::time::Instant;
 
-/// How long a token is remembered. Streams that are opened with one are looked at twice a second, so that both together
-/// keep to the second that is promised.
+/// How long a token is cached. Streams check their token twice a second, so cache and check together stay
+/// within the promised second.
 const REMEMBERED: Duration = Duration::from_millis(500);
-/// How many are. Beyond, the store is asked.
+/// How many tokens are cached. Others are looked up each time.
 const TOKENS_MAX: usize = 1_024;
 
 pub(crate) type Digest = [u8; 32];
@@ -29,8 +29,8 @@ struct Known {
     tokens: HashMap<Digest, (Token, Instant)>,
 }
 
-/// A moment before the store was asked. What it answered is remembered only if nothing was forgotten since: the answer
-/// may be older than what made us forget.
+/// The time before a lookup in the store. The answer is cached only if the cache was not cleared since: the
+/// answer may be older than the revocation that cleared it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Turn {
     number: u64,
@@ -38,19 +38,18 @@ pub(crate) struct Turn {
 }
 
 impl Recall {
-    /// Returns the token, if it is remembered.
     pub(crate) fn find(&self, digest: &Digest) -> Option<Token> {
         let now = Instant::now();
         self.lock().tokens.get(digest).filter(|(_, until)| now < *until).map(|(token, _)| token.clone())
     }
 
-    /// Begins to ask the store.
+    /// Starts a lookup in the store.
     pub(crate) fn turn(&self) -> Turn {
         Turn { number: self.lock().turn, began: Instant::now() }
     }
 
-    /// Remembers what the store said, for no longer than the token has left. An agent's token ends with its run, which is
-    /// not a change of the token; it is looked up each time.
+    /// Caches the answer of the store, for no longer than the token is valid. An agent's token ends with its
+    /// run, which does not change the token's row, so it is never cached.
     pub(crate) fn keep(&self, turn: Turn, digest: Digest, kept: &KeptToken) {
         match kept.token.role {
             Role::Human | Role::Operator | Role::Reader => {}
@@ -66,14 +65,14 @@ impl Recall {
         }
     }
 
-    /// Forgets all of them, and whatever the store was asked before this.
+    /// Clears the cache and invalidates lookups that started before this call.
     pub(crate) fn forget(&self) {
         let mut known = self.lock();
         known.turn += 1;
         known.tokens.clear();
     }
 
-    /// A panic while this was held left nothing half done.
+    /// Ignores poisoning: a panic under this lock cannot leave the cache half changed.
     fn lock(&self) -> MutexGuard<'_, Known> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -100,7 +99,7 @@ mod tests {
         KeptToken { token, digest: String::new(), use_due: false, left }
     }
 
-    /// Breaks when a request that asked the store before a token was taken back reminds us of it afterwards.
+    /// Breaks when a lookup that started before a revocation caches the token again afterwards.
     #[test]
     fn what_was_asked_before_something_was_forgotten_is_not_remembered() {
         let recall = Recall::default();
@@ -116,7 +115,7 @@ mod tests {
         assert!(recall.find(&[1; 32]).is_some());
     }
 
-    /// Breaks when a token is remembered beyond its own time, or an agent's beyond its run.
+    /// Breaks when a token is cached beyond its expiry, or an agent's token beyond its run.
     #[test]
     fn what_may_be_over_in_a_moment_is_not_remembered() {
         let recall = Recall::default();
@@ -127,7 +126,7 @@ mod tests {
         assert_eq!([1, 2, 3].map(|digit| recall.find(&[digit; 32]).is_some()), [false, false, true]);
     }
 
-    /// Breaks when the memory grows with the number of tokens.
+    /// Breaks when the cache grows with the number of tokens.
     #[test]
     fn no_more_are_remembered_than_there_is_room_for() {
         let recall = Recall::default();

@@ -1,5 +1,5 @@
-//! Records of worktrees that git no longer removes, since drydock locks them: those below our own directory whose worktree is
-//! gone, or was never filled, and whose run is over, are removed by `gc`.
+//! Removes git's worktree records that git itself no longer prunes, because drydock locks them. `gc` removes
+//! a record below our own directory if the worktree is missing or was never filled, and if its run is over.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! Projects, actions and rules: adding, finding and removing what plans are made from.
+//! Adds, finds and removes projects, actions and invariants.
 
 use std::path::PathBuf;
 
@@ -17,22 +17,22 @@ use crate::{clock, task};
 /// A project as a person adds it.
 #[derive(Debug, Clone)]
 pub struct NewProject {
-    /// Its name.
+    /// The name of the project.
     pub name: String,
     /// A path in the repository.
     pub repo: PathBuf,
-    /// The branch to land on; else the one that is checked out.
+    /// The branch to land on; default: the one that is checked out.
     pub target: Option<String>,
     /// The remote to push to.
     pub remote: Option<String>,
-    /// What a divergence here does, whatever the profile says.
+    /// How a divergence is handled; overrides the profile.
     pub on_divergence: Option<OnDivergence>,
-    /// What every plan must pass.
+    /// The validations that every plan must pass.
     pub validations: Vec<Validation>,
 }
 
 impl Engine {
-    /// Adds a project after looking at its repository.
+    /// Adds a project after checking its repository.
     pub async fn project_add(&self, new: NewProject) -> Result<Project, EngineError> {
         let name = name(&new.name)?;
         let repository = self.repository_at(new.repo.clone()).await?;
@@ -97,20 +97,20 @@ impl Engine {
         }
     }
 
-    /// Returns the action of this name.
+    /// Returns the action with this name.
     pub async fn action(&self, given: &str) -> Result<Action, EngineError> {
         let absent = || EngineError::absent("action", given);
         let name: Name = given.parse().map_err(|_| absent())?;
         self.store().action_fetch(&name).await?.ok_or_else(absent)
     }
 
-    /// Removes an action; plans that were made from it keep their copy.
+    /// Removes an action; plans that were created from it keep their copy.
     pub async fn action_remove(&self, given: &str) -> Result<(), EngineError> {
         let action = self.action(given).await?;
         removed(self.store().action_remove(&action.name).await?, "action", given)
     }
 
-    /// Adds an invariant at a scope that exists.
+    /// Adds an invariant at an existing scope.
     pub async fn invariant_add(
         &self,
         new: NewInvariant,
@@ -154,7 +154,7 @@ impl Engine {
         }
     }
 
-    /// Refuses a narrower rule under the name of a locked global one.
+    /// Refuses a narrower rule with the name of a locked global one.
     pub(crate) async fn refuse_locked(&self, rule: &Invariant) -> Result<(), EngineError> {
         if rule.scope == InvariantScope::Global {
             return Ok(());
@@ -166,7 +166,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Returns the invariants that hold for a plan.
+    /// Returns the invariants that apply to a plan.
     pub async fn invariants_effective(&self, plan: &Plan) -> Result<Vec<Invariant>, EngineError> {
         effective_for(self, plan).await
     }
@@ -182,7 +182,7 @@ impl Engine {
     }
 }
 
-/// What to do where there is no branch to land on unless somebody names one.
+/// Returns the error for a repository without a checked out branch, if the caller named none.
 fn no_branch(name: &Name, root: &str) -> EngineError {
     let hint =
         format!("check one out, or name one: `drydock project add {name} --repo {root} --target BRANCH`");
@@ -192,9 +192,9 @@ fn no_branch(name: &Name, root: &str) -> EngineError {
 /// Whether narrower scopes may replace a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lockable {
-    /// They may.
+    /// Narrower scopes may replace it.
     Open,
-    /// They may not.
+    /// Narrower scopes may not replace it.
     Locked,
 }
 

@@ -1,5 +1,6 @@
-//! The git program and the repositories that this process has found before. Finding them takes five processes, and a
-//! phase looks for them several times; so they are kept for as long as the same files are at their paths.
+//! Caches the git program and the repositories that this process has opened. Opening one takes five
+//! processes, and a phase does it several times. A cached entry is used only while the same files are at its
+//! paths.
 
 use std::collections::HashMap;
 use std::fs;
@@ -12,14 +13,14 @@ use drydock_worktree::{Git, Repository};
 
 use crate::error::EngineError;
 
-/// What was found, and what it was found by.
+/// The cached values, and the files by which they are revalidated.
 #[derive(Debug, Default)]
 pub(crate) struct Repositories {
     git: Mutex<Option<(File, Git)>>,
     open: Mutex<HashMap<PathBuf, (Stamp, Repository)>>,
 }
 
-/// A file as it is now: another one at its path, or another content, is another value.
+/// The identity of a file: a different file at the path, or different content, gives a different value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct File {
     path: PathBuf,
@@ -27,11 +28,12 @@ struct File {
     written: (i64, i64, u64),
 }
 
-/// What differs when another repository has come to a path, or when this one was made bare or shallow.
+/// Differs if another repository is at the path now, or if this one was made bare or shallow.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Stamp {
     git: PathBuf,
-    /// The directory by its identity, since its time changes with every ref; a file that names one by its content too.
+    /// The device and inode of `.git`. Its modification time changes with every ref, so it is not compared.
+    /// If `.git` is a file that links to a directory, `link` compares its content too.
     entry: (u64, u64),
     link: Option<File>,
     config: File,
@@ -39,7 +41,6 @@ struct Stamp {
 }
 
 impl Repositories {
-    /// Opens the repository at a path.
     pub(crate) fn open(&self, path: &Path) -> Result<Repository, EngineError> {
         let git = self.git()?;
         let kept = lock(&self.open).get(path).cloned();
@@ -49,7 +50,7 @@ impl Repositories {
             return Ok(repository);
         }
         let repository = Repository::open(&git, path)?;
-        // Where `.git` is not right at the path, git has to look each time.
+        // If `.git` is not directly at the path, git must search for it each time.
         if let Ok(stamp) = stamp_of(&git, path, &repository) {
             lock(&self.open).insert(path.to_owned(), (stamp, repository.clone()));
         }
@@ -91,7 +92,7 @@ fn stamp_of(git: &Git, path: &Path, repository: &Repository) -> io::Result<Stamp
     })
 }
 
-/// A panic while one of these was held left nothing half done: each is a plain value.
+/// Ignores poisoning: each value is replaced as a whole, so a panic cannot leave it half changed.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -101,7 +102,8 @@ mod tests {
     use super::*;
     use drydock_testkit::repo::Repo;
 
-    /// Breaks when another repository at the same path, or one that was made shallow, is taken for the one before.
+    /// Breaks when the cache returns a repository although another one is at the path, or although it was
+    /// made shallow.
     #[test]
     fn what_is_kept_is_what_is_there() {
         let (repo, other, kept) = (Repo::new(), Repo::new(), Repositories::default());

@@ -1,4 +1,4 @@
-//! What the engine is configured with. Reading files and flags is the binary's business.
+//! The configuration of the engine. The binary reads files and flags.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -12,14 +12,14 @@ use drydock_worktree::CaptureBounds;
 
 use crate::hook::Hooks;
 
-/// How wide and deep subplans may go.
+/// Limits on the number and depth of subplans.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SubplanLimits {
-    /// How many levels there may be below a plan.
+    /// How many levels of subplans a plan may have.
     pub depth_max: u32,
-    /// How many pieces a strategy may have.
+    /// How many subplans a strategy may have.
     pub width_max: usize,
-    /// How many pieces are at work at the same time, unless the strategy says otherwise.
+    /// How many subplans run at the same time, if the strategy sets no number.
     pub parallel: u32,
 }
 
@@ -34,11 +34,11 @@ impl Default for SubplanLimits {
 pub struct Settings {
     /// The agents by name.
     pub agents: BTreeMap<String, AgentSpec>,
-    /// Those of the agents that nobody configured, and what to do when one is missing.
+    /// The built-in agents among them, with the hint for a missing program.
     pub presets: BTreeMap<String, String>,
-    /// The profiles: the built-in ones and the configured ones.
+    /// The built-in and the configured profiles.
     pub profiles: Vec<Profile>,
-    /// What agents, validations and command invariants are confined by.
+    /// The sandbox of agents, validations and command invariants.
     pub sandbox: Sandbox,
     /// The profiles whose plans run nothing outside a full sandbox.
     pub sandboxed_profiles: BTreeSet<String>,
@@ -46,29 +46,29 @@ pub struct Settings {
     pub default_agent: Option<String>,
     /// The profile of a plan that names none.
     pub default_profile: String,
-    /// How long a lock lives without renewal.
+    /// How long a lock is valid without renewal.
     pub lock_ttl: Duration,
-    /// Who is told of events.
+    /// The hooks to which events are delivered.
     pub hooks: Hooks,
-    /// How wide and deep subplans may go.
+    /// Limits on the number and depth of subplans.
     pub subplans: SubplanLimits,
-    /// How many phases may run at the same time, whoever runs them.
+    /// How many phases may run at the same time, across all processes.
     pub limits: Limits,
     /// Limits on the capture of an agent's work.
     pub capture: CaptureBounds,
-    /// Where agents can ask about their plan, when somebody said so.
+    /// The configured address at which agents can query their plan.
     pub server: Option<String>,
-    /// Where worktrees are made.
+    /// The directory of the worktrees.
     pub worktrees: PathBuf,
-    /// Where the logs of runs are kept.
+    /// The directory of the run logs.
     pub logs: PathBuf,
     /// How many days the logs of a plan are kept after it has ended.
     pub logs_keep_days: u32,
-    /// The words that start this program as the keeper of a child.
+    /// The command line that starts this program as the keeper of a child process.
     pub launcher: Vec<OsString>,
 }
 
 impl Settings {
-    /// How many days the logs of a plan that has ended are kept by default.
+    /// The default for [`Settings::logs_keep_days`].
     pub const LOGS_KEEP_DAYS: u32 = 30;
 }

@@ -1,7 +1,7 @@
-//! Signing a browser in: a link is traded for a session, once and within minutes, so that no address that somebody
-//! finds later is worth anything. Both are tokens of a person, under a name of their own. A session has two secrets, and
-//! is known by both together: one is the cookie, which a browser sends to every port of the host, and the other is kept
-//! by our own pages alone.
+//! Browser sign-in. A link is exchanged for a session, once and within minutes, so that an address that
+//! someone finds later is worthless. Link and session are both tokens of a person, each with its own name. A
+//! session is recognised only by two secrets together: the cookie, which a browser sends to every port of the
+//! host, and a second secret, which only our own pages hold.
 
 use std::time::Duration;
 
@@ -14,31 +14,32 @@ use crate::token::{Recognised, Secret, digest_of, fresh, hex, id_of};
 
 /// How long a link can be opened.
 const LINK_LIFE: Duration = Duration::from_secs(10 * 60);
-/// How long a browser stays signed in, and for how long it is told that it was.
+/// How long a browser stays signed in, and how long the store keeps an expired session, so that the browser
+/// learns that its session expired.
 const SESSION_LIFE: Duration = Duration::from_secs(30 * 24 * 60 * 60);
-/// How long the token of a server's own machine counts, should the server not end it.
+/// How long the token of a server's own machine is valid if the server does not end it.
 const MACHINE_LIFE: Duration = Duration::from_secs(30 * 24 * 60 * 60);
-/// How much of a label goes into a name, and how much of the id behind it.
+/// How many characters of the label a name has, and how many of the id.
 const LABEL_MAX: usize = 60;
 const MARK: usize = 6;
 
-/// What a browser has that is signed in.
+/// The secrets of a signed-in browser.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Session {
-    /// What it shows by itself.
+    /// The secret that the browser sends automatically.
     pub cookie: Secret,
-    /// What the scripts of our own pages send.
+    /// The secret that the scripts of our own pages send.
     pub page: Secret,
 }
 
 impl Engine {
     /// How long a browser stays signed in.
     pub const SESSION_LIFE: Duration = SESSION_LIFE;
-    /// How long the token of a server's own machine counts.
+    /// How long the token of a server's own machine is valid.
     pub const MACHINE_LIFE: Duration = MACHINE_LIFE;
 
-    /// Makes a link that signs a browser in once, for a person who is called like this. What comes of it ends with the
-    /// token that it was asked for with.
+    /// Creates a link that signs a browser in once, for a person with this label. Revoking the token that
+    /// requested the link also ends the link and its session.
     pub async fn link_create(
         &self,
         label: &str,
@@ -48,7 +49,7 @@ impl Engine {
         self.mint(TokenKind::Link, LINK_LIFE, label, made_by).await
     }
 
-    /// Trades a link for a session; nothing when it is none, or was used, or came too late.
+    /// Exchanges a link for a session. Returns `None` if it is not a link, was used, or has expired.
     pub async fn link_redeem(&self, text: &str) -> Result<Option<(Token, Session)>, EngineError> {
         let Some(kept) = self.token_of(&digest_of(text), TokenKind::Link).await? else { return Ok(None) };
         let session = Session { cookie: fresh(TokenKind::Session.name()), page: fresh("page") };
@@ -57,23 +58,23 @@ impl Engine {
         Ok(self.store().token_redeem(&kept.token.id, new).await?.map(|token| (token, session)))
     }
 
-    /// Says whose secrets these are; neither is worth anything without the other.
+    /// Returns the token of these two secrets. Neither is valid without the other.
     pub async fn session_recognise(&self, cookie: &str, page: &str) -> Result<Recognised, EngineError> {
         self.token_recognise(&both(cookie, page), TokenKind::Session).await
     }
 
-    /// Says the same as it was a moment ago, for whoever only looks.
+    /// Returns the same from the cache if possible, for read requests.
     pub async fn session_recall(&self, cookie: &str, page: &str) -> Result<Recognised, EngineError> {
         self.token_recall(&both(cookie, page), TokenKind::Session).await
     }
 
-    /// Makes a token for the command line of whoever serves, who is called like this.
+    /// Creates a token for the command line on the server's own machine, for a person with this label.
     pub async fn token_mint(&self, label: &str) -> Result<(Token, Secret), EngineError> {
         self.store().token_prune(SESSION_LIFE).await?;
         self.mint(TokenKind::Machine, MACHINE_LIFE, label, None).await
     }
 
-    /// Makes a person's token under a name that is made with the beginning of its id.
+    /// Creates a person's token. Its name is the label and the first characters of its id.
     async fn mint(
         &self,
         kind: TokenKind,
@@ -94,12 +95,13 @@ impl Engine {
     }
 }
 
-/// Returns what is digested of two secrets. Neither has a space, so no other two make the same.
+/// Returns the text that is digested for two secrets. Neither secret has a space, so no other pair gives the
+/// same text.
 fn both(cookie: &str, page: &str) -> String {
     format!("{cookie} {page}")
 }
 
-/// Makes a name of whatever people are called; it is shown beside what they did.
+/// Makes a valid name from any label. The name is shown beside the person's commands.
 fn named(label: &str, mark: &str) -> Name {
     let fits = |c: &char| c.is_ascii_alphanumeric() || "._-".contains(*c);
     let label: String =

@@ -1,5 +1,5 @@
-//! What a person asks of a plan: go on, answer, cancel, retry, revert, prompt, take over. Each takes the plan's
-//! lock, looks outside, commits once, and lets go.
+//! Commands of a person on a plan: continue, answer, cancel, retry, revert, prompt, take over. Each one takes
+//! the plan's lock, reads the outside facts, commits once, and releases the lock.
 
 use std::time::Duration;
 
@@ -21,21 +21,21 @@ use crate::task;
 const CANCEL_WAIT: Duration = Duration::from_secs(30);
 const CANCEL_POLL: Duration = Duration::from_millis(200);
 
-/// Who asks, and which revision they saw.
+/// The caller of a command, and the revision that the caller saw.
 #[derive(Debug, Clone)]
 pub struct Caller {
-    /// Who.
+    /// The name of the caller.
     pub by: String,
-    /// From where, e.g. `command line`.
+    /// The channel, e.g. `command line`.
     pub via: String,
-    /// In what capacity.
+    /// The caller's authority.
     pub authority: Authority,
-    /// The revision that the answer is based on, when the caller says so.
+    /// The revision that the command is based on, if the caller sent one.
     pub expected: Option<i64>,
 }
 
 impl Caller {
-    /// Returns the engine itself, which asks for automatic steps and answers nothing.
+    /// Returns the engine as the caller. It issues automatic steps and never answers a decision.
     pub(crate) fn worker() -> Self {
         let (by, via) = (WORKER.to_owned(), WORKER.to_owned());
         Self { by, via, authority: Authority::Engine, expected: None }
@@ -49,13 +49,14 @@ impl<'a> From<&'a Caller> for Who<'a> {
 }
 
 impl Engine {
-    /// Lets a queued Strategize start: a person answers its gate by that. A worker, or `drive`, does the rest.
+    /// Lets a queued Strategize start; for a person, this is the answer to its gate. A worker, or `drive`,
+    /// runs the phase.
     pub async fn strategize(&self, plan: &PlanId, caller: &Caller) -> Result<Plan, EngineError> {
         let stored = self.plan_stored(plan).await?;
         match (stored.stage.phase(), stored.stage.state()) {
-            // Already running or done: the answer is the plan as it is.
+            // Strategize is already running or complete: return the plan as it is.
             (Phase::Strategize, State::Processing | State::Complete) => Ok(stored),
-            // Asked for by a person, it does not wait for a rate limit.
+            // A person's request does not wait for a rate limit.
             (Phase::Strategize, State::Queued) if hurries(&stored, caller) => self.retry(plan, caller).await,
             (Phase::Strategize, _) => {
                 let hold = self.hold_at_rest(plan, "strategize").await?;
@@ -74,7 +75,7 @@ impl Engine {
         }
     }
 
-    /// Goes on to the next phase; when a person asks, that is the approval.
+    /// Advances to the next phase; a person's request is also the approval.
     pub async fn advance(&self, plan: &PlanId, to: Next, caller: &Caller) -> Result<Plan, EngineError> {
         let hold = self.hold_at_rest(plan, "go on to the next phase").await?;
         let done = self.advance_held(&hold, plan, to, None, caller).await;
@@ -91,11 +92,11 @@ impl Engine {
         caller: &Caller,
     ) -> Result<Plan, EngineError> {
         let plan = self.expected(id, caller).await?;
-        // The phase was queued before and then held back: asking for it again is the answer to its gate.
+        // The phase was queued and then held at its gate, so a second request is the answer to the gate.
         if caller.authority == Authority::Person && plan.gate.is_some() && plan.stage == to.phase().queued() {
             return self.approve_held(hold, &plan, note, caller).await;
         }
-        // So it is where the phase waits for a rate limit: a person who asks for it does not want to wait.
+        // The same applies to a phase that waits for a rate limit: a person's request ends the wait.
         if plan.stage == to.phase().queued() && hurries(&plan, caller) {
             return Ok(self.issue(hold, Command::Retry, caller).await?.plan);
         }
@@ -104,8 +105,8 @@ impl Engine {
             (Stage::Strategize(Progress::Reached(_)), Next::Execute)
                 | (Stage::Execute(Progress::Reached(_)), Next::Apply)
         );
-        // Looking outside is only worth it when the state machine could accept; while the lock is held, and it is
-        // renewed until it is released, that cannot change.
+        // Reading the outside facts only pays off if the state machine could accept the command. The lock is
+        // renewed until it is released, so that cannot change in between.
         let (enforcement, changes) = if ready {
             self.advance_facts(&plan, to).await?
         } else {
@@ -115,7 +116,8 @@ impl Engine {
         Ok(self.issue(hold, command, caller).await?.plan)
     }
 
-    /// Lets the queued phase start. What its start would be blocked by blocks this, before the gate is answered (S0.2).
+    /// Lets the queued phase start. The rules that would block its start block this command, before the gate
+    /// is answered (S0.2).
     async fn approve_held(
         &self,
         hold: &Hold,
@@ -127,7 +129,7 @@ impl Engine {
         let enforcement = match plan.stage.state() {
             State::Queued if phase == Phase::Strategize => {
                 let project = self.project(plan.spec.project.as_str()).await?;
-                // A subplan begins where its parent says.
+                // A subplan starts from the commit that its parent sets.
                 let base = match plan.place {
                     Some(_) => plan.base_commit.clone(),
                     None => self.target_tip(&project, plan.target(&project)).await?,
@@ -153,8 +155,8 @@ impl Engine {
         Ok((self.enforce(plan, &project, to.phase(), subject, self.stopping()).await?, changes))
     }
 
-    /// Answers a decision. The same answer again changes nothing; another one is refused, and so is one with a note that the
-    /// first had not, since nobody would read it.
+    /// Answers a decision. The same answer again changes nothing. Another answer is refused, and so is the
+    /// same one with a different note, because no run would read that note.
     pub async fn resolve(
         &self,
         decision: &Decision,
@@ -171,7 +173,8 @@ impl Engine {
         Ok((decision, plan))
     }
 
-    /// Refuses an answer that begins on a backup which is gone: recorded, it could never be carried out (S4.7).
+    /// Refuses an answer that starts from a deleted backup: once recorded, it could never be carried out
+    /// (S4.7).
     async fn backup_is_there(
         &self,
         plan: &Plan,
@@ -237,7 +240,7 @@ impl Engine {
             DecisionStatus::Resolved(first) if says_no_more(first, option, note.as_deref()) => {
                 return Ok(plan);
             }
-            // The state machine refuses it, and that raises the alert.
+            // The state machine refuses the command, and the refusal raises the alert.
             DecisionStatus::Resolved(_) | DecisionStatus::Withdrawn { .. } => None,
         };
         match (effect, &plan.stage) {
@@ -274,27 +277,27 @@ impl Engine {
         }
     }
 
-    /// Tries the failed phase again.
+    /// Retries the failed phase.
     pub async fn retry(&self, plan: &PlanId, caller: &Caller) -> Result<Plan, EngineError> {
         self.steer(plan, caller, Command::Retry).await
     }
 
-    /// Tries a failed Execute again from where the plan's work began.
+    /// Retries a failed Execute from the commit at which the plan's work started.
     pub async fn start_over(&self, plan: &PlanId, caller: &Caller) -> Result<Plan, EngineError> {
         self.steer(plan, caller, Command::StartOver).await
     }
 
-    /// Takes the work that a failed Execute left for its result, to be judged.
+    /// Accepts the work of a failed Execute as its result, which is then validated.
     pub async fn accept(&self, plan: &PlanId, caller: &Caller) -> Result<Plan, EngineError> {
         self.steer(plan, caller, Command::Accept).await
     }
 
-    /// Goes back to Strategize.
+    /// Reverts to Strategize.
     pub async fn revert(&self, plan: &PlanId, reason: String, caller: &Caller) -> Result<Plan, EngineError> {
         self.steer(plan, caller, Command::Revert { reason }).await
     }
 
-    /// Adds guidance for the runs to come.
+    /// Adds guidance for the next runs.
     pub async fn prompt(&self, plan: &PlanId, text: String, caller: &Caller) -> Result<Plan, EngineError> {
         if text.trim().is_empty() {
             return Err(EngineError::invalid("the guidance is empty", "say what the agent should know"));
@@ -302,7 +305,8 @@ impl Engine {
         self.steer(plan, caller, Command::Prompt { text }).await
     }
 
-    /// Frees a plan whose worker is gone. While its lock is alive this is a conflict that names the holder.
+    /// Takes a plan over from a worker that is gone. While the lock is alive, returns a conflict that names
+    /// the holder.
     pub async fn take_over(&self, plan: &PlanId, caller: &Caller) -> Result<Plan, EngineError> {
         let hold = self.hold_at_rest(plan, "takeover").await?;
         let done = async {
@@ -320,7 +324,8 @@ impl Engine {
         done
     }
 
-    /// Ends a plan. When another process runs it, that process is asked to stop its agent and to record the end.
+    /// Cancels a plan. If another process runs it, asks that process to stop its agent and to record the
+    /// cancellation.
     pub async fn cancel(&self, plan: &PlanId, reason: String, caller: &Caller) -> Result<Plan, EngineError> {
         let deadline = tokio::time::Instant::now() + CANCEL_WAIT;
         let (by, via, authority) = (caller.by.clone(), caller.via.clone(), caller.authority);
@@ -331,7 +336,8 @@ impl Engine {
                 Err(EngineError::LockHeld { lock }) => lock,
                 answered => return answered,
             };
-            // What the caller saw is compared before anything is asked of the run, which then moves because of it.
+            // The caller's revision is compared before the run is asked to stop, because the run then changes
+            // the revision.
             let stored = self.expected(plan, &caller).await?;
             caller.expected = None;
             if stored.stage.state() == State::Cancelled {
@@ -340,7 +346,7 @@ impl Engine {
             if tokio::time::Instant::now() >= deadline {
                 return Err(EngineError::LockHeld { lock });
             }
-            // Put again after a look: a run that began since has swept earlier requests away.
+            // Checked and stored again in each round: a run that started since has removed earlier requests.
             if self.store().request_fetch(plan).await?.is_none() {
                 self.store().request_put(plan, &request).await?;
             }
@@ -364,9 +370,9 @@ impl Engine {
         command: Command,
     ) -> Result<Plan, EngineError> {
         let plan = self.expected(id, caller).await?;
-        // Nothing is recorded on the way to a refusal.
+        // A refused command must not record anything.
         admit(&plan, &command, caller.authority)?;
-        // We hold its lock, so whoever ran it is gone and cannot say itself what it used.
+        // We hold its lock, so the process that ran it is gone and cannot report its usage.
         if plan.stage.state() == State::Processing {
             self.recover_usage(hold, &plan).await?;
         }
@@ -378,14 +384,14 @@ impl Engine {
         Ok(self.issue(hold, command, caller).await?.plan)
     }
 
-    /// Ends what a command left to be ended below its plan, as far as it can be done here.
+    /// Cancels the subplans that a command marked for cancellation, as far as this process can.
     pub(crate) async fn wind_down_after(&self, done: &Result<Plan, EngineError>) {
         if let Some(plan) = done.as_ref().ok().filter(|plan| !plan.winding.is_empty()) {
             self.wind_down(plan.id.clone()).await;
         }
     }
 
-    /// Ends a subplan that is held, because nothing needs it any more, by the authority that ended the plan above.
+    /// Cancels a locked child that is no longer needed, by the authority that ended its parent.
     pub(crate) async fn cancel_held(
         &self,
         hold: &Hold,
@@ -397,8 +403,8 @@ impl Engine {
         self.steer_held(hold, id, &Caller::worker(), command).await
     }
 
-    /// Drops the intent of a landing that is seen not to have happened. One that did happen, or of which the remote does
-    /// not say, stays, and the state machine refuses to cancel it away.
+    /// Drops the intent of a landing that provably did not happen. If the landing happened, or the remote
+    /// does not show whether it did, the intent stays, and the state machine refuses to cancel the plan.
     async fn forgo_unlanded(&self, hold: &Hold, plan: &Plan, caller: &Caller) -> Result<(), EngineError> {
         let Some(intent) = plan.intent.clone() else { return Ok(()) };
         let project = self.project(plan.spec.project.as_str()).await?;
@@ -430,13 +436,13 @@ impl Engine {
     }
 }
 
-/// Says whether an answer has nothing that the first one had not.
+/// Returns true if an answer adds nothing to the first one.
 fn says_no_more(first: &Resolution, option: &str, note: Option<&str>) -> bool {
     let note = note.map(str::trim).filter(|note| !note.is_empty());
     first.option == option && (note.is_none() || note == first.note.as_deref().map(str::trim))
 }
 
-/// Says whether asking for the queued phase of this plan ends its wait.
+/// Returns true if the caller's request for the queued phase ends its postponement.
 fn hurries(plan: &Plan, caller: &Caller) -> bool {
     caller.authority == Authority::Person && plan.gate.is_none() && plan.waits().is_some()
 }

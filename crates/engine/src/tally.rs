@@ -1,12 +1,12 @@
-//! What the run under a held lock has used so far. Whatever is committed under that lock records it (`transition`), so
-//! that the end of a run and what it used are one commit.
+//! The usage of the run under a held lock. Each commit under that lock also records it (`transition`), so
+//! that the end of a run and its usage are stored in one commit.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use drydock_domain::{RunId, Spent};
 use tokio::time::Instant;
 
-/// Counts what one run uses.
+/// Counts the usage of one run.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     tallied: Mutex<Option<Tallied>>,
@@ -16,34 +16,32 @@ pub(crate) struct Tally {
 struct Tallied {
     run: RunId,
     used: Spent,
-    /// Since when its time counts; none for a run of a process that is gone.
+    /// When the run started; `None` for a run of a process that is gone.
     since: Option<Instant>,
 }
 
 impl Tally {
-    /// Begins to count for a run, its time included.
+    /// Starts counting for a run, including its time.
     pub(crate) fn begin(&self, run: RunId) {
         *self.lock() = Some(Tallied { run, used: Spent::default(), since: Some(Instant::now()) });
     }
 
-    /// Ends counting for a run that is over.
     pub(crate) fn end(&self) {
         *self.lock() = None;
     }
 
-    /// Takes what another process told of a run that it left.
+    /// Sets the usage that another process reported for a run before it exited.
     pub(crate) fn recover(&self, run: RunId, used: Spent) {
         *self.lock() = Some(Tallied { run, used, since: None });
     }
 
-    /// Adds to what was used.
     pub(crate) fn add(&self, more: Spent) {
         if let Some(tallied) = self.lock().as_mut() {
             tallied.used = tallied.used.plus(more);
         }
     }
 
-    /// Returns whose use it is, and what was used so far.
+    /// Returns the run and its usage so far.
     pub(crate) fn read(&self) -> Option<(RunId, Spent)> {
         let tallied = self.lock();
         let Tallied { run, used, since } = tallied.as_ref()?;

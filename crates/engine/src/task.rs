@@ -1,11 +1,12 @@
-//! Tasks of our own: named, and either joined by whoever started them or ended by a token they watch.
+//! Named tasks. Each is joined by its starter, or ends by a token that it watches.
 
 use std::future::Future;
 
 use tokio::task::JoinHandle;
 use tracing::Instrument;
 
-/// Starts a task under a name that its log lines carry. The caller keeps the handle and joins or aborts it.
+/// Starts a task under a name that appears in its log lines. The caller keeps the handle and joins or aborts
+/// it.
 #[must_use = "a task that nobody joins can fail unseen"]
 #[allow(
     clippy::disallowed_methods,
@@ -19,22 +20,23 @@ where
     tokio::spawn(future.instrument(tracing::debug_span!("task", name)))
 }
 
-/// Runs blocking work (git, files) off the event loop, and passes a panic on to the caller.
+/// Runs blocking work (git, files) off the event loop, and propagates a panic to the caller.
 pub(crate) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
-    // A span goes on where the work does.
+    // The span must follow the work to the other thread.
     let span = tracing::Span::current();
     match tokio::task::spawn_blocking(move || span.in_scope(work)).await {
         Ok(value) => value,
         Err(failure) => match failure.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),
-            // The runtime cancels blocking work only while it shuts down, when nobody is left to answer.
+            // The runtime cancels blocking work only during its shutdown, when no caller waits for the result
+            // any more.
             Err(_) => std::future::pending().await,
         },
     }
 }
 
-/// Runs a future to its end even when whoever waits for it goes away, so that a dropped request cannot leave a lock
-/// behind or a transition half asked for.
+/// Runs a future to its end even if the caller is dropped, so that a dropped request cannot leave a lock held
+/// or a transition incomplete.
 pub async fn shield<F>(future: F) -> F::Output
 where
     F: Future + Send + 'static,

@@ -1,5 +1,5 @@
-//! Tokens: made, recognised and taken back. A secret exists in the moment it is made and in the hands of its bearer;
-//! what is kept is its SHA-256, so whoever reads the store can ask nothing with what they find.
+//! Tokens: create, recognise, revoke. The secret is returned once, to its bearer. The store keeps only its
+//! SHA-256, so reading the store gives no access.
 
 use std::fmt;
 use std::time::Duration;
@@ -14,24 +14,24 @@ use crate::error::EngineError;
 use crate::recall::Digest;
 use crate::task::shield;
 
-/// The digits of a secret, the same as those of ids: none looks like another.
+/// The digits of a secret, the same as those of ids: no two look alike.
 const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
-/// How many digits 32 random bytes take.
+/// How many digits encode 32 random bytes.
 const DIGITS: usize = 52;
-/// How many plans are looked at together for a run.
+/// How many plans are read at a time to find a run.
 const RUNS_PAGE: i64 = 500;
-/// How long the token of a run counts at most, whatever became of whoever made it.
+/// How long the token of a run is valid at most, even if the process that created it crashed.
 const RUN_LIFE: Duration = Duration::from_secs(24 * 60 * 60);
-/// How long a token may count, when it is said.
+/// The bounds of a requested lifetime.
 const LIFE_MIN: Duration = Duration::from_secs(1);
 const LIFE_MAX: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
 
-/// What a bearer shows. It is told apart from other text so that no log or message can show it by accident.
+/// The secret of a token. It has its own type so that no log or message can print it by accident.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
 impl Secret {
-    /// Returns it as text, for the one who may have it.
+    /// Returns the secret as text, to be sent to its bearer.
     pub fn reveal(&self) -> &str {
         &self.0
     }
@@ -43,49 +43,49 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// A token that is asked for.
+/// A request for a token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewToken {
-    /// What people will call it.
+    /// The name of the token.
     pub name: String,
-    /// What its bearer will be.
+    /// The role of the token.
     pub role: NewRole,
-    /// How long it counts; without one as long as the token that it is made with, or forever.
+    /// How long the token is valid; default: as long as the token that creates it, or forever.
     pub life: Option<Duration>,
-    /// The token that it is made with, and ends with.
+    /// The token that creates this one. This one ends with it.
     pub made_by: Option<TokenId>,
 }
 
-/// A role that is asked for.
+/// The role of a requested token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NewRole {
     /// A person.
     Human,
-    /// Somebody who keeps things running.
+    /// A program or a person in charge of operation.
     Operator,
-    /// The agent of a run, named by the beginning of its id.
+    /// The agent of a run, given by a prefix of the run's id.
     Agent(String),
-    /// Somebody who reads.
+    /// A bearer that may only read.
     Reader,
 }
 
-/// What a text turns out to be.
+/// The result of checking a secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Recognised {
-    /// A token that counts.
+    /// A valid token.
     Bearer(Token),
-    /// One whose time is over.
+    /// An expired token.
     Expired,
-    /// One that was taken back.
+    /// A revoked token.
     Revoked,
-    /// An agent's, whose run is no longer the latest of its plan.
+    /// An agent's token whose run is no longer the latest of its plan.
     RunOver,
-    /// No token of this store.
+    /// Not a token of this store.
     Unknown,
 }
 
 impl Engine {
-    /// Makes a token; its secret is here and nowhere else.
+    /// Creates a token. Only this result contains its secret.
     pub async fn token_create(&self, new: NewToken) -> Result<(Token, Secret), EngineError> {
         let name: Name = new.name.parse().map_err(|error| {
             EngineError::invalid(format!("{error}"), "name it after who will have it, e.g. laptop")
@@ -110,7 +110,7 @@ impl Engine {
         Ok((self.token_keep(kept).await?, secret))
     }
 
-    /// Returns all tokens, the expired and revoked ones too.
+    /// Returns all tokens, including expired and revoked ones.
     pub async fn tokens(&self) -> Result<Vec<Token>, EngineError> {
         Ok(self.store().token_list().await?)
     }
@@ -131,7 +131,7 @@ impl Engine {
         ended.await?.ok_or_else(|| EngineError::absent("token", id))
     }
 
-    /// Ends tokens and forgets those that are remembered; to its end, even when whoever asked goes away in between.
+    /// Ends tokens and clears the token cache. Runs to its end even if the caller is dropped in between.
     async fn forgetting<T, F>(&self, end: impl FnOnce(Store) -> F + Send + 'static) -> T
     where
         T: Send + 'static,
@@ -165,12 +165,13 @@ impl Engine {
         }
     }
 
-    /// Says whose secret a text is that was shown in this way: one that is made for another way is unknown.
+    /// Returns the token of a secret that was presented in this way. A secret for another way is unknown.
     pub async fn token_recognise(&self, text: &str, shown: TokenKind) -> Result<Recognised, EngineError> {
         self.recognise(&digest_of(text), shown).await
     }
 
-    /// Says the same as it was a moment ago, for whoever only looks. What changes something asks the store each time.
+    /// Returns the same from the cache if possible, for read requests. Requests that change something always
+    /// query the store.
     pub async fn token_recall(&self, text: &str, shown: TokenKind) -> Result<Recognised, EngineError> {
         let digest = digest_of(text);
         match self.recall().find(&digest).filter(|token| token.kind.shown() == shown) {
@@ -199,7 +200,7 @@ impl Engine {
         Ok(Recognised::Bearer(kept.token))
     }
 
-    /// Says whether a token still counts, for what goes on longer than a request.
+    /// Returns true if a token is still valid, for connections that last longer than a request.
     pub async fn token_counts(&self, id: &TokenId) -> Result<bool, EngineError> {
         match self.store().token_fetch(id).await? {
             Some(KeptToken { token, .. }) => {
@@ -209,8 +210,8 @@ impl Engine {
         }
     }
 
-    /// Returns the token whose secret has this digest. It is found by a part of the digest, which is public; the rest is
-    /// compared in a time that says nothing.
+    /// Returns the token whose secret has this digest. The lookup uses the public part of the digest; the
+    /// rest is compared in constant time.
     pub(crate) async fn token_of(
         &self,
         digest: &Digest,
@@ -229,8 +230,8 @@ impl Engine {
         }))
     }
 
-    /// Makes the token that the agents of a run ask with. Whoever starts the run forgets it with it; after a crash it
-    /// stays, and does not count once the plan is taken over.
+    /// Creates the token for the agents of a run. The process that runs the phase deletes it when the run
+    /// ends. After a crash it stays in the store, and is no longer valid once the plan is taken over.
     pub(crate) async fn run_token(
         &self,
         plan: &PlanId,
@@ -246,7 +247,8 @@ impl Engine {
         Ok((id, secret))
     }
 
-    /// Finds the plan whose run begins like this: a run that is over needs no token.
+    /// Returns the plan with a current run whose id starts with this prefix. A run that has ended needs no
+    /// token.
     async fn run_under_way(&self, given: &str) -> Result<(PlanId, RunId), EngineError> {
         let wanted = prefix(given, RunId::PREFIX, "run")?;
         let mut found = Vec::new();
@@ -276,7 +278,7 @@ impl Engine {
     }
 }
 
-/// Makes a secret that nobody can guess. What it is for is in it for the people who find one lying about.
+/// Generates a random secret. It contains its purpose, which helps a person to identify a leaked one.
 pub(crate) fn fresh(what: &str) -> Secret {
     let random = [clock::random(), clock::random()];
     let bit = |place: usize| random[place / 128] >> (place % 128) & 1;
@@ -293,7 +295,7 @@ pub(crate) fn digest_of(text: &str) -> Digest {
     digest.as_ref().try_into().expect("a SHA-256 has 32 bytes")
 }
 
-/// The id is made of the digest, so that a secret leads to its token without being kept.
+/// Derives the id from the digest, so that a secret leads to its token without being stored.
 pub(crate) fn id_of(digest: &Digest) -> TokenId {
     let (first, _) = digest.split_at(16);
     TokenId::from_random(u128::from_be_bytes(first.try_into().expect("half of 32 bytes are 16")))
@@ -304,7 +306,7 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }
 
-/// Compares two texts in a time that does not tell where they differ.
+/// Compares two texts in constant time.
 fn is_same(one: &str, other: &str) -> bool {
     let key = hmac::Key::new(hmac::HMAC_SHA256, &[]);
     hmac::verify(&key, one.as_bytes(), hmac::sign(&key, other.as_bytes()).as_ref()).is_ok()
@@ -315,7 +317,7 @@ mod tests {
     use super::*;
     use std::collections::HashSet;
 
-    /// Breaks when secrets can be guessed, repeat, or are shown by a message that shows everything.
+    /// Breaks when secrets can be guessed, repeat, or appear in debug output.
     #[test]
     fn a_secret_is_random_says_its_role_and_hides() {
         let secrets: Vec<_> = (0..100).map(|_| fresh("operator")).collect();

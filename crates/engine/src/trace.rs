@@ -1,6 +1,6 @@
-//! What a trace shows of the engine: each run of a phase, and in it transitions, agents, validations and the landing.
-//! Spans carry ids and configured names, never what somebody wrote. They have a target of their own: a log leaves
-//! them out, and whoever collects traces takes them and nothing else.
+//! Trace spans of the engine: each run of a phase, and in it transitions, agents, validations and the
+//! landing. Spans contain ids and configured names, never text that a person or an agent wrote. They have
+//! their own target: logs exclude it, and trace exporters include only it.
 
 use drydock_domain::{Plan, PlanId, RunId};
 use tracing::Span;
@@ -8,10 +8,10 @@ use tracing::field::Empty;
 
 use crate::error::EngineError;
 
-/// The target of all spans that are meant for traces.
+/// The target of all trace spans.
 pub const TRACE: &str = "drydock::trace";
 
-/// Returns the span of a run; which one it is comes with [`began`].
+/// Returns the span of a run; [`began`] adds the run's id.
 pub(crate) fn run(plan: &PlanId) -> Span {
     tracing::info_span!(
         target: TRACE,
@@ -24,14 +24,14 @@ pub(crate) fn run(plan: &PlanId) -> Span {
     )
 }
 
-/// Says in the span around it which run has begun.
+/// Records the run's id and phase in the current span.
 pub(crate) fn began(plan: &Plan, run: &RunId) {
     let (span, phase) = (Span::current(), plan.stage.phase().name());
     span.record("drydock.run", run.as_str());
     span.record("drydock.phase", phase);
 }
 
-/// Says in the span of a run how it ended.
+/// Records the final state in the span of a run.
 pub(crate) fn ended(span: &Span, driven: &Result<Plan, EngineError>) {
     let state = driven.as_ref().map_or("unfinished", |plan| plan.stage.state().name());
     span.record("drydock.state", state);
@@ -40,7 +40,6 @@ pub(crate) fn ended(span: &Span, driven: &Result<Plan, EngineError>) {
     }
 }
 
-/// Returns the span of a transition.
 pub(crate) fn transition(plan: &PlanId, command: &'static str) -> Span {
     tracing::info_span!(
         target: TRACE,
@@ -51,17 +50,14 @@ pub(crate) fn transition(plan: &PlanId, command: &'static str) -> Span {
     )
 }
 
-/// Returns the span of an agent at work.
 pub(crate) fn agent(name: &str, role: &'static str) -> Span {
     tracing::info_span!(target: TRACE, "agent", drydock.agent = name, drydock.role = role)
 }
 
-/// Returns the span of a validation.
 pub(crate) fn validation(name: &str) -> Span {
     tracing::info_span!(target: TRACE, "validation", drydock.validation = name)
 }
 
-/// Returns the span of moving the target.
 pub(crate) fn landing() -> Span {
     tracing::info_span!(target: TRACE, "landing")
 }

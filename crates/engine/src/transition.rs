@@ -1,5 +1,6 @@
-//! The only committer: a command is judged by the pure state machine inside the transaction that records it, under
-//! the lock that the caller holds. Nothing here edits a plan in memory; the new plan is what the commit returns.
+//! The only module that commits commands. The pure state machine decides a command inside the transaction
+//! that stores the transition, under the lock that the caller holds. Nothing here edits a plan in memory; the
+//! commit returns the new plan.
 
 use drydock_domain::{Command, Context, Plan, decide};
 use drydock_store::{Acquired, CommitError, Committed, Warrant};
@@ -24,7 +25,7 @@ impl Engine {
         self.commit(Warrant::Plan(hold.lease()), hold.tally(), command, by.into()).await
     }
 
-    /// Commits one command of a landing, under the plan's and the project's lock (S1.2).
+    /// Commits one command of a landing, under the locks of the plan and the project (S1.2).
     pub(crate) async fn issue_landing(
         &self,
         hold: &Hold,
@@ -36,7 +37,8 @@ impl Engine {
         self.commit(warrant, hold.tally(), command, by.into()).await
     }
 
-    /// Commits one command of a subplan, under its parent's lock and its own, which is taken for that alone (S1.4).
+    /// Commits one command of a child, under its parent's lock and its own, which is held only for this
+    /// commit (S1.4).
     pub(crate) async fn issue_below(
         &self,
         parent: &Hold,

@@ -1,4 +1,6 @@
-//! The strategy draft: what a strategizing agent leaves in `.drydock/strategy.json`.
+//! The strategy draft, which a strategizing agent writes to `.drydock/strategy.json`.
+//!
+//! The doc comments of the draft's types are the descriptions in `docs/strategy.schema.json`.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +9,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// Where the draft is, from the root of the worktree.
+/// The path of the draft in the worktree.
 pub(crate) const DRAFT: &str = ".drydock/strategy.json";
 
 /// A strategy as an agent drafts it.
@@ -67,7 +69,8 @@ pub(crate) struct SubplanDraft {
 }
 
 impl SubplanDraft {
-    /// Says whether another piece is the same work, perhaps under another name and among others.
+    /// Returns true if another subplan does the same work, even under another name or with other
+    /// dependencies.
     pub(crate) fn is_same_work(&self, other: &SubplanDraft) -> bool {
         let work =
             |piece: &SubplanDraft| SubplanDraft { name: String::new(), after: Vec::new(), ..piece.clone() };
@@ -75,9 +78,9 @@ impl SubplanDraft {
     }
 }
 
-/// Reads a draft; what cannot be carried out is refused, not passed over.
+/// Parses a draft. An entry that cannot be carried out is refused, never skipped.
 pub(crate) fn parse(text: &str) -> Result<StrategyDraft, String> {
-    // The parser would take a list for the values of an object in their order.
+    // Serde would accept a list as the values of an object in their order.
     if text.trim_start().starts_with('[') {
         return Err(wrong(".", "seen a list, expected an object with `choices`"));
     }
@@ -99,9 +102,9 @@ pub(crate) fn parse(text: &str) -> Result<StrategyDraft, String> {
     Ok(draft)
 }
 
-/// Puts the choices of a draft to those that were recorded by messages; the draft has the last word on a question.
+/// Merges the choices of a draft into those that messages recorded. For the same question, the draft wins.
 pub(crate) fn join(mut recorded: Vec<Choice>, drafted: Vec<Choice>) -> Result<Vec<Choice>, String> {
-    // A draft that stands by itself is named by its own places.
+    // Without recorded choices, the error can name the position in the draft.
     if recorded.is_empty()
         && let Some(tangle) = tangle(&drafted)
     {
@@ -126,10 +129,10 @@ pub fn strategy_schema() -> Value {
     schema
 }
 
-/// Says where a draft is wrong, what was seen, and where to look up what is right.
+/// Returns an error text with the position, the value found, and where to find the schema.
 fn wrong(path: &str, what: &str) -> String {
     let place = if path == "." { "at the top".to_owned() } else { format!("at `{path}`") };
-    // The parser's own word for a number is one of its language.
+    // Serde names a number by its Rust type.
     let what = what.replace("expected f64", "expected a number from 0 to 1");
     format!("{DRAFT}, {place}: {what}; `drydock schema strategy` prints what it may hold")
 }
@@ -141,14 +144,15 @@ mod tests {
 
     const PUBLISHED: &str = include_str!("../../../docs/strategy.schema.json");
 
-    /// Breaks when the draft changes and its published schema does not: `drydock schema strategy > docs/strategy.schema.json`.
+    /// Breaks when the draft changes and its published schema does not: `drydock schema strategy >
+    /// docs/strategy.schema.json`.
     #[test]
     fn the_published_schema_is_that_of_the_code() {
         let published: Value = serde_json::from_str(PUBLISHED).unwrap();
         assert_eq!(published, strategy_schema());
     }
 
-    /// Breaks when an error does not say where the draft is wrong, what was seen or what is expected.
+    /// Breaks when an error does not name the position in the draft, the value found or the expected one.
     #[test]
     fn a_wrong_draft_is_told_where_it_is_wrong() {
         for (draft, path, said) in [
@@ -192,7 +196,7 @@ mod tests {
         }
     }
 
-    /// Breaks when what was recorded on the way is lost, stands twice, or cannot be followed from.
+    /// Breaks when a recorded choice is lost or duplicated, or when a draft's choice cannot refer to it.
     #[test]
     fn a_draft_is_put_to_what_was_recorded() {
         let choice = |question: &str, chosen: &str, under: Option<&str>| Choice {

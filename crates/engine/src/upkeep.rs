@@ -1,4 +1,5 @@
-//! Looking after a store and its worktrees: the health check, and removing what is proven to be safe to remove.
+//! Maintenance of a store and its worktrees: the health check, and garbage collection of everything that is
+//! proven safe to delete.
 
 use std::path::{Path, PathBuf};
 
@@ -14,81 +15,79 @@ use crate::phase::{Leftover, Rest, Work, is_occupied, leftovers, occupy, remove_
 use crate::sync::Backup;
 use crate::task;
 
-/// One check of the health of everything.
+/// The result of one health check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Checkup {
-    /// What was looked at.
+    /// The name of the check.
     pub name: &'static str,
-    /// How it is.
+    /// The grade of the result.
     pub grade: Grade,
-    /// What was seen.
+    /// The finding of the check.
     pub text: String,
-    /// What to do about it.
+    /// A hint for the user.
     pub hint: Option<String>,
 }
 
-/// How something is.
+/// The grade of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Grade {
-    /// As it should be.
+    /// No problem was found.
     Good,
-    /// Worth a look.
+    /// Worth a person's attention.
     Doubtful,
     /// Broken.
     Bad,
 }
 
-/// Whether a sweep removes or only tells.
+/// Whether a collection removes or only lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sweep {
-    /// It removes.
+    /// Removes.
     Remove,
-    /// It tells what it would remove.
+    /// Lists what would be removed.
     Tell,
 }
 
-/// Who holds a plan that is swept.
+/// The holder of a plan whose files are collected.
 pub(crate) enum Held {
-    /// This process.
     Here(Hold),
-    /// No process, and nothing will be written.
+    /// No lock is needed, because nothing will be written.
     NotNeeded,
-    /// Another process.
     Elsewhere {
-        /// Which one.
+        /// The process, as text for the user.
         reason: String,
     },
 }
 
-/// What a sweep found.
+/// The result of a collection.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Collected {
-    /// What was removed, or would be.
+    /// The objects that were removed, or would be.
     pub removed: Vec<Removed>,
-    /// What was kept.
+    /// The objects that were kept.
     pub kept: Vec<Kept>,
 }
 
-/// Something removed, with the proof that nothing is lost.
+/// A removed object, with the proof that nothing is lost.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Removed {
-    /// What.
+    /// The object.
     pub what: String,
     /// Why nothing is lost.
     pub proof: String,
 }
 
-/// Something kept.
+/// A kept object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kept {
-    /// What.
+    /// The object.
     pub what: String,
-    /// Why.
+    /// Why it was kept.
     pub reason: String,
 }
 
 impl Engine {
-    /// Looks at everything that a plan needs. Also returns how many locks are stale (S1.7).
+    /// Checks everything that a plan needs. Also returns the number of stale locks (S1.7).
     pub async fn doctor(&self) -> Result<(Vec<Checkup>, i64), EngineError> {
         let git = match task::blocking(Git::find).await {
             Ok(git) => good("git", format!("git {}", git.version())),
@@ -127,7 +126,7 @@ impl Engine {
         Ok((vec![git, store, locks, worktrees, projects, agents, hooks, sandbox], stale_locks))
     }
 
-    /// Looks whether every project's repository is there.
+    /// Checks that every project's repository can be opened.
     async fn projects_checkup(&self) -> Result<Checkup, EngineError> {
         let projects = self.store().project_list().await?;
         let mut missing = Vec::new();
@@ -150,8 +149,8 @@ impl Engine {
         })
     }
 
-    /// Removes the directories of runs that are over, whose work is kept as a snapshot first, and what was kept for joining
-    /// subplans of plans that are over.
+    /// Removes run directories of plans that are over, after a checkpoint of their work, and the refs that
+    /// were kept for joining their subplans.
     pub async fn collect(&self, sweep: Sweep) -> Result<Collected, EngineError> {
         let worktrees = self.settings().worktrees.clone();
         let plans = task::blocking(move || plan_directories(worktrees))
@@ -159,7 +158,7 @@ impl Engine {
             .map_err(|source| EngineError::File { attempt: "list the worktrees".to_owned(), source })?;
         let mut collected = Collected::default();
         if sweep == Sweep::Remove {
-            // They are old by the clock alone, so there is nothing to prove.
+            // Old idempotency keys expire by the clock alone, so there is nothing to prove.
             let forgotten = self.store().answers_expire().await?;
             tracing::debug!(forgotten, "answers under old keys");
         }
@@ -184,8 +183,8 @@ impl Engine {
         Ok(collected)
     }
 
-    /// Frees the locks that ran out and whose plans are over: no command takes such a plan up any more, so nobody else
-    /// would.
+    /// Releases expired locks of plans that are over. No command acts on such a plan any more, so nothing
+    /// else would release them.
     async fn collect_locks(&self, sweep: Sweep, collected: &mut Collected) -> Result<(), EngineError> {
         let locks = self.locks().await?;
         for lock in locks.into_iter().filter(|lock| lock.stale && lock.scope == LockScope::Plan) {
@@ -198,7 +197,7 @@ impl Engine {
             if sweep == Sweep::Remove {
                 match self.hold(&id, "gc").await {
                     Ok(hold) => hold.release().await,
-                    // Somebody took it meanwhile, and lets go of it.
+                    // Another process took the lock meanwhile and will release it.
                     Err(EngineError::LockHeld { .. }) => continue,
                     Err(error) => return Err(error),
                 }
@@ -249,8 +248,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Takes the lock of a plan that is swept. To list what would be removed takes none, because taking a lock writes to
-    /// the store; whether another process holds the plan is read instead.
+    /// Locks a plan whose files are collected. Listing takes no lock, because taking one writes to the store;
+    /// it reads instead whether another process holds the plan.
     pub(crate) async fn hold_to_sweep(&self, plan: &PlanId, sweep: Sweep) -> Result<Held, EngineError> {
         let is_held = |lock: &Lock| lock.scope == LockScope::Plan && lock.key == plan.as_str() && !lock.stale;
         let lock = match sweep {
@@ -268,7 +267,7 @@ impl Engine {
         Ok(Held::Elsewhere { reason })
     }
 
-    /// Returns the worktrees that a sweep would remove.
+    /// Returns the run directories that a collection would remove.
     async fn foresee(&self, plan: &Plan) -> Result<Collected, EngineError> {
         let (worktrees, id, state) = (self.settings().worktrees.clone(), plan.id.clone(), plan.stage.state());
         task::blocking(move || {
@@ -329,7 +328,7 @@ fn listed(worktrees: &Path, plan: &PlanId) -> Result<Vec<Leftover>, EngineError>
         .map_err(|source| EngineError::File { attempt: format!("list the runs of {plan}"), source })
 }
 
-/// Removes what checks of agents that were cut short left behind; there is no work in it.
+/// Removes the directories of interrupted agent checks; they contain no work.
 fn abandoned(checks: &Path, sweep: Sweep) -> std::io::Result<Vec<Removed>> {
     let entries = match std::fs::read_dir(checks) {
         Ok(entries) => entries,
@@ -339,7 +338,7 @@ fn abandoned(checks: &Path, sweep: Sweep) -> std::io::Result<Vec<Removed>> {
     let mut removed = Vec::new();
     for entry in entries {
         let path = entry?.path();
-        // A check that is under way holds its directory.
+        // A running check holds its directory.
         let held = match sweep {
             Sweep::Tell => is_occupied(&path)?,
             Sweep::Remove => match occupy(&path) {
@@ -364,7 +363,7 @@ fn plan_directories(worktrees: PathBuf) -> std::io::Result<Vec<PlanId>> {
     };
     let mut plans = Vec::new();
     for entry in entries {
-        // A directory that is not named like a plan is not ours.
+        // A directory whose name is not a plan id is not ours.
         if let Ok(plan) = entry?.file_name().to_string_lossy().parse() {
             plans.push(plan);
         }
@@ -372,7 +371,7 @@ fn plan_directories(worktrees: PathBuf) -> std::io::Result<Vec<PlanId>> {
     Ok(plans)
 }
 
-/// Says which agents there are, and warns when none could run.
+/// Reports the agents, and warns if none can run.
 fn agents(entries: &[AgentEntry]) -> Checkup {
     let of = |source| entries.iter().filter(move |entry| entry.source == source);
     let (configured, known) = (of(AgentSource::Configured).count(), of(AgentSource::BuiltIn));
@@ -393,7 +392,7 @@ fn agents(entries: &[AgentEntry]) -> Checkup {
     }
 }
 
-/// Says what agents are confined by, and warns where that is less than it could be.
+/// Reports the sandbox of the agents, and warns if it could be stricter.
 fn sandbox(mode: SandboxMode, kernel: &Landlock) -> Checkup {
     let doubtful = |text: String, hint: &str| Checkup {
         name: "sandbox",

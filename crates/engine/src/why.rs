@@ -1,5 +1,6 @@
-//! Why a plan is where it is: what holds it, who can act, and with which command. The words are made from the
-//! stored stage, so they cannot disagree with it; what can be done is what `domain` offers.
+//! Explains the state of a plan: the reasons for its wait, and the commands that continue it, with their
+//! callers. The text is derived from the stored stage, so it cannot contradict it; the commands are the
+//! offers of `domain`.
 
 use drydock_domain::{
     Authority, Complete, Decision, DecisionKind, Enforcement, Lock, LockScope, Offer, Plan, Postponed,
@@ -11,37 +12,37 @@ use crate::error::EngineError;
 use crate::offered::Offered;
 use crate::subplan::is_tended;
 
-/// How many of the newest events are looked through for the latest sync.
+/// How many of the newest events are searched for the latest sync.
 const EVENTS_MAX: i64 = 200;
 
-/// Why a plan is where it is.
+/// The explanation of a plan's state.
 #[derive(Debug, Clone)]
 pub struct Why {
     /// One sentence.
     pub summary: String,
-    /// What holds it, a sentence each.
+    /// The reasons why the plan waits, one sentence each.
     pub holds: Vec<String>,
-    /// Who can act, and how.
+    /// The commands that can be used now, and their callers.
     pub can_act: Vec<CanAct>,
-    /// Its lock, while somebody has it.
+    /// The lock of the plan, if it is held.
     pub lock: Option<Lock>,
-    /// Its open decision.
+    /// The open decision.
     pub decision: Option<Decision>,
 }
 
-/// One way to go on.
+/// One command that can be used now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CanAct {
-    /// Who.
+    /// Who can use the command.
     pub who: &'static str,
-    /// What to type.
+    /// The command line.
     pub command: String,
-    /// What it does.
+    /// The effect of the command.
     pub does: String,
 }
 
 impl Engine {
-    /// Says why a plan is where it is.
+    /// Explains the state of a plan.
     pub async fn why(&self, plan: &Plan) -> Result<Why, EngineError> {
         let mut sighted = self.sighted(plan).await?;
         let decision = sighted.snapshot.pending.clone();
@@ -49,7 +50,7 @@ impl Engine {
         let lock =
             locks.into_iter().find(|lock| lock.scope == LockScope::Plan && lock.key == plan.id.as_str());
         let recent = self.store().event_recent(&plan.id, EVENTS_MAX).await?;
-        // A holder that is proven to be gone holds nothing, also before its lock has run out.
+        // A holder that has provably exited holds nothing, even before its lock expires.
         sighted.held = lock.as_ref().is_some_and(|lock| !lock.stale);
         let person = Offered::of(&sighted, Authority::Person);
         let operator = Offered::of(&sighted, Authority::Operator);
@@ -73,7 +74,7 @@ impl Engine {
     }
 }
 
-/// Returns an offer as a line to type; nothing if it needs a value that only a person knows.
+/// Returns an offer as a command line; `None` if it needs a value that only a person knows.
 fn way(plan: &Plan, offer: &Offer, operator: &[Offer]) -> Option<CanAct> {
     let who = if operator.iter().any(|one| one.act == offer.act) { "anyone" } else { "a person" };
     let does = match offer.label == offer.effect {
@@ -83,14 +84,14 @@ fn way(plan: &Plan, offer: &Offer, operator: &[Offer]) -> Option<CanAct> {
     Some(CanAct { who, command: offer.line(&plan.id)?, does })
 }
 
-/// Returns what blocks, a sentence each, and what helps.
+/// Returns the blocking findings, one sentence each, and advice.
 fn blocks(enforcement: &Enforcement) -> Vec<String> {
     let mut lines: Vec<_> = enforcement.blocking().iter().map(|finding| finding.describe()).collect();
     lines.push(enforcement.advice().to_owned());
     lines
 }
 
-/// Names the newest commit by which somebody moved the plan's branch on the remote.
+/// Names the newest commit by which someone else moved the plan's branch on the remote.
 fn remote_move(recent: &[Recorded]) -> Option<String> {
     let synced = recent.iter().filter(|event| event.kind.starts_with("sync."));
     let arrived = |event: &Recorded| event.details["arrived"].as_array().and_then(|all| all.last().cloned());
@@ -133,7 +134,7 @@ fn explain(
         Stage::Strategize(_) | Stage::Execute(_) | Stage::Apply(_) => stopped(plan, decision),
     };
     if let Some(failure) = plan.stage.failure()
-        // The question of a divergence says what the failure says.
+        // The question of a divergence repeats the failure's text.
         && decision.is_none_or(|open| open.question.kind != DecisionKind::Divergence)
     {
         holds.push(format!("{phase} failed ({}): {}", failure.class.name(), failure.text));
@@ -141,7 +142,7 @@ fn explain(
     (summary, holds)
 }
 
-/// Returns the state of a plan that a rule keeps from its next phase, with the measure.
+/// Returns the summary of a plan that a rule keeps from its next phase, with the measured value.
 fn blocked_words(plan: &Plan, blocked: Option<&Enforcement>) -> String {
     let Some(enforcement) = blocked else { return String::new() };
     let found: Vec<_> = enforcement.blocking().iter().map(|finding| finding.reason()).collect();
@@ -152,7 +153,7 @@ fn blocked_words(plan: &Plan, blocked: Option<&Enforcement>) -> String {
     format!("{done}{} is blocked: {}", enforcement.at, found.join("; "))
 }
 
-/// Says how a plan stands that nothing but a person moves.
+/// Returns the summary of a plan that only a person can move.
 fn stopped(plan: &Plan, decision: Option<&Decision>) -> String {
     let (phase, state) = (plan.stage.phase(), plan.stage.state());
     match &plan.stage {
@@ -172,7 +173,7 @@ fn stopped(plan: &Plan, decision: Option<&Decision>) -> String {
     }
 }
 
-/// Says how a plan stands whose phase is complete, and what would come next.
+/// Returns the summary of a plan whose phase is complete, with the next phase.
 fn complete(plan: &Plan, decision: Option<&Decision>, next: &str) -> String {
     let phase = plan.stage.phase();
     match decision {
@@ -183,7 +184,7 @@ fn complete(plan: &Plan, decision: Option<&Decision>, next: &str) -> String {
 
 fn queued(plan: &Plan, decision: Option<&Decision>) -> String {
     let phase = plan.stage.phase();
-    // No worker takes up what a decision holds back.
+    // Workers do not claim a plan with an open decision.
     if decision.is_some() {
         return format!("{phase} is queued and waits for a person's answer");
     }
@@ -199,7 +200,7 @@ fn queued(plan: &Plan, decision: Option<&Decision>) -> String {
     format!("{phase} is queued and waits until {until}: {}{often}", postponed.reason())
 }
 
-/// Where it waits as a parent of subplans, or as one of them.
+/// Returns the summary of a plan that waits as a parent of subplans, or as one of them.
 fn among_others(plan: &Plan) -> Option<String> {
     let phase = plan.stage.phase();
     match (&plan.fanout, &plan.place) {
@@ -210,7 +211,7 @@ fn among_others(plan: &Plan) -> Option<String> {
                 counted(fanout.pieces.len(), "subplan")
             ))
         }
-        // What it waits for first is the limit.
+        // The rate limit comes before the turn.
         (_, Some(_)) if plan.waits().is_some() => None,
         (_, Some(place)) if place.turn == Turn::InLine => {
             Some(format!("{phase} is queued until its parent calls it"))

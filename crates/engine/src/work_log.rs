@@ -1,5 +1,5 @@
-//! The log of what workers do: a line for each phase that is claimed, started and ended. `serve` and `worker` print it
-//! by default, so it has a target of its own.
+//! The log of the workers: one line for each phase that is claimed, started and ended. `serve` and `worker`
+//! print it by default, so it has its own target.
 
 use drydock_domain::{Effect, Plan, RunId};
 use drydock_store::Claim;

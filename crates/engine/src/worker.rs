@@ -1,5 +1,6 @@
-//! Workers: claim what is due from the outbox and do it. Recovery is the same loop: what a dead process left
-//! behind becomes due again when its lock and its claim have run out, until it is terminal or waits for a person.
+//! Workers claim due effects from the outbox and perform them. Recovery is the same loop: when the lock and
+//! the claim of a dead process have expired, its work becomes due again, until the plan is terminal or waits
+//! for a person.
 
 use std::time::Duration;
 
@@ -13,18 +14,20 @@ use crate::steer::Caller;
 use crate::subplan::Tended;
 use crate::{clock, task, work_log};
 
-/// How long a worker waits for news when nothing is due.
+/// How long an idle worker waits for a wake before it polls.
 const IDLE_MAX: Duration = Duration::from_secs(2);
-/// When tending looks again at the latest, though nothing made it due.
+/// The longest interval between two scheduling passes over a plan's subplans if nothing makes one due
+/// earlier.
 const TEND_AGAIN_MAX: Duration = Duration::from_secs(60);
-/// The first wait before something that could not be done is tried again; it doubles up to the last.
+/// The first delay before a retry; it doubles up to the last.
 const BACK_OFF_FIRST: Duration = Duration::from_secs(1);
 const BACK_OFF_LAST: Duration = Duration::from_secs(60);
-/// After how many tries of the same thing a person is asked.
+/// After how many attempts a person is asked.
 const ATTEMPTS_MAX: i64 = 5;
 
 impl Engine {
-    /// Works with `count` workers until [`Engine::stopping`] is cancelled; then each ends its plan resumable.
+    /// Runs `count` workers until [`Engine::stopping`] is cancelled; each worker then leaves its plan
+    /// resumable.
     pub async fn work(&self, count: usize) {
         if count > 0 {
             self.identity().works();
@@ -32,7 +35,7 @@ impl Engine {
         let workers: Vec<_> = (0..count)
             .map(|number| {
                 let engine = self.clone();
-                // One of them looks for processes that are gone.
+                // Only the first worker looks for processes that have exited.
                 task::start("worker", async move { engine.work_on(number == 0).await })
             })
             .collect();
@@ -43,7 +46,7 @@ impl Engine {
         }
     }
 
-    /// Keeps one worker at work: one that ended badly is replaced, and its plan is taken over like any other.
+    /// Restarts a worker that panicked; its plan is taken over like any other.
     async fn work_on(&self, sweeps: bool) {
         while !self.stopping().is_cancelled() {
             let engine = self.clone();
@@ -66,7 +69,8 @@ impl Engine {
             let (process, without) = (Some(self.identity().process()), self.left_alone().names());
             let order = ClaimOrder { owner: &owner, process, ttl, root: None, limits, without: &without };
             match self.store().effect_claim_within(&order).await {
-                // Work that this process cannot do is left to others.
+                // `perform` fails only if this process cannot open the project. The claim is already
+                // returned, so other workers can take it.
                 Ok(Some(claim)) => self.perform(claim).await.ok().unwrap_or_default(),
                 Ok(None) => {
                     self.idle(&mut watch).await;
@@ -89,8 +93,8 @@ impl Engine {
         }
     }
 
-    /// Does the claimed work. Work that cannot be done now is due again later; a lasting obstacle opens a question.
-    /// Fails only where the project cannot be opened here, with the claim given back.
+    /// Performs a claimed effect. Work that cannot be done now is deferred; a lasting obstacle opens a
+    /// question. Fails only if the project cannot be opened here; the claim is then returned.
     pub(crate) async fn perform(&self, claim: Claim) -> Result<(), EngineError> {
         work_log::claimed(&claim);
         let done = match claim.effect {
@@ -127,7 +131,8 @@ impl Engine {
         }
     }
 
-    /// Looks after subplans. What rests is due again when one of them moves, or when it is time for another attempt.
+    /// Schedules subplans. If nothing can be done now, the effect is due again when a subplan changes or when
+    /// the next attempt is due.
     async fn perform_tending(&self, claim: &Claim) -> Result<(), EngineError> {
         let delay = match self.tend(&claim.plan).await {
             Ok(Tended::Moved) => return Ok(()),
@@ -155,7 +160,7 @@ impl Engine {
         done.map(drop)
     }
 
-    /// Opens a gate that says what the plan met, so that it waits for a person instead of for ever.
+    /// Opens a gate that names the obstacle, so that the plan waits for a person instead of retrying forever.
     async fn hold_back(&self, claim: &Claim, met: &EngineError) -> Result<(), EngineError> {
         let hold = self.hold(&claim.plan, "ask a person").await?;
         let done = self.issue(&hold, Command::HoldBack(obstacle(met)), WORKER).await;
@@ -168,7 +173,7 @@ fn put_back_failed(claim: &Claim, error: &EngineError) {
     tracing::warn!(plan = %claim.plan, error = %told(error), "could not put work back; its claim runs out by itself");
 }
 
-/// Says what a plan met, for the question about it.
+/// Returns the obstacle for the question to a person.
 fn obstacle(met: &EngineError) -> Met {
     match met {
         EngineError::Refused(Refusal::NothingChanged) => Met::NothingChanged,
@@ -176,7 +181,7 @@ fn obstacle(met: &EngineError) -> Met {
     }
 }
 
-/// What to expect of something that could not be done.
+/// How to continue after an effect failed.
 enum Outlook {
     Later(Duration),
     Person,
@@ -186,7 +191,7 @@ fn outlook(error: &EngineError, attempts: i64) -> Outlook {
     match error {
         EngineError::LockHeld { .. } => Outlook::Later(BACK_OFF_FIRST),
         EngineError::Refused(Refusal::Blocked(_) | Refusal::NothingChanged) => Outlook::Person,
-        // The plan moved on since the claim; what is due now stands in the outbox.
+        // The plan changed since the claim; the outbox has the effect that is due now.
         EngineError::Refused(_) => Outlook::Later(back_off(attempts)),
         error if error.is_transient() || attempts < ATTEMPTS_MAX => Outlook::Later(back_off(attempts)),
         _ => Outlook::Person,
@@ -207,7 +212,7 @@ fn back_off(attempts: i64) -> Duration {
 mod tests {
     use super::*;
 
-    /// Breaks when a person is asked about an obstacle without being told why it is one.
+    /// Breaks when the question about an obstacle does not contain its cause.
     #[test]
     fn a_question_about_an_obstacle_names_its_cause() {
         let source = std::io::Error::other("no space left");
