@@ -1,5 +1,5 @@
-//! The address of a webhook. Its path and query often are the secret of whoever receives, and it may name a user with
-//! a password, so nothing but scheme, host and port is ever shown.
+//! The address of a webhook. Its path and query are often a secret of the receiver, and it may contain a user
+//! and a password, so only scheme, host and port are ever shown.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,28 +9,27 @@ use base64::engine::general_purpose::STANDARD;
 use hyper::Uri;
 use hyper::header::HeaderValue;
 
-/// Where a webhook is.
+/// The address of a webhook.
 #[derive(Clone, PartialEq, Eq)]
 pub struct WebAddress {
     pub(super) channel: Channel,
     pub(super) host: String,
     pub(super) port: u16,
-    /// What the `Host` header says.
+    /// The value of the `Host` header.
     pub(super) named: HeaderValue,
-    /// Path and query.
     pub(super) target: Uri,
-    /// What the `Authorization` header says.
+    /// The value of the `Authorization` header.
     pub(super) credentials: Option<HeaderValue>,
 }
 
-/// How bytes travel to it.
+/// The transport of the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Channel {
     Plain,
     Tls,
 }
 
-/// Why a text is not the address of a webhook. It does not repeat the text.
+/// Why a text is not a valid webhook address. The error does not repeat the text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("it is not the address of a webhook: {0}")]
 pub struct WebAddressError(&'static str);
@@ -54,7 +53,7 @@ impl FromStr for WebAddress {
         if host.is_empty() {
             return Err(WebAddressError("it names no host"));
         }
-        // The parser takes a number that is too large for no port at all.
+        // The parser treats a port number that is too large as a missing port.
         let port = match named.strip_prefix(host).and_then(|rest| rest.strip_prefix(':')) {
             Some(port) => port.parse().ok().filter(|port| *port > 0),
             None => Some(usual),
@@ -89,7 +88,7 @@ impl fmt::Debug for WebAddress {
     }
 }
 
-/// Returns the header that names a user, as the address writes them: `user:password`, with escapes.
+/// Returns the `Authorization` header for the user part of an address: `user:password`, with escapes.
 fn basic(user: &str) -> String {
     let (name, password) = user.split_once(':').unwrap_or((user, ""));
     let mut plain = unescaped(name);
@@ -98,7 +97,7 @@ fn basic(user: &str) -> String {
     format!("Basic {}", STANDARD.encode(plain))
 }
 
-/// Returns a text without its `%41` escapes; what is no escape stays as it is.
+/// Decodes `%41` escapes; invalid escapes stay as they are.
 fn unescaped(text: &str) -> Vec<u8> {
     let mut plain = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -138,7 +137,7 @@ mod tests {
         assert_eq!((plain.port, plain.target.to_string(), plain.credentials), (80, "/".into(), None));
     }
 
-    /// Breaks when a log line or a health check can show what only the two ends may know.
+    /// Breaks when a log line or a health check can show secrets of the address.
     #[test]
     fn nothing_secret_is_shown() {
         let address: WebAddress = "https://me:s3cret@example.org:99/s3cret?s3cret".parse().unwrap();

@@ -1,5 +1,5 @@
-//! How the hooks are: what was told and given up, and what stands in the way now. Says nothing of an address beyond
-//! its host, and never a secret.
+//! The health check of the hooks: how many events were delivered or failed, and the current error. Shows only
+//! the host of an address, and never a secret.
 
 use drydock_domain::counted;
 use drydock_store::Delivery;
@@ -12,7 +12,7 @@ use crate::upkeep::{Checkup, Grade};
 const NAME: &str = "hooks";
 
 impl Engine {
-    /// Looks at how the configured hooks were told.
+    /// Checks the deliveries of the configured hooks.
     pub(crate) async fn hooks_checkup(&self) -> Result<Checkup, EngineError> {
         let hooks = &self.settings().hooks.list;
         if hooks.is_empty() {
@@ -29,7 +29,7 @@ impl Engine {
     }
 }
 
-/// Returns how one hook is, in a line.
+/// Returns the grade and the text of one hook.
 fn line(hook: &Hook, told: Option<&Delivery>) -> (Grade, String) {
     let counts = match told {
         Some(told) => format!("{}: {} told, {} given up", hook.name, told.delivered, told.failed),

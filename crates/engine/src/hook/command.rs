@@ -1,5 +1,5 @@
-//! Telling a program: it is started with the event as one line of JSON on its standard input, and has it when it
-//! ends with 0.
+//! Delivery to a program. The program gets the event as one line of JSON on its standard input. The delivery
+//! succeeds if the program exits with 0.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use super::deliver::Failure;
 use super::spec::Hook;
 use crate::engine::Engine;
 
-/// Where the programs are started, below the worktrees: each hook has a directory of its own.
+/// The directory of the hook programs, below the worktrees; each hook has its own subdirectory.
 const PLACE: &str = "hooks";
 const HIDDEN: &str = "…";
 
@@ -36,7 +36,8 @@ impl Engine {
         ]);
         let line = format!("{}\n", (self.settings().hooks.shape)(event));
         let directory = self.hook_directory(hook);
-        // Nothing stops it but its limit: who cuts a telling short drops it, which kills all it started.
+        // Only the timeout stops the program through the runner. A caller that cuts a delivery short drops
+        // this future, which kills all processes that the program started.
         let stop = CancellationToken::new();
         let run = self.runner().hook(argv, line.into_bytes(), &env, &directory, hook.timeout, stop);
         let ended = run.await.map_err(|error| Failure(told(&error)))?;
@@ -56,13 +57,13 @@ impl Engine {
         }))
     }
 
-    /// A name may have slashes, and no name is a way out.
+    /// A name may contain slashes; replacing them keeps the directory below the worktrees.
     fn hook_directory(&self, hook: &Hook) -> PathBuf {
         self.settings().worktrees.join(PLACE).join(hook.name.as_str().replace('/', "_"))
     }
 }
 
-/// Returns a line without the values that the program was trusted with.
+/// Returns a line without the values of the environment variables that the program got.
 fn masked(line: &str, passed: &BTreeMap<String, String>) -> String {
     let values = passed.values().filter(|value| !value.is_empty());
     values.fold(line.to_owned(), |line, value| line.replace(value.as_str(), HIDDEN))

@@ -1,7 +1,8 @@
-//! The telling: each hook has a task that follows the feed, claims the hook when there is something for it, and tells
-//! it. What fails is tried again with growing pauses and given up in the end; nothing here makes an event, so a hook
-//! that fails cannot be the reason for more telling. An event can be told twice when a process dies right after a
-//! telling: each carries its number, so that who is told can drop the second.
+//! Delivery of events to hooks. Each hook has a task that follows the feed, claims the hook when an event
+//! matches, and delivers the event. A failed delivery is retried with growing delays and finally given up.
+//! This module emits no events, so a failing hook cannot cause more deliveries. Delivery is at least once: if
+//! a process dies right after a delivery, the event is delivered again. Each delivery carries the event's
+//! number, so that the receiver can drop duplicates.
 
 use std::time::Duration;
 
@@ -16,39 +17,39 @@ use super::webhook::{self, Letter};
 use crate::engine::Engine;
 use crate::task;
 
-/// After so many tries an event is given up.
+/// After how many attempts an event is given up.
 const ATTEMPTS_MAX: i64 = 10;
-/// The pause after the first failed try; it doubles up to the last.
+/// The delay after the first failed attempt; it doubles up to the last.
 const BACK_OFF_FIRST: Duration = Duration::from_secs(1);
 const BACK_OFF_LAST: Duration = Duration::from_secs(5 * 60);
-/// How long a claim lives, and how often it is renewed while a telling goes on: what a killed process had claimed is
-/// told by another soon.
+/// How long a claim is valid, and how often it is renewed during a delivery. Both are short, so that another
+/// process soon delivers an event that a killed process had claimed.
 const CLAIM_TTL: Duration = Duration::from_secs(15);
 const CLAIM_RENEW: Duration = Duration::from_secs(3);
-/// How long a telling may go on after the word to stop.
+/// How long a delivery may continue after a request to stop.
 const STOP_GRACE: Duration = Duration::from_secs(2);
-/// How long to wait for news when there is nothing to tell, and how far two looks are apart at the least.
+/// How long an idle task waits for a wake before it polls, and the shortest interval between two polls.
 const IDLE_MAX: Duration = Duration::from_secs(5);
 const LOOK_EVERY: Duration = Duration::from_millis(25);
 /// How many events are read at a time.
 const PAGE: i64 = 200;
-/// After so many events that do not concern a hook, the place up to which it was told is written down.
+/// After how many events that do not match a hook its position is stored.
 const PASS_EVERY: i64 = 200;
-/// How much of an error is kept.
+/// How many characters of an error are stored.
 const ERROR_MAX: usize = 300;
 
-/// Why a hook was not told.
+/// Why a delivery failed.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Failure(pub(super) String);
 
 impl Engine {
-    /// Remembers the configured hooks, so that each is told what is committed from now on.
+    /// Registers the configured hooks, so that each gets the events that are committed from now on.
     pub async fn hooks_begin(&self) -> Result<(), StoreError> {
         let names: Vec<Name> = self.settings().hooks.list.iter().map(|hook| hook.name.clone()).collect();
         if names.is_empty() { Ok(()) } else { self.store().delivery_begin(&names).await }
     }
 
-    /// Tells every hook what it wants to know, until `stop` is cancelled.
+    /// Delivers the matching events to every hook, until `stop` is cancelled.
     pub async fn deliver(&self, stop: &CancellationToken) {
         let courier = |hook| {
             let (engine, stop) = (self.clone(), stop.clone());
@@ -57,7 +58,7 @@ impl Engine {
         joined(self.usable_hooks().map(courier).collect()).await;
     }
 
-    /// Tells every hook what is due now, for at most `limit`.
+    /// Delivers the due events to every hook, for at most `limit`.
     pub async fn deliver_due(&self, limit: Duration) {
         let courier = |hook| {
             let engine = self.clone();
@@ -66,8 +67,9 @@ impl Engine {
         joined(self.usable_hooks().map(courier).collect()).await;
     }
 
-    /// Returns the hooks that this process can tell. One whose secret is elsewhere is left to whoever has it: an
-    /// unsigned telling would be refused, and would count as a failure.
+    /// Returns the hooks that this process can deliver to. A hook whose secret is not in this environment is
+    /// left to a process that has it: the receiver would refuse an unsigned delivery, and the attempt would
+    /// count as a failure.
     fn usable_hooks(&self) -> impl Iterator<Item = Hook> + '_ {
         let is_usable = |hook: &&Hook| match hook.missing_secret() {
             None => true,
@@ -79,7 +81,7 @@ impl Engine {
         self.settings().hooks.list.iter().filter(is_usable).cloned()
     }
 
-    /// Keeps one courier at work: one that ended badly is replaced.
+    /// Runs the delivery task of one hook, and restarts it after a panic.
     async fn deliver_to(&self, hook: Hook, stop: CancellationToken) {
         while !stop.is_cancelled() {
             let (engine, hook, stop) = (self.clone(), hook.clone(), stop.clone());
@@ -107,7 +109,6 @@ impl Engine {
     }
 }
 
-/// Waits for tasks to end.
 async fn joined(couriers: Vec<JoinHandle<()>>) {
     for courier in couriers {
         if let Err(error) = courier.await {
@@ -116,27 +117,27 @@ async fn joined(couriers: Vec<JoinHandle<()>>) {
     }
 }
 
-/// Ends a telling by a process that is about to end. It counts as a try: where no other process tells, one that always
-/// takes too long would else be begun for ever.
+/// Ends a delivery because the process is about to exit. It counts as an attempt: otherwise a delivery that
+/// always takes too long would be retried forever if no other process delivers.
 async fn late(deadline: Instant, limit: Duration) -> Option<Failure> {
     tokio::time::sleep_until(deadline).await;
     Some(Failure(format!("it took longer than the {} s at the end of a command", limit.as_secs())))
 }
 
-/// What a courier found to do.
+/// The next step of a delivery task.
 enum Step {
-    /// Look again at once.
+    /// Continue at once.
     Again,
-    /// There is nothing to tell, or not yet.
+    /// Nothing is due yet.
     Later(Duration),
 }
 
-/// Tells one hook what it wants to know.
+/// Delivers events to one hook.
 struct Courier<'e> {
     engine: &'e Engine,
     hook: &'e Hook,
     owner: String,
-    /// No event up to this one concerns the hook, beyond what is written down.
+    /// Up to this event, no event after the stored position matches the hook.
     passed: i64,
 }
 
@@ -176,7 +177,7 @@ impl<'e> Courier<'e> {
         }
     }
 
-    /// Tells what is due, as long as there is time.
+    /// Delivers the due events until the limit is reached.
     async fn hurry(&mut self, limit: Duration) {
         let deadline = Instant::now() + limit;
         while Instant::now() < deadline {
@@ -191,8 +192,8 @@ impl<'e> Courier<'e> {
         }
     }
 
-    /// Tells the next event that is wanted, if it is due and nobody else is at it. `cut` ends a telling that lasts, which
-    /// counts as a try when it says why.
+    /// Delivers the next matching event, if it is due and no other process has claimed it. `cut` ends a
+    /// delivery that takes too long. If `cut` returns a failure, the delivery counts as an attempt.
     async fn step(&mut self, cut: impl Future<Output = Option<Failure>>) -> Result<Step, StoreError> {
         let store = self.engine.store();
         let Some(seen) = store.delivery_fetch(&self.hook.name).await? else {
@@ -228,7 +229,7 @@ impl<'e> Courier<'e> {
         }
     }
 
-    /// Returns the next event that the hook wants.
+    /// Returns the next event that matches the hook.
     async fn next(&mut self, seen: &Delivery) -> Result<Option<Recorded>, StoreError> {
         self.passed = self.passed.max(seen.position);
         loop {
@@ -243,7 +244,7 @@ impl<'e> Courier<'e> {
         }
     }
 
-    /// Writes down how far the feed does not concern the hook, when that is at least so many events.
+    /// Stores how far the feed has no matching event, if that is at least `least` events.
     async fn write_down(&self, least: i64) -> Result<(), StoreError> {
         let store = self.engine.store();
         match store.delivery_fetch(&self.hook.name).await? {
@@ -254,7 +255,7 @@ impl<'e> Courier<'e> {
         }
     }
 
-    /// Renews a claim for as long as it can be; returns when it is lost.
+    /// Renews a claim; returns when it is lost.
     async fn keep(&self, claim: &DeliveryClaim) {
         loop {
             tokio::time::sleep(CLAIM_RENEW).await;
@@ -290,7 +291,8 @@ impl<'e> Courier<'e> {
     }
 }
 
-/// Returns the pause after a failed try, when so many failed before it; none when it was the last.
+/// Returns the delay after a failed attempt, given the number of failures before it; `None` if it was the
+/// last.
 fn back_off(attempts: i64) -> Option<Duration> {
     if attempts + 1 >= ATTEMPTS_MAX {
         return None;
@@ -300,7 +302,7 @@ fn back_off(attempts: i64) -> Option<Duration> {
 }
 
 fn shortened(error: String) -> String {
-    // PostgreSQL has no text with a NUL in it, and a program may write one.
+    // A program may print NUL, which PostgreSQL cannot store in text.
     let error = error.replace('\0', "\u{fffd}");
     match error.char_indices().nth(ERROR_MAX) {
         Some((at, _)) => format!("{}…", &error[..at]),
@@ -312,7 +314,8 @@ fn shortened(error: String) -> String {
 mod tests {
     use super::*;
 
-    /// Breaks when what a hook's program wrote cannot be recorded on PostgreSQL, and it is told the same for ever.
+    /// Breaks when the output of a hook's program cannot be stored on PostgreSQL, so that the same event is
+    /// delivered forever.
     #[test]
     fn an_error_is_short_and_has_no_nul() {
         assert_eq!(shortened("bad\0thing".to_owned()), "bad\u{fffd}thing");

@@ -1,4 +1,4 @@
-//! Hooks: the programs and web addresses that people want told of events, and the telling.
+//! Hooks: the programs and web addresses that get events, and the deliveries to them.
 
 mod address;
 mod checkup;

@@ -1,4 +1,4 @@
-//! What a hook is: which events it wants, and how it is told. Reading the configuration is the binary's business.
+//! The definition of a hook: its event filter and its means of delivery. The binary reads the configuration.
 
 use std::os::unix::ffi::OsStringExt;
 use std::str::FromStr;
@@ -9,92 +9,92 @@ use serde_json::Value;
 
 use super::address::WebAddress;
 
-/// The kind of the events that have a priority.
+/// The kind of events that have a priority.
 const ALERT: &str = "alert";
 
 /// The hooks of one engine.
 #[derive(Debug, Clone)]
 pub struct Hooks {
-    /// The hooks; no two have one name.
+    /// The hooks, with unique names.
     pub list: Vec<Hook>,
-    /// How an event is shown to others: the same shape as everywhere else.
+    /// Converts an event to its JSON, in the form that every interface uses.
     pub shape: fn(Recorded) -> Value,
 }
 
-/// Somebody who is told of events.
+/// A receiver of events.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hook {
-    /// What it is known by; how far it was told is kept under this name.
+    /// The name of the hook. The store keeps its position in the feed under this name.
     pub name: Name,
-    /// What it is told of.
+    /// The event filter.
     pub wants: Wants,
-    /// How it is told.
+    /// The means of delivery.
     pub means: Means,
-    /// How long one telling may take.
+    /// The timeout of one delivery.
     pub timeout: Duration,
 }
 
-/// Which events a hook is told of.
+/// The event filter of a hook.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wants {
-    /// The kinds.
+    /// The kinds of events.
     pub events: Vec<Pattern>,
-    /// Of alerts, only those that are at least so urgent.
+    /// The lowest priority of alerts; other events have no priority.
     pub min_priority: Priority,
 }
 
-/// How a hook is told.
+/// The means of delivery.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Means {
-    /// A program is started with the event on its standard input.
+    /// Starts a program with the event on its standard input.
     Command {
         /// The program and its arguments.
         argv: Vec<String>,
-        /// The variables of our environment that it gets.
+        /// The environment variables that are passed on to the program.
         pass_env: Vec<String>,
     },
-    /// The event is posted to an address.
+    /// Posts the event to an address.
     Webhook {
-        /// Where to.
+        /// The address.
         address: WebAddress,
-        /// The variable of our environment that holds the key of the signature.
+        /// The environment variable that holds the key of the signature.
         secret_env: Option<String>,
     },
 }
 
-/// How urgent an alert is.
+/// The priority of an alert.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Priority {
-    /// Worth knowing.
+    /// For information.
     Low,
-    /// Somebody should look now.
+    /// Needs a person's attention now.
     High,
 }
 
-/// The kinds of events that are meant: one, all of a family such as `plan.*`, or all.
+/// A pattern for event kinds: one kind, a family such as `plan.*`, or all.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Pattern {
     /// This kind.
     Exact(String),
-    /// Every kind that begins with this word and a dot.
+    /// Every kind that starts with this word and a dot.
     Family(String),
     /// Every kind.
     Any,
 }
 
-/// A text that names no events.
+/// A text that is not a valid pattern.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} names no events; write a kind such as \"alert\", a family such as \"plan.*\", or \"*\"")]
 pub struct PatternError(String);
 
 impl Hook {
-    /// Returns the key of the signature.
+    /// Returns the key of the signature, if its variable is set.
     pub(super) fn secret(&self) -> Option<Vec<u8>> {
         let variable = self.secret_env()?;
         std::env::var_os(variable).map(OsStringExt::into_vec).filter(|secret| !secret.is_empty())
     }
 
-    /// Returns the variable of a secret that is wanted and not there.
+    /// Returns the variable of a configured secret that is not set.
     pub(super) fn missing_secret(&self) -> Option<&str> {
         self.secret_env().filter(|_| self.secret().is_none())
     }
@@ -127,7 +127,7 @@ impl FromStr for Pattern {
 }
 
 impl Pattern {
-    /// Says whether a kind is meant.
+    /// Returns true if the pattern matches a kind.
     pub fn means(&self, kind: &str) -> bool {
         match self {
             Pattern::Any => true,
@@ -140,14 +140,15 @@ impl Pattern {
 }
 
 impl Wants {
-    /// Says whether an event is wanted.
+    /// Returns true if an event matches the filter.
     pub(super) fn include(&self, event: &Recorded) -> bool {
         let urgent = event.kind != ALERT || priority(event) >= self.min_priority;
         urgent && self.events.iter().any(|pattern| pattern.means(&event.kind))
     }
 }
 
-/// An alert that does not say how urgent it is is told to everybody: one too many is better than one too few.
+/// An alert without a priority counts as high, so it reaches every hook: one alert too many is better than a
+/// missed one.
 fn priority(alert: &Recorded) -> Priority {
     match alert.details.get("priority").and_then(Value::as_str) {
         Some("low") => Priority::Low,

@@ -1,5 +1,6 @@
-//! Telling a web address: one POST with the event as JSON, signed when there is a secret. A status from 200 to 299 is
-//! the receipt; anything else, a redirect too, is none. Each event is a connection of its own: events are rare.
+//! Delivery to a web address: one POST with the event as JSON, signed if the hook has a secret. A status from
+//! 200 to 299 means success; every other status, including a redirect, is a failure. Each event opens its own
+//! connection, because events are rare.
 
 use drydock_domain::told;
 use http_body_util::Full;
@@ -17,14 +18,14 @@ use tokio_rustls::TlsConnector;
 use super::address::{Channel, WebAddress};
 use super::deliver::Failure;
 
-/// What is told, ready to be sent.
+/// An event, ready to be sent.
 pub(super) struct Letter {
     pub(super) kind: String,
     pub(super) seq: i64,
     pub(super) body: Vec<u8>,
 }
 
-/// Posts a letter and waits for the receipt. No error names more of the address than host and port.
+/// Posts an event and waits for the status. Errors name only host and port of the address.
 pub(super) async fn post(address: &WebAddress, secret: Option<&[u8]>, letter: Letter) -> Result<(), Failure> {
     let request = request(address, secret, letter)?;
     let place = (address.host.as_str(), address.port);
@@ -79,7 +80,8 @@ async fn exchange(
     let broken = |error: hyper::Error| Failure(format!("could not talk to {address}: {}", told(&error)));
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
     let mut answer = std::pin::pin!(sender.send_request(request));
-    // The connection only moves bytes while it is polled. When it ends first, the answer says how.
+    // The connection only moves bytes while it is polled. If it ends first, the response future returns the
+    // error.
     let answer = tokio::select! {
         answer = &mut answer => answer,
         _ = connection => answer.await,
@@ -91,7 +93,7 @@ async fn exchange(
 mod tests {
     use super::*;
 
-    /// Breaks when receivers cannot check the signature with what every language has; the case is RFC 4231's second.
+    /// Breaks when receivers cannot check the signature with a standard HMAC; the case is RFC 4231's second.
     #[test]
     fn the_signature_is_the_hmac_of_the_body() {
         assert_eq!(
