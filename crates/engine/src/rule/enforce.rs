@@ -1,4 +1,4 @@
-//! Enforcing invariants: which ones hold for a plan, and what each says before a phase.
+//! Enforces invariants: selects the ones that apply to a plan, and checks each before a phase.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -18,10 +18,11 @@ use crate::error::EngineError;
 use crate::phase::{Alive, commit_id, occupy};
 use crate::task;
 
-/// How long the command of an invariant may take.
+/// The timeout of an invariant's command.
 const COMMAND_MAX: Duration = Duration::from_secs(300);
 
-/// What is judged: the difference between two commits, or nothing yet.
+/// The change that is checked: the difference between two commits, which are equal before Execute has a
+/// result.
 #[derive(Debug, Clone)]
 pub(crate) struct Subject {
     pub(crate) from: CommitId,
@@ -29,7 +30,7 @@ pub(crate) struct Subject {
 }
 
 impl Subject {
-    /// Returns what Execute made of the plan's base, or the base itself before that.
+    /// Returns the change of Execute against the plan's base; empty before Execute has a result.
     pub(crate) fn of(plan: &Plan) -> Result<Subject, EngineError> {
         let from = commit_id(&plan.base_commit)?;
         let to = plan.head_commit.as_deref().map(commit_id).transpose()?.unwrap_or_else(|| from.clone());
@@ -37,14 +38,14 @@ impl Subject {
     }
 }
 
-/// Returns the invariants that hold for a plan, as they are stored now.
+/// Returns the invariants that apply to a plan, as they are stored now.
 pub(crate) async fn effective_for(engine: &Engine, plan: &Plan) -> Result<Vec<Invariant>, EngineError> {
     Ok(holding(engine, plan).await?.0.all())
 }
 
 async fn holding(engine: &Engine, plan: &Plan) -> Result<(Holding, Inheritance), EngineError> {
     let spec = &plan.spec;
-    // The plan's own copies first: at the same scope the first of a name is kept.
+    // The plan's own copies come first: at the same scope, the first of a name is kept.
     let mut candidates = spec.invariants.clone();
     candidates
         .extend(engine.store().invariant_candidates(&spec.project, &spec.action, Some(&plan.id)).await?);
@@ -53,8 +54,9 @@ async fn holding(engine: &Engine, plan: &Plan) -> Result<(Holding, Inheritance),
 }
 
 impl Engine {
-    /// Looks at every invariant that is enforced before a phase. What cannot be found out is a finding that blocks,
-    /// so the only errors are those of finding the rules themselves, and being asked to stop before all have answered.
+    /// Checks every invariant that is enforced before a phase. A check that cannot be completed is a finding
+    /// that blocks. So the only errors are a failure to read the rules, and a request to stop before all
+    /// checks have completed.
     pub(crate) async fn enforce(
         &self,
         plan: &Plan,
@@ -66,7 +68,8 @@ impl Engine {
         self.enforce_these(effective_for(self, plan).await?, plan, project, at, subject, stop).await
     }
 
-    /// Looks at the invariants of a subplan that its parent's landing will not: those of its own action and of itself.
+    /// Checks the invariants of a subplan that its parent's landing does not check: those of its own action
+    /// and of itself.
     pub(crate) async fn enforce_own(
         &self,
         plan: &Plan,
@@ -115,7 +118,7 @@ impl Engine {
         if let Ok(place) = place {
             self.command_place_remove(repository, place).await;
         }
-        // A command that we stopped ourselves has said nothing about its rule.
+        // A command that we stopped gives no information about its rule.
         if stop.is_cancelled() { Err(EngineError::Interrupted) } else { Ok(Enforcement { at, findings }) }
     }
 
@@ -135,7 +138,7 @@ impl Engine {
             .map_err(|error| format!("the change could not be measured: {error}"))
     }
 
-    /// Makes a checkout of its own for commands, so that a rule sees the result and can spoil nothing.
+    /// Makes a separate checkout for commands, so that a rule sees the result and cannot damage it.
     async fn command_place(
         &self,
         rules: &[Invariant],
@@ -196,12 +199,12 @@ impl Engine {
     }
 }
 
-/// Where commands of rules run; none when no rule is a command.
+/// The checkout in which commands of rules run; `None` if no rule is a command.
 struct CommandPlace {
     root: Option<PathBuf>,
-    /// Held, so that nobody takes the place for a leftover.
+    /// The lock of the directory, so that no other process treats it as orphaned.
     alive: Option<Alive>,
-    /// What commands read beside it: the repository, for git.
+    /// The directories that commands may read besides the checkout: the repository, for git.
     reads: Vec<PathBuf>,
 }
 
@@ -214,7 +217,7 @@ fn judge(command: &str, ending: Ending, output: &str) -> Check {
     let said = if output.is_empty() { String::new() } else { format!(": {output}") };
     match ending {
         Ending::Finished => Check::Held,
-        // The shell's own codes for "cannot be run" and "not found".
+        // The shell's exit codes for "cannot be run" and "not found".
         Ending::Failed { code: code @ (126 | 127), .. } => {
             Check::Unknown(format!("`{command}` could not run (exit {code}){said}"))
         }

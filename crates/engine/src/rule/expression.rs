@@ -1,5 +1,5 @@
-//! CEL expressions. They always end but have no cost limit of their own, so nesting is capped when a rule is saved
-//! and each evaluation has a deadline. Any error means blocked (INV-RULE): a rule never passes silently.
+//! CEL expressions. They always terminate but have no cost limit, so nesting is capped when a rule is saved,
+//! and each evaluation has a deadline. Any error blocks (INV-RULE): a rule never passes silently.
 
 use std::time::Duration;
 
@@ -12,18 +12,18 @@ use super::measure::measure;
 use super::schema::refuse_unknown;
 use crate::task;
 
-/// How many comprehensions (`all`, `exists`, …) may be nested in each other.
+/// How deep comprehensions (`all`, `exists`, …) may be nested.
 const NESTING_MAX: usize = 2;
-/// How long one evaluation may take.
+/// The timeout of one evaluation.
 const EVALUATION_MAX: Duration = Duration::from_secs(3);
 
-/// Says why an expression cannot be a rule, if it cannot. Only a new rule is held to the facts there are: one that an
-/// earlier version took is still read, and blocks when it is evaluated.
+/// Returns an error text if an expression cannot be a rule. Only a new rule is checked against the known
+/// facts: a rule that an earlier version accepted is still read, and blocks when it is evaluated.
 pub(crate) fn refuse_unusable(source: &str) -> Result<(), String> {
     refuse_unknown(usable(source)?.expression())
 }
 
-/// Reads an expression, or says why it cannot be a rule.
+/// Parses an expression, or returns why it cannot be a rule.
 fn usable(source: &str) -> Result<Program, String> {
     let program = compile(source)?;
     match nesting(program.expression()) {
@@ -35,7 +35,7 @@ fn usable(source: &str) -> Result<Program, String> {
 }
 
 fn compile(source: &str) -> Result<Program, String> {
-    // The parser reports through a panic for some inputs; a rule must never take the process down.
+    // The parser panics for some inputs; a rule must never crash the process.
     match std::panic::catch_unwind(|| Program::compile(source)) {
         Ok(Ok(program)) => Ok(program),
         Ok(Err(errors)) => Err(format!("it is not a CEL expression: {errors}")),
@@ -43,10 +43,10 @@ fn compile(source: &str) -> Result<Program, String> {
     }
 }
 
-/// The result of a rule: the answer, and the measure where it does not hold.
+/// The result of a rule: the check, and the measure if the rule is violated.
 pub(crate) type Judged = (Check, Option<Measure>);
 
-/// Evaluates a rule over facts, off the event loop and under a deadline.
+/// Evaluates a rule over facts, off the event loop and with a deadline.
 pub(crate) async fn check<F: Serialize + Send + 'static>(source: String, facts: F) -> Judged {
     let evaluation = task::blocking(move || evaluate(&source, &facts));
     match tokio::time::timeout(EVALUATION_MAX, evaluation).await {
@@ -65,7 +65,7 @@ fn evaluate<F: Serialize>(source: &str, facts: &F) -> Judged {
         Err(reason) => return (Check::Unknown(reason), None),
     };
     let check = executed(source, &program, &context);
-    // The evaluator reports some errors through a panic; a rule that gave its answer keeps it.
+    // The evaluator panics for some errors; a panic here must not discard the result of the rule.
     let measured = || measure(program.expression(), &context);
     let measure = matches!(check, Check::Violated(_))
         .then(|| std::panic::catch_unwind(std::panic::AssertUnwindSafe(measured)).ok().flatten());
@@ -97,8 +97,8 @@ fn context<F: Serialize>(facts: &F) -> Result<Context<'static, 'static>, String>
     Ok(context)
 }
 
-/// Returns how deep comprehensions are nested. What is read is counted, since text has many ways to write the same. This
-/// goes as deep as the parser went before it.
+/// Returns how deep comprehensions are nested. Counts in the parsed expression, because the same expression
+/// can be spelled in many ways. The recursion is as deep as the parser's.
 fn nesting(expression: &IdedExpr) -> usize {
     let deepest = |parts: &[&IdedExpr]| parts.iter().map(|part| nesting(part)).max().unwrap_or(0);
     match &expression.expr {
@@ -110,7 +110,7 @@ fn nesting(expression: &IdedExpr) -> usize {
         Expr::List(list) => list.elements.iter().map(nesting).max().unwrap_or(0),
         Expr::Map(map) => map.entries.iter().map(|entry| entry_nesting(&entry.expr)).max().unwrap_or(0),
         Expr::Struct(of) => of.entries.iter().map(|entry| entry_nesting(&entry.expr)).max().unwrap_or(0),
-        // What is gone through is made once, and the rest is done for each of it.
+        // The range, the initial value and the result are evaluated once, the other parts for each element.
         Expr::Comprehension(inner) => {
             let each = deepest(&[&inner.loop_cond, &inner.loop_step]);
             (each + 1).max(deepest(&[&inner.iter_range, &inner.accu_init, &inner.result]))
@@ -172,7 +172,8 @@ mod tests {
         }
     }
 
-    /// Breaks when the cap is a matter of spelling: a space, a quote in a text, or where the comprehension stands.
+    /// Breaks when the limit depends on spelling: a space, a quote in a text, or the position of the
+    /// comprehension.
     #[test]
     fn deep_nesting_is_refused_however_it_is_written() {
         for refused in [

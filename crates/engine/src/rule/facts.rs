@@ -1,5 +1,7 @@
-//! What rules can speak of. Everything is there before every phase: a plan that changed nothing has an empty diff,
-//! so that one rule can hold for all phases.
+//! The facts that rules can use. All facts exist before every phase: a plan without changes has an empty
+//! diff, so that one rule can apply to all phases.
+//!
+//! The doc comments of the facts are the descriptions in `docs/actions.md`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +10,7 @@ use drydock_worktree::{CommitId, Repository};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// How many paths a rule can see; a larger change cannot be judged, and what cannot be judged blocks.
+/// How many paths a rule can see. A larger change cannot be checked, so it blocks.
 const PATHS_MAX: usize = 10_000;
 
 /// The variables of a rule.
@@ -73,7 +75,7 @@ pub(crate) struct DiffFacts {
     pub(crate) paths: Vec<String>,
 }
 
-/// Gathers the facts of a plan before a phase.
+/// Collects the facts of a plan before a phase.
 pub(crate) fn gather(plan: &Plan, project: &Project, at: Phase, diff: DiffFacts) -> Facts {
     Facts {
         phase: at.name(),
@@ -95,11 +97,11 @@ pub(crate) fn gather(plan: &Plan, project: &Project, at: Phase, diff: DiffFacts)
     }
 }
 
-/// Measures the difference between two commits, or says why a rule could not judge it.
+/// Measures the difference between two commits, or returns why rules cannot check it.
 pub(crate) fn measure(repository: &Repository, from: &CommitId, to: &CommitId) -> Result<DiffFacts, String> {
     let stat = repository.stat(from, to).map_err(|error| told(&error))?;
     let changes = repository.changes(from, to).map_err(|error| told(&error))?;
-    // Both names of a rename: a file that left a protected place was changed there.
+    // Both paths of a rename: moving a file out of a protected directory changes that directory.
     let paths: BTreeSet<String> =
         changes.into_iter().flat_map(|change| [Some(change.path), change.from]).flatten().collect();
     if paths.len() > PATHS_MAX {
@@ -119,7 +121,7 @@ pub(crate) fn measure(repository: &Repository, from: &CommitId, to: &CommitId) -
 
 #[cfg(test)]
 impl Facts {
-    /// Returns facts with nothing in them.
+    /// Returns empty facts.
     pub(super) fn sample() -> Self {
         let text = String::new;
         Facts {

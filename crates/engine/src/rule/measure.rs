@@ -1,5 +1,5 @@
-//! The measure of a CEL rule that does not hold: the first comparison of a fact with a literal that is false, among
-//! those that must all be true. Any other expression has no measure, and its text stands for itself.
+//! The measure of a violated CEL rule: the first false comparison of a fact with a literal, among the
+//! comparisons that must all be true. Any other expression has no measure; messages then show its text.
 
 use cel::common::ast::{Expr, LiteralValue, operators};
 use cel::{Context, IdedExpr, Value};
@@ -38,7 +38,7 @@ fn demand(operator: &str) -> Option<Demand> {
     }
 }
 
-/// Returns the name of a fact: `diff.lines_changed`.
+/// Returns the name of a fact, such as `diff.lines_changed`.
 fn name(expression: &IdedExpr) -> Option<String> {
     match &expression.expr {
         Expr::Ident(name) => Some(name.clone()),

@@ -1,4 +1,4 @@
-//! Invariants looked at from outside: facts about a plan, expressions over them, and commands.
+//! Checks of invariants: facts about a plan, expressions over them, and commands.
 
 mod enforce;
 mod expression;

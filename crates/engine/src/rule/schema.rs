@@ -9,17 +9,17 @@ use serde_json::Value;
 
 use super::facts::Facts;
 
-/// The functions of the language that are called on a name: `optional.of(1)`.
+/// The language's namespaces for functions: `optional.of(1)`.
 const NAMESPACES: [&str; 1] = ["optional"];
 
-/// A fact that a rule can speak of.
+/// A fact that a rule can use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RuleFact {
-    /// Its name in a rule, such as `diff.lines_changed`.
+    /// The name in a rule, such as `diff.lines_changed`.
     pub name: String,
-    /// Its type, such as `integer`.
+    /// The type, such as `integer`.
     pub kind: String,
-    /// Its description.
+    /// The description.
     pub about: String,
 }
 
@@ -58,7 +58,7 @@ fn kind(field: &Value) -> String {
     }
 }
 
-/// Names the first fact in an expression that there is not, and the nearest that there is.
+/// Refuses an expression with an unknown fact; the error names it and the most similar known fact.
 pub(super) fn refuse_unknown(expression: &IdedExpr) -> Result<(), String> {
     let schema = schema();
     let walk = Walk { schema: &schema, builtin: Context::default() };
@@ -76,7 +76,6 @@ pub(super) fn refuse_unknown(expression: &IdedExpr) -> Result<(), String> {
 enum Part<'s> {
     /// A fact, or a record of facts.
     Fact(String, &'s Value),
-    /// Anything else.
     Other,
 }
 
@@ -86,7 +85,7 @@ struct Walk<'s> {
 }
 
 impl<'s> Walk<'s> {
-    /// Looks at an expression in which these variables are bound; the error is the name of an unknown fact.
+    /// Checks an expression in which these variables are bound; the error is the name of an unknown fact.
     fn whole(&self, expression: &IdedExpr, bound: &[&str]) -> Result<(), String> {
         self.part(expression, bound).map(drop)
     }
@@ -147,7 +146,7 @@ impl<'s> Walk<'s> {
     }
 }
 
-/// Returns a field of a part. A record has its own and no others; a map may have any.
+/// Returns a field of a part. A record has only its own fields; a map may have any.
 fn field<'s>(of: Part<'s>, name: &str) -> Result<Part<'s>, String> {
     let Part::Fact(path, fact) = of else { return Ok(Part::Other) };
     let path = format!("{path}.{name}");
@@ -173,7 +172,8 @@ mod tests {
         refuse_unknown(Program::compile(source).expect(source).expression()).err()
     }
 
-    /// Page B9: breaks when a rule that can never be evaluated is taken, or the fact it means is not named.
+    /// Page B9: breaks when a rule that can never be evaluated is accepted, or when the error does not name
+    /// the similar fact.
     #[test]
     fn a_fact_that_there_is_not_is_named_with_the_nearest() {
         for (source, unknown, near) in [
@@ -190,7 +190,7 @@ mod tests {
         ] {
             let said = refusal(source).unwrap_or_else(|| panic!("{source} was taken"));
             assert!(said.contains(&format!("no fact `{unknown}`;")), "{source}: {said}");
-            // The exact neighbour matters only where one letter is wrong.
+            // The suggestion is only checked if the unknown name is at most two edits away.
             if edits(unknown, near) <= 2 {
                 assert!(said.ends_with(&format!("`{near}`")), "{source}: {said}");
             }
@@ -222,7 +222,7 @@ mod tests {
         fn names(value: &Value, prefix: &str, all: &mut Vec<String>) {
             for (name, value) in value.as_object().unwrap() {
                 match value {
-                    // The arguments of a plan are its own.
+                    // `args` is an empty object here: each plan has its own arguments.
                     Value::Object(fields) if !fields.is_empty() => {
                         names(value, &format!("{prefix}{name}."), all);
                     }
