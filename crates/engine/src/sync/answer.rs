@@ -1,5 +1,5 @@
-//! Carrying an answer out, and going back to an earlier state: what it changes in the plan is committed with it; what it changes in the repository is
-//! done at once, and again before the next run should that have been cut short.
+//! Carries out an answer or a rollback. The change to the plan is committed with the answer. The change to
+//! the repository is made right after, and again before the next run if a crash interrupted it.
 
 use drydock_domain::{Command, Plan, PlanId, admit, told};
 
@@ -10,12 +10,12 @@ use crate::hold::Hold;
 use crate::look::Checkpoint;
 use crate::steer::Caller;
 
-/// How much of a commit's id names it.
+/// The shortest prefix of a commit id that is accepted.
 const COMMIT_CHARS_MIN: usize = 7;
 
 impl Engine {
-    /// Goes back to an earlier state of the work: the next run of Execute begins on exactly that tree. What is newer is
-    /// kept as a snapshot.
+    /// Rolls back to a checkpoint: the next run of Execute starts from exactly that tree. Newer work is kept
+    /// as a checkpoint.
     pub async fn roll_back(&self, plan: &PlanId, given: &str, caller: &Caller) -> Result<Plan, EngineError> {
         let stored = self.plan_stored(plan).await?;
         admit(&stored, &Command::RollBack { commit: given.to_owned() }, caller.authority)?;
@@ -42,7 +42,7 @@ impl Engine {
         done
     }
 
-    /// Moves the branch to where an answer said that the next run begins.
+    /// Moves the branch to the commit from which the next run restarts.
     pub(crate) async fn carry_out(&self, hold: &Hold, plan: &Plan) {
         if plan.take_up.is_none() {
             return;

@@ -1,5 +1,5 @@
-//! What a person asks for: a sync, or that the draft in the worktree becomes the strategy. Both sync first, and a sync
-//! that is not clean changes nothing else.
+//! Requests of a person: to sync, or to adopt the draft in the worktree as the strategy. Both sync first, and
+//! a sync that is not clean changes nothing else.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -19,19 +19,19 @@ use crate::subplan::fanout_of;
 use crate::task;
 use crate::tree::{self, DRAFT};
 
-/// What a sync that a person asked for came to.
+/// The result of a sync that a person requested.
 #[derive(Debug, Clone)]
 pub struct Synced {
-    /// What happened.
+    /// The outcome of the sync.
     pub outcome: SyncOutcome,
-    /// The plan after it.
+    /// The plan after the sync.
     pub plan: Plan,
-    /// What the person must answer, when it diverged.
+    /// The open decision, if the branch diverged.
     pub decision: Option<Decision>,
 }
 
 impl Engine {
-    /// Brings a plan's branch and its remote together.
+    /// Syncs a plan's branch with its remote.
     pub async fn sync(&self, plan: &PlanId, caller: &Caller) -> Result<Synced, EngineError> {
         let hold = self.hold_at_rest(plan, "sync").await?;
         let done = self.sync_held(&hold, plan, caller).await;
@@ -43,7 +43,7 @@ impl Engine {
         let plan = self.expected(id, caller).await?;
         let pending = self.pending(&plan).await?;
         let snapshot = Snapshot { plan, pending };
-        // Judged before anything is looked at: a sync moves the branch before it can be committed.
+        // Decided before anything is read: a sync moves the branch before it can be committed.
         let judged = decide(&snapshot, Command::Sync, &self.context(caller.into()));
         let Snapshot { plan, pending } = snapshot;
         let (Decided::Already | Decided::Change(_)) = judged?;
@@ -67,14 +67,15 @@ impl Engine {
         };
         let decision = match outcome.standing() {
             Standing::Diverged => self.pending(&plan).await?,
-            // The plan still waits for a person's answer, though the divergence is gone.
+            // The plan still waits for a person's answer, though the divergence is resolved.
             Standing::Settled if waits => self.pending(&plan).await?,
             Standing::Settled | Standing::Unsettled => None,
         };
         Ok(Synced { outcome, plan, decision })
     }
 
-    /// Makes the draft in the worktree the strategy of the plan. A sync that is not clean adopts nothing (S4.6).
+    /// Adopts the draft in the worktree as the strategy of the plan. A sync that is not clean adopts nothing
+    /// (S4.6).
     pub async fn adopt(&self, plan: &PlanId, caller: &Caller) -> Result<Plan, EngineError> {
         let hold = self.hold_at_rest(plan, "adopt a strategy").await?;
         let done = self.adopt_held(&hold, plan, caller).await;
@@ -102,7 +103,8 @@ impl Engine {
         if let Some(plan) = diverged {
             let decision = self.pending(&plan).await?;
             let mut decision = decision.ok_or_else(|| EngineError::absent("open decision of", &plan.id))?;
-            // If another question is open, that is the one to answer first; the divergence is reported all the same.
+            // If another question is open, it must be answered first; the divergence is reported all the
+            // same.
             if let Some(divergence) = outcome.divergence() {
                 decision.question.details = divergence.details();
             }
@@ -133,7 +135,7 @@ impl Engine {
         together.asked(caller).await
     }
 
-    /// Reads the draft that the latest run, or a person in its directory, left.
+    /// Reads the draft in the directory of the latest run, written by the run or by a person.
     async fn draft_of(&self, plan: &Plan) -> Result<tree::StrategyDraft, EngineError> {
         let missing = || {
             EngineError::invalid(
@@ -141,7 +143,7 @@ impl Engine {
                 format!("run `drydock plan strategize {}`, or write the file in its worktree", plan.id),
             )
         };
-        // A run of another phase left no draft of this one.
+        // A run of another phase has no draft for this one.
         let (Some(run), Some(_)) = (&plan.run, plan.phase_started_at) else { return Err(missing()) };
         let root = self.settings().worktrees.join(plan.id.as_str()).join(run.as_str());
         let tree = root.join("tree");
@@ -163,7 +165,8 @@ fn unadoptable(reason: String) -> EngineError {
     EngineError::invalid(reason, "mend the draft, then adopt it")
 }
 
-/// Says whether the decision is about commits that already left the branch, which a person must acknowledge first.
+/// Returns true if the decision is about commits that were already removed from the branch. A person must
+/// acknowledge them first.
 fn set_aside_commits(decision: &Decision) -> bool {
     decision.question.kind == DecisionKind::Divergence
         && decision.question.details["outcome"] == "recovered_by_reset"

@@ -1,6 +1,6 @@
-//! Backups: the pins of all projects as a person sees them. Listing, looking and restoring touch nothing that exists. One is
-//! removed under its plan's lock, and only if nothing needs it: neither a commit in it nor an open decision (N4). A
-//! needed one is removed only if a person asks for that.
+//! Backups of all projects. Listing, showing and restoring change nothing that exists. A backup is removed
+//! under its plan's lock, and only if it is not needed: its commits are kept elsewhere, and no open decision
+//! names it (N4). A needed backup is removed only at a person's request.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,58 +17,58 @@ use crate::steer::Caller;
 use crate::task;
 use crate::upkeep::Sweep;
 
-/// How many open decisions of a plan are looked through; a plan asks a few at a time.
+/// How many open decisions of a plan are read; a plan has only a few at a time.
 const DECISIONS_MAX: i64 = 1_000;
 
-/// A backup ref and what it keeps.
+/// A backup ref and the commits that it keeps.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Backup {
-    /// The project whose repository has it.
+    /// The project whose repository contains the backup.
     pub project: String,
     /// The ref.
     pub name: String,
-    /// The commit it keeps.
+    /// The commit that the ref points to.
     pub commit: String,
-    /// The plan whose branch it was made of.
+    /// The plan whose branch was backed up.
     pub plan: String,
     /// The run, if one had started.
     pub run: Option<String>,
-    /// Why it was made.
+    /// Why the backup was made.
     pub reason: String,
-    /// The commits that no ref has but those of plans, oldest first.
+    /// The commits that only refs of plans contain, oldest first.
     pub commits: Vec<CommitLine>,
-    /// Whether it keeps edits that were not committed.
+    /// Whether the backup contains uncommitted edits.
     pub uncommitted: bool,
-    /// When it was made.
+    /// When the backup was made.
     pub created_at: Timestamp,
-    /// Why it must stay; none when nothing would be lost with it.
+    /// Why the backup is needed; `None` if it can be deleted without loss.
     pub needed: Option<String>,
 }
 
-/// What to do with a backup that is named and needed.
+/// How to handle a needed backup that the caller named.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Named {
-    /// Refuse, and say what would be lost.
+    /// Refuse, and name what would be lost.
     IfNeedless,
-    /// Remove it: a person said so, having seen what would be lost.
+    /// Remove it, because a person confirmed the loss.
     Discard,
 }
 
-/// The backups that were found, and where nobody could look.
+/// The backups that were found, and the projects that could not be read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Backups {
     /// The backups.
     pub found: Vec<Backup>,
-    /// The projects whose repositories could not be looked at, with the reason.
+    /// The projects whose repositories could not be read, with the reason.
     pub unseen: Vec<String>,
 }
 
-/// Where a backup was brought back.
+/// The result of restoring a backup.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Restored {
     /// The backup.
     pub backup: Backup,
-    /// The branch that has its commits now.
+    /// The branch that now has its commits.
     pub branch: String,
 }
 
@@ -79,7 +79,7 @@ impl Engine {
         for project in self.backup_projects(plan).await? {
             let repository = match self.repository(&project).await {
                 Ok(repository) => repository,
-                // One repository that is gone must not hide the backups in the others.
+                // One missing repository must not hide the backups in the others.
                 Err(error) => {
                     let reason = told(&error);
                     backups.unseen.push(format!("cannot look into project {}: {reason}", project.name));
@@ -98,7 +98,7 @@ impl Engine {
         Ok(backups)
     }
 
-    /// Returns one backup by its ref, or by the end of it (`<plan>/<n>`).
+    /// Returns one backup by its ref or by the end of it (`<plan>/<n>`).
     pub async fn backup(&self, given: &str) -> Result<Backup, EngineError> {
         let (backup, _) = self.backup_found(given).await?;
         let mut found = vec![backup];
@@ -106,7 +106,7 @@ impl Engine {
         found.pop().ok_or_else(|| EngineError::absent("backup", given))
     }
 
-    /// Brings a backup back as a new branch; nothing that exists is changed.
+    /// Restores a backup as a new branch; nothing that exists is changed.
     pub async fn backup_restore(&self, given: &str, branch: Option<&str>) -> Result<Restored, EngineError> {
         let (backup, repository) = self.backup_found(given).await?;
         let suffix = backup.name.strip_prefix(PINS).unwrap_or(&backup.name).to_owned();
@@ -122,7 +122,7 @@ impl Engine {
         }
     }
 
-    /// Removes one backup by its name: one that nothing needs, or, by a person's word, one that is needed.
+    /// Removes one backup by name: one that is not needed or, at a person's request, a needed one.
     pub async fn backup_delete(
         &self,
         name: &str,
@@ -143,7 +143,7 @@ impl Engine {
         done
     }
 
-    /// Removes a backup, under the lock of its plan where that is in the store.
+    /// Removes a backup, under the lock of its plan if the store has that plan.
     async fn backup_drop(
         &self,
         mut backup: Backup,
@@ -161,7 +161,7 @@ impl Engine {
         if backup.needed.is_some() {
             match (named, hold) {
                 (Named::IfNeedless, _) => return Err(EngineError::BackupNeeded { backup: Box::new(backup) }),
-                // The event comes first: after a crash, a backup that is already gone could not be reported.
+                // The event comes first: a crash after the removal could not be reported any more.
                 (Named::Discard, Some(hold)) => self.note(hold, vec![discarded(&backup)]).await?,
                 (Named::Discard, None) => {}
             }
@@ -177,7 +177,7 @@ impl Engine {
         }
     }
 
-    /// Removes the backups that nothing needs, and returns them with those that stay.
+    /// Removes the backups that are not needed. Returns the removed and the kept ones.
     pub async fn backup_prune(
         &self,
         plan: Option<&PlanId>,
@@ -214,13 +214,13 @@ impl Engine {
         done
     }
 
-    /// Returns the plan of a backup, when it is in this store.
+    /// Returns the plan of a backup, if this store has it.
     async fn plan_of(&self, backup: &Backup) -> Result<Option<PlanId>, EngineError> {
         let Ok(plan) = backup.plan.parse::<PlanId>() else { return Ok(None) };
         Ok(self.store().plan_fetch(&plan).await?.map(|plan| plan.id))
     }
 
-    /// Says of each backup that an open decision names it, where nothing else needs it.
+    /// Marks each backup that an open decision names as needed.
     async fn needed_by_decisions(&self, backups: &mut [Backup]) -> Result<(), EngineError> {
         let mut named: BTreeMap<String, BTreeMap<String, DecisionId>> = BTreeMap::new();
         for backup in backups {
@@ -252,7 +252,7 @@ impl Engine {
         let open = self.store().decision_list(&filter).await?.items;
         let name = |details: &serde_json::Value| details["backup_ref"].as_str().map(str::to_owned);
         let asked = open.into_iter().filter_map(|one| Some((name(&one.question.details)?, one.id)));
-        // What is asked about after the open decision needs its backup as much.
+        // A queued divergence, which is asked about after the open decision, needs its backup as well.
         let pending = stored.as_ref().and_then(|plan| plan.pending_decision());
         let queued = stored.iter().flat_map(|plan| &plan.queued_divergences);
         let queued = queued.filter_map(|outcome| name(&outcome.divergence()?.details()));
@@ -276,7 +276,7 @@ impl Engine {
                 return Ok((backup(&project, pin), repository));
             }
         }
-        // It may be where nobody could look.
+        // The backup may be in a repository that could not be read.
         Err(unseen.unwrap_or_else(|| EngineError::absent("backup", given)))
     }
 

@@ -1,5 +1,5 @@
-//! Keeping a plan's branch and its remote together, at the start of a phase, after a phase, and when a person asks or
-//! adopts a draft: one function, one transition, the same answers (S4.6).
+//! Keeps a plan's branch in sync with its remote: at the start of a phase, after a phase, and when a person
+//! requests a sync or adopts a draft. All cases use one function, one transition and the same answers (S4.6).
 
 mod answer;
 mod ask;

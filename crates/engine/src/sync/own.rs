@@ -1,5 +1,6 @@
-//! Whose commit it is. A run records the commits it makes before it moves the branch to them. Any other commit on the branch
-//! belongs to others, also one with the plan's line in its message, and is judged before it lands.
+//! Distinguishes the plan's own commits from foreign ones. A run records the commits that it makes before it
+//! moves the branch to them. Every other commit on the branch is foreign, even with the plan's trailer in its
+//! message, and is validated and reviewed before it lands.
 
 use std::collections::BTreeMap;
 
@@ -13,8 +14,9 @@ use crate::phase::commit_id;
 use crate::task;
 
 impl Together<'_> {
-    /// Returns how the plan's own commits are known: by what its runs recorded, and its snapshots. Runs of older versions
-    /// recorded none, and the commits of subplans are recorded with theirs; those are known by their line.
+    /// Returns how the plan's own commits are recognised: by the ids that its runs recorded, and by its
+    /// checkpoints. Runs of older versions recorded none, and commits of subplans are recorded with the
+    /// subplans; both are recognised by their trailer.
     pub(super) async fn own(&self) -> Result<Own, EngineError> {
         let mut ids = self.engine.store().plan_commits(&self.plan.id).await?;
         if ids.is_empty() || self.plan.fanout.is_some() {
@@ -26,7 +28,7 @@ impl Together<'_> {
         Ok(Own::Ids(ids))
     }
 
-    /// Lists the commits of others between the known ones and a tip, oldest first.
+    /// Lists the foreign commits between the known ones and a tip, oldest first.
     pub(super) async fn foreign(
         &self,
         known: Vec<CommitId>,
@@ -42,7 +44,8 @@ impl Together<'_> {
         if events.is_empty() { Ok(()) } else { self.engine.note(self.hold, events).await }
     }
 
-    /// Returns the author of the last change of each path between two commits, where that was not the plan.
+    /// Returns the author of the last foreign change of each path between two commits. Paths that the plan
+    /// itself changed last are left out.
     pub(crate) async fn authors(
         &self,
         from: &CommitId,
@@ -56,13 +59,14 @@ impl Together<'_> {
         Ok(task::blocking(move || repository.authors(&from, &to, &own)).await?)
     }
 
-    /// Sends a plan whose work was judged back to be judged again, when the branch has commits of others beyond it.
+    /// Sends a plan back to Execute for another validation, if the branch has foreign commits after the
+    /// validated work.
     pub(super) async fn reexamined(&self, by: impl Into<Who<'_>>) -> Result<Option<Plan>, EngineError> {
         match (self.plan.stage.phase(), self.plan.stage.state()) {
             (Phase::Execute, State::Complete) | (Phase::Apply, State::Queued) => {}
             (Phase::Strategize | Phase::Execute | Phase::Apply, _) => return Ok(None),
         }
-        // The work of a subplan is judged with its parent's.
+        // The work of a subplan is validated with its parent's.
         if self.plan.place.is_some() || self.project.remote.is_none() {
             return Ok(None);
         }
@@ -71,7 +75,8 @@ impl Together<'_> {
         };
         let (repository, branch) = (self.repository.clone(), self.plan.branch());
         let judged = head.clone();
-        // A tip with the judged files adds nothing to them, as when a person chose the plan's commits over those of others.
+        // A tip with the validated tree adds nothing to it. This happens when a person chose the plan's
+        // commits over foreign ones.
         let tip = task::blocking(move || -> Result<Option<CommitId>, GitError> {
             let Some(tip) = repository.branch_tip(&branch)? else { return Ok(None) };
             Ok((repository.tree_of(&tip)? != repository.tree_of(&judged)?).then_some(tip))

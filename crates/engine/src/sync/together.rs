@@ -1,5 +1,6 @@
-//! The one way in which a plan's branch meets its remote. Git's part is `worktree`'s; here are the plan's part: which
-//! directory, what may be sent, what the outcome means, and that a divergence is committed with its question.
+//! The only sync of a plan's branch with its remote. `worktree` does the git work. This module does the
+//! plan's part: it selects the directory, decides what may be pushed, interprets the outcome, and commits a
+//! divergence together with its question.
 
 use drydock_domain::{
     DecisionStatus, Divergence, Event, OnDivergence, Phase, Plan, Project, Publish, RunId, Standing, State,
@@ -14,14 +15,14 @@ use crate::hold::Hold;
 use crate::phase::{Claimed, claim_latest, commit_id, is_checkpoint, kept_as, set_aside, signature};
 use crate::task;
 
-/// How many decisions of a plan are looked through for the one about a pin; the newest come first.
+/// How many decisions of a plan are searched for the one about a backup; the newest come first.
 const DECISIONS_MAX: i64 = 100;
 
-/// Why the work of others on a plan's branch cannot be merged with the target, and what to do.
+/// Why foreign work on a plan's branch cannot be merged with the target, and what to do.
 const NO_COMMON_COMMIT: &str =
     "that branch and the target have no commit in common; begin the branch anew from the target and push it";
 
-/// A plan whose branch is brought together with its remote, under the plan's lock.
+/// A sync of a plan's branch, under the plan's lock.
 pub(crate) struct Together<'a> {
     pub(crate) engine: &'a Engine,
     pub(crate) hold: &'a Hold,
@@ -30,61 +31,61 @@ pub(crate) struct Together<'a> {
     pub(crate) repository: &'a Repository,
 }
 
-/// Where the next run begins.
+/// The start of the next run.
 pub(crate) enum Begin {
-    /// On this commit, or on the base when there is none.
+    /// The run starts from this commit, or from the base if there is none.
     At {
-        /// The commit.
         from: Option<String>,
-        /// Where the remote is that the run's result is meant to replace.
+        /// The tip of the remote branch that the run's result is meant to replace.
         replaces: Option<String>,
     },
-    /// Nowhere: a person is asked first, and that is committed.
+    /// The run does not start: a divergence and its question were committed.
     Diverged(Box<Plan>),
-    /// Not yet: others added commits to the judged work, and Execute judges them first.
+    /// The run does not start: others added commits to the validated work, and Execute validates them first.
     Reexamined(Box<Plan>),
 }
 
-/// What a sync after a phase came to.
+/// The result of a sync after a phase.
 pub(crate) enum Joined {
     /// The branch is where the run left it.
     Still,
-    /// The branch has taken in commits of others, and is here.
+    /// The branch now contains foreign commits and points here.
     Moved(CommitId),
     /// A person must be asked.
     Diverged(Box<Divergence>),
 }
 
-/// Which directory has the branch checked out.
+/// The directory that has the branch checked out.
 enum Ground {
-    /// That of the run that is going on.
+    /// The directory of the current run.
     Run(Checkout),
-    /// That of the latest run, if it is still there.
+    /// The directory of the latest run, if it still exists.
     Leftover,
-    /// None.
+    /// No directory.
     Branch,
 }
 
 impl Together<'_> {
-    /// Syncs before a phase starts, and says where it begins. What cannot be found out is an error: the phase stays
-    /// queued.
+    /// Syncs before a phase starts, and returns where the phase starts. If that cannot be determined, returns
+    /// an error, and the phase stays queued.
     pub(crate) async fn before(&self) -> Result<Begin, EngineError> {
         let keep = || Begin::At { from: self.plan.work_from.clone(), replaces: self.plan.replaces.clone() };
-        // How a landing ended is found out first; where the branch is does not matter until then.
+        // With an open intent, the outcome of the landing is determined first; the branch does not matter
+        // until then.
         if self.project.remote.is_none() || self.plan.intent.is_some() {
             return Ok(keep());
         }
         self.take_up_answer().await?;
         self.leave_earlier_attempt().await?;
         let publish = match self.plan.stage.phase() {
-            // What an earlier run left is not for others: the new run begins anew.
+            // The work of an earlier run is not published: the new run starts over.
             Phase::Strategize | Phase::Execute => Publish::No,
             Phase::Apply => Publish::Yes,
         };
         let mut outcome = self.sync(Ground::Leftover, publish).await?;
         if stands_in_the_way(&outcome) {
             self.tell(&outcome).await?;
-            // The run is over and its directory is none of its concern any more: everything in it is kept.
+            // The run is over, so its directory may be cleared; all files in it are kept.
             set_aside(self.engine, self.hold, self.plan, self.repository).await?;
             outcome = self.sync(Ground::Branch, publish).await?;
         }
@@ -118,7 +119,8 @@ impl Together<'_> {
         }
         self.tell(&outcome).await?;
         if let SyncOutcome::Rebased { replayed, .. } = &outcome {
-            // The run's own commits, on top of those of others. Until they are recorded they count as commits of others, which are judged.
+            // These are the run's own commits, rebased on foreign ones. Until they are recorded they count as
+            // foreign commits, which are validated.
             self.made(replayed.iter().map(|commit| commit.id.clone())).await?;
         }
         Ok(match &outcome {
@@ -130,8 +132,8 @@ impl Together<'_> {
             | SyncOutcome::InSync { .. }
             | SyncOutcome::Pushed { .. }
             | SyncOutcome::KeptLocal { .. } => Joined::Still,
-            // The work is captured and judged whether or not the remote has it; the next phase does not start before
-            // it does.
+            // The work is captured and validated whether or not the remote has it; the next phase does not
+            // start before the remote has it.
             SyncOutcome::PushFailed { .. }
             | SyncOutcome::FetchFailed { .. }
             | SyncOutcome::Detached { .. }
@@ -148,19 +150,21 @@ impl Together<'_> {
         })
     }
 
-    /// Syncs because a person asks. A divergence is committed with its question; everything else is told.
+    /// Syncs at a person's request. A divergence is committed with its question; every other outcome is
+    /// emitted as an event.
     pub(crate) async fn asked(
         &self,
         by: impl Into<Who<'_>> + Copy,
     ) -> Result<(SyncOutcome, Option<Plan>), EngineError> {
         self.take_up_answer().await?;
         let publish = match (self.plan.stage.phase(), self.plan.stage.state()) {
-            // A strategy has no work to send; what a person committed by hand may go, over nothing of an earlier attempt.
+            // A strategy has no work to push. Commits that a person made by hand may be pushed, unless they
+            // would replace an earlier attempt on the remote.
             (Phase::Strategize, State::Complete) if self.plan.replaces.is_none() => Publish::Yes,
             (Phase::Execute, State::Complete) | (Phase::Apply, State::Queued | State::Waiting) => {
                 Publish::Yes
             }
-            // What was not judged, or was refused, is nobody else's business yet.
+            // Work that was not validated, or was refused, is not published yet.
             (Phase::Strategize | Phase::Execute | Phase::Apply, _) => Publish::No,
         };
         let outcome = self.sync(Ground::Leftover, publish).await?;
@@ -180,8 +184,9 @@ impl Together<'_> {
         }
     }
 
-    /// Commits a divergence: failure, question and event are one write (S4.5). The marker of the recovery goes last,
-    /// so that a crash before this leads the next sync to the same divergence and pin again.
+    /// Commits a divergence: failure, question and event are one write (S4.5). The marker of the recovery is
+    /// removed last, so that after a crash before this point the next sync finds the same divergence and
+    /// backup again.
     pub(crate) async fn diverged(
         &self,
         divergence: Divergence,
@@ -193,7 +198,8 @@ impl Together<'_> {
         Ok(plan)
     }
 
-    /// Forgets the recovery that is recorded now. Should it fail, the next sync sees that its decision is there.
+    /// Removes the marker of a recovery that is now recorded. If that fails, the next sync sees that its
+    /// decision exists.
     pub(crate) async fn settle(&self) {
         let (repository, id) = (self.repository.clone(), self.plan.id.clone());
         if let Err(error) = task::blocking(move || repository.recovery_settle(id.as_str())).await {
@@ -205,14 +211,14 @@ impl Together<'_> {
         self.engine.note(self.hold, vec![Event::Synced(outcome.clone())]).await
     }
 
-    /// Puts the branch back to where the next run begins, when all that it has is an earlier attempt of the plan's own:
-    /// that one is over, and must neither be joined with what others did nor be asked about.
+    /// Resets the branch to the start of the next run, if all its commits are an earlier attempt of the plan.
+    /// That attempt is over: it must neither be merged with foreign work nor cause a question.
     async fn leave_earlier_attempt(&self) -> Result<(), EngineError> {
         match self.plan.stage.phase() {
             Phase::Strategize | Phase::Execute => {}
             Phase::Apply => return Ok(()),
         }
-        // A recovery that was cut short has to be completed and told first.
+        // An interrupted recovery must be completed and reported first.
         if self.recovery().await?.is_some() {
             return Ok(());
         }
@@ -232,7 +238,8 @@ impl Together<'_> {
         })
         .await?;
         let Some(tip) = left else { return Ok(()) };
-        // Its directory goes first, with everything in it kept; the branch's own commits are pinned with it.
+        // The directory is cleared first, with all its files kept; the commits of the branch are backed up
+        // with it.
         set_aside(self.engine, self.hold, self.plan, self.repository).await?;
         let repository = self.repository.clone();
         Ok(task::blocking(move || repository.branch_put(&branch, &tip, &to)).await?)
@@ -271,13 +278,13 @@ impl Together<'_> {
         Ok(outcome)
     }
 
-    /// Returns the pin of a recovery that is not known to be recorded.
+    /// Returns the backup of a recovery that is not known to be recorded.
     async fn recovery(&self) -> Result<Option<String>, EngineError> {
         let (repository, id) = (self.repository.clone(), self.plan.id.clone());
         Ok(task::blocking(move || repository.recovery_pin(id.as_str())).await?)
     }
 
-    /// Removes the marker of a recovery whose decision is recorded: the crash came between the two.
+    /// Removes the marker of a recovery whose decision is recorded: a crash happened between the two.
     async fn forget_settled_recovery(&self) -> Result<(), EngineError> {
         let Some(pin) = self.recovery().await? else { return Ok(()) };
         let (repository, name) = (self.repository.clone(), pin.clone());
@@ -289,7 +296,7 @@ impl Together<'_> {
         };
         let decisions = self.engine.store().decision_list(&filter).await?.items;
         let recorded = decisions.iter().any(|decision| {
-            // A name that was pruned may have been given again, to other commits.
+            // The name of a deleted backup may have been reused for other commits.
             decision.question.details["backup_ref"] == pin.as_str()
                 && kept
                     .as_ref()
@@ -302,7 +309,7 @@ impl Together<'_> {
         Ok(())
     }
 
-    /// Moves the branch to where it was said that the next run begins, if that was not done yet.
+    /// Moves the branch to the commit from which the next run restarts, if that was not done yet.
     pub(crate) async fn take_up_answer(&self) -> Result<(), EngineError> {
         let Some(commit) = &self.plan.take_up else { return Ok(()) };
         let (commit, branch, repository) = (commit_id(commit)?, self.plan.branch(), self.repository.clone());
@@ -331,8 +338,9 @@ impl Together<'_> {
         Ok(())
     }
 
-    /// Says where a new run begins: on the work that others put on the branch; else where a person said; else on the
-    /// base. What only drydock put on the remote is an earlier attempt, and replaced.
+    /// Returns where a new run starts: at the foreign work on the branch, else where a person decided, else
+    /// at the base. If only drydock pushed to the remote branch, its tip is an earlier attempt and will be
+    /// replaced.
     async fn begin(&self, outcome: &SyncOutcome) -> Result<Begin, EngineError> {
         let tip = match outcome {
             SyncOutcome::InSync { head } => head,
@@ -370,7 +378,7 @@ impl Together<'_> {
         }
     }
 
-    /// Begins on a commit that contains the base: where the target moved on since, both are merged in memory.
+    /// Starts from a commit that contains the base: if the target moved since, both are merged in memory.
     async fn on_top_of(&self, tip: CommitId) -> Result<Begin, EngineError> {
         let replaces = self.plan.replaces.clone();
         let (repository, base, plan) = (self.repository.clone(), self.base()?, self.plan.id.clone());
@@ -414,7 +422,7 @@ impl Together<'_> {
     }
 }
 
-/// Says whether it is the state of a directory, and not of the remote, that kept a sync from an answer.
+/// Returns true if the state of a directory, not of the remote, prevented the sync.
 fn stands_in_the_way(outcome: &SyncOutcome) -> bool {
     match outcome {
         SyncOutcome::Detached { .. } | SyncOutcome::MidOperation { .. } | SyncOutcome::Unknown { .. } => true,
@@ -433,7 +441,7 @@ fn stands_in_the_way(outcome: &SyncOutcome) -> bool {
     }
 }
 
-/// What git is asked for, owned so that it can go to another thread.
+/// The parameters of a sync, owned so that they can move to another thread.
 struct Job {
     branch: String,
     remote: Option<String>,
@@ -460,7 +468,7 @@ impl Job {
         })
     }
 
-    /// Makes the branch where no run has yet: others may have pushed to it before.
+    /// Creates the branch if no run has done so: others may have pushed to it before.
     fn make_branch(&self, repository: &Repository) -> Result<(), GitError> {
         if self.remote.is_some() && repository.branch_tip(&self.branch)?.is_none() {
             repository.ref_create(&format!("refs/heads/{}", self.branch), &self.base)?;
