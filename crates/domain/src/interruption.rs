@@ -1,4 +1,5 @@
-//! Interrupted runs: which checkpoint the next run starts from, and how many interruptions in a row left no new one.
+//! Interrupted runs: the checkpoint from which the next run starts, and the number of consecutive
+//! interruptions without a new checkpoint.
 
 use serde::{Deserialize, Serialize};
 
@@ -16,25 +17,25 @@ pub struct RestartPoint {
     pub checkpoint: u64,
 }
 
-/// The remains of an interrupted run. Without a checkpoint the next run starts where the interrupted one did.
+/// The work of an interrupted run. Without a checkpoint the next run starts where the interrupted one did.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Remains {
-    /// Work of an agent that was cut short, which the next agent continues.
+    /// Unfinished work of an agent, which the next agent continues.
     Work(Option<RestartPoint>),
-    /// A finished result that was being validated or reviewed. The next run judges it, and starts its agent only if the result is
-    /// sent back.
+    /// A finished result whose validation or review was interrupted. The next run validates and reviews it,
+    /// and starts its agent only if the result is sent back.
     Result(Option<RestartPoint>),
 }
 
 impl Remains {
-    /// Returns the checkpoint that has it; none if nothing differs from where the run started.
+    /// Returns the checkpoint with the work; `None` if the run changed nothing.
     pub fn restart(&self) -> Option<&RestartPoint> {
         match self {
             Remains::Work(restart) | Remains::Result(restart) => restart.as_ref(),
         }
     }
 
-    /// Says whether it is a finished result.
+    /// Returns true if the work is a finished result.
     pub fn is_result(&self) -> bool {
         match self {
             Remains::Work(_) => false,
@@ -55,7 +56,8 @@ pub struct Interruption {
     pub restart: Option<RestartPoint>,
     /// Number of consecutive interruptions without a new checkpoint.
     pub without_checkpoint: u32,
-    /// Whether the run had finished its result, which the next run judges before any agent works on it.
+    /// Whether the run had a finished result, which the next run validates and reviews before it starts an
+    /// agent.
     #[serde(default)]
     pub judges: bool,
 }
@@ -73,7 +75,7 @@ impl Interruption {
         let before = earlier.map_or(0, |earlier| earlier.without_checkpoint);
         let without_checkpoint = match (&restart, cause) {
             (Some(_), _) | (None, TakeOverCause::Stopped) => 0,
-            // A person stopped it, which is not a problem of the run.
+            // A person stopped the parent, which is not a problem of this run.
             (None, TakeOverCause::StoppedAbove) => before,
             (None, TakeOverCause::OwnerGone | TakeOverCause::Interrupted) => before + 1,
         };

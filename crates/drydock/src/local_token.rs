@@ -101,7 +101,8 @@ impl LocalToken {
         }
     }
 
-    /// Ends all tokens of this server. Sessions from their links remain: a restart is no reason to sign a user out.
+    /// Ends all tokens of this server. Sessions from their links remain, so that a restart does not sign
+    /// users out.
     pub(crate) async fn end(self, engine: &Engine) {
         for token in &self.made {
             match engine.token_end(token).await {

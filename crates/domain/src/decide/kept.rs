@@ -42,7 +42,7 @@ pub(super) fn accept(snapshot: &Snapshot, context: &Context) -> Result<Decided, 
     Ok(draft.stage(Common::Queued).event(Event::Accepted { commit }).done())
 }
 
-/// Says whether Execute is queued or works because of an earlier command of this kind: the command is repeated.
+/// Returns true if an earlier command of this kind queued or started Execute: the command is a repetition.
 fn took_effect(plan: &Plan, why: TakeUp) -> bool {
     let goes_on = match plan.stage.state() {
         State::Queued | State::Processing => plan.stage.phase() == Phase::Execute,

@@ -4,8 +4,8 @@ use drydock_api as api;
 use drydock_domain as domain;
 use drydock_domain::{Progress, Settled, Stage, Timestamp};
 
-/// Returns a time as RFC 3339 UTC text with microseconds. A time outside the years -9999 to 9999 has no such text and
-/// becomes the nearest one that has. It stems from a wrong clock, which is no reason to hide the rest of a record.
+/// Returns a time as RFC 3339 UTC text with microseconds. A time outside the years -9999 to 9999 cannot be
+/// written in that format and is clamped: a wrong clock should not hide the rest of a record.
 pub(crate) fn time(at: Timestamp) -> String {
     let (least, most) = (jiff::Timestamp::MIN.as_microsecond(), jiff::Timestamp::MAX.as_microsecond());
     jiff::Timestamp::from_microsecond(at.as_micros().clamp(least, most))
