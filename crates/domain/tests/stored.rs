@@ -1,6 +1,8 @@
-//! What is stored and sent keeps its names. Every golden value is read as its type and written again, and must be equal:
-//! so stores of earlier versions can be read, and earlier versions' readers find what they look for. The golden files are
-//! text; a type, field or variant that is renamed in Rust keeps its name there by `#[serde(rename)]`.
+//! Stored and sent values keep their names. Each golden value is read as its type and written again, and the result must be
+//! equal, so that stores and readers of earlier versions still work. A type, field or variant that is renamed in Rust
+//! keeps its stored name by `#[serde(rename)]`.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot continue should stop")]
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -116,13 +116,13 @@ impl<'a> RepositoryLock<'a> {
     }
 }
 
-/// Removes the marks of processes that were killed before they could. One that cannot be removed is harmless, and the next
-/// holder tries again.
+/// Removes the mark files of killed processes. A file that cannot be removed is harmless; the next holder of the lock tries
+/// again.
 fn clear_marks(git_dir: &Path) {
     let entries = fs::read_dir(git_dir).into_iter().flatten().flatten();
     for entry in entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(MARK_PREFIX)) {
         if let Err(error) = fs::remove_file(entry.path()) {
-            tracing::debug!(mark = %entry.path().display(), %error, "could not remove the mark of a killed process");
+            tracing::debug!(mark = %entry.path().display(), error = %told(&error), "could not remove the mark of a killed process");
         }
     }
 }

@@ -127,8 +127,7 @@ impl Database {
     /// Runs a file of statements, which may be longer than an argument of a program.
     #[track_caller]
     pub fn load_file(&self, file: &Path) {
-        let mut command = command(&self.psql, &self.url, "SELECT 1");
-        proc::run(command.arg("--file").arg(file), LOAD_LIMIT).expect_code(0);
+        proc::run(psql(&self.psql, &self.url).arg("--file").arg(file), LOAD_LIMIT).expect_code(0);
     }
 
     /// Runs a statement that moves much data, which may take minutes on a busy machine.
@@ -152,11 +151,17 @@ fn run_psql(psql: &PathBuf, url: &str, statement: &str) -> proc::Finished {
     proc::run(&mut command(psql, url, statement), STATEMENT_LIMIT)
 }
 
-fn command(psql: &PathBuf, url: &str, statement: &str) -> Command {
-    let mut command = Command::new(psql);
+fn command(program: &PathBuf, url: &str, statement: &str) -> Command {
+    let mut command = psql(program, url);
+    command.args(["--command", statement]);
+    command
+}
+
+fn psql(program: &PathBuf, url: &str) -> Command {
+    let mut command = Command::new(program);
     command
         .args(["--no-psqlrc", "--quiet", "--no-align", "--tuples-only", "--set=ON_ERROR_STOP=1"])
-        .args(["--dbname", url, "--command", statement])
+        .args(["--dbname", url])
         .env("PGCONNECT_TIMEOUT", "10");
     command
 }
