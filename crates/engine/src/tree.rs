@@ -68,16 +68,6 @@ pub(crate) struct SubplanDraft {
     pub(crate) timeout_s: Option<u64>,
 }
 
-impl SubplanDraft {
-    /// Returns true if another subplan does the same work, even under another name or with other
-    /// dependencies.
-    pub(crate) fn is_same_work(&self, other: &SubplanDraft) -> bool {
-        let work =
-            |piece: &SubplanDraft| SubplanDraft { name: String::new(), after: Vec::new(), ..piece.clone() };
-        work(self) == work(other)
-    }
-}
-
 /// Parses a draft. An entry that cannot be carried out is refused, never skipped.
 pub(crate) fn parse(text: &str) -> Result<StrategyDraft, String> {
     // Serde would accept a list as the values of an object in their order.

@@ -57,34 +57,6 @@ on_both! {
     }
 }
 
-on_both! {
-    /// Breaks when an agent without a session that reports its strategy again after an answer or a limit, under other names, has its
-    /// work done twice, or when a piece that comes after another one loses it.
-    fn the_same_pieces_reported_again_do_not_double(kind: Kind) {
-        let world = world(kind, &json!({}));
-        let ran = world.place("ran");
-        let one = |name: &str| asks_for(name, &format!("echo one >> {ran}; echo one > one.txt"));
-        let two = |name: &str, after: &str| {
-            let mut piece = asks_for(name, &format!("echo two >> {ran}; test -e one.txt; echo two > two.txt"));
-            piece["after"] = json!([after]);
-            piece
-        };
-        tells(&world, &[
-            vec![one("a"), two("b", "a"), asks()],
-            vec![one("first"), json!({ "drydock": "rate_limited", "retry_after": 1 })],
-            vec![one("1"), two("2", "1")],
-        ]);
-        let id = world.plan(&["--profile", "auto"]);
-        world.drydock(&["plan", "strategize", &id]).expect(6);
-        answer(&world, &id, "a");
-        world.ok(&["plan", "strategize", &id]);
-        let tree = world.ok(&["plan", "tree", &id])["tree"].clone();
-        assert_eq!(list(&tree["subplans"]).iter().map(|one| text(&one["name"])).collect::<Vec<_>>(), ["1", "2"]);
-        world.ok(&["plan", "execute", &id]);
-        assert_eq!(world.lines("ran"), ["one", "two"]);
-    }
-}
-
 /// N11. Breaks when a subplan of an interrupted strategist is put beside those of the next run, which was not told of it, or when
 /// its choices are lost.
 #[test]

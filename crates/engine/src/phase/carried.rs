@@ -73,15 +73,11 @@ impl Reading {
                 let interrupted = event.kind == "plan.taken_over";
                 let Carried { choices, subplans, .. } = std::mem::take(&mut self.current);
                 choices.into_iter().for_each(|choice| put_choice(&mut self.carried.choices, choice));
-                for piece in &subplans {
+                for piece in subplans {
                     match interrupted {
-                        true => supersede(&mut self.carried.of_session, piece),
-                        false => self.carried.supersede(piece),
+                        true => self.carried.put_of_session(piece),
+                        false => self.carried.put(piece),
                     }
-                }
-                match interrupted {
-                    true => self.carried.of_session.extend(subplans),
-                    false => self.carried.subplans.extend(subplans),
                 }
             }
             // The next run reports everything again: the strategy was not valid, or the phase has ended.
@@ -104,32 +100,22 @@ impl Carried {
         }
     }
 
-    /// Removes the older report of a subplan that a later run also reports.
-    pub(super) fn supersede(&mut self, piece: &SubplanDraft) {
-        supersede(&mut self.subplans, piece);
-        supersede(&mut self.of_session, piece);
+    fn put_of_session(&mut self, piece: SubplanDraft) {
+        match self.of_session.iter_mut().find(|one| one.name == piece.name) {
+            Some(one) => *one = piece,
+            None => self.of_session.push(piece),
+        }
+    }
+
+    /// Removes a subplan that the current run reported itself.
+    pub(super) fn forget(&mut self, name: &str) {
+        self.subplans.retain(|one| one.name != name);
+        self.of_session.retain(|one| one.name != name);
     }
 
     /// Adds the subplans that an agent knows because it loaded its session.
     pub(super) fn session_loaded(&mut self) {
         std::mem::take(&mut self.of_session).into_iter().for_each(|piece| self.put(piece));
-    }
-}
-
-/// Removes the older report of a subplan: the one with the same name, or else one with the same work. An
-/// agent without a session reports its strategy again after an answer or a rate limit, and may choose other
-/// names. Subplans that waited for the older one then wait for the new one.
-pub(super) fn supersede(pieces: &mut Vec<SubplanDraft>, piece: &SubplanDraft) {
-    let named = pieces.iter().position(|one| one.name == piece.name);
-    let Some(at) = named.or_else(|| pieces.iter().position(|one| one.is_same_work(piece))) else { return };
-    let older = pieces.remove(at);
-    rename(pieces, &older.name, &piece.name);
-}
-
-/// Updates the subplans that wait for a renamed one.
-pub(super) fn rename(pieces: &mut [SubplanDraft], from: &str, to: &str) {
-    for name in pieces.iter_mut().flat_map(|one| &mut one.after).filter(|name| *name == from) {
-        to.clone_into(name);
     }
 }
 
@@ -151,29 +137,6 @@ mod tests {
 
     fn names(pieces: &[SubplanDraft]) -> Vec<&str> {
         pieces.iter().map(|piece| piece.name.as_str()).collect()
-    }
-
-    /// Breaks when a subplan that is reported again under another name is done twice, when the subplans that
-    /// wait for it lose it, or when two subplans with the same work become one although both were meant.
-    #[test]
-    fn the_same_work_under_another_name_is_one_piece() {
-        let piece = |name: &str, task: &str, after: &[&str]| -> SubplanDraft {
-            serde_json::from_value(json!({ "name": name, "task": task, "after": after })).unwrap()
-        };
-        let mut pieces =
-            vec![piece("a", "write", &[]), piece("b", "write", &[]), piece("c", "test", &["a", "b"])];
-        supersede(&mut pieces, &piece("b", "write", &[]));
-        assert_eq!(
-            (names(&pieces), &pieces[1].after),
-            (vec!["a", "c"], &vec!["a".to_owned(), "b".to_owned()])
-        );
-        supersede(&mut pieces, &piece("first", "write", &[]));
-        assert_eq!(
-            (names(&pieces), &pieces[0].after),
-            (vec!["c"], &vec!["first".to_owned(), "b".to_owned()])
-        );
-        supersede(&mut pieces, &piece("d", "test in another way", &[]));
-        assert_eq!(names(&pieces), ["c"]);
     }
 
     /// N11. Breaks when an agent that loads its session loses the subplans it reported there, or when a new

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use super::agents::{Errand, Role, Verdict};
-use super::carried::{Carried, rename};
+use super::carried::Carried;
 use super::scope::Scope;
 use super::spend::{Told, usage};
 use crate::error::EngineError;
@@ -422,24 +422,12 @@ impl<'a> Listener<'a> {
         }
         match self.subplans.iter_mut().find(|one| one.name == piece.name) {
             Some(one) => *one = piece,
-            None => self.put_piece(piece),
+            None => {
+                self.carried.forget(&piece.name);
+                self.subplans.push(piece);
+            }
         }
         Ok(Event::Agent { what: "subplan", details })
-    }
-
-    /// Adds a new subplan. It replaces a subplan with the same work that was reported under another name
-    /// before the agent was last started.
-    fn put_piece(&mut self, piece: SubplanDraft) {
-        self.carried.supersede(&piece);
-        let earlier = |one: &SubplanDraft| !self.named.contains(&one.name) && one.is_same_work(&piece);
-        match self.subplans.iter().position(earlier) {
-            Some(at) => {
-                let name = piece.name.clone();
-                let older = std::mem::replace(&mut self.subplans[at], piece);
-                rename(&mut self.subplans, &older.name, &name);
-            }
-            None => self.subplans.push(piece),
-        }
     }
 
     /// Remembers the first subplan that could not be read from an output line. The strategist gets no reply

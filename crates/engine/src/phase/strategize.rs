@@ -6,7 +6,6 @@ use drydock_agent::read_below;
 use drydock_domain::{Choice, Command, Completion, ErrorClass, Event, Fanout, Fate, Publish};
 
 use super::agents::{AgentEnd, Errand, Role};
-use super::carried::supersede;
 use super::scope::{End, Scope};
 use crate::error::EngineError;
 use crate::subplan::fanout_of;
@@ -60,7 +59,7 @@ pub(super) async fn run(scope: &Scope<'_>) -> Result<End, EngineError> {
         Err(reason) => return Ok(scope.failed(ErrorClass::StrategyInvalid, reason)),
     };
     // The draft is newer than an earlier run's report of the same subplan.
-    strategy.subplans.iter().for_each(|drafted| supersede(&mut carried, drafted));
+    carried.retain(|one| strategy.subplans.iter().all(|drafted| drafted.name != one.name));
     strategy.subplans.splice(0..0, carried.into_iter().chain(asked));
     match fanout_of(scope.engine, &scope.plan, &strategy).await? {
         Ok(fanout) => {
