@@ -213,6 +213,8 @@ impl Model {
         match (self.asks, open) {
             (None | Some(Open::Gate), Open::Recovered) => drop(to.becomes(State::Errored, Some(open))),
             (None | Some(Open::Gate), _) => drop(to.becomes(State::Waiting, Some(open))),
+            // Refused below; the queue may be full.
+            (Some(_), _) if known => {}
             (Some(_), _) => {
                 let free = to.queued.iter_mut().find(|one| one.is_none());
                 *free.expect("each is queued once") = Some(open);
