@@ -195,12 +195,16 @@ pub enum Event {
 impl Event {
     /// The kind of the events that record the commits made by a plan's runs.
     pub const COMMITTED: &'static str = "plan.committed";
+    /// The kind of the event at the start of each run.
+    pub const STARTED: &'static str = "plan.started";
+    /// The kind of the events that record guidance of a person.
+    pub const PROMPTED: &'static str = "plan.prompted";
 
     /// Returns the kind, e.g. `plan.started`.
     pub fn kind(&self) -> String {
         match self {
             Event::Created { .. } => "plan.created",
-            Event::Started(_) => "plan.started",
+            Event::Started(_) => Event::STARTED,
             Event::Completed(_) => "plan.completed",
             Event::Advanced(_) => "plan.advanced",
             Event::Errored(..) => "plan.errored",
@@ -216,7 +220,7 @@ impl Event {
             Event::RolledBack { .. } => "plan.rolled_back",
             Event::Reexamined { .. } => "plan.reexamined",
             Event::Committed { .. } => Event::COMMITTED,
-            Event::Prompted(_) => "plan.prompted",
+            Event::Prompted(_) => Event::PROMPTED,
             Event::ChoiceRecorded(_) => "agent.choice",
             Event::InvariantEnforced(_) => "invariant.enforced",
             Event::InvariantBlocked(_) => "invariant.blocked",

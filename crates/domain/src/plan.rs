@@ -203,6 +203,14 @@ impl Plan {
         joined.or(self.called_from.as_deref()).unwrap_or(&self.base_commit)
     }
 
+    /// Makes the next run start its agent even if the interrupted run had a finished result: guidance is for
+    /// an agent.
+    pub(crate) fn guide_next_run(&mut self) {
+        if let Some(interruption) = &mut self.interruption {
+            interruption.judges = false;
+        }
+    }
+
     /// Makes the next run start at this commit, and moves the branch there first.
     pub(crate) fn take_up(&mut self, commit: String, why: TakeUp) {
         self.work_from = Some(commit.clone());

@@ -183,7 +183,7 @@ impl Store {
         }))
     }
 
-    /// Revokes only this token. Returns `None` if it does not exist.
+    /// Revokes this token and the tokens that were created with it, but no sessions. Returns `None` if it does not exist.
     pub fn token_end(&self, id: &TokenId) -> BoxFuture<'_, Result<Option<Token>, StoreError>> {
         let (revoke, id) = (revocation(id), id.clone());
         Box::pin(self.write(move |tx| {

@@ -364,7 +364,10 @@ fn pass_gate<'a>(
         }
         (None | Some(_), Pass::Answering { note }) => note,
     };
-    draft.plan.feedback.extend(note.clone());
+    if let Some(note) = &note {
+        draft.plan.feedback.push(note.clone());
+        draft.plan.guide_next_run();
+    }
     match (&snapshot.plan.gate, &snapshot.pending) {
         (None, _) => Ok(draft),
         (Some(gate), Some(open)) if *gate == open.id => Ok(draft.resolve(open, Question::APPROVE, note)),

@@ -291,9 +291,8 @@ pub(super) fn prompt(snapshot: &Snapshot, text: String, context: &Context) -> Re
     }
     let mut draft = Draft::after(snapshot, context);
     draft.plan.feedback.push(text.clone());
-    // Guidance after an interruption is for an agent: the next run has it work on the result.
-    if let (State::Queued, Some(interruption)) = (draft.plan.stage.state(), &mut draft.plan.interruption) {
-        interruption.judges = false;
+    if draft.plan.stage.state() == State::Queued {
+        draft.plan.guide_next_run();
     }
     Ok(draft.event(Event::Prompted(text)).done())
 }

@@ -129,6 +129,7 @@ impl Engine {
         let recent = self.store().event_recent(&plan.id, EVENTS_MAX).await?;
         let from = commit_id(plan.work_from.as_ref().unwrap_or(&plan.base_commit))?;
         let doing = doing(&recent, plan, &run, &from)?;
+        let guided = is_guided(&recent, &run);
         let (worktrees, fence) = (self.settings().worktrees.clone(), hold.lease().fence());
         let (plan, repository) = (plan.clone(), repository.clone());
         let (found, alerts) = task::blocking(move || {
@@ -147,7 +148,12 @@ impl Engine {
                     }
                     .and_then(|name| point(&repository, &plan.id, name, &from).map(Remains::Work))
                 }
-                Doing::Judging(commit) => judged(&repository, whose, &commit, &from),
+                Doing::Judging(commit) => {
+                    judged(&repository, whose, &commit, &from).map(|remains| match guided {
+                        true => Remains::Work(remains.restart().cloned()),
+                        false => remains,
+                    })
+                }
             };
             (found, alerts)
         })
@@ -227,6 +233,14 @@ fn doing(recent: &[Recorded], plan: &Plan, run: &RunId, from: &CommitId) -> Resu
     Ok(if plan.fanout.is_some() { Doing::Nothing } else { Doing::Writing })
 }
 
+/// Returns true if a person added guidance after the latest result of a run, or after its start if it has none. The next run starts an agent for it.
+fn is_guided(recent: &[Recorded], run: &RunId) -> bool {
+    let is_result = |event: &&Recorded| {
+        event.run.as_ref() == Some(run) && [Event::COMMITTED, Event::STARTED].contains(&event.kind.as_str())
+    };
+    recent.iter().take_while(|event| !is_result(event)).any(|event| event.kind == Event::PROMPTED)
+}
+
 /// Captures the worktree of an interrupted run and returns its checkpoint: `Some(None)` if nothing differs
 /// from the start of the run, `None` if this process cannot read the directory.
 fn captured(
@@ -281,16 +295,15 @@ fn judged(
     if commit == from {
         return Ok(Remains::Result(None));
     }
-    let name = match same_tree(repository, plan, commit)? {
-        // The result also contains commits of others. The next run takes those in again.
-        None => newest(repository, (plan, run))?,
-        found => found,
-    };
-    let Some(name) = name else {
-        tracing::warn!(%plan, %run, "the checkpoint of a finished result is gone");
-        return Ok(Remains::Work(None));
-    };
-    point(repository, plan, Some(name), from).map(Remains::Result)
+    match same_tree(repository, plan, commit)? {
+        Some(name) => point(repository, plan, Some(name), from).map(Remains::Result),
+        // The result also contains commits of others, which the next run takes in again. The newest checkpoint
+        // need not be the result, so an agent continues it.
+        None => {
+            let name = newest(repository, (plan, run))?;
+            point(repository, plan, name, from).map(Remains::Work)
+        }
+    }
 }
 
 /// Returns the newest checkpoint that the run itself made.

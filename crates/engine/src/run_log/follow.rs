@@ -193,11 +193,11 @@ impl Engine {
     }
 
     /// Fails if a plan without a log on this machine must have one on another: its work has started, but in
-    /// no process of this machine. A queued Execute has not started a run on any machine.
+    /// no process of this machine.
     async fn none_yet(&self, plan: &Plan) -> Result<(), EngineError> {
         let is_before = match plan.stage.phase() {
             Phase::Strategize => true,
-            Phase::Execute => plan.stage.state() == State::Queued,
+            Phase::Execute => plan.stage.state() == State::Queued && plan.phase_started_at.is_none(),
             Phase::Apply => false,
         };
         let Some(run) = plan.run.as_ref().filter(|_| !is_before) else { return Ok(()) };

@@ -102,6 +102,19 @@ fn a_finished_result_is_judged_first_by_the_next_run() {
     assert!(!serde_json::from_value::<crate::Plan>(old).unwrap().interruption.unwrap().judges);
 }
 
+/// N11. Fails if a person's note with the answer to a stopped run reaches no agent, because the next run only judges.
+#[test]
+fn a_note_with_the_answer_to_a_stopped_run_starts_the_agent() {
+    for (note, judges) in [(None, true), (Some("also update the docs"), false)] {
+        let mut world = executing();
+        let command = Command::TakeOver(TakeOverCause::Stopped, Remains::Result(checkpoint(1)));
+        world.give_as(Authority::Engine, command);
+        let (note, enforcement) = (note.map(str::to_owned), nothing(&world));
+        assert_eq!(world.give(Command::Approve { note: note.clone(), enforcement }), QUEUED);
+        assert_eq!(world.plan().interruption.as_ref().map(|one| one.judges), Some(judges), "{note:?}");
+    }
+}
+
 /// N11. Fails if a checkpoint is still used after a later command of a person about the work: rollback,
 /// revert, an answer or a retry.
 #[test]
