@@ -60,8 +60,8 @@ pub enum Command {
     Exhaust {
         /// The run that was stopped for it; `None` if no run had started.
         run: Option<RunId>,
-        /// The commit with the work so far, from which the next run continues.
-        work: Option<String>,
+        /// The work so far, from which the next run continues.
+        work: Remains<String>,
     },
     /// Continue with the next phase.
     Advance(Advance),

@@ -17,19 +17,20 @@ pub struct RestartPoint {
     pub checkpoint: u64,
 }
 
-/// The work of an interrupted run. Without a checkpoint the next run starts where the interrupted one did.
+/// The work of a run that ended early: of an interrupted run, as a checkpoint, or of a run that reached a rate
+/// limit or its budget, as a commit. Without one the next run starts where this run did.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Remains {
+pub enum Remains<Point = RestartPoint> {
     /// Unfinished work of an agent, which the next agent continues.
-    Work(Option<RestartPoint>),
-    /// A finished result whose validation or review was interrupted. The next run validates and reviews it,
-    /// and starts its agent only if the result is sent back.
-    Result(Option<RestartPoint>),
+    Work(Option<Point>),
+    /// A finished result whose validation or review did not end. The next run validates and reviews it, and
+    /// starts its agent only if the result is sent back.
+    Result(Option<Point>),
 }
 
-impl Remains {
-    /// Returns the checkpoint with the work; `None` if the run changed nothing.
-    pub fn restart(&self) -> Option<&RestartPoint> {
+impl<Point> Remains<Point> {
+    /// Returns the checkpoint or commit with the work; `None` if the run changed nothing.
+    pub fn restart(&self) -> Option<&Point> {
         match self {
             Remains::Work(restart) | Remains::Result(restart) => restart.as_ref(),
         }
@@ -45,7 +46,7 @@ impl Remains {
 }
 
 /// The latest interruption of the current phase. It is kept while the next run works, and removed when a run
-/// ends in another way.
+/// ends in another way. A rate limit or a used-up budget keeps it while a finished result is still to be judged.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Interruption {
     /// The run that was interrupted.
@@ -82,6 +83,13 @@ impl Interruption {
         // Without a new checkpoint, the next run starts where the interrupted one did.
         let restart = restart.or_else(|| earlier.and_then(|earlier| earlier.restart.clone()));
         Self { run, cause, restart, without_checkpoint, judges }
+    }
+
+    /// Returns the interruption after a run of the plan reached a rate limit or the end of its budget. It is kept
+    /// only if that run had a finished result to judge and still has one, which the next run judges first.
+    pub(crate) fn after_limit(earlier: Option<Self>, work: &Remains<String>) -> Option<Self> {
+        let kept = earlier.filter(|one| one.judges && work.is_result());
+        kept.map(|one| Self { without_checkpoint: 0, ..one })
     }
 
     /// Describes the interruption for people; `begun` is true if the next run has already started.

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::{Plan, RunId, Timestamp};
+use crate::{Plan, Remains, RunId, Timestamp};
 
 /// Maximum number of consecutive postponements without asking a person.
 pub const POSTPONED_MAX: u32 = 10;
@@ -26,8 +26,8 @@ pub struct RateLimit {
     pub agent: String,
     /// When the limit ends, if the agent knows.
     pub resets: Option<Timestamp>,
-    /// The commit with the work so far, from which the next run continues.
-    pub work: Option<String>,
+    /// The work so far, from which the next run continues.
+    pub work: Remains<String>,
 }
 
 /// A remote with which a landing could not be completed.
@@ -143,7 +143,7 @@ mod tests {
     const NOW: Timestamp = Timestamp::from_micros(1_000_000_000);
 
     fn limit(resets: Option<Timestamp>) -> RateLimit {
-        RateLimit { agent: "writer".into(), resets, work: None }
+        RateLimit { agent: "writer".into(), resets, work: Remains::Work(None) }
     }
 
     /// Fails if a known reset time is ignored, or if the wait for an unknown one does not grow.

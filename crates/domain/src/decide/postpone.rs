@@ -7,8 +7,8 @@ use super::route::{same_run, wrong_stage};
 use crate::outcome::{Decided, Draft};
 use crate::stage::Common;
 use crate::{
-    Context, DecisionKind, Delay, Event, POSTPONED_MAX, POSTPONED_MS_MAX, Phase, Postponed, Question,
-    RateLimit, Refusal, RemoteAway, RunId, Snapshot, State, TakeUp, Turn,
+    Context, DecisionKind, Delay, Event, Interruption, POSTPONED_MAX, POSTPONED_MS_MAX, Phase, Postponed,
+    Question, RateLimit, Refusal, Remains, RemoteAway, RunId, Snapshot, State, TakeUp, Turn,
 };
 
 /// `*/processing` → `*/queued`, due when the temporary condition has passed.
@@ -80,14 +80,17 @@ fn limited(
     let until = limit.over_at(context.now, times);
     let postponed = Postponed { until, run: run.clone(), agent: limit.agent, times, remote: None };
     let mut draft = Draft::after(snapshot, context).event(Event::RateLimited(postponed.clone()));
-    draft.plan.interruption = None;
+    let interruption = Interruption::after_limit(draft.plan.interruption.take(), &limit.work);
     // The next run continues from the work so far, because the rate limit is unrelated to the work.
-    if let Some(work) = limit.work {
-        draft.plan.take_up(work, TakeUp::RateLimit);
+    if let Some(work) = limit.work.restart() {
+        draft.plan.take_up(work.clone(), TakeUp::RateLimit);
     }
     if times > POSTPONED_MAX || until > context.now.plus_ms(POSTPONED_MS_MAX) {
-        return Ok(waiting(draft, Question::rate_limit(&postponed), context).done());
+        let mut draft = waiting(draft, Question::rate_limit(&postponed), context);
+        draft.plan.interruption = interruption;
+        return Ok(draft.done());
     }
+    draft.plan.interruption = interruption;
     draft.plan.postponed = Some(postponed);
     // A subplan gives up its turn while it waits, and gets another one when the limit has ended.
     if let Some(place) = &mut draft.plan.place {
@@ -111,7 +114,7 @@ pub(super) fn hurry(snapshot: &Snapshot, context: &Context) -> Option<Decided> {
 pub(super) fn exhaust(
     snapshot: &Snapshot,
     run: Option<&RunId>,
-    work: Option<String>,
+    work: &Remains<String>,
     context: &Context,
 ) -> Result<Decided, Refusal> {
     let plan = &snapshot.plan;
@@ -135,8 +138,11 @@ pub(super) fn exhaust(
         }
     }
     let draft = Draft::after(snapshot, context);
-    let question = Question::budget(&draft.plan, work);
-    Ok(waiting(draft, question, context).done())
+    let interruption = Interruption::after_limit(draft.plan.interruption.clone(), work);
+    let question = Question::budget(&draft.plan, work.restart().cloned());
+    let mut draft = waiting(draft, question, context);
+    draft.plan.interruption = interruption;
+    Ok(draft.done())
 }
 
 /// Returns true if the current run ended in a question of this kind. The whole question is not compared: a

@@ -16,7 +16,7 @@ fn judge(snapshot: &Snapshot, command: Command, context: &Context) -> Result<Dec
         Command::Start(start) => begin::start(snapshot, start, context),
         Command::Approve { note, enforcement } => begin::approve(snapshot, note, enforcement, context),
         Command::HoldBack(met) => begin::hold_back(snapshot, met, context),
-        Command::Exhaust { run, work } => postpone::exhaust(snapshot, run.as_ref(), work, context),
+        Command::Exhaust { run, work } => postpone::exhaust(snapshot, run.as_ref(), &work, context),
         Command::Advance(advance) => begin::advance(snapshot, advance, context),
         Command::Complete(run, completion) => finish::complete(snapshot, &run, completion, context),
         Command::Fail(run, failure, question) => finish::fail(snapshot, &run, failure, question, context),

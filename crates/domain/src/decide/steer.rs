@@ -47,13 +47,11 @@ pub(super) fn resolve(snapshot: &Snapshot, answer: Answer, context: &Context) ->
         OptionEffect::SetBudget { budget, work } => {
             let mut draft = draft;
             draft.plan.budget = *budget;
-            match work {
-                Some(work) => {
-                    let replaces = snapshot.plan.replaces.clone();
-                    Ok(start_from(snapshot, draft, (work.clone(), TakeUp::Budget), replaces))
-                }
-                None => Ok(draft.stage(Common::Queued).event(Event::Resumed).done()),
+            // The answer is about the budget only, so a finished result is still judged first.
+            if let Some(work) = work {
+                draft.plan.take_up(work.clone(), TakeUp::Budget);
             }
+            Ok(draft.stage(Common::Queued).event(Event::Resumed).done())
         }
         OptionEffect::Grant { terms, work, replaces } => {
             let mut draft = draft;
@@ -133,6 +131,9 @@ fn resumed(
 
 fn requeue(snapshot: &Snapshot, mut draft: Draft<'_>, decision: &Decision, answer: &Answer) -> Decided {
     draft.plan.feedback.push(answer_text(decision, answer));
+    if answer.note.is_some() {
+        draft.plan.guide_next_run();
+    }
     draft.plan.phase_completed_at = None;
     let event = match snapshot.plan.stage.failure() {
         Some(_) => Event::Retried,
@@ -291,7 +292,8 @@ pub(super) fn prompt(snapshot: &Snapshot, text: String, context: &Context) -> Re
     }
     let mut draft = Draft::after(snapshot, context);
     draft.plan.feedback.push(text.clone());
-    if draft.plan.stage.state() == State::Queued {
+    // The process that takes a run over determines whether the run had a finished result and was guided after it.
+    if draft.plan.stage.state() != State::Processing {
         draft.plan.guide_next_run();
     }
     Ok(draft.event(Event::Prompted(text)).done())

@@ -259,7 +259,7 @@ fn an_interrupted_validation_starts_from_the_judged_work() {
 
 /// Adds a plan of an agent whose starts are counted. Its result is judged by a validation that waits for the file `go`, and by a
 /// reviewer.
-fn judged(world: &World) -> String {
+fn judged(world: &World, more: &[&str]) -> String {
     let (ran, checked, reviewed) = (world.place("ran"), world.place("checked"), world.place("reviewed"));
     let (judging, go) = (world.place("judging"), world.place("go"));
     world.agent("writer", &format!("echo start >> {ran}; echo \"$DRYDOCK_TASK\" >> work"));
@@ -277,7 +277,7 @@ fn judged(world: &World) -> String {
             "[agents]\nexecute = \"writer\"\nreviewers = [{{ agent = \"critic\", critical = true }}]\n{validation}"
         ),
     );
-    world.plan(&["--profile", "auto"])
+    world.plan(&[&["--profile", "auto"], more].concat())
 }
 
 on_both! {
@@ -285,7 +285,7 @@ on_both! {
     /// was being judged; when its verdicts are carried over; or when the second interruption forgets that the result is finished.
     fn a_result_whose_judgement_was_interrupted_is_judged_again(kind: Kind) {
         let world = World::new(kind);
-        let id = judged(&world);
+        let id = judged(&world, &[]);
         let worker = world.spawn(&["worker", "--workers", "1"]);
         world.wait_file("judging");
         worker.kill();
@@ -345,6 +345,43 @@ fn a_result_that_is_judged_again_can_be_sent_back() {
         assert_eq!(tasks.len(), 2, "{tasks:#?}");
         let feedback = serde_json::from_str::<Value>(&tasks[1]).unwrap()["feedback"].to_string();
         assert!(feedback.contains(if guided { "write two lines" } else { "too few" }), "{feedback}");
+    }
+}
+
+/// N11. Breaks when a reviewer's rate limit or a used-up budget, after an interrupted judgement, starts the agent of the finished
+/// result again.
+#[test]
+fn a_limit_during_the_second_judgement_starts_no_agent() {
+    for (says, exits) in
+        [(r#"{"drydock":"rate_limited","retry_after":1}"#, 0), (r#"{"drydock":"usage","tokens":150}"#, 6)]
+    {
+        let world = World::new(Kind::Sqlite);
+        let id = judged(&world, &["--budget", "tokens=100"]);
+        let reviewed = world.place("reviewed");
+        world.agent(
+            "critic",
+            &format!(
+                "echo start >> {reviewed}; if [ $(wc -l < {reviewed}) = 1 ]; then echo '{says}'; sleep 60; fi; \
+                 echo '{{\"drydock\":\"verdict\",\"verdict\":\"ack\"}}'"
+            ),
+        );
+        world.ok(&["plan", "strategize", &id]);
+        let running = world.spawn(&["plan", "execute", &id]);
+        world.wait_file("judging");
+        running.terminate();
+        Answer::of(running.wait(LIMIT)).expect(143);
+        world.write("go", "");
+        world.drydock(&["plan", "execute", &id]).expect(exits);
+        if exits == 6 {
+            let asked =
+                list(&world.ok(&["decision", "list", "--open", "--plan", &id])["decisions"])[0].clone();
+            assert_eq!(asked["kind"], "budget");
+            world.ok(&["decision", "resolve", &text(&asked["id"]), "--option", "raise"]);
+            world.drydock(&["plan", "execute", &id]).expect(0);
+        }
+        assert_eq!((world.lines("ran").len(), world.lines("reviewed").len()), (1, 2), "{says}");
+        world.drydock(&["plan", "apply", &id]).expect(0);
+        world.assert_landed_once(&id);
     }
 }
 

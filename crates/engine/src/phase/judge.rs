@@ -1,7 +1,7 @@
 //! Judges the work of a run in the form that would land: synced with commits that others added to the branch,
 //! validated, reviewed, and only then pushed to the remote.
 
-use drydock_domain::{Command, Completion, ErrorClass, Publish, ReviewRun, SentBack, ValidationRun};
+use drydock_domain::{Command, Completion, ErrorClass, Publish, Remains, ReviewRun, SentBack, ValidationRun};
 use drydock_worktree::{Checkout, CommitId, PinOrder, Staged};
 
 use super::review::Reviewed;
@@ -126,7 +126,9 @@ impl Scope<'_> {
         let validations = match self.validate(&self.tree()).await? {
             Validated::Ran(validations) => validations,
             Validated::Stopped => return ended(End::Stopped),
-            Validated::OutOfTime => return ended(self.exhausted_with(Some(head.to_string()))),
+            Validated::OutOfTime => {
+                return ended(self.exhausted_with(Remains::Result(Some(head.to_string()))));
+            }
         };
         let failed: Vec<_> = validations.iter().filter(|run| run.required && !run.passed).collect();
         if !failed.is_empty() {

@@ -2,7 +2,7 @@
 //! limit ends.
 
 use drydock_agent::Resets;
-use drydock_domain::{Command, Delay, Event, PlanId, RateLimit, RunId, Timestamp, told};
+use drydock_domain::{Command, Delay, Event, PlanId, RateLimit, Remains, RunId, Timestamp, told};
 use drydock_worktree::{Checkout, CommitId, Repository};
 
 use super::agents::{Errand, Role};
@@ -17,9 +17,16 @@ pub(super) const SO_FAR: &str = "Work so far";
 impl Scope<'_> {
     /// Checkpoints the work so far and returns the end of the run.
     pub(super) async fn postponed(&self, errand: &Errand<'_>, resets: Resets) -> Result<End, EngineError> {
-        let work = self.work_or_alert(errand, SO_FAR).await?;
+        let work = self.remains_or_alert(errand).await?;
         let limit = RateLimit { agent: errand.name.to_owned(), resets: over_at(resets), work };
         Ok(End::Report(Box::new(Command::Postpone(self.run.clone(), Delay::RateLimit(limit)))))
+    }
+
+    /// Checkpoints the work so far at the end of a run that reached a limit. The proposal of a reviewer is a
+    /// finished result.
+    pub(super) async fn remains_or_alert(&self, errand: &Errand<'_>) -> Result<Remains<String>, EngineError> {
+        let work = self.work_or_alert(errand, SO_FAR).await?;
+        Ok(if errand.proposal.is_some() { Remains::Result(work) } else { Remains::Work(work) })
     }
 
     /// Checkpoints the work so far, like `work_so_far`. If that fails, emits an alert and keeps the work in

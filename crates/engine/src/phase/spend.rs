@@ -5,12 +5,11 @@
 use std::time::Duration;
 
 use drydock_agent::SessionUse;
-use drydock_domain::{Command, Event, Plan, Spent, micros};
+use drydock_domain::{Command, Event, Plan, Remains, Spent, micros};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::agents::Errand;
-use super::limit::SO_FAR;
 use super::scope::{End, Scope};
 use crate::engine::{Engine, WORKER};
 use crate::error::EngineError;
@@ -74,12 +73,12 @@ impl Scope<'_> {
 
     /// Checkpoints the work so far, and returns the end of a run that used up the budget.
     pub(super) async fn exhausted(&self, errand: &Errand<'_>) -> Result<End, EngineError> {
-        let work = self.work_or_alert(errand, SO_FAR).await?;
+        let work = self.remains_or_alert(errand).await?;
         Ok(self.exhausted_with(work))
     }
 
-    /// Returns the end of a run that used up the budget, with the commit that keeps its work.
-    pub(super) fn exhausted_with(&self, work: Option<String>) -> End {
+    /// Returns the end of a run that used up the budget, with its work.
+    pub(super) fn exhausted_with(&self, work: Remains<String>) -> End {
         End::Report(Box::new(Command::Exhaust { run: Some(self.run.clone()), work }))
     }
 
@@ -138,7 +137,10 @@ impl Engine {
         if plan.gate.is_some() || plan.budget.used_up(plan.used()).is_empty() {
             return Ok(None);
         }
-        let work = plan.take_up.clone();
+        let work = match &plan.interruption {
+            Some(interruption) if interruption.judges => Remains::Result(plan.take_up.clone()),
+            Some(_) | None => Remains::Work(plan.take_up.clone()),
+        };
         Ok(Some(self.issue(hold, Command::Exhaust { run: None, work }, WORKER).await?.plan))
     }
 }

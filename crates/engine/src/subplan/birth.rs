@@ -3,7 +3,7 @@
 
 use drydock_domain::{
     Birth, Command, ErrorClass, Failure, Fanout, Fate, Inherited, NewChild, News, Piece, PieceTask, Plan,
-    Spec, Target,
+    Remains, Spec, Target,
 };
 
 use crate::engine::{Engine, WORKER};
@@ -21,7 +21,7 @@ impl Engine {
             return Ok(false);
         }
         if !plan.left().suffices_for(plan.parts()) {
-            self.issue(hold, Command::Exhaust { run: None, work: None }, WORKER).await?;
+            self.issue(hold, Command::Exhaust { run: None, work: Remains::Work(None) }, WORKER).await?;
             return Ok(true);
         }
         let count = fanout.unborn().count();

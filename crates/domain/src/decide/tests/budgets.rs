@@ -2,7 +2,7 @@
 
 use super::say::{Say, approve, nothing};
 use super::world::{Seen, World, spec};
-use crate::{Answer, Command, DecisionKind, Met, Phase, Spec, Spent, State};
+use crate::{Answer, Command, DecisionKind, Met, Phase, Remains, Spec, Spent, State};
 
 const QUEUED: Seen = Seen::Now(Phase::Execute, State::Queued);
 const WAITING: Seen = Seen::Now(Phase::Execute, State::Waiting);
@@ -92,7 +92,7 @@ fn a_plan_with_nothing_left_starts_no_run_and_every_answer_works() {
     ] {
         let mut world = executing("tokens=100");
         world.spent = Some((world.run(), tokens(120)));
-        let stopped = Command::Exhaust { run: Some(world.run()), work: Some("half".into()) };
+        let stopped = Command::Exhaust { run: Some(world.run()), work: Remains::Work(Some("half".into())) };
         assert_eq!(world.give(stopped), WAITING);
         world.spent = None;
         let asked = world.pending().question.clone();

@@ -115,6 +115,49 @@ fn a_note_with_the_answer_to_a_stopped_run_starts_the_agent() {
     }
 }
 
+/// N11. Fails if a rate limit or a used-up budget makes the next run start the agent of a finished result, if it
+/// keeps the agent from unfinished work, or if guidance of a person reaches no agent.
+#[test]
+fn a_finished_result_is_judged_first_after_a_limit() {
+    let judges = |world: &World| world.plan().interruption.as_ref().is_some_and(|one| one.judges);
+    let judging = || {
+        let mut world = executing();
+        let command = Command::TakeOver(TakeOverCause::OwnerGone, Remains::Result(checkpoint(1)));
+        assert_eq!(world.give_as(Authority::Engine, command), QUEUED);
+        world
+    };
+    for (work, kept) in [
+        (Remains::Result(Some("work1".to_owned())), true),
+        (Remains::Result(Some("work2".to_owned())), true),
+        (Remains::Work(Some("work2".to_owned())), false),
+    ] {
+        let mut world = judging();
+        start(&mut world);
+        let met = RateLimit { work: work.clone(), ..limit(None) };
+        assert_eq!(world.give(Command::Postpone(world.run(), Delay::RateLimit(met))), QUEUED);
+        assert_eq!((judges(&world), &world.plan().work_from.as_ref()), (kept, &work.restart()), "{work:?}");
+        // A limit that takes days is asked about.
+        let mut world = judging();
+        start(&mut world);
+        let resets = world.now().plus_ms(2 * crate::POSTPONED_MS_MAX);
+        let met = RateLimit { work: work.clone(), ..limit(Some(resets)) };
+        world.give(Command::Postpone(world.run(), Delay::RateLimit(met)));
+        assert_eq!(answer(&mut world, "retry"), QUEUED);
+        assert_eq!(judges(&world), kept, "{work:?}");
+        let mut world = judging();
+        start(&mut world);
+        world.give(Command::Exhaust { run: Some(world.run()), work: work.clone() });
+        assert_eq!(answer(&mut world, "unlimited"), QUEUED);
+        assert_eq!((judges(&world), &world.plan().work_from.as_ref()), (kept, &work.restart()), "{work:?}");
+    }
+    let mut world = judging();
+    world.give(Command::Exhaust { run: None, work: Remains::Result(None) });
+    assert!(judges(&world));
+    world.give(Command::Prompt { text: "do more".into() });
+    assert_eq!(answer(&mut world, "unlimited"), QUEUED);
+    assert!(!judges(&world), "a person wants an agent to read this");
+}
+
 /// N11. Fails if a checkpoint is still used after a later command of a person about the work: rollback,
 /// revert, an answer or a retry.
 #[test]
@@ -145,7 +188,7 @@ fn no_run_starts_from_a_checkpoint_that_is_older_than_a_persons_word() {
     // A later rate limit has its own work to continue from.
     let mut world = interrupted();
     start(&mut world);
-    let met = RateLimit { work: Some("later".into()), ..limit(None) };
+    let met = RateLimit { work: Remains::Work(Some("later".into())), ..limit(None) };
     world.give(Command::Postpone(world.run(), Delay::RateLimit(met)));
     assert_eq!(world.plan().take_up.as_deref(), Some("later"));
     assert_eq!(world.plan().interruption, None);

@@ -3,7 +3,8 @@
 use super::say::{Say, limit};
 use super::world::{Seen, World};
 use crate::{
-    Answer, Command, DecisionKind, Delay, POSTPONED_MAX, POSTPONED_MS_MAX, Phase, RateLimit, State, Timestamp,
+    Answer, Command, DecisionKind, Delay, POSTPONED_MAX, POSTPONED_MS_MAX, Phase, RateLimit, Remains, State,
+    Timestamp,
 };
 
 const QUEUED: Seen = Seen::Now(Phase::Execute, State::Queued);
@@ -37,7 +38,7 @@ fn answer(world: &mut World, option: &str) -> Seen {
 fn a_limited_run_is_due_when_its_limit_is_over_and_goes_on_with_its_work() {
     let mut world = executing();
     let resets = world.now().plus_ms(90_000);
-    let work = Some("half".to_owned());
+    let work = Remains::Work(Some("half".to_owned()));
     let met = RateLimit { agent: "writer".into(), resets: Some(resets), work };
     assert_eq!(world.give(Command::Postpone(world.run(), Delay::RateLimit(met))), QUEUED);
     let waits = world.plan().waits().expect("it waits");

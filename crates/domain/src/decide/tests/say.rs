@@ -198,7 +198,7 @@ impl Say {
             Say::Cancel => Command::Cancel { reason: "enough".into() },
             Say::Prompt => Command::Prompt { text: "mind the tests".into() },
             Say::HoldBack => Command::HoldBack(Met::Obstacle("the repository is gone".into())),
-            Say::Exhaust => Command::Exhaust { run: Some(run), work: None },
+            Say::Exhaust => Command::Exhaust { run: Some(run), work: Remains::Work(None) },
             Say::Spawn => Command::Spawn(Vec::new()),
             Say::Tend => Command::Tend(Vec::new()),
             Say::WoundUp => Command::WoundUp(Vec::new()),
@@ -261,7 +261,7 @@ pub(super) fn remote_away(world: &World) -> Command {
 }
 
 pub(super) fn limit(resets: Option<Timestamp>) -> RateLimit {
-    RateLimit { agent: "writer".into(), resets, work: None }
+    RateLimit { agent: "writer".into(), resets, work: Remains::Work(None) }
 }
 
 pub(super) fn diverge(outcome: &SyncOutcome) -> Command {

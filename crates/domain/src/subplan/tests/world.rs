@@ -278,7 +278,11 @@ impl End {
             End::Fails => Command::Fail(run, failure(ErrorClass::AgentFailed), None),
             End::FailsForGood => Command::Fail(run, failure(ErrorClass::AgentMissing), None),
             End::MeetsLimit => {
-                let limit = crate::RateLimit { agent: "writer".into(), resets: None, work: None };
+                let limit = crate::RateLimit {
+                    agent: "writer".into(),
+                    resets: None,
+                    work: crate::Remains::Work(None),
+                };
                 Command::Postpone(run, crate::Delay::RateLimit(limit))
             }
             End::Asks => Command::Ask(run, crate::Question::from_agent("Tabs?".into(), Vec::new())),
