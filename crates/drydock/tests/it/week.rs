@@ -4,6 +4,7 @@
 //! `DRYDOCK_WEEK_PLANS` (1500) and `DRYDOCK_WEEK_SECONDS` (3600, per store) make it shorter: 100 plans in 120 s show that
 //! the scene works, the figures need the hour.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -219,8 +220,7 @@ impl Scene<'_> {
     fn measure(&self, server: &Server, plans: usize) -> Measured {
         let world = &self.shared.world;
         if wait::poll(LIMIT * 4, || (applied(world) == plans).then_some(())).is_none() {
-            let left = world.query("SELECT id, phase, state FROM plans WHERE state <> 'applied'");
-            panic!("these did not land:\n{left}\n{}", server.said());
+            panic!("these did not land:\n{}\n{}", self.not_landed(), server.said());
         }
         // Helpers of git may end after it; what stays is asserted at the end.
         wait::poll(LIMIT / 9, || zombies(server.pid()).is_empty().then_some(()));
@@ -236,6 +236,19 @@ impl Scene<'_> {
             Measured { plans, census: Census::of(server.pid()), store_kb: self.store_kb(), refs, records };
         println!("{}", measured.row());
         measured
+    }
+
+    /// Describes the plans that have not landed, with the reasons.
+    fn not_landed(&self) -> String {
+        let ids = self.shared.world.query("SELECT id FROM plans WHERE state <> 'applied'");
+        let shown = ids.lines().map(|id| {
+            let plan = self.ask(&format!("GET /api/v1/plans/{id}"), &Value::Null);
+            let plan = plan.map_or(Value::Null, |(_, body)| body["plan"].clone());
+            let [phase, state, error, blocked] =
+                ["phase", "state", "error", "blocked"].map(|field| plan[field].to_string());
+            format!("{id} {phase} {state} error {error} blocked {blocked}")
+        });
+        shown.collect::<Vec<_>>().join("\n")
     }
 
     fn store_kb(&self) -> u64 {
@@ -254,9 +267,9 @@ impl Scene<'_> {
         }
     }
 
-    /// Returns how long plans of `fix` took from queued to landed, relative to a bare push while they did: of the first
-    /// and of the last.
-    fn pace(&self, window: usize) -> [(f64, f64); 2] {
+    /// Returns how long plans of `fix` took from queued to landed, and a bare push while they did, by windows of this
+    /// many plans.
+    fn pace(&self, window: usize) -> Vec<(f64, f64)> {
         let sql = "SELECT created.at, applied.at FROM events applied JOIN events created ON created.plan = applied.plan
             JOIN plans ON plans.id = applied.plan
             WHERE applied.kind = 'plan.applied' AND created.kind = 'plan.created' AND plans.action = 'fix' ORDER BY applied.at";
@@ -268,14 +281,30 @@ impl Scene<'_> {
             .map(|mut columns| (number(columns.next()), number(columns.next())))
             .collect();
         let bare = self.bare.lock().unwrap();
-        [&times[..window], &times[times.len() - window..]].map(|plans| {
+        let measured = |plans: &[(i64, i64)]| {
             let (from, to) = (plans[0].0, plans[plans.len() - 1].1);
             let took = median(plans.iter().map(|(created, landed)| landed - created).collect());
             let push = median(
                 bare.iter().filter(|(at, _)| (from..=to).contains(at)).map(|(_, took)| *took).collect(),
             );
             (took, push)
-        })
+        };
+        // From the end, so that the last window is whole; what is left over follows the first.
+        let mut windows: Vec<_> = times[window..].rchunks_exact(window).map(measured).collect();
+        windows.push(measured(&times[..window]));
+        windows.reverse();
+        windows
+    }
+
+    /// Returns how often each plan landed on the remote's target.
+    fn landings(&self) -> BTreeMap<String, usize> {
+        let format = "--format=%(trailers:key=Drydock-Plan,valueonly)";
+        let trailers = git(&self.shared.world.path("remote.git"), &["log", format, "main"]);
+        let mut landings = BTreeMap::new();
+        for plan in trailers.lines().filter(|line| !line.is_empty()) {
+            *landings.entry(plan.to_owned()).or_default() += 1;
+        }
+        landings
     }
 }
 
@@ -290,6 +319,11 @@ fn median(mut values: Vec<i64>) -> f64 {
     middle.expect("something was measured in each window") as f64 / 1e6
 }
 
+/// Returns how much slower a window is than the first one, relative to its bare pushes.
+fn grown(first: (f64, f64), window: (f64, f64)) -> f64 {
+    (window.0 / window.1) / (first.0 / first.1)
+}
+
 fn number(variable: &str, otherwise: usize) -> usize {
     std::env::var(variable).map_or(otherwise, |text| text.parse().unwrap())
 }
@@ -298,7 +332,9 @@ fn number(variable: &str, otherwise: usize) -> usize {
 fn set_up(kind: Kind) -> Shared {
     let shared = Shared::new(kind, "");
     let world = &shared.world;
-    let (marks, work) = (world.place("marks"), "echo hi > $DRYDOCK_PLAN.txt");
+    // The tree keeps its size: removing a worktree makes later file creation slower on some file systems, so a tree
+    // that grows with the plans would be measured instead of drydock.
+    let (marks, work) = (world.place("marks"), "rm -f pln-*.txt; echo $DRYDOCK_PLAN > $DRYDOCK_PLAN.txt");
     fs::create_dir(&marks).unwrap();
     let once = |first: &str| {
         format!("if [ -e {marks}/$DRYDOCK_PLAN ]; then {work}; else touch {marks}/$DRYDOCK_PLAN; {first}; fi")
@@ -351,7 +387,7 @@ fn run(scene: &Scene<'_>, plans: usize, seconds: usize) -> Vec<Measured> {
     table
 }
 
-fn print(scene: &Scene<'_>, table: &[Measured], [first, last]: [(f64, f64); 2]) {
+fn print(scene: &Scene<'_>, table: &[Measured], pace: &[(f64, f64)]) {
     println!(
         "{:?}\n{:>8} {:>8} {:>12} {:>8} {:>12} {:>9} {:>6} {:>8}",
         scene.kind,
@@ -368,14 +404,12 @@ fn print(scene: &Scene<'_>, table: &[Measured], [first, last]: [(f64, f64); 2]) 
         println!("{}", measured.row());
     }
     let count = |counter: &AtomicUsize| counter.load(Ordering::Relaxed);
-    println!(
-        "queued to landed, s: first {:.2} (bare push {:.3}), last {:.2} (bare push {:.3}), ratio {:.2}",
-        first.0,
-        first.1,
-        last.0,
-        last.1,
-        (last.0 / last.1) / (first.0 / first.1)
-    );
+    for (took, push) in pace {
+        println!(
+            "queued to landed {took:.2} s, bare push {push:.3} s, ratio {:.2}",
+            grown(pace[0], (*took, *push))
+        );
+    }
     println!(
         "{} pages, {} events, {} answers, {} retries, {} pushes of a colleague",
         count(&scene.pages),
@@ -413,15 +447,18 @@ on_both! {
             ended.unwrap_or_else(|failure| std::panic::resume_unwind(failure))
         });
         let window = WINDOW.min(plans / 4);
-        let [first, last] = scene.pace(window);
-        print(&scene, &table, [first, last]);
+        let pace = scene.pace(window);
+        print(&scene, &table, &pace);
+        let landings = scene.landings();
+        assert_eq!(landings.len(), plans, "plans on the target");
+        assert!(landings.values().all(|count| *count == 1), "each plan lands once: {landings:?}");
         let [_, warm, _, end] = table.as_slice() else { panic!("four measurements") };
         assert_eq!(table.iter().map(|one| one.census.zombies).max(), Some(0), "zombies");
         assert!(end.census.descriptors <= warm.census.descriptors + 4, "descriptors");
         assert!(end.census.threads <= warm.census.threads + 8, "threads");
         assert!(end.refs <= warm.refs && end.records <= warm.records, "refs and worktree records of applied plans");
         assert!(end.census.resident_kb * 10 <= warm.census.resident_kb * 12, "memory");
-        let ratio = (last.0 / last.1) / (first.0 / first.1);
+        let ratio = grown(pace[0], pace[pace.len() - 1]);
         assert!(ratio <= 1.2, "queued to landed, relative to a bare push: {ratio:.2}");
     }
 }
