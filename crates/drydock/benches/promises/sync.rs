@@ -46,6 +46,7 @@ impl Pair {
         self.repository.sync(&SyncOrder {
             branch: BRANCH,
             base: &self.base,
+            target: "main",
             remote: Some("origin"),
             worktree: None,
             on_divergence: OnDivergence::Pause,

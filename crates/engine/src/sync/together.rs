@@ -444,6 +444,7 @@ fn stands_in_the_way(outcome: &SyncOutcome) -> bool {
 /// The parameters of a sync, owned so that they can move to another thread.
 struct Job {
     branch: String,
+    target: String,
     remote: Option<String>,
     base: CommitId,
     on_divergence: OnDivergence,
@@ -458,6 +459,7 @@ impl Job {
         let Together { plan, project, .. } = together;
         Ok(Job {
             branch: plan.branch(),
+            target: plan.target(project).to_owned(),
             remote: project.remote.clone(),
             base: together.base()?,
             on_divergence: project.on_divergence.unwrap_or(plan.spec.profile.on_divergence),
@@ -480,6 +482,7 @@ impl Job {
         let author = signature(repository);
         repository.sync(&SyncOrder {
             branch: &self.branch,
+            target: &self.target,
             remote: self.remote.as_deref(),
             worktree,
             base: &self.base,

@@ -15,6 +15,8 @@ pub struct SyncOrder<'a> {
     pub branch: &'a str,
     /// The commit from which the branch started; later commits are its own.
     pub base: &'a CommitId,
+    /// The branch on which the commits will land. It is fetched before the first push of `branch`.
+    pub target: &'a str,
     /// The remote, or `None` if the project has none.
     pub remote: Option<&'a str>,
     /// The worktree in which the branch is checked out, if any.

@@ -204,6 +204,7 @@ impl Repository {
             Publish::No => return Publishing::NotAsked,
             Publish::Yes | Publish::IfAlone => {}
         }
+        self.fetch_before_first_push(scene);
         match self.push(scene.remote, scene.order.branch, commit) {
             Ok(Push::Pushed) => {
                 crash::hit("sync.pushed");
@@ -216,6 +217,18 @@ impl Repository {
             }
             Ok(Push::Rejected { text }) => Publishing::Failed { reason: text },
             Err(error) => Publishing::Failed { reason: told(&error) },
+        }
+    }
+
+    /// Fetches the target if the remote does not have the branch yet. A push omits only objects reachable from
+    /// refs of the remote whose commits exist here. If others moved the target since the last fetch and the
+    /// remote has no other branch, the push would send the whole history.
+    fn fetch_before_first_push(&self, scene: &Scene<'_>) {
+        if scene.tip.is_some() {
+            return;
+        }
+        if let Err(error) = self.remote_tip(scene.remote, scene.order.target) {
+            tracing::debug!(error = %told(&error), "could not fetch the target before a push");
         }
     }
 

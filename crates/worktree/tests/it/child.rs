@@ -61,6 +61,7 @@ fn sync(repository: &Repository, folder: &Path, replaces: &str) {
     let outcome = repository.sync(&SyncOrder {
         branch: BRANCH,
         base: &base,
+        target: "main",
         remote: Some("origin"),
         worktree: checkout.as_ref(),
         on_divergence: OnDivergence::Recover,

@@ -67,6 +67,7 @@ impl Scene {
         SyncOrder {
             branch: BRANCH,
             base: &self.base,
+            target: "main",
             remote: Some("origin"),
             worktree: Some(&self.checkout),
             on_divergence: OnDivergence::Recover,

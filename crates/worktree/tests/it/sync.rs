@@ -2,7 +2,7 @@
 
 use drydock_domain::{Publish, Publishing, SyncOutcome};
 
-use crate::fixture::{read, write};
+use crate::fixture::{Fixture, read, write};
 use crate::scene::Scene;
 
 /// S4.1: each test in this file breaks when the input or the step for its relation is wrong.
@@ -102,4 +102,35 @@ fn a_conflict_is_recovered_by_pin_and_reset() {
     assert_eq!(scene.sync(), outcome, "the same is reported until it is settled");
     scene.repository().recovery_settle("p").unwrap();
     assert_eq!(scene.sync(), SyncOutcome::InSync { head: theirs.to_string() });
+}
+
+/// N10. Breaks when the first push of a branch sends what the remote has: without the target's newest commit, git knows of
+/// nothing that the remote has and sends the whole history.
+#[test]
+fn the_first_push_sends_only_what_the_remote_lacks() {
+    let fixture = Fixture::new();
+    for number in 0..20 {
+        write(&fixture.repo().join("a.txt"), &format!("{number}\n"));
+        fixture.commit_in(&fixture.repo(), "one more");
+    }
+    let scene = Scene::on(fixture);
+    let (repo, remote) = (scene.fixture.repo(), scene.fixture.path("remote"));
+    scene.fixture.user(&["push", "-q", "origin", "main"], &repo);
+    // Another user moves the target.
+    let other = scene.fixture.path("other");
+    scene.fixture.user(&["clone", "-q", "-b", "main", "remote", "other"], &scene.fixture.path(""));
+    write(&other.join("theirs.txt"), "theirs\n");
+    scene.fixture.commit_in(&other, "theirs");
+    scene.fixture.user(&["push", "-q", "origin", "main"], &other);
+    // The remote keeps each push as a pack, so that its objects can be counted.
+    scene.fixture.user(&["config", "receive.unpackLimit", "1"], &remote);
+    let packed = || {
+        let counts = scene.fixture.user(&["count-objects", "-v"], &remote);
+        let line = counts.lines().find_map(|line| line.strip_prefix("in-pack: ")).unwrap();
+        line.parse::<usize>().unwrap()
+    };
+    let before = packed();
+    scene.commit("b.txt", "mine\n", "mine");
+    assert!(matches!(scene.sync(), SyncOutcome::Pushed { .. }));
+    assert_eq!(packed() - before, 3, "a commit, a tree and a file");
 }
