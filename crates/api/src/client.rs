@@ -31,7 +31,7 @@ pub enum ClientError {
     #[error(transparent)]
     Unreachable(#[from] TransportError),
     /// The answer is not one of a drydock server.
-    #[error("could not make sense of the answer to {request}: {reason}")]
+    #[error("could not parse the response to {request}: {reason}")]
     Unreadable {
         /// The request, for the message.
         request: String,
@@ -116,14 +116,14 @@ impl<'t> Client<'t> {
             return Err(ClientError::Problem(Box::new(problem)));
         }
         let request = request(Method::GET, &path, None, &Terms::default())
-            .map_err(|error| TransportError::caused(format!("could not ask {asked}"), error))?;
+            .map_err(|error| TransportError::caused(format!("could not send {asked}"), error))?;
         let response = self.transport.send(request).await?;
         if response.status().is_success() {
             return Ok(response);
         }
         match read::<serde_json::Value>(&asked, &response) {
             Err(error) => Err(error),
-            Ok(_) => unreachable!("the status says that it is no answer"),
+            Ok(_) => unreachable!("an error status is never parsed as a response"),
         }
     }
 
@@ -139,7 +139,7 @@ impl<'t> Client<'t> {
             return Err(ClientError::Problem(Box::new(problem)));
         }
         let request = request(method, &path, body, terms)
-            .map_err(|error| TransportError::caused(format!("could not ask {asked}"), error))?;
+            .map_err(|error| TransportError::caused(format!("could not send {asked}"), error))?;
         let response = self.transport.send(request).await?;
         read(&asked, &response)
     }
@@ -149,7 +149,7 @@ impl<'t> Client<'t> {
 fn unnamed(path: &str) -> Option<Problem> {
     let path = path.split('?').next().unwrap_or(path);
     let empty = path.split('/').skip(1).any(str::is_empty);
-    empty.then(|| Problem::new(Code::NotFound, "the id or the name is empty").hint("say which one is meant"))
+    empty.then(|| Problem::new(Code::NotFound, "the id or name is empty").hint("pass an id or a name"))
 }
 
 /// Returns the request for a stream.
@@ -213,9 +213,9 @@ impl From<ClientError> for Problem {
         match error {
             ClientError::Problem(problem) => *problem,
             ClientError::Unreachable(error) => Problem::new(Code::ServerUnreachable, told(&error))
-                .hint("check the address, and that `drydock serve` runs there"),
+                .hint("check the address and that `drydock serve` is running there"),
             ClientError::Unreadable { .. } => Problem::new(Code::ServerUnreachable, error.to_string())
-                .hint("check that the address is that of a drydock server, and that the versions match"),
+                .hint("check that the address is a drydock server of the same version"),
         }
     }
 }

@@ -90,33 +90,33 @@ codes! {
     /// The object does not exist.
     NotFound = "not_found" 404 NOT_FOUND "not found";
     /// A prefix matches more than one id.
-    AmbiguousId = "ambiguous_id" 409 USAGE "more than one id begins like this";
+    AmbiguousId = "ambiguous_id" 409 USAGE "the id prefix matches more than one id";
     /// The input was parsed but is not valid.
-    Invalid = "invalid" 422 USAGE "not valid";
+    Invalid = "invalid" 422 USAGE "invalid";
     /// The input cannot be parsed.
-    Unparsable = "unparsable" 400 USAGE "cannot be read";
+    Unparsable = "unparsable" 400 USAGE "malformed";
     /// The request has no valid token.
-    Unauthorized = "unauthorized" 401 FAILED "who asks is not known";
+    Unauthorized = "unauthorized" 401 FAILED "not authenticated";
     /// The caller may not do this, or not from this origin.
     Forbidden = "forbidden" 403 FAILED "not allowed";
     /// The route does not accept this method.
-    MethodNotAllowed = "method_not_allowed" 405 USAGE "not a method of this route";
+    MethodNotAllowed = "method_not_allowed" 405 USAGE "method not allowed on this route";
     /// The request is too large.
     TooLarge = "too_large" 413 USAGE "too large";
     /// The request was not received in time.
     TooSlow = "too_slow" 408 FAILED "too slow";
     /// The command line is not valid.
-    Usage = "usage" 400 USAGE "wrong usage";
+    Usage = "usage" 400 USAGE "invalid usage";
     /// The configuration file is not valid.
     ConfigInvalid = "config_invalid" 422 USAGE "the configuration is not valid";
     /// The name is taken.
-    Exists = "exists" 409 CONFLICT "exists already";
+    Exists = "exists" 409 CONFLICT "already exists";
     /// Another object needs it.
     InUse = "in_use" 409 CONFLICT "in use";
     /// A backup keeps commits that nothing else has, or an open decision refers to it.
-    BackupNeeded = "backup_needed" 409 CONFLICT "the backup is needed";
+    BackupNeeded = "backup_needed" 409 CONFLICT "the backup is still needed";
     /// An answer restarts from a backup that was deleted.
-    BackupGone = "backup_gone" 409 CONFLICT "the backup is gone";
+    BackupGone = "backup_gone" 409 CONFLICT "the backup no longer exists";
     /// Another process holds the lock.
     LockHeld = "lock_held" 409 CONFLICT "the lock is held";
     /// The plan's state does not accept the command.
@@ -128,31 +128,31 @@ codes! {
     /// A required validation failed.
     ValidationFailed = "validation_failed" 423 BLOCKED "a required validation failed";
     /// A critical reviewer has not approved the result.
-    ReviewMissing = "review_missing" 423 BLOCKED "a reviewer has not agreed";
+    ReviewMissing = "review_missing" 423 BLOCKED "a required review is missing";
     /// The merged result is not acceptable.
     Constrained = "constrained" 423 BLOCKED "the merged result is not acceptable";
     /// The plan changed nothing.
     NothingToApply = "nothing_to_apply" 409 CONFLICT "nothing to apply";
     /// The plan has used up its budget.
-    BudgetSpent = "budget_spent" 429 UNDECIDED "the budget is used up";
+    BudgetSpent = "budget_spent" 429 UNDECIDED "the budget is exhausted";
     /// A person must answer first.
     DecisionOpen = "decision_open" 409 UNDECIDED "a person must decide";
     /// The decision was answered or withdrawn.
     DecisionClosed = "decision_closed" 409 CONFLICT "the decision is closed";
     /// The decision has no such option.
-    UnknownOption = "unknown_option" 422 USAGE "no such option";
+    UnknownOption = "unknown_option" 422 USAGE "unknown option";
     /// Drydock recovered from a divergence, and a person has not decided yet how to continue.
-    SyncRecovered = "sync_recovered_unacknowledged" 409 UNDECIDED "commits were set aside; a person must decide";
+    SyncRecovered = "sync_recovered_unacknowledged" 409 UNDECIDED "commits were backed up; a person must decide";
     /// The branch and its remote diverged and were left as they are.
     SyncUnreconciled = "sync_unreconciled" 409 UNDECIDED "the branch and its remote diverged; a person must decide";
     /// The branch could not be synced with its remote.
     SyncFailed = "sync_failed" 409 FAILED "the sync failed";
     /// The idempotency key was used for another request.
-    KeyReused = "idempotency_key_reused" 422 USAGE "the key is that of another request";
+    KeyReused = "idempotency_key_reused" 422 USAGE "the key was used for another request";
     /// A request under the same idempotency key is in progress.
-    RequestUnderWay = "request_under_way" 409 CONFLICT "the request is being carried out";
+    RequestUnderWay = "request_under_way" 409 CONFLICT "the request is still running";
     /// A request under the same idempotency key was interrupted.
-    OutcomeUnknown = "request_outcome_unknown" 409 CONFLICT "nobody knows whether it took effect";
+    OutcomeUnknown = "request_outcome_unknown" 409 CONFLICT "it is unknown whether the request took effect";
     /// Git cannot use the repository in its current state.
     RepositoryUnusable = "repository_unusable" 422 FAILED "the repository cannot be used";
     /// The agent cannot be started.
@@ -160,7 +160,7 @@ codes! {
     /// The plan was reverted too often.
     TooManyReversions = "too_many_reversions" 409 CONFLICT "too many reversions";
     /// A landing was started and its outcome is unknown.
-    IntentOpen = "intent_open" 409 CONFLICT "a landing is under way";
+    IntentOpen = "intent_open" 409 CONFLICT "a landing is in progress";
     /// The project's remote does not answer.
     RemoteUnreachable = "remote_unreachable" 503 FAILED "the remote cannot be reached";
     /// The lock was lost during the work.
@@ -182,13 +182,13 @@ codes! {
     /// The file is not a drydock store.
     StoreForeign = "store_foreign" 503 FAILED "not a drydock store";
     /// A record in the store is not valid.
-    StoreDamaged = "store_damaged" 503 FAILED "a record in the store makes no sense";
+    StoreDamaged = "store_damaged" 503 FAILED "a record in the store is invalid";
     /// The store cannot be reached.
     StoreUnavailable = "store_unavailable" 503 FAILED "the store is not available";
     /// Another process holds the store.
     StoreBusy = "store_busy" 503 CONFLICT "the store is busy";
     /// The database of the store cannot do this.
-    StoreUnsupported = "store_unsupported" 422 FAILED "not possible on this database";
+    StoreUnsupported = "store_unsupported" 422 FAILED "not supported by this database";
     /// A test injected a failure into the store.
     StoreInjected = "store_injected" 500 FAILED "a test made the store fail";
     /// The database reported an error that has no code of its own.
@@ -196,7 +196,7 @@ codes! {
     /// A git command failed.
     GitFailed = "git_failed" 500 FAILED "git failed";
     /// The doctor found an error.
-    Unhealthy = "unhealthy" 500 FAILED "not in order";
+    Unhealthy = "unhealthy" 500 FAILED "a check failed";
     /// No server answers, or not a drydock server.
     ServerUnreachable = "server_unreachable" 503 FAILED "the server cannot be reached";
     /// A bug in drydock.
@@ -204,7 +204,7 @@ codes! {
     /// Interrupted from the keyboard.
     Interrupted = "interrupted" 499 INTERRUPTED "interrupted";
     /// Terminated by a signal.
-    Terminated = "terminated" 499 TERMINATED "told to end";
+    Terminated = "terminated" 499 TERMINATED "terminated";
 }
 
 impl fmt::Display for Code {

@@ -61,7 +61,7 @@ impl LogLine {
         serde_json::from_str(line).unwrap_or_else(|_| Self {
             at: String::new(),
             stream: Self::NOTICE.to_owned(),
-            text: format!("[this line of the log cannot be read: {line}]"),
+            text: format!("[invalid line in the log: {line}]"),
             dropped: None,
         })
     }

@@ -35,7 +35,7 @@ pub(crate) async fn connect(
     match channel {
         Channel::Plain => Ok(Box::new(stream)),
         Channel::Tls => {
-            let failed = || format!("could not speak to {at} in private");
+            let failed = || format!("could not start TLS with {at}");
             let name = ServerName::try_from(host.to_owned())
                 .map_err(|error| TransportError::caused(failed(), error))?;
             let config =

@@ -29,7 +29,7 @@ pub struct Remote {
 
 /// Why a text is not a valid server address.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{given:?} is not the address of a server: {reason}")]
+#[error("{given:?} is not a server address: {reason}")]
 pub struct RemoteError {
     given: String,
     reason: &'static str,
@@ -45,7 +45,7 @@ impl Remote {
             Some("https") => (Channel::Tls, 443),
             Some(_) | None => return Err(refused("it must begin with http:// or https://")),
         };
-        let authority = uri.authority().ok_or_else(|| refused("it names no host"))?;
+        let authority = uri.authority().ok_or_else(|| refused("it has no host"))?;
         if authority.as_str().contains('@') {
             return Err(refused("a user name in the address is not supported"));
         }
@@ -72,7 +72,7 @@ impl Remote {
         let (head, flow) = self.connect(request).await?.into_parts();
         let body = Limited::new(flow, BODY_BYTES_MAX).collect().await;
         let failed =
-            |error| TransportError::caused(format!("could not read the answer of {}", self.shown()), error);
+            |error| TransportError::caused(format!("could not read the response of {}", self.shown()), error);
         Ok(Response::from_parts(head, body.map_err(failed)?.to_bytes()))
     }
 
@@ -80,7 +80,8 @@ impl Remote {
     async fn connect(&self, request: Request<Bytes>) -> Result<Response<Flow>, TransportError> {
         let at = self.shown();
         let stream = private::connect(self.channel, &self.host, self.port, &at).await?;
-        let broken = |error: hyper::Error| TransportError::caused(format!("could not talk to {at}"), error);
+        let broken =
+            |error: hyper::Error| TransportError::caused(format!("could not exchange data with {at}"), error);
         let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
         let mut connection: BoxFuture<'static, _> = Box::pin(async move { connection.await.map_err(drop) });
         let mut answer = std::pin::pin!(sender.send_request(self.addressed(request, &at)?));
@@ -91,7 +92,9 @@ impl Remote {
         };
         let (head, body) = answer.map_err(broken)?.into_parts();
         let driven = Driven { connection, body };
-        let failed = move |error| TransportError::caused(format!("could not read on from {at}"), error);
+        let failed = move |error| {
+            TransportError::caused(format!("could not read the rest of the response of {at}"), error)
+        };
         Ok(Response::from_parts(head, driven.map_err(failed).boxed_unsync()))
     }
 
@@ -104,7 +107,7 @@ impl Remote {
         let path = head.uri.path_and_query().map_or("/", |path| path.as_str());
         head.uri = format!("{}{path}", self.base)
             .parse()
-            .map_err(|error| TransportError::caused(format!("could not address {at}"), error))?;
+            .map_err(|error| TransportError::caused(format!("could not build the URL for {at}"), error))?;
         head.headers.insert(HOST, self.authority.clone());
         if let Some(bearer) = &self.bearer {
             head.headers.insert(AUTHORIZATION, bearer.clone());

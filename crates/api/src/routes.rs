@@ -348,7 +348,7 @@ impl Client<'_> {
 fn backup_path(name: &str) -> Answer<String> {
     let end = name.strip_prefix(PINS).unwrap_or(name);
     let Some((plan, number)) = end.rsplit_once('/') else {
-        let problem = Problem::new(Code::NotFound, format!("there is no backup {name:?}"));
+        let problem = Problem::new(Code::NotFound, format!("no backup {name:?}"));
         let hint = "a backup is named PLAN/NUMBER; `drydock backup list` shows all backups";
         return Err(ClientError::Problem(Box::new(problem.hint(hint))));
     };
@@ -359,7 +359,7 @@ fn backup_path(name: &str) -> Answer<String> {
 fn untold(error: ClientError) -> ClientError {
     match error {
         ClientError::Unreadable { request, .. } => {
-            let reason = "it is not shown, because a secret may be in it".to_owned();
+            let reason = "the response is not shown because it may contain a secret".to_owned();
             ClientError::Unreadable { request, reason }
         }
         error @ (ClientError::Problem(_) | ClientError::Unreachable(_)) => error,

@@ -35,7 +35,7 @@ impl EventStream {
     pub(crate) async fn open(client: &Client<'_>, path: String) -> Result<Self, ClientError> {
         let asked = format!("GET {path}");
         let request = request_flow(&path)
-            .map_err(|error| TransportError::caused(format!("could not ask {asked}"), error))?;
+            .map_err(|error| TransportError::caused(format!("could not send {asked}"), error))?;
         let (head, flow) = client.transport().open(request).await?.into_parts();
         if head.status.is_success() {
             return Ok(Self { asked, flow, unread: Vec::new() });
@@ -43,7 +43,7 @@ impl EventStream {
         let body = flow.collect().await?.to_bytes();
         match read::<serde_json::Value>(&asked, &Response::from_parts(head, body)) {
             Err(error) => Err(error),
-            Ok(_) => unreachable!("the status says that it is no answer"),
+            Ok(_) => unreachable!("an error status is never parsed as a response"),
         }
     }
 
@@ -77,7 +77,7 @@ impl EventStream {
                 }
                 Ok(Some(Err(error))) => return Err(error.into()),
                 Ok(None) => return Ok(None),
-                Err(_) => return Err(TransportError::new("the server fell silent").into()),
+                Err(_) => return Err(TransportError::new("the server stopped sending").into()),
             }
         }
     }
