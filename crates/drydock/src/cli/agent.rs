@@ -7,7 +7,8 @@ use super::report::{Ending, Level, Outcome, Report};
 use super::session::Session;
 use crate::render;
 
-const NONE_FOUND: &str = "none of them is found on this machine; install one, or configure your own as [agents.NAME], see docs/config.md";
+const NONE_FOUND: &str =
+    "none of these agents is installed; install one, or configure your own as [agents.NAME] (docs/config.md)";
 
 /// Subcommands of `drydock agent`.
 #[derive(Debug, Subcommand)]

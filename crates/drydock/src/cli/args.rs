@@ -13,7 +13,7 @@ use super::{
 #[derive(Debug, Parser)]
 #[command(name = "drydock", version, max_term_width = 100, propagate_version = false)]
 #[command(after_help = "Exit codes: 0 ok, 1 failed, 2 usage, 3 not found, 4 conflict, 5 blocked, \
-                        6 a person must decide, 130 interrupted, 143 told to end.")]
+                        6 a person must decide, 130 interrupted, 143 terminated.")]
 pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) global: Global,
@@ -111,7 +111,7 @@ pub(crate) enum Command {
     Store(store::Store),
     /// Serve tools over MCP to the agent that starts it, for that agent's run (internal)
     Mcp,
-    /// Show a whole plan in a scratch repository
+    /// Run an example plan in a scratch repository
     Demo(demo::Demo),
     /// Print the JSON Schema of a file that agents write for drydock
     Schema(schema::Schema),

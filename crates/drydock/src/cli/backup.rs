@@ -100,7 +100,7 @@ pub(crate) async fn run(session: &Session, command: Backup) -> Outcome {
 
 fn report(pruned: PrunedBackups, dry_run: bool, session: &Session) -> Report {
     let verb = if dry_run { "would remove" } else { "removed" };
-    let said = format!("{verb} {}, kept {} that are needed", pruned.removed.len(), pruned.kept.len());
+    let said = format!("{verb} {}, kept {} that are still needed", pruned.removed.len(), pruned.kept.len());
     let text = render::backup::list(&pruned.removed, session.now());
     Report::new(pruned, text).note(Level::Info, said)
 }

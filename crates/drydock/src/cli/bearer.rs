@@ -45,8 +45,8 @@ fn read(path: &Path) -> Result<String, Box<Problem>> {
     let about = file.metadata().map_err(failed)?;
     if about.is_file() && about.mode() & 0o077 != 0 {
         let mode = about.mode() & 0o777;
-        let text = format!("others may read the token in {} (its mode is {mode:03o})", path.display());
-        let hint = format!("chmod 600 {}; if others did read it, revoke it", path.display());
+        let text = format!("other users can read the token file {} (mode {mode:03o})", path.display());
+        let hint = format!("chmod 600 {}; revoke the token if it may have leaked", path.display());
         return Err(Box::new(Problem::new(Code::Usage, text).hint(hint)));
     }
     let mut text = String::new();
@@ -59,8 +59,8 @@ fn token(text: &str, place: &str) -> Result<String, Box<Problem>> {
     if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Ok(text.to_owned());
     }
-    let problem = Problem::new(Code::Usage, format!("there is no token in {place}"));
-    Err(Box::new(problem.hint("put there what `drydock token create` printed, and nothing else")))
+    let problem = Problem::new(Code::Usage, format!("no token in {place}"));
+    Err(Box::new(problem.hint("it must contain only the secret that `drydock token create` printed")))
 }
 
 #[cfg(test)]

@@ -27,7 +27,7 @@ pub(crate) async fn run(session: &Session, _args: Doctor) -> Outcome {
     } else if broken.is_empty() {
         Ending::Done
     } else {
-        let text = format!("not in order: {}", broken.join(", "));
+        let text = format!("checks failed: {}", broken.join(", "));
         Ending::Failed(Box::new(Problem::new(Code::Unhealthy, text).hint("see the lines above")))
     };
     Ok(Report::new(OneDoctor { doctor }, text).ending(ending))

@@ -51,7 +51,7 @@ pub(crate) async fn of(session: &Session, plan: Option<String>, args: EventsArgs
     let report = Report::new(events, text).or_say("no events").or_more(next);
     Ok(match beyond {
         Some(end) => {
-            report.note(Level::Warn, format!("{}; --after {} reads on from its end", ended(end), end.ends_at))
+            report.note(Level::Warn, format!("{}; continue with --after {}", ended(end), end.ends_at))
         }
         None => report,
     })
@@ -65,7 +65,7 @@ pub(crate) fn end_of(page: &Events, after: i64) -> Option<FeedEnd> {
 /// Returns the message that a position is beyond the end of the feed.
 pub(crate) fn ended(end: FeedEnd) -> String {
     let FeedEnd { after, ends_at } = end;
-    format!("the feed ends at event {ends_at}, before {after}, as that of a restored backup does")
+    format!("the feed ends at event {ends_at}, before {after} (was the store restored from a backup?)")
 }
 
 async fn stream(session: &Session, plan: Option<String>, args: EventsArgs) -> Outcome {
@@ -75,7 +75,7 @@ async fn stream(session: &Session, plan: Option<String>, args: EventsArgs) -> Ou
         let after = query.after;
         match stream.next().await {
             Ok(Some(Heard::End(end))) => {
-                session.screen().tell(&format!("{}; going on from its end", ended(end)));
+                session.screen().tell(&format!("{}; continuing from its end", ended(end)));
                 query.after = Some(end.ends_at);
             }
             Ok(Some(Heard::Event(event))) => {
@@ -87,7 +87,7 @@ async fn stream(session: &Session, plan: Option<String>, args: EventsArgs) -> Ou
             Ok(None) | Err(ClientError::Unreachable(_)) => {
                 session
                     .screen()
-                    .tell(&format!("the feed broke off after event {}; trying again", after.unwrap_or(0)));
+                    .tell(&format!("lost the feed after event {}; reconnecting", after.unwrap_or(0)));
                 stream = again(session, &query).await?;
             }
             Err(error) => return Err(error.into()),

@@ -169,7 +169,7 @@ impl<'s> Feed<'s> {
             let Some((due, left_ms)) = plan.waits.as_ref().and_then(|due| Some((due, left_ms(due)?))) else {
                 return Ok(Due::Now);
             };
-            progress.wait(&format!("waits {}; Ctrl-C leaves the plan as it is", render::plan::waits(due)));
+            progress.wait(&format!("waiting {}; Ctrl-C stops watching", render::plan::waits(due)));
             plan = self.look_again(&plan, left_ms.min(WAIT_HERE_MS), progress).await?.plan;
         }
         self.until_free(plan, until, progress).await
@@ -189,7 +189,7 @@ impl<'s> Feed<'s> {
                 self.rest(&plan.id, progress).await;
                 return Ok(Due::Elsewhere(Box::new(plan)));
             }
-            progress.wait("another process works on it; Ctrl-C leaves it at work");
+            progress.wait("running in another process; Ctrl-C stops watching");
             let look = self.look_again(&plan, WAIT_HERE_MS, progress).await?;
             plan = look.plan;
             refuse_blocked(&plan, look.blocked)?;
@@ -224,10 +224,10 @@ impl<'s> Feed<'s> {
                 looked => return looked,
             };
             if Instant::now() >= patience || self.session.interrupted().is_some() {
-                let hint = format!("`drydock plan show {id}` says how far it is, once that is mended");
+                let hint = format!("when this is fixed, `drydock plan show {id}` shows its progress");
                 return Err(Box::new(problem.with("plan", id.to_owned()).hint(hint)));
             }
-            progress.wait(&format!("{problem}; looking again"));
+            progress.wait(&format!("{problem}; retrying"));
             tokio::time::sleep(LOOK_AGAIN).await;
         }
     }
@@ -295,7 +295,7 @@ impl<'s> Feed<'s> {
             return Ok(());
         }
         let text = format!("{} has not landed: {}", plan.id, waits.reason);
-        let hint = format!("a worker tries it again, and so does `drydock plan apply {}`", plan.id);
+        let hint = format!("a worker will retry; to retry now: `drydock plan apply {}`", plan.id);
         Err(Box::new(Problem::new(Code::RemoteUnreachable, text).hint(hint).with("plan", plan.id.clone())))
     }
 
@@ -387,7 +387,7 @@ fn left_ms(due: &Waits) -> Option<u64> {
 fn refuse_blocked(plan: &Plan, blocked: Option<String>) -> Result<(), Box<Problem>> {
     let Some(reason) = blocked.filter(|_| plan.state != State::Processing) else { return Ok(()) };
     let problem = Problem::new(Code::InvariantBlocked, reason).with("plan", plan.id.clone());
-    Err(Box::new(problem.hint(format!("`drydock plan why {}` says what can be done", plan.id))))
+    Err(Box::new(problem.hint(format!("see `drydock plan why {}`", plan.id))))
 }
 
 fn is_over(plan: &Plan, until: Until) -> bool {

@@ -61,8 +61,11 @@ async fn added(
     let main = stand.main.display().to_string();
     let name = name_of(&stand.main);
     if let Some(other) = known.iter().find(|project| project.name == name) {
-        let text = format!("the name {name} belongs to another project, at {}", other.repo);
-        let hint = format!("add this one as `drydock project add NAME --repo {}`", shell_word(&main));
+        let text = format!("the project name {name} is already used for {}", other.repo);
+        let hint = format!(
+            "add this repository under another name: `drydock project add NAME --repo {}`",
+            shell_word(&main)
+        );
         return Err(Box::new(Problem::new(Code::Exists, text).hint(hint)));
     }
     let git = Git::find().map_err(failed)?;
@@ -88,10 +91,10 @@ fn branch_at(root: &Path, project: Option<&Project>) -> Result<String, Box<Probl
     let first = || branches.iter().map(String::as_str).find(|branch| !branch.starts_with(BRANCHES));
     let other = project.map(|project| project.target.as_str()).filter(is_known).or_else(first);
     let hint = match other {
-        Some(other) => format!("name one: `{}`", again(env::args_os(), other)),
-        None => format!("make one: `git -C {} switch -c main`", shell_word(&root.to_string_lossy())),
+        Some(other) => format!("name a branch: `{}`", again(env::args_os(), other)),
+        None => format!("create a branch: `git -C {} switch -c main`", shell_word(&root.to_string_lossy())),
     };
-    let text = format!("no branch is checked out in {} to land on", root.display());
+    let text = format!("no branch to land on: none is checked out in {}", root.display());
     Err(Box::new(Problem::new(Code::Usage, text).hint(hint)))
 }
 

@@ -23,10 +23,10 @@ pub(crate) fn refuse(command: &Command) -> Result<(), Box<Problem>> {
     }
     let text = match deed(command) {
         Deed::Looks => return Ok(()),
-        Deed::Answers => "agents never answer decisions".to_owned(),
-        Deed::Acts => format!("agents do not run `drydock {}`; that is for people", command.words()),
+        Deed::Answers => "agents cannot answer decisions".to_owned(),
+        Deed::Acts => format!("agents cannot run `drydock {}`", command.words()),
     };
-    let hint = "leave it to a person; an agent asks one with a message of the kind `ask`";
+    let hint = "ask a person: send a message of kind `ask`";
     Err(Box::new(Problem::new(Code::Forbidden, text).hint(hint)))
 }
 

@@ -80,8 +80,8 @@ impl Interrupt {
     pub(crate) fn problem(self, resume: Option<String>) -> Box<Problem> {
         let (code, text) = match self {
             Interrupt::Keyboard => (Code::Interrupted, "interrupted"),
-            Interrupt::Termination => (Code::Terminated, "told to end"),
-            Interrupt::Hangup => (Code::Terminated, "told to end: the terminal was closed"),
+            Interrupt::Termination => (Code::Terminated, "terminated"),
+            Interrupt::Hangup => (Code::Terminated, "terminated: the terminal was closed"),
         };
         let problem = Problem::new(code, text);
         Box::new(match resume {

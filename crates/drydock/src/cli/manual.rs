@@ -40,7 +40,7 @@ pub(crate) fn man(args: &Man) -> Outcome {
             Some(dir) => format!("could not write the manual into {}: {error}", dir.display()),
             None => format!("could not write the manual: {error}"),
         };
-        Box::new(Problem::new(Code::Internal, text).hint("name a folder that is there and can be written to"))
+        Box::new(Problem::new(Code::Internal, text).hint("name an existing directory that is writable"))
     };
     if let Some(dir) = &args.dir {
         clap_mangen::generate_to(Cli::command(), dir).map_err(failed)?;

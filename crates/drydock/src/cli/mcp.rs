@@ -20,12 +20,10 @@ fn problem(error: &McpError) -> Problem {
     let (code, hint) = match error {
         McpError::NoRun { .. } => (
             Code::Usage,
-            "let an agent start it, with the variables DRYDOCK_MCP_SOCKET and DRYDOCK_MCP_SECRET of its run",
+            "`drydock mcp` is started by an agent, with the DRYDOCK_MCP_SOCKET and DRYDOCK_MCP_SECRET of its run",
         ),
-        McpError::Unreachable { .. } => {
-            (Code::NotFound, "the run is over; a new run has a socket of its own")
-        }
-        McpError::Refused { .. } => (Code::Forbidden, "an agent speaks for its own run only"),
+        McpError::Unreachable { .. } => (Code::NotFound, "the run has ended; every run has its own socket"),
+        McpError::Refused { .. } => (Code::Forbidden, "an agent can only use the tools of its own run"),
         McpError::Broken(_) => (Code::Internal, "the run or the agent has ended"),
     };
     Problem::new(code, told(error)).hint(hint)

@@ -52,7 +52,7 @@ pub(crate) fn of_steering(plan: Plan) -> Report {
 
 /// Returns the problem of a plan whose driver released it before its phase ended.
 pub(crate) fn stopped(plan: &Plan) -> Box<Problem> {
-    let text = format!("{} of {} was stopped before its end", plan.phase, plan.id);
+    let text = format!("{} of {} was stopped before it finished", plan.phase, plan.id);
     let hint = go_on(&format!("drydock plan {} {}", plan.phase, plan.id));
     Box::new(Problem::new(Code::LeaseLost, text).hint(hint).with("plan", plan.id.clone()))
 }
@@ -79,7 +79,7 @@ fn ending(plan: &Plan, asked: Phase) -> Ending {
     let failed = |code, text: String| {
         let hint = match render::next::command(plan) {
             Some(next) => go_on(&next),
-            None => format!("`drydock plan show {}` shows what it came to; make a new plan", plan.id),
+            None => format!("see `drydock plan show {}`; to try again, create a new plan", plan.id),
         };
         Ending::Failed(Box::new(Problem::new(code, text).hint(hint).with("plan", plan.id.clone())))
     };

@@ -108,7 +108,7 @@ fn is_chatter(kind: &str) -> bool {
 
 fn spinner(phase: Phase) -> ProgressBar {
     let style = ProgressStyle::with_template("{spinner} {prefix} {elapsed} {wide_msg}")
-        .expect("the template is a constant that was seen to parse");
+        .expect("the template is a valid constant");
     let spinner = ProgressBar::new_spinner().with_style(style).with_prefix(phase.name());
     spinner.enable_steady_tick(TICK);
     spinner

@@ -83,7 +83,7 @@ pub(crate) async fn run(session: &Session, command: Project) -> Outcome {
         }
         Project::Remove { name } => {
             client.project_remove(&name).await?;
-            let said = format!("removed project {name}; its repository is as it was");
+            let said = format!("removed project {name}; its repository was not changed");
             Ok(Report::new(json!({ "removed": name }), "").note(Level::Info, said))
         }
     }
@@ -91,11 +91,12 @@ pub(crate) async fn run(session: &Session, command: Project) -> Outcome {
 
 /// Returns the absolute path. A server may run in another directory.
 pub(crate) fn absolute(path: &std::path::Path) -> Result<String, Box<Problem>> {
-    let whole = std::path::absolute(path)
-        .map_err(|error| Problem::new(Code::Usage, format!("{} is not a path: {error}", path.display())))?;
+    let whole = std::path::absolute(path).map_err(|error| {
+        Problem::new(Code::Usage, format!("{} is not a valid path: {error}", path.display()))
+    })?;
     let text = whole.to_str().map(str::to_owned);
     text.ok_or_else(|| {
         let text = format!("the path {} is not valid UTF-8", whole.display());
-        Box::new(Problem::new(Code::Usage, text).hint("move the repository to a path that is"))
+        Box::new(Problem::new(Code::Usage, text).hint("use a path that is valid UTF-8"))
     })
 }

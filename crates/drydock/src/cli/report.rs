@@ -92,7 +92,7 @@ impl Report {
     #[must_use]
     pub(crate) fn or_more(self, next: Option<impl Display>) -> Self {
         match next {
-            Some(next) => self.note(Level::Info, format!("there are more: --after {next}")),
+            Some(next) => self.note(Level::Info, format!("more results: --after {next}")),
             None => self,
         }
     }

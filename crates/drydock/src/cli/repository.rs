@@ -25,10 +25,8 @@ pub(crate) fn stand() -> Result<Stand, Box<Problem>> {
     let here = here()?;
     let Some(root) = root_of(&here) else {
         let (what, hint) = match bare_of(&here) {
-            Some(_) => {
-                ("a bare repository", "clone it and go to the clone, or name a project with --project")
-            }
-            None => ("not in a git repository", "go to one, or name a project with --project"),
+            Some(_) => ("a bare repository", "run this in a clone of it, or pass --project NAME"),
+            None => ("not in a git repository", "run this in a git repository, or pass --project NAME"),
         };
         let text = format!("{} is {what}", here.display());
         return Err(Box::new(Problem::new(Code::RepositoryUnusable, text).hint(hint)));
@@ -39,8 +37,8 @@ pub(crate) fn stand() -> Result<Stand, Box<Problem>> {
 
 fn here() -> Result<PathBuf, Box<Problem>> {
     env::current_dir().and_then(|here| here.canonicalize()).map_err(|error| {
-        let text = format!("could not tell the current directory: {error}");
-        Box::new(Problem::new(Code::RepositoryUnusable, text).hint("name a project with --project"))
+        let text = format!("could not find the current directory: {error}");
+        Box::new(Problem::new(Code::RepositoryUnusable, text).hint("pass --project NAME"))
     })
 }
 

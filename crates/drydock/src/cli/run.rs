@@ -71,7 +71,7 @@ pub(crate) async fn run(session: &Session, args: Run) -> Outcome {
     let client = session.client();
     if args.task.trim().is_empty() {
         let problem = Problem::new(Code::Usage, "the task is empty");
-        return Err(Box::new(problem.hint("say what to do, e.g. drydock run \"fix the failing test\"")));
+        return Err(Box::new(problem.hint("describe the task, e.g. drydock run \"fix the failing test\"")));
     }
     require_agent(session, args.agent.as_deref()).await?;
     let ground = ground(client, session.screen(), args.project.as_deref(), args.target.as_deref()).await?;
@@ -86,7 +86,7 @@ pub(crate) async fn run(session: &Session, args: Run) -> Outcome {
         ..NewPlan::default()
     };
     let plan = client.plan_use(&new, &Terms::default()).await?;
-    session.screen().tell(&format!("plan {} on {}, to land on {}", plan.id, plan.project, ground.target));
+    session.screen().tell(&format!("plan {} on {}, lands on {}", plan.id, plan.project, ground.target));
     let gates = match (args.yes, named || plan.gate.is_some()) {
         (true, _) => Gates::Open,
         (false, true) => Gates::All,
@@ -122,11 +122,11 @@ async fn drive(session: &Session, mut feed: Feed<'_>, mut plan: Plan, target: &s
         let left = match gate(session, &plan, target, to, asks).await? {
             Passage::Granted => None,
             Passage::Refused => {
-                Some(format!("left before {to}; to drop it: drydock plan cancel {}", plan.id))
+                Some(format!("stopped before {to}; to discard the plan: drydock plan cancel {}", plan.id))
             }
-            Passage::Unasked => {
-                Some(format!("left before {to}: nobody is here to ask; --yes answers in advance"))
-            }
+            Passage::Unasked => Some(format!(
+                "stopped before {to}: no terminal to ask for approval; --yes approves everything"
+            )),
         };
         if let Some(left) = left {
             let report = outcome::of_move(plan, asked).note(Level::Warn, left);
@@ -190,8 +190,8 @@ async fn gate(
     let resume = format!("drydock plan {to} {}", plan.id);
     session.set_driving(Some(Driving { plan: plan.id.clone(), by: Driver::Person, resume }));
     let question = match to {
-        PlanMove::Apply => format!("Land this on {target}? [y/N/d=diff]"),
-        PlanMove::Strategize | PlanMove::Execute => format!("Go on with {to}? [y/N]"),
+        PlanMove::Apply => format!("Land on {target}? [y/N/d=diff]"),
+        PlanMove::Strategize | PlanMove::Execute => format!("Start {to}? [y/N]"),
     };
     let passage = loop {
         match ask(session.screen(), &question).await? {

@@ -107,7 +107,7 @@ fn written(mut stdout: impl Write, text: &str) -> Result<Reader, Box<Problem>> {
         Ok(()) => Ok(Reader::Listening),
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(Reader::Gone),
         Err(error) => {
-            let text = format!("could not write the answer: {error}");
+            let text = format!("could not write to stdout: {error}");
             Err(Box::new(Problem::new(Code::Internal, text)))
         }
     }

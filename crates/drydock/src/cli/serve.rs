@@ -53,7 +53,7 @@ pub(crate) async fn serve(global: &Global, screen: &Screen, args: Serve) -> Outc
     let (place, config) = config::both(global.store.as_deref(), global.config.as_deref())?;
     let say = |began: &Began| {
         let needed = match began.tokens {
-            Tokens::Optional => ", for any program on this machine",
+            Tokens::Optional => "; programs on this machine need no token",
             Tokens::Required => "",
         };
         screen.tell(&format!(
@@ -62,10 +62,12 @@ pub(crate) async fn serve(global: &Global, screen: &Screen, args: Serve) -> Outc
             counted(args.workers, "worker")
         ));
         if began.is_open_to_listeners {
-            screen.tell("warning: tokens are sent as they are, and whoever is on the way can read them; use --tls-cert and --tls-key");
+            screen.tell(
+                "warning: without TLS, tokens can be read on the network; use --tls-cert and --tls-key",
+            );
         }
         if let Some(link) = &began.link {
-            screen.tell(&format!("open {link} to sign in: once, within ten minutes"));
+            screen.tell(&format!("open {link} to sign in (works once, within ten minutes)"));
         }
     };
     let tls = args.tls_cert.zip(args.tls_key);
@@ -73,12 +75,12 @@ pub(crate) async fn serve(global: &Global, screen: &Screen, args: Serve) -> Outc
     let workers = usize::from(args.workers);
     let wish = Wish { listen: &args.listen, workers, tokens: args.tokens, tls, link };
     serve::serve(&place, config, wish, say).await?;
-    Ok(Report::new(json!({}), "").or_say("stopped; every lock is released"))
+    Ok(Report::new(json!({}), "").or_say("stopped; all locks are released"))
 }
 
 pub(crate) async fn worker(global: &Global, screen: &Screen, args: Worker) -> Outcome {
     let (place, config) = config::both(global.store.as_deref(), global.config.as_deref())?;
     screen.tell(&format!("working with {}; Ctrl-C stops", counted(args.workers, "worker")));
     serve::work(&place, config, usize::from(args.workers)).await?;
-    Ok(Report::new(json!({}), "").or_say("stopped; every lock is released"))
+    Ok(Report::new(json!({}), "").or_say("stopped; all locks are released"))
 }

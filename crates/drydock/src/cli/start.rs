@@ -137,16 +137,16 @@ fn on_interrupt(interrupt: Interrupt, driving: &Driving) -> String {
     match (driving.by, interrupt) {
         (Driver::ThisProcess, Interrupt::Keyboard) => {
             format!(
-                "stopping the agent and keeping its work; no worker continues the plan before you do: {resume}"
+                "stopping the agent and saving its work; no worker continues the plan until you do: {resume}"
             )
         }
         (Driver::ThisProcess, Interrupt::Termination | Interrupt::Hangup) => {
-            format!("stopping the agent and keeping its work; a worker continues the plan, or you: {resume}")
+            format!("stopping the agent and saving its work; a worker continues the plan, or run: {resume}")
         }
         (Driver::Server, _) => "the server continues the plan".to_owned(),
         (Driver::Worker, _) => "a worker continues the plan".to_owned(),
         (Driver::Person, _) => String::new(),
-        (Driver::Waiting, _) => format!("the plan waits as before; a worker continues it, or you: {resume}"),
+        (Driver::Waiting, _) => format!("the plan keeps waiting; a worker continues it, or run: {resume}"),
     }
 }
 

@@ -56,7 +56,7 @@ pub(crate) async fn run(global: &Global, command: Store) -> Outcome {
                 return Ok(Report::new(json!({ "problems": problems }), "no damage found\n"));
             }
             let text = format!("{}\n", problems.join("\n"));
-            let hint = "restore a copy made by `drydock store backup`, or ask for help with these lines";
+            let hint = "restore a copy made by `drydock store backup`, or report these lines";
             let failed =
                 Problem::new(Code::StoreDamaged, format!("{} problems found", problems.len())).hint(hint);
             Ok(Report::new(json!({ "problems": problems }), text).ending(Ending::Failed(Box::new(failed))))

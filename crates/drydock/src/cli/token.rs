@@ -60,17 +60,19 @@ pub(crate) async fn run(session: &Session, command: Token) -> Outcome {
     match command {
         Token::Create { name, role, run, expires } => {
             let made = client.token_create(&NewToken { name, role, run, expires_in_s: expires }).await?;
-            let said =
-                format!("made {}, a token of {} for {}", made.token.id, made.token.role, made.token.name);
+            let said = format!(
+                "created token {} with role {} for {}",
+                made.token.id, made.token.role, made.token.name
+            );
             let text = format!("{}\n", made.secret);
-            let keep = "it is not shown again; keep it where only its bearer can read it";
+            let keep = "the secret is not shown again; store it where only its user can read it";
             Ok(Report::new(made, text).note(Level::Info, said).note(Level::Info, keep))
         }
         Token::Link { name, at } => {
             let made = client.token_link(&NewLink { name }).await?;
             let at = at.as_deref().or(session.server()).unwrap_or(crate::serve::AT_DEFAULT);
             let link = format!("{}{}", at.trim_end_matches('/'), made.path);
-            let said = "it signs one browser in, once, within ten minutes";
+            let said = "it signs in one browser, once, within ten minutes";
             let answer = json!({ "token": made.token, "link": link });
             Ok(Report::new(answer, format!("{link}\n")).note(Level::Info, said))
         }
@@ -82,17 +84,17 @@ pub(crate) async fn run(session: &Session, command: Token) -> Outcome {
         Token::Revoke { id } => {
             let revoked = client.token_revoke(&id).await?;
             let token = &revoked.token;
-            let said = format!("whoever has {} ({}) can ask nothing more", token.name, token.id);
+            let said = format!("revoked the token of {} ({})", token.name, token.id);
             let text = render::token::list(std::slice::from_ref(token), session.now());
             let ended = match revoked.sessions_ended {
                 0 => None,
-                1 => Some("1 session that a link of it began has ended".to_owned()),
-                many => Some(format!("{many} sessions that links of it began have ended")),
+                1 => Some("ended 1 session that its links started".to_owned()),
+                many => Some(format!("ended {many} sessions that its links started")),
             };
             let below = match revoked.tokens_ended {
                 0 => None,
-                1 => Some("1 token that was made with it has ended".to_owned()),
-                many => Some(format!("{many} tokens that were made with it have ended")),
+                1 => Some("ended 1 token that was created with it".to_owned()),
+                many => Some(format!("ended {many} tokens that were created with it")),
             };
             let report = Report::new(revoked, text).note(Level::Info, said);
             Ok(ended.into_iter().chain(below).fold(report, |report, said| report.note(Level::Info, said)))

@@ -153,7 +153,7 @@ pub(crate) fn offer(role: Option<&Role>) -> Offer {
 /// Returns why a role lacks a right, as a message for people.
 pub(super) fn refusal(role: &Role, right: Option<Right>) -> &'static str {
     match (role, right) {
-        (Role::Agent { .. }, Some(Right::Decide)) => "agents never answer decisions",
+        (Role::Agent { .. }, Some(Right::Decide)) => "agents cannot answer decisions",
         (Role::Operator | Role::Reader, Some(Right::Decide)) => "only people answer decisions",
         (Role::Agent { .. } | Role::Operator | Role::Reader, Some(Right::Vouch)) => {
             "only people have to do with tokens"

@@ -17,7 +17,7 @@ pub(crate) fn command(plan: &Plan) -> Option<String> {
 
 /// Returns the message that names the next command.
 pub(crate) fn go_on(command: &str) -> String {
-    format!("go on with: {command}")
+    format!("next: {command}")
 }
 
 /// Returns true if an offer makes progress. The others end the plan or leave it where it is.

@@ -133,7 +133,7 @@ on_both! {
         let ended = Answer::of(running.wait(LIMIT)).expect(130);
         let resume = format!("drydock plan execute {id}");
         assert!(ended.json["error"]["hint"].as_str().unwrap().contains(&resume), "{:#}", ended.json);
-        assert!(ended.stderr.contains("no worker continues the plan before you do"), "{}", ended.stderr);
+        assert!(ended.stderr.contains("no worker continues the plan until you do"), "{}", ended.stderr);
         rests(&world, &id);
         world.write("go", "");
         let words: Vec<_> = resume.split(' ').skip(1).collect();

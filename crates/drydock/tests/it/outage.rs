@@ -36,13 +36,13 @@ fn a_moment_without_a_database_stops_nobody() {
     let worker = world.spawn(&["--store", &store, "worker"]);
     wait::until("the agent to write", LIMIT, || (written() > 5).then_some(()));
     let following = world.spawn(&["--store", &store, "plan", "execute", &id]);
-    let follows = "another process works on it";
+    let follows = "running in another process";
     wait::until(follows, LIMIT, || following.stderr().contains(follows).then_some(()));
     let before = written();
     proxy.cut();
     wait::until("the agent to go on", LIMIT, || (written() > before + 30).then_some(()));
     wait::until("the follower to say so", LIMIT, || {
-        following.stderr().contains("looking again").then_some(())
+        following.stderr().contains("retrying").then_some(())
     });
     proxy.mend();
     let mended = written();

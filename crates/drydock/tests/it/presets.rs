@@ -117,7 +117,7 @@ fn who_has_no_agent_is_shown_how_to_configure_one() {
     let run =
         |args: &[&str]| Answer::of(proc::run(world.command(args).env("PATH", world.place("bin")), LIMIT));
     let listed = run(&["agent", "list"]).expect(0).json;
-    assert!(listed["messages"].to_string().contains("none of them is found"), "{listed:#}");
+    assert!(listed["messages"].to_string().contains("none of these agents is installed"), "{listed:#}");
     let refused = run(&["run", "say hello"]).expect(2).json;
     let hint = text(&refused["error"]["hint"]);
     assert!(hint.contains("[agents.writer]"), "{refused:#}");

@@ -192,9 +192,9 @@ fn a_hint_can_be_followed_as_it_stands() {
         (
             &detached,
             "drydock --json run --target main 'a task' --agent writer".to_owned(),
-            "no branch is checked out",
+            "no branch to land on",
         ),
-        (&bare, "clone it".to_owned(), "is a bare repository"),
+        (&bare, "in a clone of it".to_owned(), "is a bare repository"),
     ] {
         let run = ["run", "a task", "--agent", "writer"];
         let answer = Answer::of(proc::run(world.command(&run).current_dir(place), LIMIT));

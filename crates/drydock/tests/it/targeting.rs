@@ -86,7 +86,7 @@ fn run_lands_on_the_branch_that_you_stand_on() {
         let before = world.repo.head(expected);
         let (target, first) = run_in(&world, folder, more);
         assert_eq!(target, expected);
-        assert!(first.ends_with(&format!(", to land on {expected}")), "{first}");
+        assert!(first.ends_with(&format!(", lands on {expected}")), "{first}");
         assert_eq!(world.repo.git(&["rev-parse", &format!("{expected}^")]), before);
         assert_eq!(world.repo.head("main") == main, expected != "main");
     }
@@ -104,7 +104,7 @@ fn a_detached_head_is_refused_and_the_hint_works_as_it_stands() {
     assert_eq!(refused.error_code(), "usage");
     let error = &refused.json["error"];
     let at = world.repo.path().display();
-    assert_eq!(error["text"], format!("no branch is checked out in {at} to land on"));
+    assert_eq!(error["text"], format!("no branch to land on: none is checked out in {at}"));
     assert_eq!(world.ok(&["plan", "list"])["plans"], serde_json::json!([]));
     assert_eq!(world.repo.head("main"), main);
     let hint = error["hint"].as_str().unwrap();

@@ -196,7 +196,7 @@ on_both! {
         let shown: Value = serde_json::from_str(&std::fs::read_to_string(world.path("shown")).unwrap()).unwrap();
         assert_eq!(shown["data"]["plan"]["id"], plan.as_str(), "{shown:#}");
         let resolved = std::fs::read_to_string(world.path("resolved")).unwrap();
-        assert!(resolved.contains("agents never answer decisions"), "{resolved}");
+        assert!(resolved.contains("agents cannot answer decisions"), "{resolved}");
         let own = format!("GET /plans/{plan}");
         assert_eq!(ask(&server, Some(&first), &own, &Value::Null).status, 200);
         for line in [format!("POST /decisions/{gate}/resolve"), format!("GET /plans/{other}"), "GET /events".to_owned()] {
@@ -541,7 +541,7 @@ fn an_agent_cannot_answer_a_decision_at_the_prompt() {
         assert_eq!(without["error"]["code"], "store_read_only", "{without:#}");
     }
     assert_ne!(said("with-look".to_owned())["error"]["code"], "forbidden");
-    assert_eq!(said("with-resolve".to_owned())["error"]["text"], "agents never answer decisions");
+    assert_eq!(said("with-resolve".to_owned())["error"]["text"], "agents cannot answer decisions");
     assert_eq!(open(&world, &plan), gate);
     assert_eq!(world.stage(&plan), "strategize/complete");
     assert_eq!(list(&world.ok(&["token", "list"])["tokens"]).len(), 0);

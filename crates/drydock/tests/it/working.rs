@@ -274,7 +274,7 @@ on_both! {
             let worker = world.spawn(&["worker"]);
             world.wait_file("began");
             let late = world.spawn(&["plan", "execute", &id]);
-            let follows = "another process works on it";
+            let follows = "running in another process";
             wait::until(follows, LIMIT, || late.stderr().contains(follows).then_some(()));
             world.write("go", "");
             let answer = Answer::of(late.wait(LIMIT));
@@ -335,7 +335,7 @@ on_both! {
         let worker = world.spawn(&["worker"]);
         world.wait_file("began");
         let follower = world.spawn(&["plan", "execute", &id]);
-        let follows = "another process works on it";
+        let follows = "running in another process";
         wait::until(follows, LIMIT, || follower.stderr().contains(follows).then_some(()));
         let run = world.show(&id)["run"].clone();
         follower.interrupt();
@@ -361,7 +361,7 @@ on_both! {
         world.wait_file("began");
         world.agent("writer", "echo hi > hello.txt");
         let follower = world.spawn(&["plan", "execute", &id]);
-        let follows = "another process works on it";
+        let follows = "running in another process";
         wait::until(follows, LIMIT, || follower.stderr().contains(follows).then_some(()));
         worker.kill();
         worker.wait(LIMIT);

@@ -71,9 +71,9 @@ pub(crate) async fn log(session: &Session, args: LogArgs) -> Outcome {
     }
     let text = match plan.state {
         State::Queued => {
-            format!("nothing was printed yet: {} is queued, and --follow waits for it", plan.phase)
+            format!("no output yet: {} is queued; --follow waits for it", plan.phase)
         }
-        _ => "nothing was printed yet".to_owned(),
+        _ => "no output yet".to_owned(),
     };
     Ok(report.note(Level::Info, text))
 }
@@ -149,7 +149,7 @@ async fn page(printer: &Printer<'_>, plan: &Plan, query: &LogQuery) -> Result<Lo
             answer => return Ok(answer?),
         }
         if tries == 1 {
-            printer.session.screen().tell("the server cannot be reached; trying again");
+            printer.session.screen().tell("the server cannot be reached; retrying");
         }
         tokio::time::sleep(LOOK_AGAIN).await;
     }

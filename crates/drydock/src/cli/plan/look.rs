@@ -142,7 +142,7 @@ pub(crate) async fn watch(session: &Session, plan: Which) -> Outcome {
         };
         let page = client.events(&query).await?;
         if let Some(end) = events::end_of(&page, after) {
-            session.screen().tell(&format!("{}; going on from its end", events::ended(end)));
+            session.screen().tell(&format!("{}; continuing from its end", events::ended(end)));
             after = end.ends_at;
         }
         let events = page.events;
