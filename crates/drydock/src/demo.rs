@@ -58,8 +58,8 @@ pub(crate) async fn run(say: &mut dyn FnMut(String)) -> Result<Shown, Box<Proble
     let mut interrupts = Interrupts::listen()?;
     let world = tempfile::Builder::new().prefix("drydock-demo-").tempdir().map_err(|error| {
         Box::new(
-            Problem::new(Code::Internal, format!("could not make a directory for the demo: {error}"))
-                .hint("name another place with TMPDIR"),
+            Problem::new(Code::Internal, format!("could not create a directory for the demo: {error}"))
+                .hint("set TMPDIR to another directory"),
         )
     })?;
     let repo = world.path().join("repository");
@@ -115,7 +115,7 @@ async fn story(backend: &Embedded, repo: &Path, say: &mut dyn FnMut(String)) -> 
     if plan_alone(&before) != plan_alone(&after) {
         return Err(wrong("the refused plan changed"));
     }
-    say(format!("   the plan is as it was: {}/{}, revision {}", after.phase, after.state, after.revision));
+    say(format!("   the plan did not change: {}/{}, revision {}", after.phase, after.state, after.revision));
 
     say("\n2. A plan that lands".to_owned());
     let plan = make(&client, "greet", &[("who", "world")]).await?;
@@ -131,13 +131,13 @@ async fn story(backend: &Embedded, repo: &Path, say: &mut dyn FnMut(String)) -> 
     line(say, "apply", &landed);
     say(format!("   landed as    {}", landed.landed_commit.as_deref().unwrap_or("nothing")));
 
-    say("\n3. What the feed tells of the second plan".to_owned());
+    say("\n3. The events of the second plan".to_owned());
     let query = EventQuery { plan: Some(plan.id.clone()), ..EventQuery::default() };
     let events = client.events(&query).await?.events;
     for event in &events {
         say(format!("   {:>3}  {:<20} {}", event.seq, event.kind, summary(&event.data)));
     }
-    say("\nIn a repository of your own: `drydock run \"what you want done\"`.".to_owned());
+    say("\nIn your own repository: `drydock run \"your task\"`.".to_owned());
     Ok(Shown { data: json!({ "blocked": after, "refusal": refusal, "landed": landed, "events": events }) })
 }
 
@@ -195,7 +195,7 @@ fn config(world: &Path) -> Result<Config, Box<Problem>> {
 
 fn make_repository(path: &Path) -> Result<(), Box<Problem>> {
     let refused = |text: String| {
-        Box::new(Problem::new(Code::RepositoryUnusable, text).hint("`drydock doctor` looks at git"))
+        Box::new(Problem::new(Code::RepositoryUnusable, text).hint("`drydock doctor` checks git"))
     };
     let git = drydock_worktree::Git::find().map_err(|error| refused(told(&error)))?;
     let files = [("README.md", "# Demo\n"), ("LICENSE", "Do as you like.\n")];
@@ -205,5 +205,5 @@ fn make_repository(path: &Path) -> Result<(), Box<Problem>> {
 }
 
 fn wrong(text: &str) -> Box<Problem> {
-    Box::new(Problem::new(Code::Internal, text).hint("`drydock doctor` looks for what is not in order"))
+    Box::new(Problem::new(Code::Internal, text).hint("run `drydock doctor`"))
 }

@@ -33,7 +33,7 @@ impl Embedded {
         let engine = engine(place, config).await?;
         // Before any plan is changed, so that a new hook receives the event.
         if let Err(error) = engine.hooks_begin().await {
-            tracing::warn!(error = %told(&error), "hooks that are new are not told of what happens now");
+            tracing::warn!(error = %told(&error), "could not start new hooks; they miss the events of this command");
         }
         let local = Local::new(router(engine.clone(), &person(), "command line"));
         Ok(Self { engine, local })
@@ -120,7 +120,7 @@ fn beside_store(place: &StorePlace, name: &str) -> Result<PathBuf, Box<Problem>>
     std::path::absolute(directory.join(name)).map_err(|error| {
         Box::new(Problem::new(
             Code::Internal,
-            format!("could not tell where {} is: {error}", directory.display()),
+            format!("could not find the absolute path of {}: {error}", directory.display()),
         ))
     })
 }
@@ -128,8 +128,8 @@ fn beside_store(place: &StorePlace, name: &str) -> Result<PathBuf, Box<Problem>>
 fn make_parent(path: &Path) -> Result<(), Box<Problem>> {
     let Some(parent) = path.parent() else { return Ok(()) };
     make_folder(parent).map_err(|error| {
-        let text = format!("could not make {}: {error}", parent.display());
-        Box::new(Problem::new(Code::StoreMissing, text).hint("name another store with --store"))
+        let text = format!("could not create {}: {error}", parent.display());
+        Box::new(Problem::new(Code::StoreMissing, text).hint("choose another store with --store"))
     })
 }
 
@@ -160,7 +160,7 @@ fn fault(variable: &str) -> Result<Option<(CrashPoint, u32)>, Box<Problem>> {
     match (point.parse(), nth.parse()) {
         (Ok(point), Ok(nth)) => Ok(Some((point, nth))),
         (Err(_), _) | (_, Err(_)) => {
-            Err(Box::new(Problem::new(Code::Usage, format!("{variable}={text} is no such point"))))
+            Err(Box::new(Problem::new(Code::Usage, format!("{variable}={text} is not a crash point"))))
         }
     }
 }
@@ -213,7 +213,7 @@ impl Backend for Embedded {
     fn shutdown(&self) -> BoxFuture<'_, ()> {
         Box::pin(async move {
             if let Err(error) = self.engine.shut_down().await {
-                tracing::warn!(error = %told(&error), "could not let go of every lock; they run out by themselves");
+                tracing::warn!(error = %told(&error), "could not release all locks; they expire");
             }
             if self.local.has_changed_things() {
                 self.engine.deliver_due(LAST_WORDS).await;

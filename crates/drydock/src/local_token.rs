@@ -69,7 +69,7 @@ impl LocalToken {
             wait = match self.renew_now(engine).await {
                 Ok(()) => RENEW_EVERY,
                 Err(problem) => {
-                    tracing::warn!(%problem, "could not renew the token of this machine's command line");
+                    tracing::warn!(%problem, "could not renew the local token of this server");
                     RENEW_AGAIN
                 }
             };
@@ -95,7 +95,7 @@ impl LocalToken {
         };
         match removed {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                tracing::warn!(error = %told(&error), file = %self.file.display(), "could not remove the token of this server");
+                tracing::warn!(error = %told(&error), file = %self.file.display(), "could not remove the token file of this server");
             }
             Ok(()) | Err(_) => {}
         }
@@ -109,7 +109,7 @@ impl LocalToken {
                 // An expired token may already have been removed by another process.
                 Ok(_) | Err(EngineError::Absent(_)) => {}
                 Err(error) => {
-                    tracing::warn!(error = %told(&error), %token, "could not end the token of this server")
+                    tracing::warn!(error = %told(&error), %token, "could not revoke the local token of this server")
                 }
             }
         }
@@ -121,7 +121,7 @@ async fn made(engine: &Engine, folder: &Path, file: &Path) -> Result<(TokenId, S
     let minted = engine.token_mint(&embedded::person()).await;
     let (token, secret) = minted.map_err(|error| Box::new(problem(&error)))?;
     write(folder, file, secret.reveal()).map_err(|error| {
-        let text = format!("could not keep a token in {}: {error}", file.display());
+        let text = format!("could not write the token file {}: {error}", file.display());
         let hint = "make the directory writable, or set XDG_STATE_HOME";
         Box::new(Problem::new(Code::Usage, text).hint(hint))
     })?;

@@ -24,7 +24,7 @@ fn main() -> ExitCode {
     }
     if let Err(error) = drydock_agent::adopt_orphans() {
         // Without adoption, processes that a killed keeper left behind are found only by their mark.
-        tracing::debug!(error = %told(&error), "orphans are not adopted");
+        tracing::debug!(error = %told(&error), "could not become the reaper of orphaned processes");
     }
     cli::main(argv, embedded::open)
 }

@@ -78,7 +78,7 @@ pub(crate) async fn serve(
     }
     let listener = TcpListener::bind(address).await.map_err(|error| {
         let text = format!("could not listen on {address}: {error}");
-        Box::new(Problem::new(Code::Usage, text).hint("name another address with --listen"))
+        Box::new(Problem::new(Code::Usage, text).hint("choose another address with --listen"))
     })?;
     let bound = listener.local_addr().unwrap_or(address);
     let wire = if tls.is_some() { Wire::Tls } else { Wire::Plain };
@@ -109,8 +109,8 @@ pub(crate) async fn serve(
         }
         release(&engine).await?;
         served.map_err(|error| {
-            let text = format!("could not go on serving: {error}");
-            Box::new(Problem::new(Code::Internal, text).hint("start it again"))
+            let text = format!("the server failed: {error}");
+            Box::new(Problem::new(Code::Internal, text).hint("restart it"))
         })
     };
     until_told(&engine, interrupts, work).await
@@ -145,7 +145,7 @@ fn tls(wish: Option<(PathBuf, PathBuf)>, config: &Server) -> Result<Option<Tls>,
     match wish.or_else(|| config.tls_cert.clone().zip(config.tls_key.clone())) {
         Some((certificate, key)) => Tls::from_files(&certificate, &key).map(Some),
         None if config.tls_cert.is_some() != config.tls_key.is_some() => {
-            let text = "[server] names a certificate or a key, and TLS needs both";
+            let text = "[server] sets only one of tls_cert and tls_key";
             Err(Box::new(Problem::new(Code::ConfigInvalid, text).hint("set both tls_cert and tls_key")))
         }
         None => Ok(None),
@@ -294,8 +294,8 @@ async fn require_person(engine: &Engine, listen: &str) -> Result<(), Box<Problem
     if tokens.iter().any(is_a_persons) {
         return Ok(());
     }
-    let text = format!("{listen} can be reached by others, and no person has a token for it");
-    let hint = "make one with `drydock token create NAME --role human`, or listen on 127.0.0.1:PORT";
+    let text = format!("{listen} can be reached from other machines, but there is no token with role human");
+    let hint = "create one with `drydock token create NAME --role human`, or listen on 127.0.0.1:PORT";
     Err(Box::new(Problem::new(Code::Usage, text).hint(hint)))
 }
 

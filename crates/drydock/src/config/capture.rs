@@ -23,7 +23,7 @@ impl Written {
         let CaptureBounds { file_max, total_max, files_max } = bounds;
         for (key, given) in [("file_max", file_max), ("total_max", total_max), ("files_max", files_max)] {
             if given == 0 {
-                return Err(format!("[capture] {key} = 0 would let no agent change anything"));
+                return Err(format!("[capture] {key} = 0 would allow no changes"));
             }
         }
         Ok(bounds)

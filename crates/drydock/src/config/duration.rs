@@ -18,7 +18,7 @@ pub(crate) const HOOK_DEFAULT: Duration = Duration::from_secs(10);
 pub(crate) fn hook_timeout(text: &str) -> Result<Duration, String> {
     let timeout = duration("timeout", text)?;
     if timeout < HOOK_MIN || timeout > HOOK_MAX {
-        return Err(format!("timeout = {text:?} is out of bounds; a hook has 1s to 5m"));
+        return Err(format!("timeout = {text:?} is out of range; use 1s to 5m"));
     }
     Ok(timeout)
 }
@@ -28,7 +28,7 @@ pub(crate) fn hook_timeout(text: &str) -> Result<Duration, String> {
 pub(crate) fn lock_ttl(text: &str) -> Result<Duration, String> {
     let ttl = duration("ttl", text)?;
     if ttl < TTL_MIN || ttl > TTL_MAX {
-        return Err(format!("ttl = {text:?} is out of bounds; a lock lives 5s to 1h"));
+        return Err(format!("ttl = {text:?} is out of range; use 5s to 1h"));
     }
     Ok(ttl)
 }

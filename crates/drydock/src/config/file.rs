@@ -164,7 +164,7 @@ impl Logs {
     fn keep_days(&self) -> Result<u32, String> {
         match self.keep_days {
             Some(days) if days > Self::KEEP_DAYS_MAX => {
-                Err(format!("[logs] keep_days = {days} is not from 0 to {}", Self::KEEP_DAYS_MAX))
+                Err(format!("[logs] keep_days = {days} is not between 0 and {}", Self::KEEP_DAYS_MAX))
             }
             days => Ok(days.unwrap_or(Settings::LOGS_KEEP_DAYS)),
         }
@@ -179,7 +179,7 @@ impl StoreTable {
         match self.connections {
             Some(count) if !CONNECTIONS.contains(&count) => {
                 let (least, most) = (CONNECTIONS.start(), CONNECTIONS.end());
-                Err(format!("[store] connections = {count} is not from {least} to {most}"))
+                Err(format!("[store] connections = {count} is not between {least} and {most}"))
             }
             count => Ok(count),
         }
@@ -200,9 +200,9 @@ pub(crate) fn load(named: Option<&Path>, default: Option<&Path>) -> Result<Confi
             return Ok(Config::default());
         }
         Err(error) => {
-            let text = format!("could not read the configuration {}: {error}", path.display());
+            let text = format!("could not read the configuration file {}: {error}", path.display());
             return Err(Box::new(
-                Problem::new(Code::ConfigInvalid, text).hint("name another with --config FILE"),
+                Problem::new(Code::ConfigInvalid, text).hint("choose another file with --config FILE"),
             ));
         }
     };
@@ -212,7 +212,7 @@ pub(crate) fn load(named: Option<&Path>, default: Option<&Path>) -> Result<Confi
             None => path.display().to_string(),
         };
         let problem = Problem::new(Code::ConfigInvalid, format!("{place}: {}", refusal.reason))
-            .hint("correct the file, or name another with --config FILE")
+            .hint("fix the file, or choose another with --config FILE")
             .with("file", path.display().to_string());
         Box::new(match refusal.line {
             Some(line) => problem.with("line", line),
@@ -328,11 +328,11 @@ mod tests {
         for (text, said) in [
             ("[defaults]\nagent = 'x'", "add [agents.x]"),
             ("[defaults]\nprofile = 'x'", "is not one of manual, supervised, trusted, auto"),
-            ("[logs]\nkeep_days = 3651", "[logs] keep_days = 3651 is not from 0 to 3650"),
+            ("[logs]\nkeep_days = 3651", "[logs] keep_days = 3651 is not between 0 and 3650"),
             ("[logs]\nkeep_days = -1", "config.toml:2: "),
             ("[locks]\nttl = '1s'", "5s to 1h"),
-            ("[store]\nconnections = 0", "from 1 to 1000"),
-            ("[capture]\nfiles_max = 0", "would let no agent change anything"),
+            ("[store]\nconnections = 0", "between 1 and 1000"),
+            ("[capture]\nfiles_max = 0", "would allow no changes"),
             ("[capture]\nfile_max = '1GB'", "write a whole number and KiB, MiB or GiB"),
         ] {
             let refusal = refusal(text);

@@ -53,7 +53,7 @@ fn hook(written: Written) -> Result<Hook, String> {
     let name: Name = written.name.parse().map_err(|error| format!("{error}"))?;
     let events = written.events.unwrap_or_else(|| vec![EVENTS_DEFAULT.to_owned()]);
     if events.is_empty() {
-        return Err("events is empty, so it would never be told anything".to_owned());
+        return Err("events is empty, so nothing would be delivered".to_owned());
     }
     let pattern = |text: &String| text.parse::<Pattern>().map_err(|error| error.to_string());
     let events = events.iter().map(pattern).collect::<Result<_, _>>()?;
@@ -65,33 +65,31 @@ fn hook(written: Written) -> Result<Hook, String> {
     let means = match (written.command, written.url) {
         (Some(argv), None) => program(argv, written.pass_env, written.secret_env)?,
         (None, Some(url)) => webhook(&url, &written.pass_env, written.secret_env)?,
-        (None, None) => return Err("it has neither a command nor a url".to_owned()),
-        (Some(_), Some(_)) => return Err("it has both a command and a url; make two hooks of it".to_owned()),
+        (None, None) => return Err("it has neither command nor url".to_owned()),
+        (Some(_), Some(_)) => return Err("it has both command and url; use two hooks".to_owned()),
     };
     Ok(Hook { name, wants: Wants { events, min_priority }, means, timeout })
 }
 
 fn program(argv: Vec<String>, pass_env: Vec<String>, secret_env: Option<String>) -> Result<Means, String> {
     if argv.first().is_none_or(String::is_empty) {
-        return Err("command is the program and its arguments, and the program is missing".to_owned());
+        return Err("command has no program; write the program and its arguments".to_owned());
     }
     if secret_env.is_some() {
-        return Err("secret_env signs what a url is told; a command gets variables by pass_env".to_owned());
+        return Err("secret_env signs requests to a url; for a command, use pass_env".to_owned());
     }
     if let Some(variable) = pass_env.iter().find(|variable| !is_variable(variable)) {
-        return Err(format!("pass_env: {variable:?} is not the name of a variable"));
+        return Err(format!("pass_env: {variable:?} is not a variable name"));
     }
     Ok(Means::Command { argv, pass_env })
 }
 
 fn webhook(url: &str, pass_env: &[String], secret_env: Option<String>) -> Result<Means, String> {
     if !pass_env.is_empty() {
-        return Err(
-            "pass_env is for a command; the key of a url's signature is named by secret_env".to_owned()
-        );
+        return Err("pass_env is for a command; for the signing key of a url, use secret_env".to_owned());
     }
     if let Some(variable) = secret_env.as_ref().filter(|variable| !is_variable(variable)) {
-        return Err(format!("secret_env: {variable:?} is not the name of a variable"));
+        return Err(format!("secret_env: {variable:?} is not a variable name"));
     }
     let address = url.parse().map_err(|error| format!("url: {error}"))?;
     Ok(Means::Webhook { address, secret_env })
@@ -128,14 +126,14 @@ mod tests {
     #[test]
     fn what_makes_no_sense_is_refused_by_name_and_without_the_address() {
         for (text, said) in [
-            ("name = 'a'", "neither a command nor a url"),
-            ("name = 'a'\ncommand = ['x']\nurl = 'https://h/s3cret'", "both a command and a url"),
-            ("name = 'a'\ncommand = []", "the program is missing"),
+            ("name = 'a'", "neither command nor url"),
+            ("name = 'a'\ncommand = ['x']\nurl = 'https://h/s3cret'", "both command and url"),
+            ("name = 'a'\ncommand = []", "command has no program"),
             ("name = 'a'\ncommand = ['x']\nsecret_env = 'KEY'", "pass_env"),
             ("name = 'a'\nurl = 'https://h/s3cret'\npass_env = ['KEY']", "secret_env"),
             ("name = 'a'\nurl = 'gopher://s3cret'", "https:// or http://"),
-            ("name = 'a'\nurl = 'https://h'\nsecret_env = 'A-B'", "not the name of a variable"),
-            ("name = 'a'\ncommand = ['x']\nevents = []", "never be told"),
+            ("name = 'a'\nurl = 'https://h'\nsecret_env = 'A-B'", "not a variable name"),
+            ("name = 'a'\ncommand = ['x']\nevents = []", "nothing would be delivered"),
             ("name = 'a'\ncommand = ['x']\nevents = ['Plan']", "names no events"),
             ("name = 'a'\ncommand = ['x']\ntimeout = '1h'", "1s to 5m"),
             ("name = 'a'\ncommand = ['x']\nmin_priority = 'urgent'", "unknown variant"),

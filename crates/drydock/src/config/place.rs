@@ -51,8 +51,8 @@ fn base_of(named: Option<PathBuf>, home: Option<PathBuf>, below_home: &str) -> O
 }
 
 fn homeless(what: &str, option: &str) -> Box<Problem> {
-    let text = format!("cannot tell where {what} is: neither HOME nor an XDG directory is set");
-    Box::new(Problem::new(Code::Usage, text).hint(format!("set HOME, or name it with {option}")))
+    let text = format!("cannot find {what}: neither HOME nor an XDG directory is set");
+    Box::new(Problem::new(Code::Usage, text).hint(format!("set HOME, or use {option}")))
 }
 
 #[cfg(test)]

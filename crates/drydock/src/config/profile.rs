@@ -21,9 +21,7 @@ pub(crate) struct Written {
 pub(crate) fn resolve(written: &BTreeMap<String, Written>) -> Result<Vec<Profile>, String> {
     let mut all = Profile::built_in();
     if let Some(name) = written.keys().find(|name| all.iter().any(|known| known.name == **name)) {
-        return Err(format!(
-            "profile {name:?} is built in; give yours another name and `extends = {name:?}`"
-        ));
+        return Err(format!("profile {name:?} is built in; use another name with `extends = {name:?}`"));
     }
     let lesser = |layer: &Written| layer.sandbox.is_some_and(|mode| mode != SandboxMode::Required);
     if let Some((name, _)) = written.iter().find(|(_, layer)| lesser(layer)) {
@@ -66,7 +64,7 @@ fn one(name: &str, written: &BTreeMap<String, Written>, built_in: &[Profile]) ->
         }
         let Some(layer) = written.get(at) else {
             let by = chain.last().unwrap_or(&name);
-            return Err(format!("profile {by:?} extends {at:?}, and there is no profile of that name"));
+            return Err(format!("profile {by:?} extends {at:?}, which does not exist"));
         };
         if chain.contains(&at) {
             return Err(format!("profile {name:?} extends itself: {} -> {at}", chain.join(" -> ")));

@@ -22,7 +22,7 @@ impl Written {
     pub(super) fn resolve(self) -> Result<SubplanLimits, String> {
         let usual = SubplanLimits::default();
         if self.parallel == Some(0) {
-            return Err("[subplans] parallel = 0 would let none of them work".to_owned());
+            return Err("[subplans] parallel = 0 would prevent all subplans from running".to_owned());
         }
         Ok(SubplanLimits {
             depth_max: self.depth_max.unwrap_or(usual.depth_max),
@@ -37,7 +37,7 @@ impl WrittenLimits {
         let Self { running, running_per_project } = self;
         for (key, given) in [("running", running), ("running_per_project", running_per_project)] {
             if given == Some(0) {
-                return Err(format!("[limits] {key} = 0 would let nothing run"));
+                return Err(format!("[limits] {key} = 0 would prevent all runs"));
             }
         }
         Ok(Limits { store: running, project: running_per_project })

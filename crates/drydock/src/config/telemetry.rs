@@ -16,7 +16,7 @@ impl Telemetry {
         match &self.otlp {
             Some(_) if cfg!(not(feature = "otel")) => {
                 Err("[telemetry] otlp: this drydock was built without traces; \
-                 build one with `cargo build --release -p drydock --features otel`, or take the key out"
+                 build one with `cargo build --release -p drydock --features otel`, or remove the key"
                     .to_owned())
             }
             Some(_) | None => Ok(self),

@@ -57,8 +57,9 @@ impl Traces {
 
     fn told_to(address: &str) -> Result<Self, Box<Problem>> {
         let refused = |reason: &dyn fmt::Display| {
-            let text = format!("traces cannot be told to {address:?}: {reason}");
-            let hint = format!("set [telemetry] otlp or {ADDRESS} to an address as http://127.0.0.1:4318");
+            let text = format!("cannot send traces to {address:?}: {reason}");
+            let hint =
+                format!("set [telemetry] otlp or {ADDRESS} to an address such as http://127.0.0.1:4318");
             Box::new(Problem::new(Code::ConfigInvalid, text).hint(hint))
         };
         let address = address.trim_end_matches('/');
@@ -97,7 +98,7 @@ impl Traces {
     /// Sends the last batch. It blocks, so do not call it from async code.
     pub(crate) fn end(self) {
         if let Err(error) = self.provider.shutdown_with_timeout(LAST_TIME) {
-            tracing::warn!(error = %told(&error), "the last traces are not told");
+            tracing::warn!(error = %told(&error), "could not send the last traces");
         }
     }
 }
@@ -141,7 +142,7 @@ impl HttpClient for Sender {
     {
         Box::pin(async move {
             let sent = async { tokio::time::timeout(SEND_TIME, self.remote.send(request)).await };
-            let failed = |reason: &dyn fmt::Display| tracing::warn!(%reason, "traces are not told");
+            let failed = |reason: &dyn fmt::Display| tracing::warn!(%reason, "could not send traces");
             match self.runtime.block_on(sent) {
                 Ok(Ok(answer)) => {
                     if !answer.status().is_success() {

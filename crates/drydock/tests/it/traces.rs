@@ -199,7 +199,7 @@ fn a_collector_that_is_away_holds_nothing_up() {
     let server = Server::of(drydock_testkit::proc::spawn(&mut command));
     let plan = world.plan(&["--profile", "auto"]);
     wait::until("the plan to land", LIMIT, || (world.stage(&plan) == "apply/applied").then_some(()));
-    wait::until("it to be told", LIMIT, || server.said().contains("traces are not told").then_some(()));
+    wait::until("it to be told", LIMIT, || server.said().contains("could not send traces").then_some(()));
     server.stop().expect(0);
 }
 
