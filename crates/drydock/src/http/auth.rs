@@ -100,7 +100,7 @@ impl Door {
             }
             Err(refused) => {
                 // The path is not logged because a user may have put a secret into it.
-                tracing::info!(code = %refused.0.code, reason = %refused.0, "refused at the door");
+                tracing::info!(code = %refused.0.code, reason = %refused.0, "request refused");
                 match (&refused.0.code, unopened) {
                     (Code::Unauthorized, Some(unopened)) => unopened.into_response(),
                     (_, _) => refused.into_response(),
@@ -129,12 +129,12 @@ impl Door {
         let plan = named.as_ref().and_then(|named| named.iter().find(|(name, _)| *name == "id"));
         if !may(&token.role, right, plan.map(|(_, plan)| plan)) {
             let text = format!(
-                "{} (the token {} is of role {})",
+                "{} (token {} has role {})",
                 refusal(&token.role, right),
                 token.name,
                 token.role.name()
             );
-            return Err(refused(Code::Forbidden, text, "ask a person, or use a token of another role"));
+            return Err(refused(Code::Forbidden, text, "ask a person, or use a token with another role"));
         }
         for secret in [AUTHORIZATION, COOKIE, PAGE] {
             request.headers_mut().remove(secret);
@@ -163,7 +163,7 @@ impl Door {
                 Trust::Now => self.engine.session_recognise(cookie, page).await?,
             })),
             (Some(_), None) => {
-                Some(Err(unauthorized("the cookie came without what only a page of this server has")))
+                Some(Err(unauthorized("the session cookie was sent without the page's half of the session")))
             }
             (None, _) => None,
         };
@@ -173,7 +173,7 @@ impl Door {
             // without a token.
             (Some(Err(_)) | None, Tokens::Optional) => Ok(None),
             (Some(Err(refused)), Tokens::Required) => Err(refused),
-            (None, Tokens::Required) => Err(unauthorized("no token came with the request")),
+            (None, Tokens::Required) => Err(unauthorized("the request has no token")),
         }
     }
 }
@@ -183,8 +183,8 @@ fn known(recognised: Recognised) -> Result<Token, Refused> {
         Recognised::Bearer(token) => Ok(token),
         Recognised::Expired => Err(unauthorized("the token has expired")),
         Recognised::Revoked => Err(unauthorized("the token was revoked")),
-        Recognised::RunOver => Err(unauthorized("the token is of a run that is over")),
-        Recognised::Unknown => Err(unauthorized("the token is not known here")),
+        Recognised::RunOver => Err(unauthorized("the token belongs to a run that has ended")),
+        Recognised::Unknown => Err(unauthorized("the token is unknown")),
     }
 }
 
@@ -199,8 +199,8 @@ fn from_our_page(method: &Method, headers: &HeaderMap) -> Result<(), Refused> {
     if looks || headers.contains_key(ORIGIN) {
         return Ok(());
     }
-    let hint = "send the page's Origin with its session, or a bearer token";
-    Err(refused(Code::Forbidden, "the request does not come from a page of this server", hint))
+    let hint = "send the page's Origin with the session, or use a bearer token";
+    Err(refused(Code::Forbidden, "the request has no Origin, so it is not from a page of this server", hint))
 }
 
 /// Returns the bearer token of a request, and an error if there is more than one.
@@ -213,11 +213,11 @@ fn bearer(headers: &HeaderMap) -> Result<Option<&str>, Refused> {
     };
     let token = value.split_once(' ').filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
     let token = token.map(|(_, token)| token.trim()).filter(|token| !token.is_empty());
-    token.map(Some).ok_or_else(|| unauthorized("the request names who asks in a way that is not spoken here"))
+    token.map(Some).ok_or_else(|| unauthorized("the Authorization header is not one bearer token"))
 }
 
 fn unauthorized(text: &str) -> Refused {
-    let hint = "send `Authorization: Bearer TOKEN`, or set DRYDOCK_TOKEN; `drydock token create` makes one, and `drydock token link` signs a browser in";
+    let hint = "send `Authorization: Bearer TOKEN`, or set DRYDOCK_TOKEN; `drydock token create` creates a token, `drydock token link` a sign-in link for a browser";
     refused(Code::Unauthorized, text, hint)
 }
 

@@ -29,7 +29,7 @@ pub(super) async fn list(
     let ids: Option<Vec<String>> =
         query.ids.map(|ids| ids.split(',').map(|id| id.trim().to_owned()).collect());
     if ids.as_ref().is_some_and(|ids| ids.len() > IDS_MAX) {
-        return Err(invalid(format!("more than {IDS_MAX} ids are asked for"), "ask for fewer at a time"));
+        return Err(invalid(format!("more than {IDS_MAX} ids requested"), "request fewer at a time"));
     }
     let order = match query.order {
         Some(api::DecisionOrder::Need) => DecisionOrder::Need,
@@ -89,9 +89,8 @@ fn answered(mut problem: Problem, decision: api::Decision) -> Problem {
         .as_ref()
         .map_or_else(|| " without a note".to_owned(), |note| format!(" with the note {note:?}"));
     let api::Resolution { option, by, .. } = &first;
-    problem.detail = format!("{}: the answer {option:?}{note} by {by} stands", problem.detail);
-    problem.with("resolution", json!(first)).hint(format!(
-        "what the agents should know besides can be said with `drydock plan prompt {} TEXT`",
-        decision.plan
-    ))
+    problem.detail = format!("{}: {by} answered {option:?}{note}", problem.detail);
+    problem
+        .with("resolution", json!(first))
+        .hint(format!("to add guidance for the agents: `drydock plan prompt {} TEXT`", decision.plan))
 }

@@ -29,8 +29,8 @@ pub(super) async fn list(
     let after = query.after.unwrap_or(0).max(0);
     if stream::is_wanted(&headers) {
         if query.limit.is_some() || query.wait_ms.is_some() || query.newest.is_some() {
-            let text = "a stream ends when its reader wishes, so it has no limit, wait_ms or newest";
-            return Err(invalid(text, "leave them out, or ask for application/json"));
+            let text = "a stream does not accept limit, wait_ms or newest";
+            return Err(invalid(text, "remove them, or request application/json"));
         }
         let after = stream::last_seen(&headers)?.unwrap_or(after).max(0);
         return stream::answer(&shared, after, interest).await;
@@ -54,8 +54,8 @@ async fn newest_of(
 ) -> Answer<api::Events> {
     let alone = query.limit.is_none() && query.wait_ms.is_none() && query.after.is_none();
     let (Some(plan), None, true) = (&interest.plan, &interest.kinds, alone) else {
-        let text = "`newest` goes with `plan` and with nothing else";
-        return Err(invalid(text, "name a plan and leave out `after`, `kind`, `limit` and `wait_ms`"));
+        let text = "`newest` can only be combined with `plan`";
+        return Err(invalid(text, "set `plan`, and remove `after`, `kind`, `limit` and `wait_ms`"));
     };
     let count = limit(Some(newest), LIMIT_DEFAULT, LIMIT_MAX)?;
     let mut events = shared.engine.store().event_recent(plan, i64::from(count)).await?;
@@ -72,7 +72,7 @@ async fn interest(shared: &Shared, plan: Option<&str>, kind: Option<&str>) -> Re
     };
     let kinds = kind.map(str::parse).transpose();
     let kinds =
-        kinds.map_err(|error: PatternError| invalid(error.to_string(), "correct `kind`, or leave it out"))?;
+        kinds.map_err(|error: PatternError| invalid(error.to_string(), "fix `kind`, or remove it"))?;
     Ok(Interest { plan, kinds })
 }
 
@@ -95,7 +95,7 @@ pub(super) async fn changesets(
     State(shared): State<Shared>,
     Query(query): Query<api::ChangesetQuery>,
 ) -> Answer<api::Changesets> {
-    let Some(given) = query.plan else { return Err(invalid("no plan is named", "name it as ?plan=ID")) };
+    let Some(given) = query.plan else { return Err(invalid("no plan given", "add ?plan=ID")) };
     let plan = shared.engine.plan(&given).await?;
     let changesets = shared.engine.store().changeset_list(&plan.id).await?;
     let changesets = changesets.into_iter().map(view::changeset).collect();

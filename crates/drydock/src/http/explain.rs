@@ -70,10 +70,10 @@ fn strategy(plan: &Plan, found: &Explanation) -> String {
     let made = !matches!(plan.stage, Stage::Strategize(_))
         || matches!(plan.stage, Stage::Strategize(Progress::Reached(_)));
     match (&plan.spec.agents.strategize, &found.strategist) {
-        _ if found.adopted => format!("the strategy is a draft that was adopted by hand, with {many}"),
-        (_, Some(agent)) if made => format!("{agent} thought it through and made {many}"),
-        (Some(agent), _) if !made => format!("{agent} has not finished thinking it through"),
-        (None, _) if made => "no agent thinks it through: the task itself is the strategy".to_owned(),
+        _ if found.adopted => format!("the strategy is a draft adopted by hand, with {many}"),
+        (_, Some(agent)) if made => format!("{agent} planned it with {many}"),
+        (Some(agent), _) if !made => format!("{agent} has not finished planning it"),
+        (None, _) if made => "no agent plans it: the task is the strategy".to_owned(),
         (Some(_) | None, _) => format!("the strategy has {many}"),
     }
 }
@@ -84,8 +84,8 @@ fn about(whole: api::Explanation, asked: &str) -> Result<api::Explanation, Refus
         choice.number == asked || choice.id.as_deref() == Some(asked) || choice.question == asked
     };
     let Some(number) = whole.choices.iter().find(named).map(|choice| choice.number.clone()) else {
-        let text = format!("the plan has no choice {asked:?}");
-        let hint = format!("`drydock plan tree {}` shows them with their numbers", whole.plan);
+        let text = format!("no choice {asked:?} in this plan");
+        let hint = format!("`drydock plan tree {}` lists the choices with their numbers", whole.plan);
         return Err(refused(api::Code::NotFound, text, &hint));
     };
     let in_line = |one: &api::Choice| leads_to(&one.number, &number) || leads_to(&number, &one.number);

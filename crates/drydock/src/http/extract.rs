@@ -105,7 +105,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
         }
         // A browser may send a form to any origin without a preflight request, but not JSON.
         if !typed {
-            let text = "the body is not declared as JSON";
+            let text = "the body has no JSON content type";
             return Err(refused(Code::Unparsable, text, "send it with Content-Type: application/json"));
         }
         read(&bytes)
@@ -119,28 +119,28 @@ pub(super) async fn whole(body: axum::body::Body) -> Result<Bytes, Refused> {
         Ok(Ok(body)) => Ok(body.to_bytes()),
         Ok(Err(error)) if error.is::<LengthLimitError>() => {
             let text = format!("the body is longer than {BODY_MAX} bytes");
-            Err(refused(Code::TooLarge, text, "send one JSON object, and not a large one"))
+            Err(refused(Code::TooLarge, text, "send a smaller JSON object"))
         }
         Ok(Err(error)) => {
             let text = format!("the body could not be read: {error}");
             Err(refused(Code::Unparsable, text, "send one JSON object"))
         }
         Err(_) => {
-            let text = format!("the body did not come within {} seconds", BODY_TIME.as_secs());
-            Err(refused(Code::TooSlow, text, "send it again, in one go"))
+            let text = format!("the body was not received within {} seconds", BODY_TIME.as_secs());
+            Err(refused(Code::TooSlow, text, "send the request again without pauses"))
         }
     }
 }
 
 fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<Body<T>, Refused> {
     if has_nul(bytes) {
-        let text = "the body: a text has the character NUL in it, which neither git nor PostgreSQL can keep";
-        return Err(refused(Code::Invalid, text, "leave it out"));
+        let text = "the body: a text contains the character NUL, which git and PostgreSQL cannot store";
+        return Err(refused(Code::Invalid, text, "remove it"));
     }
     serde_json::from_slice(bytes).map(Body).map_err(|error| {
         let text = format!("the body: {error}");
         if error.is_data() {
-            refused(Code::Invalid, text, "correct the field that is named")
+            refused(Code::Invalid, text, "fix the named field")
         } else {
             refused(Code::Unparsable, text, "send one JSON object")
         }
@@ -174,7 +174,7 @@ impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Path<T>
         let read = axum::extract::Path::<T>::from_request_parts(parts, state).await;
         read.map(|axum::extract::Path(segments)| Path(segments)).map_err(|error: PathRejection| {
             let hint = "escape names and ids as UTF-8 with %XX";
-            refused(Code::Unparsable, format!("the address: {}", error.body_text()), hint)
+            refused(Code::Unparsable, format!("the URL: {}", error.body_text()), hint)
         })
     }
 }
@@ -185,7 +185,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refused> {
         let read = axum::extract::Query::<T>::from_request_parts(parts, state).await;
         read.map(|axum::extract::Query(query)| Query(query))
-            .map_err(|error| refused(Code::Invalid, error.body_text(), "correct or leave out what is named"))
+            .map_err(|error| refused(Code::Invalid, error.body_text(), "fix or remove the named parameter"))
     }
 }
 
@@ -210,8 +210,8 @@ fn expected(headers: &HeaderMap) -> Result<Option<i64>, Refused> {
     let Some(value) = headers.get(IF_MATCH) else { return Ok(None) };
     let text = value.to_str().unwrap_or_default().trim_matches('"');
     let revision = text.parse().map_err(|_| {
-        let text = format!("If-Match is {text:?}, and a revision is a number");
-        refused(Code::Unparsable, text, "send the `revision` of the plan as it was read")
+        let text = format!("If-Match is {text:?}, but a revision is a number");
+        refused(Code::Unparsable, text, "send the `revision` of the plan as you read it")
     })?;
     Ok(Some(revision))
 }
@@ -229,7 +229,7 @@ pub(super) fn invalid(text: impl Into<String>, hint: &str) -> Refused {
 /// Returns the page size. A larger request is reduced to the maximum; the page's `next` shows that there is more.
 pub(super) fn limit(asked: Option<u32>, default: u32, most: u32) -> Result<u32, Refused> {
     match asked {
-        Some(0) => Err(invalid("a page of no items says nothing", "ask for a limit of 1 or more")),
+        Some(0) => Err(invalid("the limit is 0", "use a limit of 1 or more")),
         Some(asked) => Ok(asked.min(most)),
         None => Ok(default.min(most)),
     }

@@ -29,18 +29,22 @@ pub(super) fn allowed(request: &Request, hosts: &Hosts) -> Result<(), Refused> {
         only(request.headers(), &HOST).and_then(|host| host.to_str().ok()?.parse().ok());
     let is_ours = |authority: &Authority| hosts.include(authority);
     let Some(host) = named.filter(is_ours).filter(|_| request.uri().authority().is_none_or(is_ours)) else {
-        let text = "the request does not name this machine as its host";
+        let text = "the Host of the request is not this server";
         let hint = match hosts {
-            Hosts::Loopback => "address it as 127.0.0.1, [::1] or localhost",
+            Hosts::Loopback => "use 127.0.0.1, [::1] or localhost",
             Hosts::Named(_) | Hosts::Addresses(_) => {
-                "address it by its address, or add its name to [server] hosts"
+                "use the server's IP address, or add its name to [server] hosts"
             }
         };
         return Err(refused(Code::Forbidden, text, hint));
     };
     if request.headers().contains_key(ORIGIN) && !is_of(only(request.headers(), &ORIGIN), &host) {
-        let hint = "ask with a program that is no web page, such as `drydock --server` or curl";
-        return Err(refused(Code::Forbidden, "pages of other servers may not ask here", hint));
+        let hint = "use a program that is not a web page, such as `drydock --server` or curl";
+        return Err(refused(
+            Code::Forbidden,
+            "pages of other servers cannot send requests to this server",
+            hint,
+        ));
     }
     Ok(())
 }

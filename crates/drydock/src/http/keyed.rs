@@ -54,8 +54,8 @@ pub(super) async fn keyed(State(shared): State<Shared>, request: Request, next: 
 fn key(headers: &HeaderMap) -> Result<Option<String>, Refused> {
     let mut given = headers.get_all(KEY).iter();
     let wrong = || {
-        let text = format!("Idempotency-Key is not one text of 1 to {KEY_MAX} plain characters");
-        refused(Code::Unparsable, text, "send a random text, such as a UUID, and a new one for each request")
+        let text = format!("Idempotency-Key is not a single value of 1 to {KEY_MAX} ASCII characters");
+        refused(Code::Unparsable, text, "send a random value, such as a UUID, and a new one for each request")
     };
     match (given.next(), given.next()) {
         (None, _) => Ok(None),
@@ -86,15 +86,16 @@ async fn once(shared: &Shared, key: String, request: Request, next: Next) -> Res
         }
         Keyed::Answered(answer) => return Ok(replayed(answer)),
         Keyed::UnderWay => {
-            let text = "a request under this key is being carried out";
+            let text = "a request with this key is still running";
             return Err(refused(
                 Code::RequestUnderWay,
                 text,
-                "send it again in a second; the answer will be its own",
+                "send it again in a second to get its response",
             ));
         }
         Keyed::Taken => {
-            let text = "another request was sent under this key: its asker, method, address, If-Match or body differ";
+            let text =
+                "this key was used for another request: the token, method, URL, If-Match or body differ";
             return Err(refused(Code::KeyReused, text, "use a new key for a new request"));
         }
     };
@@ -112,14 +113,14 @@ async fn keep(shared: &Shared, claim: &AnswerClaim) -> Infallible {
     loop {
         tokio::time::sleep(CLAIM_RENEW).await;
         if let Err(error) = shared.engine.store().answer_renew(claim, CLAIM_TTL).await {
-            tracing::warn!(error = %told(&error), "could not renew the claim on a key");
+            tracing::warn!(error = %told(&error), "could not renew the claim on an idempotency key");
         }
     }
 }
 
 fn unknown() -> Refused {
-    let text = "an earlier request under this key was cut short, and nobody knows whether it took effect";
-    refused(Code::OutcomeUnknown, text, "look whether it did; if not, send it under a new key")
+    let text = "an earlier request with this key was interrupted, and it is unknown whether it took effect";
+    refused(Code::OutcomeUnknown, text, "check whether it did; if not, send it with a new key")
 }
 
 /// Stores the answer of a request that succeeded or was refused permanently. After an internal failure, the outcome
@@ -129,12 +130,12 @@ async fn settle(shared: &Shared, claim: AnswerClaim, response: Response) -> Resu
     let store = shared.engine.store();
     let Ok(body) = to_bytes(body, ANSWER_MAX).await else {
         if let Err(error) = store.answer_abandon(claim).await {
-            tracing::warn!(error = %told(&error), "could not give a key back whose answer is too long");
+            tracing::warn!(error = %told(&error), "could not release an idempotency key whose response is too long");
         }
         let text = format!(
-            "it was carried out, but its answer is longer than the {ANSWER_MAX} bytes that can be kept"
+            "the request took effect, but its response is longer than the {ANSWER_MAX} bytes that can be stored"
         );
-        return Err(refused(Code::OutcomeUnknown, text, "look at what it did; do not send it again"));
+        return Err(refused(Code::OutcomeUnknown, text, "check its effect; do not send it again"));
     };
     let media = head.headers.get(CONTENT_TYPE).and_then(|media| media.to_str().ok()).unwrap_or_default();
     let is_secret = head.headers.get(CACHE_CONTROL) == Some(&NOT_KEPT);
@@ -151,7 +152,7 @@ async fn settle(shared: &Shared, claim: AnswerClaim, response: Response) -> Resu
         Fate::Unknown => store.answer_abandon(claim).await,
     };
     if let Err(error) = settled {
-        tracing::warn!(error = %told(&error), "an answer is not kept; asked again under its key, it counts as cut short");
+        tracing::warn!(error = %told(&error), "could not store a response; a repeated request with its key counts as interrupted");
     }
     Ok(Response::from_parts(head, Body::from(body)))
 }

@@ -103,12 +103,12 @@ pub(crate) async fn listen<S: Answering>(
             }
         };
         if open.len() >= bounds.connections && !crowd.make_room() {
-            tracing::warn!(connections = open.len(), "no room for another connection");
+            tracing::warn!(connections = open.len(), "connection limit reached");
             continue;
         }
         // Events are small; without this they would be delayed to be sent together.
         if let Err(error) = stream.set_nodelay(true) {
-            tracing::debug!(error = %told(&error), "a connection sends when it likes");
+            tracing::debug!(error = %told(&error), "could not set TCP_NODELAY");
         }
         let speech = Speech::over(stream, tls.as_ref());
         open.spawn(converse(speech, service.clone(), bounds, crowd.place(), stop.clone()));
@@ -153,7 +153,7 @@ async fn converse<S: Answering>(
         }
     };
     if let Err(error) = ended {
-        tracing::debug!(error = %told(&error), "a connection ended badly");
+        tracing::debug!(error = %told(&error), "a connection ended with an error");
     }
 }
 

@@ -47,7 +47,7 @@ impl Transport for Local {
                 Ok(response) => response.into_parts(),
                 Err(never) => match never {},
             };
-            let failed = |error| TransportError::caused("could not read the answer", error);
+            let failed = |error| TransportError::caused("could not read the response", error);
             Ok(Response::from_parts(parts, body.map_err(failed).boxed_unsync()))
         })
     }

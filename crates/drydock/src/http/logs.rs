@@ -39,8 +39,8 @@ pub(super) async fn read(
     let start = start(query.offset.unwrap_or(0));
     if events::is_wanted(&headers) {
         if query.wait_ms.is_some() {
-            let text = "a stream waits for as long as its reader wishes, so it has no wait_ms";
-            return Err(invalid(text, "leave it out, or ask for application/x-ndjson"));
+            let text = "a stream does not accept wait_ms";
+            return Err(invalid(text, "remove it, or request application/x-ndjson"));
         }
         let (named, start) = match events::last_id(&headers) {
             Some(id) => Seen::read(id, query.run)?.place(),
@@ -112,8 +112,8 @@ impl Seen {
     /// Reads `OFFSET`, which is in the run of the address, or `OFFSET@RUN`.
     fn read(id: &str, address: Option<String>) -> Result<Self, Refused> {
         let unreadable = || {
-            let text = format!("Last-Event-ID is {id:?}, and the id of a line is OFFSET or OFFSET@RUN");
-            refused(Code::Unparsable, text, "send the `id` of the last event that was read, or nothing")
+            let text = format!("Last-Event-ID is {id:?}, but the id of a line is OFFSET or OFFSET@RUN");
+            refused(Code::Unparsable, text, "send the `id` of the last event received, or no Last-Event-ID")
         };
         let (offset, run) = match id.split_once('@') {
             Some((offset, run)) => (offset, Some(run)),
@@ -123,9 +123,12 @@ impl Seen {
         let named = match (run, address) {
             (Some(run), _) if run.parse::<RunId>().is_err() => return Err(unreadable()),
             (Some(run), Some(address)) if !run.starts_with(&address) => {
-                let text =
-                    format!("Last-Event-ID is a place in the log of {run}, and the address names {address}");
-                return Err(refused(Code::Unparsable, text, "name the same run, or leave one of them out"));
+                let text = format!("Last-Event-ID is in the log of {run}, but the URL names {address}");
+                return Err(refused(
+                    Code::Unparsable,
+                    text,
+                    "use the same run in both, or remove one of them",
+                ));
             }
             (Some(run), None) => Named::ById(run.to_owned()),
             (_, Some(address)) => Named::ByAddress(address),
@@ -202,7 +205,7 @@ async fn go(mut follower: LogFollower, ids: Ids) -> Part {
 }
 
 fn cut_off(error: EngineError) -> Part {
-    tracing::warn!(error = %told(&error), "a stream of a log is cut off; its reader comes back");
+    tracing::warn!(error = %told(&error), "a log stream was interrupted; the client can reconnect");
     Some((Err(error), Stage::Ended))
 }
 

@@ -33,7 +33,7 @@ impl<S, F> Waiting<S, F> {
         let patience = self.patience;
         let stalled = self.stalled.get_or_insert_with(|| Box::pin(sleep(patience)));
         stalled.as_mut().poll(context).map(|()| {
-            tracing::debug!("a reader that does not read is disconnected");
+            tracing::debug!("closed a connection whose client does not read");
             Err(io::ErrorKind::TimedOut.into())
         })
     }

@@ -34,13 +34,10 @@ pub(super) async fn make(
         (Some(name), None) => Asked::Action { name, arguments: new.arguments },
         (None, Some(task)) if new.arguments.is_empty() => Asked::Task(task),
         (None, Some(_)) => {
-            return Err(invalid(
-                "a bare task takes no arguments",
-                "leave out `arguments`, or name an action",
-            ));
+            return Err(invalid("`arguments` need an action", "remove `arguments`, or set `action`"));
         }
         (Some(_), Some(_)) | (None, None) => {
-            return Err(invalid("neither or both of action and task are given", "give one of them"));
+            return Err(invalid("exactly one of `action` and `task` is required", "set one of them"));
         }
     };
     let invariants = new.invariants.into_iter().map(rule).collect();

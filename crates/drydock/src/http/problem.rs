@@ -20,10 +20,12 @@ pub(crate) fn problem_of(error: &EngineError, plan: Option<&str>) -> Problem {
     match error {
         EngineError::Refused(refusal) => refused(refusal, text, plan),
         EngineError::LockHeld { lock } => held(lock, text),
-        EngineError::LeaseLost { .. } => Problem::new(Code::LeaseLost, text)
-            .hint(format!("repeat the command; {}", typed(plan, "why", "shows which process has it now"))),
+        EngineError::LeaseLost { .. } => Problem::new(Code::LeaseLost, text).hint(format!(
+            "repeat the command; {}",
+            typed(plan, "why", "shows which process holds the lock")
+        )),
         EngineError::StaleRevision { expected, found } => Problem::new(Code::StaleRevision, text)
-            .hint("read the plan again and decide anew")
+            .hint("read the plan again, then repeat the request")
             .with("expected", *expected)
             .with("found", *found),
         EngineError::Absent(absent) => Problem::new(Code::NotFound, text)
@@ -31,19 +33,19 @@ pub(crate) fn problem_of(error: &EngineError, plan: Option<&str>) -> Problem {
             .with("kind", absent.kind)
             .with("name", absent.name.clone()),
         EngineError::Ambiguous { candidates, .. } => Problem::new(Code::AmbiguousId, text)
-            .hint("type more of it")
+            .hint("use a longer prefix")
             .with("candidates", candidates.clone()),
         EngineError::Exists { .. } => {
-            Problem::new(Code::Exists, text).hint("choose another name, or remove it first")
+            Problem::new(Code::Exists, text).hint("use another name, or remove the existing one first")
         }
         EngineError::InUse { by, .. } => {
-            Problem::new(Code::InUse, text).hint("finish or cancel those first").with("by", by.clone())
+            Problem::new(Code::InUse, text).hint("finish or cancel these first").with("by", by.clone())
         }
         EngineError::BackupNeeded { backup } => {
             let name = backup.name.strip_prefix(PINS).unwrap_or(&backup.name);
             Problem::new(Code::BackupNeeded, text)
                 .hint(format!(
-                    "`drydock backup restore {name}` puts it on a branch; a person removes it for good with `drydock backup \
+                    "`drydock backup restore {name}` restores it as a branch; to delete it permanently: `drydock backup \
                      prune {name} --discard`"
                 ))
                 .with("backup_ref", backup.name.clone())
@@ -53,7 +55,7 @@ pub(crate) fn problem_of(error: &EngineError, plan: Option<&str>) -> Problem {
         EngineError::BackupGone { decision, others, .. } => Problem::new(Code::BackupGone, text)
             .hint(match others.first() {
                 Some(other) => {
-                    format!("`drydock decision resolve {decision} --option {other}` can be carried out")
+                    format!("choose another option: `drydock decision resolve {decision} --option {other}`")
                 }
                 None => format!("`drydock decision show {decision}` shows the question"),
             })
@@ -68,10 +70,10 @@ pub(crate) fn problem_of(error: &EngineError, plan: Option<&str>) -> Problem {
         EngineError::Interrupted => Problem::new(Code::Interrupted, text).hint("repeat the command"),
         EngineError::Repository(error) => Problem::new(Code::RepositoryUnusable, text).hint(error.hint()),
         EngineError::Git(GitError::BadName { .. }) => {
-            Problem::new(Code::Invalid, text).hint("give a name that git takes")
+            Problem::new(Code::Invalid, text).hint("use a valid git ref name")
         }
         EngineError::Git(error) => Problem::new(Code::GitFailed, text)
-            .hint(error.hint().unwrap_or_else(|| "`drydock doctor` looks at git itself".to_owned())),
+            .hint(error.hint().unwrap_or_else(|| "`drydock doctor` checks git".to_owned())),
         EngineError::Store(error) => {
             Problem::new(Code::from(error.code().to_owned()), text).hint(error.hint())
         }
@@ -93,60 +95,60 @@ fn refused(refusal: &Refusal, text: String, plan: Option<&str>) -> Problem {
     let typed = |verb: &str, says: &str| typed(plan, verb, says);
     match refusal {
         Refusal::WrongStage { phase, state, .. } => Problem::new(Code::WrongState, text)
-            .hint(typed("why", "shows what can be done now"))
+            .hint(typed("why", "shows the available actions"))
             .with("phase", phase.name())
             .with("state", state.name()),
         Refusal::NotAllowed { .. } => Problem::new(Code::Forbidden, text)
-            .hint("ask as a person: with a token of the role human, or on the machine of the store"),
+            .hint("use a token with role human, or run the command on the machine of the store"),
         Refusal::Blocked(enforcement) => Problem::new(Code::InvariantBlocked, text)
             .hint(enforcement.advice())
             .with("findings", json!(enforcement.findings)),
         Refusal::Undecided { decision, .. } => Problem::new(Code::DecisionOpen, text)
-            .hint(format!("`drydock decision show {decision}` asks the question"))
+            .hint(format!("`drydock decision show {decision}` shows the question"))
             .with("decision_id", decision.as_str()),
         Refusal::BudgetSpent { used_up, decision } => {
             let problem = Problem::new(Code::BudgetSpent, text).with("used_up", used_up.clone());
             match decision {
                 Some(decision) => problem
-                    .hint(format!("`drydock decision show {decision}` asks how to go on"))
+                    .hint(format!("`drydock decision show {decision}` shows how to continue"))
                     .with("decision_id", decision.as_str()),
                 None => problem.hint(typed("why", "shows how to continue")),
             }
         }
         Refusal::StaleRun { .. } => Problem::new(Code::WrongState, text)
-            .hint(format!("another run has begun meanwhile; {}", typed("show", "shows which"))),
+            .hint(format!("another run has started; {}", typed("show", "shows it"))),
         Refusal::DecisionClosed(decision) => Problem::new(Code::DecisionClosed, text)
-            .hint("`drydock decision list --open` shows those that wait")
+            .hint("`drydock decision list --open` shows the open ones")
             .with("decision_id", decision.as_str()),
         Refusal::UnknownOption { decision, offered, .. } => Problem::new(Code::UnknownOption, text)
             .hint(format!("choose one of: {}", offered.join(", ")))
             .with("decision_id", decision.as_str())
             .with("offered", offered.clone()),
         Refusal::EmptyAnswer(decision) => Problem::new(Code::Invalid, text)
-            .hint(format!("give the answer as a note; `drydock decision show {decision}` shows the question"))
+            .hint(format!("answer with --note; `drydock decision show {decision}` shows the question"))
             .with("decision_id", decision.as_str()),
         Refusal::NothingChanged => {
             let again = typed("revert", "tries another strategy");
-            let hint = format!("{again}; an action with allow_empty lands without a change");
+            let hint = format!("{again}; an action with allow_empty can land without changes");
             Problem::new(Code::NothingToApply, text).hint(hint)
         }
         Refusal::Unvalidated(_) => {
-            Problem::new(Code::ValidationFailed, text).hint(typed("why", "shows more"))
+            Problem::new(Code::ValidationFailed, text).hint(typed("why", "shows the details"))
         }
         Refusal::Unreviewed(reviewers) => Problem::new(Code::ReviewMissing, text)
-            .hint(typed("events", "shows what each reviewer answered"))
+            .hint(typed("events", "shows the verdict of each reviewer"))
             .with("reviewers", reviewers.clone()),
         Refusal::TooManyReversions { .. } => {
-            Problem::new(Code::TooManyReversions, text).hint("cancel it and make a new plan")
+            Problem::new(Code::TooManyReversions, text).hint("cancel it and create a new plan")
         }
         Refusal::NotCalled { parent } => Problem::new(Code::WrongState, text)
-            .hint(format!("`drydock plan why {parent}` says what it waits for"))
+            .hint(format!("`drydock plan why {parent}` shows the reason"))
             .with("parent", parent.as_str()),
         Refusal::SubplansOpen => {
-            Problem::new(Code::WrongState, text).hint(typed("tree", "shows how far each of them is"))
+            Problem::new(Code::WrongState, text).hint(typed("tree", "shows the progress of each subplan"))
         }
         Refusal::IntentOpen => {
-            Problem::new(Code::IntentOpen, text).hint(typed("retry", "finds out how it ended"))
+            Problem::new(Code::IntentOpen, text).hint(typed("retry", "finds out whether it landed"))
         }
     }
 }
@@ -160,7 +162,7 @@ fn diverged(decision: &Decision, text: String) -> Problem {
         Some(_) | None => Code::SyncUnreconciled,
     };
     Problem::new(code, text)
-        .hint(format!("`drydock decision show {}` asks the question", decision.id))
+        .hint(format!("`drydock decision show {}` shows the question", decision.id))
         .with("decision_id", decision.id.as_str())
         .with("backup_ref", details["backup_ref"].clone())
         .with("discarded_commits", details["discarded_commits"].clone())
@@ -169,14 +171,14 @@ fn diverged(decision: &Decision, text: String) -> Problem {
 
 fn held(lock: &Lock, text: String) -> Problem {
     let wait = format!(
-        "wait for it, or until its lock runs out at {}; if that process is gone or stuck, `drydock lock break {} --reason gone` \
+        "wait until it finishes or its lock expires at {}; if that process is dead or stuck, `drydock lock break {} --reason gone` \
          frees it now",
         time(lock.expires_at),
         lock.id
     );
     let hint = match lock.scope {
         LockScope::Plan => format!(
-            "{wait}; `drydock plan cancel {}` asks a process that is alive to stop, and ends the plan",
+            "{wait}; `drydock plan cancel {}` stops the process if it is alive, and cancels the plan",
             lock.key
         ),
         LockScope::Project => wait,
@@ -200,7 +202,7 @@ fn agent_wanted(usable: &[String]) -> String {
     let path = crate::config::config_path();
     let path = path.map_or("the configuration file".to_owned(), |path| path.display().to_string());
     format!(
-        "install an agent that `drydock agent list` names, or put this into {path}:\n[agents.writer]\nprotocol = \"command\"\n\
+        "install an agent from `drydock agent list`, or add this to {path}:\n[agents.writer]\nprotocol = \"command\"\n\
          command = [\"your-agent\", \"--flag\"]\n[defaults]\nagent = \"writer\""
     )
 }
@@ -217,22 +219,22 @@ fn listing(absent: &Absent, plan: Option<&str>) -> String {
             "`drydock action list` shows all actions; `drydock action create --file F` adds one".to_owned()
         }
         "agent" => {
-            "add [agents.NAME] to the configuration; `drydock agent list` shows those it has".to_owned()
+            "add [agents.NAME] to the configuration; `drydock agent list` shows all agents".to_owned()
         }
         "profile" => {
-            "use manual, supervised, trusted, auto, or one of [profiles.NAME] in the configuration".to_owned()
+            "use manual, supervised, trusted, auto, or a profile configured as [profiles.NAME]".to_owned()
         }
         "checkpoint" => match plan {
             Some(id) => format!("`drydock checkpoint list {id}` shows all checkpoints"),
             None => "`drydock plan list` shows the plans".to_owned(),
         },
         "decision" => "`drydock decision list` shows all decisions".to_owned(),
-        "log of run" => "a log is a file on the machine whose worker ran it: ask the server there, or let all machines share \
-                         the folder `logs` beside the store; `drydock gc` removes logs of plans that are over ([logs] keep_days)"
+        "log of run" => "a log is a file on the machine that ran it: use the server there, or let all machines share \
+                         the folder `logs` beside the store; `drydock gc` removes logs of finished plans ([logs] keep_days)"
             .to_owned(),
         "backup" => "`drydock backup list` shows all backups".to_owned(),
         "token" => "`drydock token list` shows all tokens".to_owned(),
-        "run under way" => "`drydock plan list --state processing` shows the plans that have one".to_owned(),
+        "run under way" => "`drydock plan list --state processing` shows the running plans".to_owned(),
         "branch" => format!("`{git} branch` lists its branches"),
         "remote" => format!("`{git} remote` lists its remotes"),
         other => format!("check the name of the {other}"),

@@ -51,7 +51,7 @@ fn policy(asked: api::OnDivergence) -> OnDivergence {
 /// Parses validations. If several share a name derived from their commands, they are numbered. A duplicate name given
 /// by a user is refused because a report could not show which of them failed.
 fn validations(given: Vec<api::NewValidation>) -> Result<Vec<Validation>, Refused> {
-    let hint = "give each validation a name of its own, of letters and digits";
+    let hint = "give each validation a unique name of letters and digits";
     let mut read: Vec<Validation> = Vec::new();
     for one in given {
         let is_free = |name: &Name| read.iter().all(|known| known.name != *name);
@@ -60,7 +60,7 @@ fn validations(given: Vec<api::NewValidation>) -> Result<Vec<Validation>, Refuse
             Some(name) => {
                 let name = parse(name)?;
                 if !is_free(&name) {
-                    return Err(invalid(format!("two validations are called {name}"), hint));
+                    return Err(invalid(format!("two validations have the name {name}"), hint));
                 }
                 name
             }

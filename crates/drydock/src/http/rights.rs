@@ -154,16 +154,16 @@ pub(crate) fn offer(role: Option<&Role>) -> Offer {
 pub(super) fn refusal(role: &Role, right: Option<Right>) -> &'static str {
     match (role, right) {
         (Role::Agent { .. }, Some(Right::Decide)) => "agents cannot answer decisions",
-        (Role::Operator | Role::Reader, Some(Right::Decide)) => "only people answer decisions",
+        (Role::Operator | Role::Reader, Some(Right::Decide)) => "only people can answer decisions",
         (Role::Agent { .. } | Role::Operator | Role::Reader, Some(Right::Vouch)) => {
-            "only people have to do with tokens"
+            "only people can manage tokens"
         }
-        (Role::Reader, Some(Right::Operate)) => "readers change nothing",
+        (Role::Reader, Some(Right::Operate)) => "readers cannot change anything",
         (Role::Agent { .. }, Some(Right::Look | Right::LookAtPlan)) => {
-            "an agent reads its own plan, by its whole id"
+            "agents can only read their own plan, by its full id"
         }
-        (Role::Agent { .. }, Some(Right::Operate)) => "an agent changes nothing but its worktree",
-        (Role::Human | Role::Operator | Role::Agent { .. } | Role::Reader, _) => "this is for people",
+        (Role::Agent { .. }, Some(Right::Operate)) => "agents can only change their worktree",
+        (Role::Human | Role::Operator | Role::Agent { .. } | Role::Reader, _) => "only people can do this",
     }
 }
 

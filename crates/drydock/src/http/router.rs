@@ -133,13 +133,13 @@ fn changing() -> Router<Shared> {
 }
 
 async fn unknown() -> Refused {
-    refused(Code::NotFound, "there is no such route", "routes begin with /api/v1")
+    refused(Code::NotFound, "unknown route", "routes start with /api/v1")
 }
 
 /// Answers a request to an existing route with another method.
 pub(crate) async fn other_method(method: Method) -> Refused {
-    let text = format!("this route does not take {method}");
-    refused(Code::MethodNotAllowed, text, "the answer's Allow header lists what it takes")
+    let text = format!("this route does not accept {method}");
+    refused(Code::MethodNotAllowed, text, "the Allow header of the response lists the accepted methods")
 }
 
 #[cfg(test)]

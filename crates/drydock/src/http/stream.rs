@@ -43,8 +43,8 @@ pub(super) fn last_id(headers: &HeaderMap) -> Option<&str> {
 pub(super) fn last_seen(headers: &HeaderMap) -> Result<Option<i64>, Refused> {
     let Some(text) = last_id(headers) else { return Ok(None) };
     text.parse().map(Some).map_err(|_| {
-        let text = format!("Last-Event-ID is {text:?}, and the id of an event is a number");
-        refused(Code::Unparsable, text, "send the `id` of the last event that was read, or nothing")
+        let text = format!("Last-Event-ID is {text:?}, but the id of an event is a number");
+        refused(Code::Unparsable, text, "send the `id` of the last event received, or no Last-Event-ID")
     })
 }
 
@@ -107,7 +107,7 @@ async fn go(mut follower: Follower) -> Option<(Result<Bytes, EngineError>, Stage
         Ok(News::Quiet) => Some((Ok(Bytes::from_static(HEARTBEAT.as_bytes())), Stage::Going(follower))),
         Ok(News::Over) => None,
         Err(error) => {
-            tracing::warn!(error = %told(&error), "a stream of events is cut off; its reader comes back");
+            tracing::warn!(error = %told(&error), "an event stream was interrupted; the client can reconnect");
             Some((Err(error), Stage::Ended))
         }
     }

@@ -120,7 +120,7 @@ impl Streams {
                     Ok(true) => {}
                     Ok(false) => self.end(&token),
                     Err(error) => {
-                        tracing::warn!(error = %told(&error), "could not look whether a token still counts")
+                        tracing::warn!(error = %told(&error), "could not check whether a token is still valid")
                     }
                 }
             }

@@ -41,9 +41,11 @@ impl Tls {
                 match Self::read(&self.certificate, &self.key) {
                     Ok(acceptor) => {
                         *self.acceptor.lock().unwrap_or_else(PoisonError::into_inner) = acceptor;
-                        tracing::info!("the certificate was read again");
+                        tracing::info!("reloaded the certificate");
                     }
-                    Err(problem) => tracing::error!(%problem, "the old certificate stays in force"),
+                    Err(problem) => {
+                        tracing::error!(%problem, "could not reload the certificate; the old one stays in use")
+                    }
                 }
             }
         })
@@ -52,13 +54,13 @@ impl Tls {
     fn read(certificate: &Path, key: &Path) -> Result<TlsAcceptor, Box<Problem>> {
         let unread = |path: &Path, error: String| {
             let text = format!("could not read {}: {error}", path.display());
-            Box::new(Problem::new(Code::Usage, text).hint("name PEM files with --tls-cert and --tls-key"))
+            Box::new(Problem::new(Code::Usage, text).hint("pass PEM files with --tls-cert and --tls-key"))
         };
         let chain: Vec<_> = CertificateDer::pem_file_iter(certificate)
             .and_then(Iterator::collect)
             .map_err(|error| unread(certificate, error.to_string()))?;
         if chain.is_empty() {
-            return Err(unread(certificate, "there is no certificate in it".to_owned()));
+            return Err(unread(certificate, "it contains no certificate".to_owned()));
         }
         let secret = PrivateKeyDer::from_pem_file(key).map_err(|error| unread(key, error.to_string()))?;
         let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -116,7 +118,7 @@ macro_rules! either {
                 let $stream = Pin::new($stream.as_mut());
                 $deed
             }
-            Speech::Greeting(_) => unreachable!("it was agreed above"),
+            Speech::Greeting(_) => unreachable!("checked above"),
         }
     }};
 }

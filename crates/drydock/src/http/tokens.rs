@@ -34,10 +34,10 @@ pub(super) async fn create(
         (api::Role::Reader, None) => NewRole::Reader,
         (api::Role::Agent, Some(run)) => NewRole::Agent(run),
         (api::Role::Agent, None) => {
-            return Err(invalid("an agent's token belongs to a run", "name the run with `run`"));
+            return Err(invalid("an agent's token belongs to a run", "set `run`"));
         }
         (api::Role::Human | api::Role::Operator | api::Role::Reader, Some(_)) => {
-            return Err(invalid("only an agent's token belongs to a run", "leave out `run`"));
+            return Err(invalid("only an agent's token belongs to a run", "remove `run`"));
         }
     };
     let life = new.expires_in_s.map(Duration::from_secs);

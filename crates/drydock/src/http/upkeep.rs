@@ -55,7 +55,7 @@ pub(super) async fn lock_break(
     Body(api::BreakLock { reason }): Body<api::BreakLock>,
 ) -> Answer<api::OneLock> {
     if reason.trim().is_empty() {
-        return Err(invalid("breaking a lock needs a reason, which is recorded", "say why with `reason`"));
+        return Err(invalid("a reason is required to break a lock", "set `reason`"));
     }
     let lock = shared.engine.lock_break(&id, &reason, &caller.by).await?;
     Ok(Sent(api::OneLock { lock: view::lock(lock) }))

@@ -9,7 +9,7 @@ use drydock_domain::{Progress, Settled, Stage, Timestamp};
 pub(crate) fn time(at: Timestamp) -> String {
     let (least, most) = (jiff::Timestamp::MIN.as_microsecond(), jiff::Timestamp::MAX.as_microsecond());
     jiff::Timestamp::from_microsecond(at.as_micros().clamp(least, most))
-        .expect("it lies between the least and the most")
+        .expect("the value is clamped to the valid range")
         .to_string()
 }
 

@@ -51,10 +51,10 @@ async fn ready(State(vitals): State<Vitals>) -> Response {
     match tokio::time::timeout(STORE_TIME, vitals.engine.store().event_newest()).await {
         Ok(Ok(_)) => answer(StatusCode::OK, "ready\n"),
         Ok(Err(error)) => {
-            tracing::warn!(error = %drydock_domain::told(&error), "not ready: the store does not answer");
-            answer(StatusCode::SERVICE_UNAVAILABLE, "the store does not answer\n")
+            tracing::warn!(error = %drydock_domain::told(&error), "not ready: the store does not respond");
+            answer(StatusCode::SERVICE_UNAVAILABLE, "the store does not respond\n")
         }
-        Err(_) => answer(StatusCode::SERVICE_UNAVAILABLE, "the store does not answer in time\n"),
+        Err(_) => answer(StatusCode::SERVICE_UNAVAILABLE, "the store does not respond in time\n"),
     }
 }
 
@@ -80,13 +80,8 @@ fn told(counts: &Counts, metered: &Metered, requests: &[(Kind, Counted)], reader
         counts.plans.iter().map(|(state, count)| (format!("{{state=\"{state}\"}}"), *count as f64)).collect();
     head("drydock_plans", "gauge", "Plans in the store, by state.", &by_state);
     let running = counts.plans.get("processing").copied().unwrap_or_default();
-    head("drydock_runs_active", "gauge", "Runs under way, on any machine.", &one(running as f64));
-    head(
-        "drydock_decisions_open",
-        "gauge",
-        "Decisions that wait for a person.",
-        &one(counts.open_decisions as f64),
-    );
+    head("drydock_runs_active", "gauge", "Active runs on all machines.", &one(running as f64));
+    head("drydock_decisions_open", "gauge", "Open decisions.", &one(counts.open_decisions as f64));
     head(
         "drydock_outbox_effects",
         "gauge",
@@ -94,23 +89,13 @@ fn told(counts: &Counts, metered: &Metered, requests: &[(Kind, Counted)], reader
         &one(counts.effects as f64),
     );
     let overdue = Duration::from_micros(u64::try_from(counts.overdue_us).unwrap_or_default()).as_secs_f64();
-    head(
-        "drydock_outbox_overdue_seconds",
-        "gauge",
-        "How long the oldest due effect has waited.",
-        &one(overdue),
-    );
-    head("drydock_locks_held", "gauge", "Locks that are held.", &one(counts.locks as f64));
-    head("drydock_locks_stale", "gauge", "Held locks whose time is over.", &one(counts.stale_locks as f64));
-    head(
-        "drydock_event_readers",
-        "gauge",
-        "Streams of events that this process feeds.",
-        &one(readers as f64),
-    );
+    head("drydock_outbox_overdue_seconds", "gauge", "Wait time of the oldest due effect.", &one(overdue));
+    head("drydock_locks_held", "gauge", "Held locks.", &one(counts.locks as f64));
+    head("drydock_locks_stale", "gauge", "Held locks that have expired.", &one(counts.stale_locks as f64));
+    head("drydock_event_readers", "gauge", "Open event streams of this process.", &one(readers as f64));
     let came = [("committed", metered.committed), ("refused", metered.refused), ("failed", metered.failed)];
     let came = came.map(|(outcome, count)| (format!("{{outcome=\"{outcome}\"}}"), count as f64));
-    head("drydock_transitions_total", "counter", "Commands judged by this process, by outcome.", &came);
+    head("drydock_transitions_total", "counter", "Commands decided by this process, by outcome.", &came);
     let kinds = |value: fn(&Counted) -> f64| -> Vec<_> {
         let line = |(kind, counted): &(Kind, Counted)| {
             let Kind { method, route, status } = kind;
@@ -120,14 +105,14 @@ fn told(counts: &Counts, metered: &Metered, requests: &[(Kind, Counted)], reader
         requests.iter().map(line).collect()
     };
     let (count, spent) = (kinds(|one| one.count as f64), kinds(|one| one.spent.as_secs_f64()));
-    head("drydock_http_requests_total", "counter", "Requests answered.", &count);
-    head("drydock_http_request_seconds_total", "counter", "Time until their answers began.", &spent);
+    head("drydock_http_requests_total", "counter", "HTTP requests.", &count);
+    head("drydock_http_request_seconds_total", "counter", "Time to the start of the response.", &spent);
     text + &histogram(metered)
 }
 
 fn histogram(metered: &Metered) -> String {
     let name = "drydock_commit_seconds";
-    let mut text = format!("# HELP {name} How long commits took.\n# TYPE {name} histogram\n");
+    let mut text = format!("# HELP {name} Duration of commits.\n# TYPE {name} histogram\n");
     let mut line = |label: &str, value: &dyn Display| {
         writeln!(text, "{name}{label} {value}").expect("writing to a String cannot fail");
     };

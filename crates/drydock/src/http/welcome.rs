@@ -43,13 +43,14 @@ async fn enter(
             let set = cookie.set(session.cookie.reveal(), Engine::SESSION_LIFE);
             ([(SET_COOKIE, set)], Sent(Entry { page: session.page.reveal() })).into_response()
         }
-        None if arrival.once.is_empty() => sign_in("No link brought you here."),
-        None => sign_in("This link was used before, or is older than ten minutes."),
+        None if arrival.once.is_empty() => sign_in("Open this page with a sign-in link."),
+        None => sign_in("This link was already used or has expired after ten minutes."),
     })
 }
 
 /// Answers HEAD requests from programs that check a link before a person opens it.
 async fn glance() -> Response {
-    let problem = refused(Code::MethodNotAllowed, "a link is opened with GET", "open it in a browser");
+    let problem =
+        refused(Code::MethodNotAllowed, "a sign-in link must be opened with GET", "open it in a browser");
     ([(ALLOW, "GET,POST")], problem).into_response()
 }

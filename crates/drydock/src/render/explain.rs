@@ -121,7 +121,7 @@ mod tests {
             state: State::Queued,
             task: "Fix it".into(),
             definition_of_done: Some("it works".into()),
-            strategy: "ada thought it through and made 2 choices".into(),
+            strategy: "ada planned it with 2 choices".into(),
             about: None,
             choices: vec![first, choice("1.1", "How?")],
             later: vec![],
@@ -144,7 +144,7 @@ mod tests {
         assert_eq!(
             bare(&explain(&explained(), now)),
             "pln-1 does this (execute/queued): Fix it\nIt is done when: it works\n\
-             Strategy: ada thought it through and made 2 choices.\n\
+             Strategy: ada planned it with 2 choices.\n\
              1. Which? It took a, 80 % sure; considered and not taken: b, c. Because it is small\n   \
              1.1. How? It took a; nothing else was considered. No reason was given.\n\n\
              Guidance it was given:\n- “be kind” (10 s ago)\n\n\

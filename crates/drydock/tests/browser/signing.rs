@@ -189,7 +189,7 @@ fn one_link_signs_a_browser_in_and_who_has_none_is_told_how_to_get_one() {
     guest.until_text(".question", "May apply start?");
     // The same link in another browser is of no use.
     stranger.go(&link);
-    stranger.until_text("main", "was used before");
+    stranger.until_text("main", "already used");
     stranger.without_script();
     stranger.go(&site.address("/"));
     stranger.until_text("main", "drydock token link");

@@ -110,7 +110,7 @@ fn a_log_is_read_over_http_from_any_offset() {
     assert_eq!(stream.matches("event: log\n").count(), 2, "{stream}");
     let (head, body) = get(&server, &format!("/plans/{id}/log?run=run-nothing"), "");
     assert!(
-        head.starts_with("http/1.0 404") && body.contains("on the machine whose worker ran it"),
+        head.starts_with("http/1.0 404") && body.contains("on the machine that ran it"),
         "{head}\n{body}"
     );
     server.stop();

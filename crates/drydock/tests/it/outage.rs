@@ -41,9 +41,7 @@ fn a_moment_without_a_database_stops_nobody() {
     let before = written();
     proxy.cut();
     wait::until("the agent to go on", LIMIT, || (written() > before + 30).then_some(()));
-    wait::until("the follower to say so", LIMIT, || {
-        following.stderr().contains("retrying").then_some(())
-    });
+    wait::until("the follower to say so", LIMIT, || following.stderr().contains("retrying").then_some(()));
     proxy.mend();
     let mended = written();
     wait::until("the agent to go on", LIMIT, || (written() > mended + 5).then_some(()));

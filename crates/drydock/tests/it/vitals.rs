@@ -171,7 +171,7 @@ fn a_certificate_is_read_again_when_told() {
     assert_eq!(list("old.crt"), Some(1));
     world.write("server.crt", "no certificate");
     server.hang_up();
-    wait::until("the refusal", LIMIT, || server.said().contains("stays in force").then_some(()));
+    wait::until("the refusal", LIMIT, || server.said().contains("stays in use").then_some(()));
     assert_eq!(list("ca.crt"), Some(0));
     server.stop().expect(0);
 }
