@@ -52,12 +52,12 @@ pub(super) fn document() -> Value {
         "paths": paths,
         "components": {
             "securitySchemes": {
-                "bearer": { "type": "http", "scheme": "bearer", "description": "A secret that `drydock token create` printed." },
+                "bearer": { "type": "http", "scheme": "bearer", "description": "The secret printed by `drydock token create`." },
                 "cookie": { "type": "apiKey", "in": "cookie", "name": "drydock-7717",
-                    "description": "Left by the link that `drydock serve` or `drydock token link` prints; its name has the port of the server. \
-                        Alone it opens nothing; what changes something also needs the page's own Origin." },
+                    "description": "Set by the link that `drydock serve` or `drydock token link` prints; its name contains the server's port. \
+                        It is not enough alone: requests also need `X-Drydock-Page`, and changes the page's Origin." },
                 "page": { "type": "apiKey", "in": "header", "name": "X-Drydock-Page",
-                    "description": "The other half of the session, which the page that the link opens keeps for pages of its own origin." },
+                    "description": "The other half of the session, stored in the browser by the page that the link opens." },
             },
             "schemas": schemas,
             "responses": refusals(&problem),
@@ -65,12 +65,12 @@ pub(super) fn document() -> Value {
     })
 }
 
-const ABOUT: &str = "What the command line does, over HTTP. Ids may be shortened to any beginning that is unique.\n\n\
-    **Pages.** A list answers with `next`: when it is not null there is more, and `after` takes it.\n\n\
-    **Once.** What changes something takes an `Idempotency-Key`; sent again under the same key within a day it is answered \
-    again and not carried out again.\n\n\
-    **What you saw.** `If-Match: REVISION` lets a change to a plan happen only while the plan has that revision.\n\n\
-    **Refusals** are `application/problem+json` with a stable `code`.";
+const ABOUT: &str = "The functions of the command line, over HTTP. Ids may be shortened to a unique prefix.\n\n\
+    **Pages.** A list has `next`: if it is not null, pass it as `after` to get the next page.\n\n\
+    **Idempotency.** Requests that change something accept an `Idempotency-Key`; a request repeated with the same key \
+    within a day gets the same response and has no further effect.\n\n\
+    **Revisions.** With `If-Match: REVISION`, a change to a plan is refused if the plan has another revision.\n\n\
+    **Errors** are `application/problem+json` with a stable `code`.";
 
 /// How a nested type is described.
 enum Refer {
@@ -143,19 +143,19 @@ fn parameters(operation: &Operation, asked: &mut SchemaGenerator) -> Vec<Value> 
     if operation.method != Method::GET {
         let schema = json!({ "type": "string", "minLength": 1, "maxLength": 200, "pattern": "^[!-~]+$" });
         found.push(json!({ "name": "Idempotency-Key", "in": "header", "schema": schema,
-            "description": "Chosen by you for this one wish; sent again under it, it is not carried out again." }));
+            "description": "A key chosen by the client for this request; a repeated request with the same key has no further effect." }));
     }
     if operation.moves_plan {
         found.push(json!({ "name": "If-Match", "in": "header", "schema": { "type": "string", "pattern": "^\"?[0-9]{1,18}\"?$" },
-            "description": "The revision of the plan as you saw it; with another it is 412 `stale_revision`." }));
+            "description": "The expected revision of the plan; if it differs, the response is 412 `stale_revision`." }));
     }
     if operation.path == LOG {
         found.push(json!({ "name": "Last-Event-ID", "in": "header", "schema": { "type": "string", "pattern": "^[0-9]{1,18}(@run-[0-9a-z]+)?$" },
-            "description": "Of a stream: the `id` of the last line that was read, which is the offset behind it, and names the run where the address does not; it counts more than `offset`." }));
+            "description": "For a stream: the `id` of the last line received, which is the offset after it, with the run if the URL does not name one; overrides `offset`." }));
     }
     if operation.path == "/events" {
         found.push(json!({ "name": "Last-Event-ID", "in": "header", "schema": { "type": "string", "pattern": "^[0-9]{1,18}$" },
-            "description": "Of a stream: the last event that was read; it counts more than `after`." }));
+            "description": "For a stream: the `id` of the last event received; overrides `after`." }));
     }
     found
 }
@@ -195,17 +195,17 @@ fn responses(operation: &Operation, answers: &mut SchemaGenerator) -> Value {
     if operation.path == "/events" {
         content["text/event-stream"] = json!({ "schema": { "type": "string" } });
     }
-    let mut answer = json!({ "description": "It was done, or is answered.", "content": content });
+    let mut answer = json!({ "description": "Success.", "content": content });
     if operation.path == LOG {
         answer["content"] = json!({
-            LogPage::MEDIA_TYPE: { "schema": { "type": "string", "description": "One JSON object a line: `at`, `stream`, \
-                `text`, and `dropped` in the mark of a gap." } },
+            LogPage::MEDIA_TYPE: { "schema": { "type": "string", "description": "One JSON object per line: `at`, `stream`, \
+                `text`, and `dropped` where lines are missing." } },
             "text/event-stream": { "schema": { "type": "string" } },
         });
         answer["headers"] = json!({
-            "X-Next-Offset": { "schema": { "type": "integer" }, "description": "The offset to read on from." },
-            "X-Run": { "schema": { "type": "string" }, "description": "The run whose log it is." },
-            "X-Run-Over": { "schema": { "type": "string" }, "description": "`true` when the run has ended and all was read." },
+            "X-Next-Offset": { "schema": { "type": "integer" }, "description": "The offset to continue from." },
+            "X-Run": { "schema": { "type": "string" }, "description": "The run of the log." },
+            "X-Run-Over": { "schema": { "type": "string" }, "description": "`true` if the run has ended and its log was read to the end." },
         });
     }
     let mut all = json!({ "200": answer });

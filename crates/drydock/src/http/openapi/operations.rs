@@ -69,77 +69,80 @@ pub(super) fn all() -> Vec<Operation> {
 
 fn set_up() -> Vec<Operation> {
     vec![
-        get::<Value>("/openapi.json", "Describes this interface as OpenAPI 3.1."),
+        get::<Value>("/openapi.json", "Returns this API as an OpenAPI 3.1 document."),
         get::<api::Projects>("/projects", "Lists projects."),
         post::<api::OneProject>("/projects", "Adds a repository as a project.").takes::<api::NewProject>(),
         get::<api::OneProject>("/projects/{name}", "Shows a project."),
-        delete::<Value>("/projects/{name}", "Removes a project that no plan under way uses."),
+        delete::<Value>("/projects/{name}", "Removes a project that is not used by an unfinished plan."),
         get::<api::Actions>("/actions", "Lists actions."),
-        post::<api::OneAction>("/actions", "Makes an action of the TOML text of its file.")
+        post::<api::OneAction>("/actions", "Creates an action from the text of a TOML file.")
             .takes::<api::NewAction>(),
         get::<api::OneAction>("/actions/{name}", "Shows an action."),
         delete::<Value>("/actions/{name}", "Removes an action."),
-        get::<api::Invariants>("/invariants", "Lists invariants; with `effective`, those that bind a plan.")
-            .asks::<api::InvariantQuery>(),
+        get::<api::Invariants>(
+            "/invariants",
+            "Lists invariants; with `effective`, those that apply to a plan.",
+        )
+        .asks::<api::InvariantQuery>(),
         post::<api::OneInvariant>("/invariants", "Adds an invariant.").takes::<api::NewInvariant>(),
         delete::<Value>("/invariants/{name}", "Removes an invariant from a scope.").asks::<api::ScopeQuery>(),
-        get::<api::Agents>("/agents", "Lists the agents that are known."),
-        post::<api::OneAgentCheck>("/agents/{name}/check", "Starts an agent to see whether it works."),
+        get::<api::Agents>("/agents", "Lists configured and built-in agents."),
+        post::<api::OneAgentCheck>("/agents/{name}/check", "Starts an agent and checks that it works."),
     ]
 }
 
 fn plans() -> Vec<Operation> {
     vec![
-        get::<api::Plans>("/plans", "Lists plans, the newest first, page by page.").asks::<api::PlanQuery>(),
-        post::<api::OnePlan>("/plans", "Makes a plan: one use of an action on a project.")
+        get::<api::Plans>("/plans", "Lists plans, newest first.").asks::<api::PlanQuery>(),
+        post::<api::OnePlan>("/plans", "Creates a plan: one use of an action on a project.")
             .takes::<api::NewPlan>(),
         get::<api::OnePlan>("/plans/{id}", "Shows a plan."),
-        get::<api::OneDiff>("/plans/{id}/diff", "Shows what the plan changes."),
+        get::<api::OneDiff>("/plans/{id}/diff", "Returns the diff of the plan."),
         get::<api::OneTree>("/plans/{id}/tree", "Shows the plan's choices and subplans."),
-        get::<api::OneWhy>("/plans/{id}/why", "Says what holds the plan, and who can act."),
-        get::<api::OneExplanation>("/plans/{id}/explain", "Says why the plan does what it does.")
+        get::<api::OneWhy>("/plans/{id}/why", "Explains what the plan waits for and who can act."),
+        get::<api::OneExplanation>("/plans/{id}/explain", "Explains the plan: task, choices, guidance, rejections.")
             .asks::<api::ExplainQuery>(),
-        get::<api::Checkpoints>("/plans/{id}/checkpoints", "Lists the kept states of the plan's work."),
+        get::<api::Checkpoints>("/plans/{id}/checkpoints", "Lists the checkpoints of the plan."),
         get::<api::LogLine>(
             LOG,
-            "Reads the log of a run as lines of JSON; with `Accept: text/event-stream`, follows it as server-sent events \
-             whose ids are offsets, or `OFFSET@RUN` where no run is named.",
+            "Reads the log of a run as JSON lines; with `Accept: text/event-stream`, follows it as server-sent events \
+             whose ids are offsets, or `OFFSET@RUN` if no run is given.",
         )
         .asks::<api::LogQuery>(),
-        get::<api::Logs>("/plans/{id}/logs", "Lists the logs of the plan's runs that are on this machine."),
-        post::<api::OnePlan>("/plans/{id}/strategize", "Has the plan thought through.").moves(),
-        post::<api::OnePlan>("/plans/{id}/execute", "Moves the plan on to Execute.").moves(),
-        post::<api::OnePlan>("/plans/{id}/apply", "Moves the plan on to Apply: its changes land.").moves(),
-        post::<api::OnePlan>("/plans/{id}/cancel", "Ends the plan.").takes::<api::Reason>().moves(),
-        post::<api::OnePlan>("/plans/{id}/retry", "Queues the failed phase again, from the kept work.")
+        get::<api::Logs>("/plans/{id}/logs", "Lists the logs of the plan's runs on this machine."),
+        post::<api::OnePlan>("/plans/{id}/strategize", "Starts or continues Strategize.").moves(),
+        post::<api::OnePlan>("/plans/{id}/execute", "Starts or continues Execute.").moves(),
+        post::<api::OnePlan>("/plans/{id}/apply", "Starts or continues Apply: the result lands.").moves(),
+        post::<api::OnePlan>("/plans/{id}/cancel", "Cancels the plan.").takes::<api::Reason>().moves(),
+        post::<api::OnePlan>("/plans/{id}/retry", "Retries the failed phase from the work that was kept.")
             .takes::<api::RetryPlan>()
             .moves(),
         post::<api::OnePlan>(
             "/plans/{id}/accept",
-            "Accepts the kept work of a failed Execute; it is judged.",
+            "Accepts the work of a failed Execute; checks still apply.",
         )
         .moves(),
-        post::<api::OnePlan>("/plans/{id}/revert", "Sends the plan back to Strategize.")
+        post::<api::OnePlan>("/plans/{id}/revert", "Reverts the plan to Strategize.")
             .takes::<api::Reason>()
             .moves(),
-        post::<api::OnePlan>("/plans/{id}/prompt", "Tells the plan's agent something.")
+        post::<api::OnePlan>("/plans/{id}/prompt", "Adds guidance for the plan's agents.")
             .takes::<api::Prompt>()
             .moves(),
-        post::<api::OnePlan>("/plans/{id}/takeover", "Takes over a plan whose owner is gone.").moves(),
-        post::<api::OnePlan>("/plans/{id}/rollback", "Goes back to a kept state of the work.")
+        post::<api::OnePlan>("/plans/{id}/takeover", "Takes over a plan from a worker whose lock expired.").moves(),
+        post::<api::OnePlan>("/plans/{id}/rollback", "Returns to a checkpoint.")
             .takes::<api::RollBack>()
             .moves(),
         post::<api::Synced>("/plans/{id}/sync", "Syncs the plan's branch with its remote.").moves(),
-        post::<api::OnePlan>("/plans/{id}/strategy/adopt", "Makes the draft in the worktree the strategy.")
+        post::<api::OnePlan>("/plans/{id}/strategy/adopt", "Adopts the strategy draft in the worktree.")
             .moves(),
-        get::<api::Backups>("/backups", "Lists what was pinned before it could be lost.")
+        get::<api::Backups>("/backups", "Lists backups.")
             .asks::<api::BackupQuery>(),
-        post::<api::PrunedBackups>("/backups/prune", "Removes backups that nothing needs.")
+        post::<api::PrunedBackups>("/backups/prune", "Removes backups that are no longer needed.")
             .takes::<api::PruneBackups>(),
         get::<api::OneBackup>("/backups/{plan}/{number}", "Shows a backup."),
-        delete::<api::OneBackup>("/backups/{plan}/{number}", "Removes a backup that nothing needs.")
+        delete::<api::OneBackup>("/backups/{plan}/{number}", "Removes a backup that is no longer needed.")
             .asks::<api::DeleteBackup>(),
-        post::<api::RestoredBackup>("/backups/{plan}/{number}/restore", "Brings a backup back on a branch.")
+        post::<api::RestoredBackup>("/backups/{plan}/{number}/restore", "Restores a backup as a new branch.")
             .takes::<api::RestoreBackup>(),
     ]
 }
@@ -159,7 +162,7 @@ fn people() -> Vec<Operation> {
             "Reads the feed; with `Accept: text/event-stream`, follows it as server-sent events.",
         )
         .asks::<api::EventQuery>(),
-        get::<api::LastEvent>("/events/last", "Says where the feed of a plan ends.")
+        get::<api::LastEvent>("/events/last", "Returns the end of the feed of a plan.")
             .asks::<api::LastEventQuery>(),
     ]
 }
@@ -169,15 +172,16 @@ fn upkeep() -> Vec<Operation> {
         get::<api::Locks>("/locks", "Lists locks."),
         post::<api::OneLock>("/locks/{id}/break", "Breaks a lock, with a reason.").takes::<api::BreakLock>(),
         get::<api::Tokens>("/tokens", "Lists tokens, without their secrets."),
-        post::<api::MadeToken>("/tokens", "Makes a token; its secret is told this once.")
+        post::<api::MadeToken>("/tokens", "Creates a token; its secret is returned only once.")
             .takes::<api::NewToken>(),
-        post::<api::MadeLink>("/tokens/link", "Makes a link that signs a browser in, once.")
+        post::<api::MadeLink>("/tokens/link", "Creates a link that signs in a browser, once.")
             .takes::<api::NewLink>(),
         post::<api::RevokedToken>(
             "/tokens/{id}/revoke",
-            "Takes a token back for good, and ends the sessions that its links began.",
+            "Revokes a token and ends the sessions that its links started.",
         ),
         get::<api::OneDoctor>("/doctor", "Checks everything that plans need."),
-        post::<api::OneGc>("/gc", "Removes what is proven to be safe to remove.").takes::<api::GcRequest>(),
+        post::<api::OneGc>("/gc", "Removes worktrees and refs that are safe to delete.")
+            .takes::<api::GcRequest>(),
     ]
 }

@@ -37,16 +37,13 @@ fn rendered(document: &Value) -> String {
     for part in text(&document["info"]["description"]).split("\n\n") {
         add(&mut page, &format!("<p>{}</p>", marked(part)));
     }
-    add(
-        &mut page,
-        &format!("<p>As a document for programs: <a href=\"{ROOT}/openapi.json\">openapi.json</a></p>"),
-    );
+    add(&mut page, &format!("<p>For programs: <a href=\"{ROOT}/openapi.json\">openapi.json</a></p>"));
     for (path, methods) in document["paths"].as_object().into_iter().flatten() {
         for (method, operation) in methods.as_object().into_iter().flatten() {
             section(&mut page, path, method, operation);
         }
     }
-    add(&mut page, "<h2 id=\"codes\">Refusals</h2><dl>");
+    add(&mut page, "<h2 id=\"codes\">Error codes</h2><dl>");
     for (status, response) in document["components"]["responses"].as_object().into_iter().flatten() {
         add(&mut page, &format!("<dt>{status}</dt><dd>{}</dd>", marked(text(&response["description"]))));
     }
@@ -64,7 +61,7 @@ fn section(page: &mut String, path: &str, method: &str, operation: &Value) {
     add(
         page,
         &format!(
-            "<section id=\"{id}\"><h2><span class=\"method\">{}</span> <code>{}</code></h2><p>{}</p><p class=\"roles\">for {}</p>",
+            "<section id=\"{id}\"><h2><span class=\"method\">{}</span> <code>{}</code></h2><p>{}</p><p class=\"roles\">roles: {}</p>",
             method.to_uppercase(),
             escaped(path),
             marked(text(&operation["summary"])),
@@ -88,7 +85,7 @@ fn section(page: &mut String, path: &str, method: &str, operation: &Value) {
     }
     let answer = &operation["responses"]["200"]["content"]["application/json"]["schema"];
     if let Some(name) = answer["$ref"].as_str().and_then(|reference| reference.rsplit('/').next()) {
-        add(page, &format!("<p>answers <a href=\"#schema-{name}\">{name}</a></p>"));
+        add(page, &format!("<p>returns <a href=\"#schema-{name}\">{name}</a></p>"));
     }
     add(page, "</section>");
 }
