@@ -56,7 +56,7 @@ fn argument_line(name: &str, argument: &Argument) -> String {
         line.push_str(" (required)");
     }
     if let Some(default) = &argument.default {
-        line.push_str(&format!(" (else {default:?})"));
+        line.push_str(&format!(" (default {default:?})"));
     }
     if let Some(description) = &argument.description {
         line.push_str(&format!(": {description}"));
@@ -76,6 +76,6 @@ mod tests {
             description: description.map(Into::into),
         };
         assert_eq!(argument_line("a", &argument(true, None, Some("what"))), "a (required): what");
-        assert_eq!(argument_line("a", &argument(false, Some("x"), None)), "a (else \"x\")");
+        assert_eq!(argument_line("a", &argument(false, Some("x"), None)), "a (default \"x\")");
     }
 }

@@ -21,7 +21,7 @@ pub(crate) fn list(backups: &[Backup], now: Timestamp) -> String {
             Cell::new(short(&backup.reason, REASON_CHARS_MAX)),
         ]
     });
-    table(["REF", "KEEPS", "MADE", "BECAUSE"], rows.collect())
+    table(["REF", "KEEPS", "CREATED", "REASON"], rows.collect())
 }
 
 /// Returns a backup with its commits.
@@ -33,14 +33,14 @@ pub(crate) fn show(backup: &Backup, now: Timestamp) -> String {
         .field("plan", &backup.plan)
         .maybe("run", backup.run.as_ref())
         .field("project", &backup.project)
-        .field("because", &backup.reason)
-        .field("made", ago(&backup.created_at, now));
+        .field("reason", &backup.reason)
+        .field("created", ago(&backup.created_at, now));
     for commit in backup.commits.iter().take(COMMITS_SHOWN_MAX) {
         let id = commit.id.get(..10).unwrap_or(&commit.id);
-        block = block.field("holds", format!("{id} {} ({})", commit.subject, commit.author));
+        block = block.field("contains", format!("{id} {} ({})", commit.subject, commit.author));
     }
     if backup.commits.len() > COMMITS_SHOWN_MAX {
-        block = block.field("holds", format!("and {} more", backup.commits.len() - COMMITS_SHOWN_MAX));
+        block = block.field("contains", format!("and {} more", backup.commits.len() - COMMITS_SHOWN_MAX));
     }
     let block = block.maybe("needed", backup.needed.as_ref());
     match backup.commits.is_empty() && !backup.uncommitted {
@@ -82,7 +82,7 @@ mod tests {
         for said in [
             "refs/drydock/pin/pln-1/2\n",
             "  keeps       1 commit with uncommitted edits\n",
-            "  holds       cccccccccc mine (ada)\n",
+            "  contains    cccccccccc mine (ada)\n",
             "  needed      it keeps a commit that is nowhere else\n",
             "  restore     drydock backup restore refs/drydock/pin/pln-1/2\n",
         ] {

@@ -17,5 +17,5 @@ pub(crate) fn list(checkpoints: &[Checkpoint], now: Timestamp) -> String {
             Cell::new(checkpoint.label.as_deref().unwrap_or_default()),
         ]
     });
-    table(["REF", "COMMIT", "MADE", "LABEL"], rows.collect())
+    table(["REF", "COMMIT", "CREATED", "LABEL"], rows.collect())
 }

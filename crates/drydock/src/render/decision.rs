@@ -97,9 +97,9 @@ fn file(path: &str, parts: &serde_json::Map<String, Value>) -> Vec<String> {
     let about = if hunks.is_empty() { format!(": {}", said("text").trim()) } else { String::new() };
     let mut told = vec![format!("{path} ({}){about}", said("kind").replace('_', " "))];
     for hunk in hunks {
-        told.push(format!("  line {}, what has joined:", hunk["line"]));
+        told.push(format!("  line {}, joined so far:", hunk["line"]));
         told.extend(side(&hunk["parent"]));
-        told.push("  what the subplan did:".to_owned());
+        told.push("  from the subplan:".to_owned());
         told.extend(side(&hunk["child"]));
     }
     let more = parts.get("left_out").and_then(Value::as_u64).filter(|more| *more > 0);
@@ -180,9 +180,9 @@ mod tests {
             told,
             [
                 "a.txt (add add)",
-                "  line 3, what has joined:",
+                "  line 3, joined so far:",
                 "    one",
-                "  what the subplan did:",
+                "  from the subplan:",
                 "    (nothing)",
                 "  and 2 more places",
                 "b.bin (binary): cannot merge",

@@ -32,12 +32,12 @@ pub(crate) fn unfinished(diff: &Diff, plan: &str) -> Option<String> {
     };
     let whose = match of.kind {
         DiffKind::Result => return None,
-        DiffKind::GoesOn => "the work that its run goes on with",
-        DiffKind::Snapshot => "the latest snapshot",
+        DiffKind::GoesOn => "the work its run continues from",
+        DiffKind::Snapshot => "the latest checkpoint",
     };
     let named = of.reference.as_deref().unwrap_or(&of.commit);
     let earlier = if of.earlier_run { " of an earlier run" } else { "" };
-    let empty = if diff.text.is_empty() { ", which changes nothing" } else { "" };
+    let empty = if diff.text.is_empty() { ", which has no changes" } else { "" };
     Some(format!("Execute is not complete; this is {whose}, {named}{earlier} ({}){empty}", of.label))
 }
 

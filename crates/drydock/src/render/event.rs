@@ -62,12 +62,12 @@ pub(crate) fn sentence(event: &Event) -> String {
                 _ => format!("validation {name} failed: {}", text(&event.data, "text")),
             }
         }
-        Some(("changeset", "opened")) => format!("{} begins to write", text(&event.data, "writer")),
-        Some(("changeset", "sealed")) => format!("changed paths recorded: {}", text(&event.data, "entries")),
+        Some(("changeset", "opened")) => format!("{} started writing", text(&event.data, "writer")),
+        Some(("changeset", "sealed")) => format!("changed paths: {}", text(&event.data, "entries")),
         Some(("apply", "intended")) => {
             format!("moving {} to {}", text(&event.data, "target"), text(&event.data, "to"))
         }
-        Some(("apply", "forgone")) => format!("{} was not moved", text(&event.data, "target")),
+        Some(("apply", "forgone")) => format!("{} was not changed", text(&event.data, "target")),
         Some(("apply", "postponed")) => format!("not landed yet: {}", text(&event.data, "reason")),
         Some(("sync", what)) => of_sync(what, &event.data),
         Some(("review", what)) => of_review(what, &event.data),
@@ -83,23 +83,23 @@ pub(crate) fn sentence(event: &Event) -> String {
 
 fn of_plan(what: &str, data: &Value) -> String {
     match what {
-        "created" => format!("made: {}", text(data, "task")),
+        "created" => format!("created: {}", text(data, "task")),
         "started" => format!("{} started", text(data, "phase")),
         "completed" => format!("{} complete", text(data, "phase")),
         "advanced" => format!("{} queued", text(data, "to")),
         "errored" => format!("failed: {}", text(&data["error"], "text")),
-        "waiting" => format!("waits for decision {}", text(data, "decision")),
-        "resumed" => "goes on".to_owned(),
+        "waiting" => format!("waiting for decision {}", text(data, "decision")),
+        "resumed" => "resumed".to_owned(),
         "retried" => "queued again".to_owned(),
         "cancelled" => format!("cancelled: {}", text(data, "reason")),
-        "reverted" => format!("back to strategize: {}", text(data, "reason")),
+        "reverted" => format!("reverted to strategize: {}", text(data, "reason")),
         "taken_over" => taken_over(data),
         "applied" => format!("landed as {}", text(data, "commit")),
         "constrained" => format!("not acceptable: {}", texts(&data["reasons"]).join("; ")),
-        "strategy_adopted" => format!("strategy adopted with {} choices", text(data, "choices")),
-        "rolled_back" => format!("back to {}", text(data, "commit")),
-        "reexamined" => format!("others added commits up to {}; they are judged", text(data, "to")),
-        "committed" => format!("made {}", text(data, "commit")),
+        "strategy_adopted" => format!("adopted a strategy with {} choices", text(data, "choices")),
+        "rolled_back" => format!("rolled back to {}", text(data, "commit")),
+        "reexamined" => format!("commits by others up to {} were added; they are checked", text(data, "to")),
+        "committed" => format!("committed {}", text(data, "commit")),
         "prompted" => format!("guidance: {}", text(data, "text")),
         _ => unknown(&format!("plan.{what}"), data),
     }
@@ -109,8 +109,8 @@ fn taken_over(data: &Value) -> String {
     let how = match data["cause"].as_str() {
         Some("interrupted") => "interrupted",
         Some("stopped") => "stopped by a person",
-        Some("stopped_above") => "stopped with the plan above it",
-        _ => "interrupted: its process is gone",
+        Some("stopped_above") => "stopped with its parent plan",
+        _ => "interrupted: its process died",
     };
     match data["checkpoint"].as_u64() {
         Some(number) => format!("{how}; the next run continues from checkpoint {number}"),
@@ -128,28 +128,28 @@ fn of_agent(what: &str, data: &Value) -> String {
         ("progress", Some(said)) => said,
         ("tool", _) => format!("{}: {} ({})", text(data, "kind"), text(data, "title"), text(data, "status")),
         ("restarted", Some(said)) => {
-            format!("{who} {said}; it is started again in {} s", text(data, "pause_s"))
+            format!("{who} {said}; restarting in {} s", text(data, "pause_s"))
         }
         ("usage", _) => used(data),
         ("rate_limited", _) => {
-            format!("{who} met its rate limit; it is over at {}", moment(&text(data, "until")))
+            format!("{who} is rate limited until {}", moment(&text(data, "until")))
         }
-        ("stalled", _) => format!("{who} has shown no sign of life for {} s", text(data, "quiet_s")),
+        ("stalled", _) => format!("{who} has been silent for {} s", text(data, "quiet_s")),
         ("plan", _) => match current_step(data) {
-            Some(step) => format!("{who} plans: {step}"),
-            None => format!("{who} made a plan"),
+            Some(step) => format!("{who} is at step: {step}"),
+            None => format!("{who} updated its steps"),
         },
         ("permission", _) => format!("{}: {}", text(data, "answer"), text(data, "title")),
         ("ended", Some(said)) => format!("{who} {said}"),
-        ("sent_back", _) => format!("{who} must mend it: {}", texts(&data["reasons"]).join("; ")),
+        ("sent_back", _) => format!("sent back to {who}: {}", texts(&data["reasons"]).join("; ")),
         ("checkpoint", Some(said)) => format!("checkpoint: {said}"),
         ("checkpoint_failed", _) => {
-            format!("not kept, {}: {}", text(data, "label"), text(data, "reason"))
+            format!("checkpoint failed, {}: {}", text(data, "label"), text(data, "reason"))
         }
-        ("session", _) if data["loaded"] == true => format!("{who} goes on in the session it had"),
+        ("session", _) if data["loaded"] == true => format!("{who} continues in its session"),
         ("session", _) => match text(data, "reason") {
-            reason if reason.is_empty() => format!("{who} began a session"),
-            reason => format!("{who} began a new session: {reason}"),
+            reason if reason.is_empty() => format!("{who} started a session"),
+            reason => format!("{who} started a new session: {reason}"),
         },
         (_, Some(said)) => format!("{who} {what}: {said}"),
         (_, None) => format!("{who} {what}"),
@@ -166,7 +166,7 @@ fn current_step(data: &Value) -> Option<String> {
 fn of_decision(what: &str, data: &Value) -> String {
     match what {
         "opened" => format!("asks: {}", text(data, "question")),
-        "resolved" => format!("answered {} by {}", text(data, "option"), text(data, "by")),
+        "resolved" => format!("{} answered {}", text(data, "by"), text(data, "option")),
         "withdrawn" => format!("question withdrawn: {}", text(data, "reason")),
         _ => unknown(&format!("decision.{what}"), data),
     }
@@ -175,10 +175,10 @@ fn of_decision(what: &str, data: &Value) -> String {
 fn of_review(what: &str, data: &Value) -> String {
     let (agent, number, reason) = (text(data, "agent"), text(data, "proposal"), text(data, "reason"));
     match what {
-        "proposed" => format!("proposal {number} goes to the reviewers"),
-        "acknowledged" => format!("{agent} acknowledges proposal {number}"),
-        "refused" => format!("{agent} refuses proposal {number}: {reason}"),
-        "silent" => format!("{agent} says nothing that counts about proposal {number}: {reason}"),
+        "proposed" => format!("proposal {number} sent to the reviewers"),
+        "acknowledged" => format!("{agent} approved proposal {number}"),
+        "refused" => format!("{agent} rejected proposal {number}: {reason}"),
+        "silent" => format!("{agent} gave no valid verdict on proposal {number}: {reason}"),
         _ => unknown(&format!("review.{what}"), data),
     }
 }
@@ -187,14 +187,14 @@ fn of_subplan(what: &str, data: &Value) -> String {
     let (name, plan, reason) = (text(data, "name"), text(data, "plan"), text(data, "reason"));
     match what {
         "spawned" => format!("subplan {name} is {plan}"),
-        "called" => "its turn has come".to_owned(),
+        "called" => "allowed to run by its parent plan".to_owned(),
         "failed" if data["again"] == true => {
-            format!("subplan {name} failed and is tried again: {}", text(&data["error"], "text"))
+            format!("subplan {name} failed and is retried: {}", text(&data["error"], "text"))
         }
         "failed" => format!("subplan {name} failed: {}", text(&data["error"], "text")),
         "joined" => format!("subplan {name} joined as {}", text(data, "commit")),
         "ready" => format!("subplan {name} is ready to land in its project"),
-        "conflict" => format!("subplan {name} conflicts with what has joined"),
+        "conflict" => format!("subplan {name} conflicts with the results joined so far"),
         "cancelled" | "dropped" => format!("subplan {name} {what}: {reason}"),
         _ => unknown(&format!("subplan.{what}"), data),
     }
@@ -205,8 +205,8 @@ fn of_subplan(what: &str, data: &Value) -> String {
 fn of_sync(what: &str, data: &Value) -> String {
     let (target, remote, said) = (text(data, "target"), text(data, "remote"), text(data, "text"));
     match what {
-        "pushed" if !target.is_empty() => format!("sent {target} to {remote}"),
-        "push_failed" if !target.is_empty() => format!("could not send {target} to {remote}: {said}"),
+        "pushed" if !target.is_empty() => format!("pushed {target} to {remote}"),
+        "push_failed" if !target.is_empty() => format!("could not push {target} to {remote}: {said}"),
         _ if !said.is_empty() => format!("sync: {said}"),
         _ => unknown(&format!("sync.{what}"), data),
     }
@@ -263,9 +263,9 @@ fn used(data: &Value) -> String {
     ];
     let parts: Vec<_> = parts.into_iter().flatten().collect();
     match parts.as_slice() {
-        [] => "the agent of the run has reported no usage".to_owned(),
-        [one] => format!("the run has used {one}"),
-        [first @ .., last] => format!("the run has used {} and {last}", first.join(", ")),
+        [] => "the agent reported no usage".to_owned(),
+        [one] => format!("the run used {one}"),
+        [first @ .., last] => format!("the run used {} and {last}", first.join(", ")),
     }
 }
 
@@ -319,29 +319,29 @@ mod tests {
             (
                 "agent.rate_limited",
                 json!({"agent": "w", "until": "2026-03-10T12:00:00Z", "times": 1}),
-                "w met its rate limit; it is over at 2026-03-10 12:00:00 UTC",
+                "w is rate limited until 2026-03-10 12:00:00 UTC",
             ),
             ("agent.started", json!({"agent": "writer"}), "writer started"),
             (
                 "agent.usage",
                 json!({"agent": "w", "tokens": 1200, "cost_micros": 45_000, "tool_calls": 3}),
-                "the run has used 1200 tokens, 0.045 USD and 3 tool calls",
+                "the run used 1200 tokens, 0.045 USD and 3 tool calls",
             ),
             (
                 "agent.usage",
                 json!({"agent": "w", "tokens": 0, "cost_micros": 0, "tool_calls": 1}),
-                "the run has used 1 tool call",
+                "the run used 1 tool call",
             ),
-            ("agent.session", json!({"agent": "w", "loaded": true}), "w goes on in the session it had"),
+            ("agent.session", json!({"agent": "w", "loaded": true}), "w continues in its session"),
             (
                 "agent.session",
                 json!({"agent": "w", "loaded": false, "reason": "gone"}),
-                "w began a new session: gone",
+                "w started a new session: gone",
             ),
             (
                 "agent.checkpoint_failed",
                 json!({"agent": "w", "label": "before edit: a", "reason": "it is full"}),
-                "not kept, before edit: a: it is full",
+                "checkpoint failed, before edit: a: it is full",
             ),
             ("agent.choice", json!({"question": "Which?", "chosen": "a"}), "chose a: Which?"),
             (
@@ -352,10 +352,10 @@ mod tests {
             (
                 "agent.plan",
                 json!({"agent": "w", "steps": [{"text": "a", "status": "pending"}]}),
-                "w plans: a",
+                "w is at step: a",
             ),
             ("agent.permission", json!({"title": "make", "answer": "allowed"}), "allowed: make"),
-            ("changeset.sealed", json!({"entries": 3}), "changed paths recorded: 3"),
+            ("changeset.sealed", json!({"entries": 3}), "changed paths: 3"),
             ("moon.risen", json!({"full": true}), "moon.risen {\"full\":true}"),
             ("moon.risen", json!({}), "moon.risen"),
             (

@@ -19,25 +19,25 @@ pub(crate) fn explain(explanation: &Explanation, now: Timestamp) -> String {
 
 fn whole(explanation: &Explanation, now: Timestamp) -> String {
     let mut text = format!(
-        "{} does this ({}/{}): {}\n",
+        "{} ({}/{}): {}\n",
         paint(STRONG, &explanation.plan),
         explanation.phase,
         explanation.state,
         plain(&explanation.task)
     );
     if let Some(done) = &explanation.definition_of_done {
-        text.push_str(&format!("It is done when: {}\n", plain(done)));
+        text.push_str(&format!("Done when: {}\n", plain(done)));
     }
     text.push_str(&format!("Strategy: {}.\n", plain(&explanation.strategy)));
     explanation.choices.iter().for_each(|choice| text.push_str(&sentence(choice)));
-    part(&mut text, "Chosen on the way by its agents", explanation.later.iter().map(in_words).collect());
+    part(&mut text, "Choices made later by its agents", explanation.later.iter().map(in_words).collect());
     let said = |said: &Said| format!("“{}” ({})", plain(&said.text), ago(&said.at, now));
-    part(&mut text, "Guidance it was given", explanation.guidance.iter().map(said).collect());
+    part(&mut text, "Guidance", explanation.guidance.iter().map(said).collect());
     let answered = |one: &Answered| answer(one, now);
-    part(&mut text, "Questions that people answered", explanation.answers.iter().map(answered).collect());
+    part(&mut text, "Answered questions", explanation.answers.iter().map(answered).collect());
     let refused = |one: &Refused| refusal(one, now);
-    part(&mut text, "Why its work was sent back", explanation.refused.iter().map(refused).collect());
-    part(&mut text, "Why it went back to strategize", explanation.reversions.iter().map(said).collect());
+    part(&mut text, "Rejections of its work", explanation.refused.iter().map(refused).collect());
+    part(&mut text, "Reverted to strategize because", explanation.reversions.iter().map(said).collect());
     text
 }
 
@@ -71,8 +71,8 @@ fn sentence(choice: &Choice) -> String {
 fn in_words(choice: &Choice) -> String {
     let sure = choice.confidence.map(|sure| format!(", {:.0} % sure", sure * 100.0)).unwrap_or_default();
     let over = match choice.alternatives.as_slice() {
-        [] => "; nothing else was considered".to_owned(),
-        others => format!("; considered and not taken: {}", plain(&others.join(", "))),
+        [] => "; no alternatives".to_owned(),
+        others => format!("; not chosen: {}", plain(&others.join(", "))),
     };
     let why = match &choice.rationale {
         Some(rationale) => format!(" Because {}", plain(rationale)),
@@ -82,7 +82,7 @@ fn in_words(choice: &Choice) -> String {
     let under = choice.under.as_deref().filter(|_| choice.number.is_empty());
     let under = under.map(|under| format!(" (under “{}”)", plain(under))).unwrap_or_default();
     let (question, chosen) = (plain(&choice.question), paint(STRONG, &choice.chosen));
-    format!("{question}{under} It took {chosen}{sure}{over}.{why}")
+    format!("{question}{under} Chosen: {chosen}{sure}{over}.{why}")
 }
 
 fn answer(one: &Answered, now: Timestamp) -> String {
@@ -93,7 +93,7 @@ fn answer(one: &Answered, now: Timestamp) -> String {
 }
 
 fn refusal(one: &Refused, now: Timestamp) -> String {
-    let of = one.proposal.map(|number| format!(", of proposal {number}")).unwrap_or_default();
+    let of = one.proposal.map(|number| format!(", proposal {number}")).unwrap_or_default();
     let reason = short(&one.reason, REASON_CHARS_MAX);
     format!("{}{of}: {} ({})", plain(&one.by), plain(&reason), ago(&one.at, now))
 }
@@ -143,12 +143,12 @@ mod tests {
         let now = "2026-01-01T00:00:10Z".parse().unwrap();
         assert_eq!(
             bare(&explain(&explained(), now)),
-            "pln-1 does this (execute/queued): Fix it\nIt is done when: it works\n\
+            "pln-1 (execute/queued): Fix it\nDone when: it works\n\
              Strategy: ada planned it with 2 choices.\n\
-             1. Which? It took a, 80 % sure; considered and not taken: b, c. Because it is small\n   \
-             1.1. How? It took a; nothing else was considered. No reason was given.\n\n\
-             Guidance it was given:\n- “be kind” (10 s ago)\n\n\
-             Why its work was sent back:\n- reviewer critic, of proposal 2: no tests (10 s ago)\n"
+             1. Which? Chosen: a, 80 % sure; not chosen: b, c. Because it is small\n   \
+             1.1. How? Chosen: a; no alternatives. No reason was given.\n\n\
+             Guidance:\n- “be kind” (10 s ago)\n\n\
+             Rejections of its work:\n- reviewer critic, proposal 2: no tests (10 s ago)\n"
         );
         let about = Explanation { about: Some("1.1".into()), ..explained() };
         let text = bare(&explain(&about, now));

@@ -17,7 +17,7 @@ pub(crate) fn report(gc: &Gc) -> String {
             .iter()
             .map(|one| [Cell::styled(CAUTION, "kept"), Cell::new(&one.what), Cell::new(&one.reason)]),
     );
-    table(["", "WHAT", "WHY"], rows)
+    table(["", "OBJECT", "REASON"], rows)
 }
 
 #[cfg(test)]
@@ -33,7 +33,7 @@ mod tests {
             kept: vec![Kept { what: "b".into(), reason: "open".into() }],
             dry_run: true,
         };
-        assert!(bare(&report(&gc)).contains("would remove  a     landed\nkept          b     open\n"));
+        assert!(bare(&report(&gc)).contains("would remove  a       landed\nkept          b       open\n"));
         assert!(bare(&report(&Gc { dry_run: false, ..gc })).contains("removed  a"));
     }
 }

@@ -33,7 +33,7 @@ fn rule(invariant: &Invariant) -> String {
     match &invariant.rule {
         Rule::Cel(expression) => format!("cel {expression}"),
         Rule::Command(command) => format!("command {command}"),
-        Rule::Text(text) => format!("{text} (words for agents; no machine checks them)"),
+        Rule::Text(text) => format!("{text} (for agents; not checked automatically)"),
     }
 }
 
@@ -52,7 +52,7 @@ mod tests {
             at: vec![Phase::Execute, Phase::Apply],
             locked: true,
         };
-        assert!(line(&invariant).contains("no machine checks"));
+        assert!(line(&invariant).contains("not checked automatically"));
         assert!(bare(&list(&[invariant])).contains("kind  global  execute,apply  locked  be kind"));
     }
 }

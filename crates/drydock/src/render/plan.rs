@@ -75,7 +75,7 @@ pub(crate) fn show(plan: &Plan, now: Timestamp) -> String {
         block = block.field("reversions", plan.reversions.to_string());
     }
     block
-        .field("made", ago(&plan.created_at, now))
+        .field("created", ago(&plan.created_at, now))
         .field("changed", ago(&plan.updated_at, now))
         .maybe("next", next::command(plan))
         .done()
@@ -98,9 +98,9 @@ pub(crate) fn line(plan: &Plan) -> String {
         State::Constrained => Some(plan.constrained_by.join("; ")),
         State::Cancelled => plan.cancel_reason.clone(),
         State::Waiting | State::Complete => {
-            plan.pending_decision.as_ref().map(|decision| format!("waits for decision {decision}"))
+            plan.pending_decision.as_ref().map(|decision| format!("waiting for decision {decision}"))
         }
-        State::Queued | State::Processing => plan.waits.as_ref().map(|due| format!("waits {}", waits(due))),
+        State::Queued | State::Processing => plan.waits.as_ref().map(|due| format!("waiting {}", waits(due))),
     };
     let rest = rest.map(|rest| format!("  {}", paint(Style::new(), &rest))).unwrap_or_default();
     format!("{}  {stage}{rest}\n", paint(STRONG, &plan.id))

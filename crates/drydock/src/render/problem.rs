@@ -26,7 +26,7 @@ fn holder(problem: &Problem, now: Timestamp) -> Option<String> {
     let pid = problem.details.get("pid").and_then(Value::as_u64)?;
     let (owner, host) = (problem.text("owner")?, problem.text("host")?);
     let purpose = problem.text("purpose").map(|purpose| format!(", {purpose}")).unwrap_or_default();
-    let until = problem.text("expires_at").map(|at| format!("; ends {} unless renewed", ago(at, now)));
+    let until = problem.text("expires_at").map(|at| format!("; expires {} unless renewed", ago(at, now)));
     Some(format!("{owner} (process {pid} on {host}{purpose}){}", until.unwrap_or_default()))
 }
 
@@ -48,7 +48,7 @@ mod tests {
         assert_eq!(
             bare(&lines(&problem, now)),
             "error: plan pln-1 is held by another process\n\
-             held by: h/7/1 (process 7 on h, execute); ends in 40 s unless renewed\n\
+             held by: h/7/1 (process 7 on h, execute); expires in 40 s unless renewed\n\
              hint: wait, or `drydock lock list`\n"
         );
     }

@@ -29,7 +29,7 @@ pub(crate) fn list(tokens: &[Token], now: Timestamp) -> String {
             Cell::new(token.made_by.as_deref().unwrap_or("-")),
         ]
     });
-    table(["ID", "STATE", "NAME", "ROLE", "KIND", "MADE", "USED", "EXPIRES", "MADE BY"], rows.collect())
+    table(["ID", "STATE", "NAME", "ROLE", "KIND", "CREATED", "USED", "EXPIRES", "CREATED BY"], rows.collect())
 }
 
 #[cfg(test)]

@@ -38,7 +38,7 @@ fn head(tree: &Tree, now: Timestamp) -> String {
     let stage = format!("{}/{}", tree.phase, tree.state);
     let mut parts = Vec::new();
     parts.extend(tree.name.as_deref().map(|name| paint(STRONG, name)));
-    parts.push(if tree.plan.is_empty() { "not made yet".to_owned() } else { paint(STRONG, &tree.plan) });
+    parts.push(if tree.plan.is_empty() { "not created yet".to_owned() } else { paint(STRONG, &tree.plan) });
     match (tree.fate.as_deref(), tree.plan.is_empty()) {
         (Some(fate @ ("joined" | "dropped" | "handed" | "earlier" | "ready")), _) => {
             parts.push(paint(colour(tree.state), &format!("{stage}, {fate}")));
@@ -52,7 +52,7 @@ fn head(tree: &Tree, now: Timestamp) -> String {
         parts.extend(tree.updated_at.as_deref().map(|at| paint(FAINT, &ago(at, now))));
     }
     parts.push(plain(&short(&tree.task, TASK_CHARS_MAX)).into_owned());
-    parts.extend(tree.waits_for.as_deref().map(|what| paint(FAINT, &format!("(waits for {what})"))));
+    parts.extend(tree.waits_for.as_deref().map(|what| paint(FAINT, &format!("(waiting for {what})"))));
     parts.retain(|part| !part.is_empty());
     parts.join("  ")
 }
@@ -63,13 +63,13 @@ fn choice(choice: &Choice, indent: &str, text: &mut String) {
     let indent = format!("{indent}  {}", "  ".repeat(choice.number.matches('.').count()));
     let inner = " ".repeat(number.len() + 1);
     text.push_str(&format!("{indent}{number} {}\n", plain(&choice.question)));
-    text.push_str(&format!("{indent}{inner}took {}{sure}\n", paint(STRONG, &choice.chosen)));
+    text.push_str(&format!("{indent}{inner}chosen: {}{sure}\n", paint(STRONG, &choice.chosen)));
     if !choice.alternatives.is_empty() {
         let others = format!("not {}", choice.alternatives.join(", "));
         text.push_str(&format!("{indent}{inner}{}\n", paint(FAINT, &others)));
     }
     if let Some(rationale) = &choice.rationale {
-        text.push_str(&format!("{indent}{inner}because {}\n", plain(rationale)));
+        text.push_str(&format!("{indent}{inner}reason: {}\n", plain(rationale)));
     }
 }
 
@@ -115,8 +115,8 @@ mod tests {
         let whole = Tree { subplans: vec![below_it], ..leaf("pln-1", vec![choice, below]) };
         assert_eq!(
             bare(&tree(&whole, Timestamp::UNIX_EPOCH)),
-            "pln-1  execute/queued  t\n  1. Which?\n     took a (80 % sure)\n     not b\n     because it is small\n    \
-             1.1. How?\n         took b\n└─ docs  pln-2  execute/queued  writer  t  (waits for code)\n"
+            "pln-1  execute/queued  t\n  1. Which?\n     chosen: a (80 % sure)\n     not b\n     reason: it is small\n    \
+             1.1. How?\n         chosen: b\n└─ docs  pln-2  execute/queued  writer  t  (waiting for code)\n"
         );
     }
 }

@@ -17,7 +17,7 @@ pub(crate) fn why(why: &Why) -> String {
             .can_act
             .iter()
             .map(|way| [Cell::new(&way.who), Cell::styled(STRONG, &way.command), Cell::new(&way.does)]);
-        text.push_str(&table(["WHO CAN ACT", "HOW", "WHAT IT DOES"], rows.collect()));
+        text.push_str(&table(["ACTOR", "COMMAND", "EFFECT"], rows.collect()));
     }
     text
 }
@@ -38,8 +38,8 @@ mod tests {
         };
         assert_eq!(
             bare(&why(&held)),
-            "The plan waits.\n- Decision dec-1 is open.\n\nWHO CAN ACT  HOW        WHAT IT DOES\n\
-             you          drydock x  answers\n"
+            "The plan waits.\n- Decision dec-1 is open.\n\nACTOR  COMMAND    EFFECT\n\
+             you    drydock x  answers\n"
         );
     }
 }

@@ -61,7 +61,7 @@ on_both! {
         let garbled = world.events(&id).into_iter().find(|event| event["kind"] == "agent.garbled").unwrap();
         assert!(text(&garbled["data"]["reason"]).contains("\"nothing\" is neither"), "{garbled}");
         let shown = printed(&world, &["plan", "tree", &id]);
-        for part in ["  2. Which door?\n", "took left (80 % sure)", "not right, back", "because it is nearer", "    2.1. Which hinge?"] {
+        for part in ["  2. Which door?\n", "chosen: left (80 % sure)", "not right, back", "reason: it is nearer", "    2.1. Which hinge?"] {
             assert!(shown.contains(part), "{part}: {shown}");
         }
     }
@@ -95,7 +95,7 @@ on_both! {
         assert_eq!(later, ["Which screw?"]);
         assert!(text(&told["strategy"]).contains("thinker") && list(&told["answers"]).is_empty(), "{told:#}");
         let words = printed(&world, &["plan", "explain", &id]);
-        for part in ["It took left, 80 % sure; considered and not taken: right, back. Because it is nearer", "“mind the step”", "“too narrow”", "reviewer critic, of proposal 1: make it better", "Which screw? (under “door”) It took long"] {
+        for part in ["Chosen: left, 80 % sure; not chosen: right, back. Because it is nearer", "“mind the step”", "“too narrow”", "reviewer critic, proposal 1: make it better", "Which screw? (under “door”) Chosen: long"] {
             assert!(words.contains(part), "{part}: {words}");
         }
         for asked in ["1.1", "Which hinge?"] {
