@@ -115,7 +115,7 @@ pub(super) fn on_plan(plan: &Plan, remote: Option<&str>) -> Markup {
                 // The card of the question offers the same as an answer.
                 "strategize" | "execute" | "apply" | "retry" if is_asked => {},
                 "strategize" | "execute" | "apply" => (moving(plan, offer)),
-                "retry" | "accept" | "takeover" => (act(plan, offer, weight(at), "It is queued again.").at_once()),
+                "retry" | "accept" | "takeover" => (act(plan, offer, weight(at), "Queued again.").at_once()),
                 "prompt" => (guiding(plan, offer)),
                 "adopt" => (drafting(plan, offer)),
                 "sync" => @if let Some(remote) = remote { (syncing(plan, offer, remote)) },
@@ -146,7 +146,7 @@ fn act<'a>(plan: &Plan, offer: &'a Offer, weight: Weight, done: &'a str) -> Act<
 /// Returns the button for a phase. A queued phase has none: a worker runs it, and requesting it again has no effect.
 fn moving(plan: &Plan, offer: &Offer) -> Markup {
     let is_queued = plan.phase.name() == offer.command && plan.gate.is_none();
-    let done = format!("{} is queued.", offer.command);
+    let done = format!("Queued {}.", offer.command);
     let act = act(plan, offer, Weight::Primary, &done);
     match offer.command.as_str() {
         _ if is_queued => html! {},
@@ -156,17 +156,17 @@ fn moving(plan: &Plan, offer: &Offer) -> Markup {
 }
 
 fn reverting(plan: &Plan, offer: &Offer, weight: Weight) -> Markup {
-    let text = "The strategy is made again, with this reason. Work so far stays as a checkpoint, and a plan can go back three times.";
-    let field = Words::Required("reason", "Why? The agents read this.");
-    let act = act(plan, offer, weight, "It goes back to strategize.");
-    act.asking_with("Go back to Strategize?", text, field, offer.reason.as_deref())
+    let text = "The strategy is discarded and the task is planned again with this reason. The work so far is kept as a checkpoint. A plan can be reverted three times.";
+    let field = Words::Required("reason", "Reason (for the agents)");
+    let act = act(plan, offer, weight, "Reverted to Strategize.");
+    act.asking_with("Revert to Strategize?", text, field, offer.reason.as_deref())
 }
 
 fn cancelling(plan: &Plan, offer: &Offer) -> Markup {
-    act(plan, offer, Weight::Danger, "The plan is cancelled.").asking(
-        "End this plan?",
-        "Its agents are stopped and it cannot be taken up again. Its work is kept until `drydock gc` proves it safe to remove.",
-        Words::Required("reason", "Why? It is recorded."),
+    act(plan, offer, Weight::Danger, "Cancelled the plan.").asking(
+        "Cancel this plan?",
+        "Its agents are stopped, and it cannot be resumed. Its work is kept until `drydock gc` finds it safe to delete.",
+        Words::Required("reason", "Reason (recorded)"),
         &[],
     )
 }
@@ -175,18 +175,18 @@ fn cancelling(plan: &Plan, offer: &Offer) -> Markup {
 /// run.
 fn drafting(plan: &Plan, offer: &Offer) -> Markup {
     let route = format!("/plans/{}/strategy/adopt", plan.id);
-    let act = Act { route, ..act(plan, offer, Weight::Plain, "The draft is the strategy.") };
-    let text = "The draft in the worktree of the latest run, .drydock/strategy.json, takes the place of the strategy. \
-                The branch is synced with its remote first, where there is one.";
+    let act = Act { route, ..act(plan, offer, Weight::Plain, "Adopted the draft.") };
+    let text = "The draft in the worktree of the latest run, .drydock/strategy.json, replaces the strategy. \
+                If the project has a remote, the branch is synced with it first.";
     act.asking("Adopt the draft?", text, Words::None, &[])
 }
 
 fn syncing(plan: &Plan, offer: &Offer, remote: &str) -> Markup {
     let text = format!(
-        "The plan's branch and its like on {remote} are brought together: what is new on either side goes to the other. \
-         Commits that cannot be joined are kept as a backup first, and you are asked."
+        "The plan's branch is synced with its branch on {remote}, in both directions. \
+         Commits that cannot be rebased are backed up, and you are asked what to do."
     );
-    let act = act(plan, offer, Weight::Plain, "The branch is in sync.");
+    let act = act(plan, offer, Weight::Plain, "Synced the branch.");
     act.asking(&format!("Sync with {remote}?"), &text, Words::None, &[])
 }
 
@@ -196,7 +196,7 @@ pub(super) const LANDING: &str = "Land this result?";
 /// Returns a sentence about the effect of landing.
 pub(super) fn lands(plan: &Plan) -> String {
     format!(
-        "The result lands as one commit on the target branch of {}. Drydock does not take a landing back.",
+        "The result lands as one commit on the target branch of {}. Drydock cannot undo this; use git revert.",
         plan.project
     )
 }
@@ -207,11 +207,11 @@ fn landing(act: &Act<'_>, plan: &Plan) -> Markup {
 
 /// Returns the button for guidance. It sends no revision because guidance stays valid when the plan has changed.
 fn guiding(plan: &Plan, offer: &Offer) -> Markup {
-    let act = Act { seen: None, ..act(plan, offer, Weight::Plain, "The agents will read it.") };
+    let act = Act { seen: None, ..act(plan, offer, Weight::Plain, "Added the guidance.") };
     act.asking(
         "Add guidance for the agents",
-        "The agents of this plan read it from the next run on.",
-        Words::Required("text", "What should they know?"),
+        "The agents of this plan get it from the next run on.",
+        Words::Required("text", "Guidance"),
         &[],
     )
 }

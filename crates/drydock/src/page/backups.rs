@@ -27,13 +27,13 @@ pub(super) async fn show(ask: Ask, Asked(wanted): Asked<Wanted>) -> Result<Html,
     let main = html! {
         header.top {
             h1 { "Backups" }
-            @if let Some(plan) = &plan { p { "of " a href={ "/plans/" (plan) } { (short_id(plan)) } ", or " a href="/backups" { "of all plans" } } }
+            @if let Some(plan) = &plan { p { "of " a href={ "/plans/" (plan) } { (short_id(plan)) } ", or " a href="/backups" { "show all plans" } } }
         }
         @for text in &unseen { p.problem role="alert" { (text) } }
         @if backups.is_empty() && unseen.is_empty() {
             div.empty {
-                h2 { "No backup is kept" }
-                p { "Before anything could drop commits or edits from a plan's branch, they are pinned, and stand here." }
+                h2 { "No backups" }
+                p { "Commits and edits are backed up before they are removed from a plan's branch. The backups appear here." }
             }
         } @else {
             ul.rows { @for backup in &backups { (row(backup)) } }
@@ -51,7 +51,7 @@ fn row(backup: &Backup) -> Markup {
         label: "Restore",
         weight: Weight::Plain,
         seen: None,
-        done: "The commits are on a branch again.",
+        done: "Restored the backup as a branch.",
     };
     html! {
         li.row-item data-id=(id) {
@@ -66,13 +66,13 @@ fn row(backup: &Backup) -> Markup {
                 ul.plain-list {
                     @for one in backup.commits.iter().take(COMMITS_MAX) { li { code { (commit(&one.id)) } " " (one.subject) @if !one.author.is_empty() { span.hint { " " (one.author) } } } }
                     @if backup.commits.len() > COMMITS_MAX { li.hint { "and " (backup.commits.len() - COMMITS_MAX) " more" } }
-                    @if backup.uncommitted { li.hint { "and edits that were not committed" } }
+                    @if backup.uncommitted { li.hint { "and uncommitted edits" } }
                 }
             }
             @if !backup.commits.is_empty() || backup.uncommitted {
                 (act.asking(
-                    "Bring this backup back?",
-                    "A new branch gets its commits. No branch that exists is moved, and the backup stays.",
+                    "Restore this backup?",
+                    "A new branch is created with its commits. Existing branches are not moved, and the backup is kept.",
                     Words::Optional("branch", "Name of the new branch"),
                     &[],
                 ))

@@ -73,7 +73,7 @@ pub(super) async fn show(ask: Ask, Asked(wanted): Asked<Wanted>) -> Result<Html,
             (filter(&wanted, &projects))
         }
         @if has_more {
-            p.hint.found { "The newest " (FOUND_MAX) " that have these words are shown. " a href=(all(&wanted)) { "All of them" } }
+            p.hint.found { "Only the newest " (FOUND_MAX) " matches are shown. " a href=(all(&wanted)) { "Show all" } }
         }
         @if is_empty { (empty(&wanted, &projects, no_agent.as_ref())) } @else {
             div.board { @for column in &columns { (shown(column, &questions, &wanted)) } }
@@ -170,7 +170,7 @@ fn shown(column: &Column, questions: &HashMap<String, Decision>, wanted: &Wanted
                 ul.cards { @for plan in &column.plans { (card(plan, questions)) } }
             }
             @if column.is_cut {
-                a.more href=(more(column, wanted)) { "All of them" }
+                a.more href=(more(column, wanted)) { "Show all" }
             }
         }
     }
@@ -178,10 +178,10 @@ fn shown(column: &Column, questions: &HashMap<String, Decision>, wanted: &Wanted
 
 fn nothing(column: &Column) -> &'static str {
     match column.phase {
-        Some(Phase::Strategize) => "No plan is being thought through.",
-        Some(Phase::Execute) => "No plan is being worked on.",
-        Some(Phase::Apply) => "No plan is landing.",
-        None => "Nothing has landed or been ended yet.",
+        Some(Phase::Strategize) => "No plans in Strategize.",
+        Some(Phase::Execute) => "No plans in Execute.",
+        Some(Phase::Apply) => "No plans in Apply.",
+        None => "No finished plans yet.",
     }
 }
 
@@ -195,9 +195,9 @@ fn more(column: &Column, wanted: &Wanted) -> String {
 
 fn card(plan: &Plan, questions: &HashMap<String, Decision>) -> Markup {
     let asks = plan.pending_decision.as_ref().map(|id| match questions.get(id) {
-        Some(decision) => format!("Asks you: {}", sentence(first_line(&decision.question))),
+        Some(decision) => format!("Question: {}", sentence(first_line(&decision.question))),
         // It was answered after the plan was read; the page is about to be refreshed.
-        None => "Asks you".to_owned(),
+        None => "Question".to_owned(),
     });
     html! {
         li.card data-id=(plan.id) data-tone=(mark::tone_of(plan)) {
@@ -228,7 +228,7 @@ fn line(plan: &Plan) -> Option<String> {
         }
         State::Queued | State::Processing | State::Waiting | State::Complete => plan
             .subplans
-            .map(|count| format!("{} of {} over", count.settled, counted(count.total, "subplan"))),
+            .map(|count| format!("{} of {} finished", count.settled, counted(count.total, "subplan"))),
     }
 }
 
@@ -260,18 +260,18 @@ fn empty(wanted: &Wanted, projects: &[Project], no_agent: Option<&Problem>) -> M
     html! {
         div.empty {
             @if is_filtered {
-                h2 { "No plan matches" }
+                h2 { "No matching plans" }
                 p { a href="/" { "Show all plans" } }
             } @else if projects.is_empty() {
-                h2 { "No project yet" }
-                p { "A project is a git repository that plans work on. In the repository, type" }
+                h2 { "No projects yet" }
+                p { "A project is a git repository that plans work on. In the repository, run" }
                 pre.command { code { "drydock project add NAME --repo ." } }
             } @else {
-                h2 { "No plan yet" }
-                p { "A plan takes one task through Strategize, Execute and Apply." }
+                h2 { "No plans yet" }
+                p { "A plan takes a task through Strategize, Execute and Apply." }
                 p { a.button.primary href="/new" { (icon("plus")) "New plan" } }
-                p { "Or, standing in the repository:" }
-                pre.command { code { "drydock run \"what you want done\"" } }
+                p { "Or, in the repository, run" }
+                pre.command { code { "drydock run \"your task\"" } }
             }
         }
     }

@@ -9,7 +9,7 @@ pub(super) fn files(details: &Value) -> Markup {
     let name = details["subplan"].as_str().unwrap_or("the subplan");
     html! {
         @if let Some(plan) = details["plan"].as_str() {
-            p { a href={ "/plans/" (plan) "/diff" } { "See all that " (name) " changes" } }
+            p { a href={ "/plans/" (plan) "/diff" } { "Show all changes of " (name) } }
         }
         @for file in list(&details["files"]) {
             div.clash {
@@ -35,8 +35,8 @@ fn sides(hunk: &Value, name: &str) -> Markup {
     };
     html! {
         div.clash-sides {
-            (side(&format!("What has joined, line {line}"), text(hunk, "parent")))
-            (side(&format!("What {name} did"), text(hunk, "child")))
+            (side(&format!("Joined so far, line {line}"), text(hunk, "parent")))
+            (side(&format!("From {name}"), text(hunk, "child")))
         }
     }
 }
@@ -53,7 +53,7 @@ fn text<'a>(value: &'a Value, name: &str) -> &'a str {
 fn kind(kind: &str) -> String {
     match kind {
         "content" => "both changed these lines".to_owned(),
-        "add_add" => "both made this file".to_owned(),
+        "add_add" => "both created this file".to_owned(),
         other => other.replace('_', " "),
     }
 }
@@ -69,8 +69,7 @@ mod tests {
         let hunk = json!({ "line": 7, "parent": "<b>one</b>\n", "child": "" });
         let file = json!({ "path": "src/a.rs", "kind": "content", "hunks": [hunk], "left_out": 3 });
         let shown = files(&json!({ "subplan": "parser", "files": [file] })).into_string();
-        for said in ["src/a.rs", "line 7", "&lt;b&gt;one", "What parser did", "Nothing", "and 3 more places"]
-        {
+        for said in ["src/a.rs", "line 7", "&lt;b&gt;one", "From parser", "Nothing", "and 3 more places"] {
             assert!(shown.contains(said), "{said} is missing in {shown}");
         }
     }

@@ -67,8 +67,8 @@ pub(super) async fn show(
         (head(&plan, Tab::Changes))
         @if files.is_empty() {
             div.empty {
-                h2 { @if diff.of.is_some() { "No change" } @else { "No change yet" } }
-                p { @if let Some(said) = &unfinished { (said) } @else if diff.of.is_none() { "What the agents change in this plan's worktree stands here once Execute has run." } }
+                h2 { @if diff.of.is_some() { "No changes" } @else { "No changes yet" } }
+                p { @if let Some(said) = &unfinished { (said) } @else if diff.of.is_none() { "The changes of the agents appear here when Execute has run." } }
             }
         } @else {
             @if let Some(said) = &unfinished { p.note { (said) } }
@@ -126,8 +126,8 @@ fn bodies(plan: &Plan, files: &[File<'_>], layout: Layout, stamp: &str) -> Marku
                     (icon("file")) code { @if let Some(from) = &file.from { (from) " → " } (file.path) }
                     span.hint { (fate(file.fate)) @if let Some((old, new)) = &file.mode { "mode " (old) " → " (new) } } span.plus { "+" (file.added) } span.minus { "−" (file.deleted) }
                 }
-                @if file.is_binary { p.note { "Binary, not shown." } }
-                @else if file.lines.is_empty() { p.note { @if file.mode.is_some() { "Only the mode changed." } @else { "No line changed." } } }
+                @if file.is_binary { p.note { "Binary file, not shown." } }
+                @else if file.lines.is_empty() { p.note { @if file.mode.is_some() { "Only the mode changed." } @else { "No lines changed." } } }
                 @else if lines < AT_ONCE {
                     (chunk(plan, at, file, 0, layout))
                 } @else { (later(plan, at, 0, file.lines.len(), layout)) }

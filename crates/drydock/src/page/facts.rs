@@ -23,7 +23,7 @@ pub(super) fn all(whole: &Whole) -> Markup {
         (changesets(&whole.changesets))
         @if !whole.backups.is_empty() {
             section { h2 { "Backups" }
-                p { a href={ "/backups?plan=" (whole.plan.id) } { (whole.backups.len()) " kept of this plan" } }
+                p { a href={ "/backups?plan=" (whole.plan.id) } { (whole.backups.len()) " of this plan" } }
             }
         }
     }
@@ -39,9 +39,9 @@ fn about(plan: &Plan) -> Markup {
                 @if let Some(action) = &plan.action { (fact("Action", html! { (action) })) }
                 @for (name, value) in &plan.arguments { (fact(name, html! { (value) })) }
                 (fact("Profile", html! { (plan.profile) }))
-                @if let Some(agent) = &plan.agents.strategize { (fact("Thinks", html! { (agent) })) }
-                @if let Some(agent) = &plan.agents.execute { (fact("Works", html! { (agent) })) }
-                @for one in &plan.agents.reviewers { (fact("Reviews", html! { (one.agent) @if one.critical { " (critical)" } })) }
+                @if let Some(agent) = &plan.agents.strategize { (fact("Strategist", html! { (agent) })) }
+                @if let Some(agent) = &plan.agents.execute { (fact("Agent", html! { (agent) })) }
+                @for one in &plan.agents.reviewers { (fact("Reviewer", html! { (one.agent) @if one.critical { " (critical)" } })) }
                 (fact("Branch", html! { code { (plan.branch) } }))
                 (fact("Base", html! { code { (commit(&plan.base_commit)) } }))
                 @if let Some(head) = &plan.head_commit { (fact("Result", html! { code { (commit(head)) } })) }
@@ -49,7 +49,7 @@ fn about(plan: &Plan) -> Markup {
                 @if let Some(run) = &plan.run { (fact("Run", html! { code { (short_id(run)) } " (number " (plan.runs) ")" })) }
                 (fact("Revision", html! { (plan.revision) }))
                 @if plan.reversions > 0 { (fact("Reversions", html! { (plan.reversions) " of 3" })) }
-                (fact("Made", when(&plan.created_at)))
+                (fact("Created", when(&plan.created_at)))
                 (fact("Changed", when(&plan.updated_at)))
             }
         }
@@ -83,9 +83,9 @@ fn verdict(event: &Event) -> Option<(String, Markup)> {
     let (name, shape, tone, word) = match (family, what) {
         ("validation", "passed") => (text("name"), "complete", "good", "passed"),
         ("validation", "failed") => (text("name"), "errored", "bad", "failed"),
-        ("review", "acknowledged") => (text("agent"), "complete", "good", "acknowledges"),
-        ("review", "refused") => (text("agent"), "errored", "bad", "refuses"),
-        ("review", "silent") => (text("agent"), "cancelled", "faint", "says nothing that counts"),
+        ("review", "acknowledged") => (text("agent"), "complete", "good", "approved"),
+        ("review", "refused") => (text("agent"), "errored", "bad", "rejected"),
+        ("review", "silent") => (text("agent"), "cancelled", "faint", "no valid verdict"),
         _ => return None,
     };
     let reason = if family == "validation" { text("text") } else { text("reason") };
@@ -102,8 +102,8 @@ fn checkpoints(plan: &Plan, checkpoints: Option<&[Checkpoint]>) -> Markup {
         section aria-labelledby="checkpoints" {
             h2 id="checkpoints" { "Checkpoints" }
             @match checkpoints {
-                None => p.hint { "The repository cannot be read right now; see Health." },
-                Some([]) => p.hint { "None yet: each tree that an agent leaves is kept as one." },
+                None => p.hint { "The repository cannot be read; see Health." },
+                Some([]) => p.hint { "No checkpoints yet. One is saved after each run." },
                 Some(all) => ul.plain-list { @for one in all.iter().rev() { (checkpoint(plan, one, can_go_back)) } },
             }
         }
@@ -119,13 +119,13 @@ fn checkpoint(plan: &Plan, one: &Checkpoint, can_go_back: bool) -> Markup {
         label: "Roll back",
         weight: Weight::Plain,
         seen: Some(plan.revision),
-        done: "The work is as it was at the checkpoint.",
+        done: "Rolled back to the checkpoint.",
     };
-    let text = "The next run begins with the files of this checkpoint. What is there now is kept as a checkpoint first.";
+    let text = "The next run starts from the files of this checkpoint. The current files are saved as a checkpoint first.";
     html! {
         li.checkpoint data-id=(id) {
             p { strong { (number) } " " (one.label.as_deref().unwrap_or("kept")) " " (when(&one.created_at)) }
-            @if can_go_back { (act.asking(&format!("Go back to checkpoint {number}?"), text, Words::None, &[("checkpoint", number)])) }
+            @if can_go_back { (act.asking(&format!("Roll back to checkpoint {number}?"), text, Words::None, &[("checkpoint", number)])) }
         }
     }
 }
@@ -134,7 +134,7 @@ fn changesets(changesets: &[Changeset]) -> Markup {
     html! {
         section aria-labelledby="changesets" {
             h2 id="changesets" { "Changesets" }
-            @if changesets.is_empty() { p.hint { "Nothing was written yet." } }
+            @if changesets.is_empty() { p.hint { "No changes yet." } }
             @for one in changesets.iter().rev() {
                 details.changeset data-id=(one.id) {
                     summary { (one.writer) ": " (counted(one.entries.len(), "path")) ", " (one.state) }

@@ -21,9 +21,9 @@ pub(super) async fn show(ask: Ask) -> Result<Html, Trouble> {
             ul.rows { @for check in &doctor.checks { (row(check)) } }
         }
         section aria-labelledby="workers" {
-            h2 id="workers" { "At work" }
+            h2 id="workers" { "Running" }
             @if busy.is_empty() {
-                p.hint { (with_code("No process holds a plan. `drydock serve` and `drydock worker` start queued plans.")) }
+                p.hint { (with_code("No plans are running. `drydock serve` and `drydock worker` start queued plans.")) }
             } @else {
                 ul.rows { @for lock in busy { (worker(lock)) } }
             }
@@ -34,9 +34,9 @@ pub(super) async fn show(ask: Ask) -> Result<Html, Trouble> {
 
 fn row(check: &Check) -> Markup {
     let (shape, tone, word) = match check.status {
-        CheckStatus::Ok => ("complete", "good", "Fine"),
-        CheckStatus::Warn => ("constrained", "ask", "Look"),
-        CheckStatus::Error => ("errored", "bad", "Broken"),
+        CheckStatus::Ok => ("complete", "good", "OK"),
+        CheckStatus::Warn => ("constrained", "ask", "Warning"),
+        CheckStatus::Error => ("errored", "bad", "Failed"),
     };
     html! {
         li.row-item data-id=(check.name) {

@@ -63,7 +63,7 @@ pub(super) async fn show(ask: Ask, Asked(wanted): Asked<Wanted>) -> Result<Html,
             }
         }
         @if page.plans.is_empty() {
-            div.empty { h2 { "No plan matches" } p { a href="/plans" { "Show all plans" } " or " a href="/new" { "make one" } } }
+            div.empty { h2 { "No matching plans" } p { a href="/plans" { "Show all plans" } " or " a href="/new" { "create one" } } }
         } @else {
             (table(&page.plans))
             nav.pager aria-label="Pages" {
@@ -85,7 +85,7 @@ fn table(plans: &[Plan]) -> Markup {
                         tr data-id=(plan.id) {
                             td.wide { a href={ "/plans/" (plan.id) } data-item { (title(plan)) } @if plan.parent.is_some() { " " span.hint { "subplan" } } }
                             td.phase { (mark::phase(plan.phase)) }
-                            td { (mark::of(plan)) @if plan.pending_decision.is_some() { " " span.asks title="asks a person" { (icon("waiting")) span.unseen { "asks a person" } } } }
+                            td { (mark::of(plan)) @if plan.pending_decision.is_some() { " " span.asks title="open question" { (icon("waiting")) span.unseen { "open question" } } } }
                             td { (plan.project) }
                             td { (when(&plan.updated_at)) }
                             td.id { code { (short_id(&plan.id)) } }

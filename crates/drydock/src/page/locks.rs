@@ -17,8 +17,8 @@ pub(super) async fn show(ask: Ask) -> Result<Html, Trouble> {
         header.top { h1 { "Locks" } }
         @if locks.is_empty() {
             div.empty {
-                h2 { "Nothing is locked" }
-                p { "While a plan runs, one process holds its lock and renews it. A lock whose process is gone runs out by itself." }
+                h2 { "No locks" }
+                p { "While a plan runs, one process holds its lock and renews it. The lock of a dead process expires." }
             }
         } @else {
             ul.rows { @for lock in &locks { (row(lock)) } }
@@ -35,7 +35,7 @@ fn row(lock: &Lock) -> Markup {
         label: "Break",
         weight: Weight::Danger,
         seen: None,
-        done: "The lock is broken.",
+        done: "Broke the lock.",
     };
     html! {
         li.row-item data-id=(lock.id) {
@@ -45,16 +45,16 @@ fn row(lock: &Lock) -> Markup {
                         LockScope::Plan => a href={ "/plans/" (lock.key) } data-item { "Plan " (short_id(&lock.key)) },
                         LockScope::Project => span { "Project " (lock.key) },
                     }
-                    @if lock.stale { span.mark.tone-bad { (icon("constrained")) span { "Ran out" } } }
+                    @if lock.stale { span.mark.tone-bad { (icon("constrained")) span { "Expired" } } }
                     @else { span.mark.tone-busy { (icon("lock")) span { "Held" } } }
                 }
                 p.hint { (lock.purpose) ", by process " (lock.pid) " on " (lock.host) ", fence " (lock.fence) }
-                p.hint { "Taken " (when(&lock.acquired_at)) ", ends " (when(&lock.expires_at)) " unless renewed" }
+                p.hint { "Taken " (when(&lock.acquired_at)) ", expires " (when(&lock.expires_at)) " unless renewed" }
             }
             (act.asking(
                 "Break this lock?",
-                "Whoever holds it can commit nothing any more, and what it does now is lost to it. Wait for it to run out if you can.",
-                Words::Required("reason", "Why? It is recorded."),
+                "The holder can no longer commit; its unfinished work is discarded. Wait until the lock expires if you can.",
+                Words::Required("reason", "Reason (recorded)"),
                 &[],
             ))
         }

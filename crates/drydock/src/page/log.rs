@@ -39,7 +39,7 @@ pub(super) async fn show(
         }
         Ok(_) => {
             let text = "The output of the agent appears here while it works.";
-            html! { (head(&plan, Tab::Log)) (of_events(&client, &plan, "Nothing was printed yet", text).await?) }
+            html! { (head(&plan, Tab::Log)) (of_events(&client, &plan, "No output yet", text).await?) }
         }
         // The log may be on another machine.
         Err(ClientError::Problem(problem)) if problem.code == Code::NotFound => {
@@ -83,7 +83,7 @@ fn of_run(plan: &Plan, logs: &[Log], page: &LogPage) -> Markup {
             }
         }
         @if earlier { p.hint { "Earlier lines: " code { "drydock plan log " (plan.id) " --run " (run) } } }
-        div.log role="region" aria-label="What was printed" tabindex="0" data-tail data-keep data-id={ "log-" (run) }
+        div.log role="region" aria-label="Output" tabindex="0" data-tail data-keep data-id={ "log-" (run) }
             data-log={ "/api/v1/plans/" (plan.id) "/log?run=" (escaped(run)) } data-offset=(page.next) data-over=[page.over.then_some("")] {
             @for lines in page.lines.chunk_by(|one, other| one.stream == other.stream) { (part(lines)) }
         }

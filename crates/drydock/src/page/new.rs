@@ -16,7 +16,7 @@ const PROFILES: [(&str, &str); 4] = [
     ("supervised", "asks before Execute and Apply"),
     ("trusted", "asks before Apply"),
     ("manual", "asks before every phase"),
-    ("auto", "asks nothing; lands when validations and invariants hold"),
+    ("auto", "never asks; lands when validations and rules pass"),
 ];
 
 /// The initial values of the form.
@@ -35,8 +35,8 @@ pub(super) async fn show(ask: Ask, Asked(wanted): Asked<Wanted>) -> Result<Html,
         header.top { h1 { "New plan" } }
         @if projects.projects.is_empty() {
             div.empty {
-                h2 { "No project yet" }
-                p { "A project is a git repository that plans work on. In the repository, type" }
+                h2 { "No projects yet" }
+                p { "A project is a git repository that plans work on. In the repository, run" }
                 pre.command { code { "drydock project add NAME --repo ." } }
             }
         } @else {
@@ -45,7 +45,7 @@ pub(super) async fn show(ask: Ask, Asked(wanted): Asked<Wanted>) -> Result<Html,
                 Some(problem) => (agent_wanted(&problem)),
                 None => (form(&projects.projects, chosen, &agents.agents)),
             }
-            p.no-script.hint { "Without JavaScript, type " code { "drydock run \"what you want done\"" } " in the repository." }
+            p.no-script.hint { "Without JavaScript, run " code { "drydock run \"your task\"" } " in the repository." }
         }
     };
     Ok(document(&frame, "New plan", Place::New, Watch::Nothing, main))
@@ -65,11 +65,11 @@ pub(super) fn agent_wanted(problem: &Problem) -> Markup {
     let (how, lines) = hint.split_once('\n').unwrap_or((hint, ""));
     html! {
         div.empty {
-            h2 { "No agent yet" }
+            h2 { "No agents yet" }
             p { (with_code(&sentence(&problem.detail))) }
             p { (with_code(&sentence(how))) }
             @if !lines.is_empty() { pre.command { code { (lines) } } }
-            p.hint { "Then start drydock again." }
+            p.hint { "Then restart drydock." }
         }
     }
 }
@@ -81,8 +81,8 @@ fn sources(actions: &[Action], chosen: Option<&Action>) -> Markup {
     }
     let name = chosen.map(|action| action.name.as_str());
     html! {
-        nav.tabs aria-label="What to do" {
-            a href="/new" aria-current=[name.is_none().then_some("page")] { "In your words" }
+        nav.tabs aria-label="Source of the task" {
+            a href="/new" aria-current=[name.is_none().then_some("page")] { "Free text" }
             @for action in actions {
                 a href={ "/new?action=" (super::words::escaped(&action.name)) } aria-current=[(name == Some(&action.name)).then_some("page")] { (action.name) }
             }
@@ -97,7 +97,7 @@ fn form(projects: &[Project], chosen: Option<&Action>, agents: &[AgentEntry]) ->
         form.sheet.script data-post="/api/v1/plans" data-then="/plans/" {
             @match chosen {
                 None => {
-                    label.field for="task" { "What shall be done?" }
+                    label.field for="task" { "Task" }
                     textarea id="task" name="task" rows="6" required autofocus placeholder="Make the parser accept trailing commas" {}
                 }
                 Some(action) => {
@@ -122,7 +122,7 @@ fn form(projects: &[Project], chosen: Option<&Action>, agents: &[AgentEntry]) ->
                         @for one in agents.iter().filter(|one| is_usable(one)) { option value=(one.name) { (one.name) } }
                     }
                 }
-                div { label.field for="profile" { "How much it asks" }
+                div { label.field for="profile" { "Approvals" }
                     select id="profile" name="profile" {
                         option value="" { "As configured" }
                         @for (name, does) in PROFILES { option value=(name) { (name) ": " (does) } }
@@ -130,7 +130,7 @@ fn form(projects: &[Project], chosen: Option<&Action>, agents: &[AgentEntry]) ->
                 }
             }
             p.problem role="alert" {}
-            div.row { button.button.primary { "Make the plan" } }
+            div.row { button.button.primary { "Create plan" } }
         }
     }
 }

@@ -48,7 +48,7 @@ impl IntoResponse for Unopened {
         match self {
             Unopened::Arriving => shell::opening(Opens::View).into_response(),
             Unopened::Stranger => (StatusCode::UNAUTHORIZED, shell::opening(Opens::View)).into_response(),
-            Unopened::Refused => sign_in("You are not signed in here, or your sign-in has run out."),
+            Unopened::Refused => sign_in("You are not signed in, or your session has expired."),
         }
     }
 }

@@ -123,7 +123,7 @@ pub(super) fn head(plan: &Plan, tab: Tab) -> Markup {
         header.top.plan-top {
             p.crumbs {
                 a href="/" { "Board" } " / " a href={ "/?project=" (escaped(&plan.project)) } { (plan.project) }
-                @if let Some(parent) = &plan.parent { " / " a href={ "/plans/" (parent) } { "part of " (short_id(parent)) } }
+                @if let Some(parent) = &plan.parent { " / " a href={ "/plans/" (parent) } { "subplan of " (short_id(parent)) } }
             }
             h1 { (title(plan)) }
             p.plan-line {
@@ -131,7 +131,7 @@ pub(super) fn head(plan: &Plan, tab: Tab) -> Markup {
                 (steps(plan))
                 code.id { (plan.id) }
             }
-            nav.tabs aria-label="Parts of this plan" {
+            nav.tabs aria-label="Views of this plan" {
                 (link(Tab::Overview, "", "Overview", "o"))
                 (link(Tab::Changes, "/diff", "Changes", "d"))
                 (link(Tab::Log, "/log", "Log", "e"))
@@ -171,7 +171,7 @@ fn standing(whole: &Whole) -> Markup {
             @if !holds.is_empty() { ul.holds { @for held in holds { li { (sentence(held)) } } } }
             div.row { (act::on_plan(plan, whole.project.as_ref().and_then(|project| project.remote.as_deref()))) }
             @if let Some(way) = why.can_act.iter().find(|way| !way.command.is_empty()) {
-                p.no-script.hint { "Without JavaScript this page only shows. Type " code { (way.command) } }
+                p.no-script.hint { "Without JavaScript this page is read-only. Run " code { (way.command) } }
             }
         }
     }
@@ -182,7 +182,7 @@ fn task(plan: &Plan) -> Markup {
         section aria-labelledby="task" {
             h2 id="task" { "Task" }
             p.prose { (plan.task) }
-            @if let Some(done) = &plan.definition_of_done { p.prose { strong { "Done when " } (done) } }
+            @if let Some(done) = &plan.definition_of_done { p.prose { strong { "Done when: " } (done) } }
             @for text in &plan.feedback { p.prose.guidance { strong { "Guidance: " } (text) } }
         }
     }
@@ -222,7 +222,7 @@ fn subplan(sub: &Tree) -> Markup {
                 @if !sub.after.is_empty() { span.hint { "after " (sub.after.join(", ")) } }
             }
             p.subplan-task { (first_line(&sub.task)) }
-            @if let Some(waits) = &sub.waits_for { p.hint { "Waits for " (waits) } }
+            @if let Some(waits) = &sub.waits_for { p.hint { "Waiting for " (waits) } }
             @if !sub.choices.is_empty() || !sub.subplans.is_empty() { (branch(sub)) }
         }
     }
@@ -231,10 +231,10 @@ fn subplan(sub: &Tree) -> Markup {
 /// Returns the status of a subplan in its parent, if the subplan's state does not show it.
 fn fate(fate: &str) -> Option<&'static str> {
     match fate {
-        "ready" => Some("lands when this plan does"),
-        "handed" => Some("its conflict is with a sibling"),
-        "dropped" => Some("left out"),
-        "earlier" => Some("of an earlier strategy"),
+        "ready" => Some("lands together with this plan"),
+        "handed" => Some("another subplan resolves its conflict"),
+        "dropped" => Some("skipped"),
+        "earlier" => Some("from an earlier strategy"),
         _ => None,
     }
 }

@@ -50,7 +50,7 @@ pub(super) fn card(decision: &Decision, plan: Option<&Plan>, spot: Spot) -> Mark
                             None => (answer(option, at == 0)),
                         }
                     }
-                    @if spot == Spot::AmongOthers && decision.phase == Phase::Execute { a.aside href={ "/plans/" (decision.plan) "/diff" } { "See the changes" } }
+                    @if spot == Spot::AmongOthers && decision.phase == Phase::Execute { a.aside href={ "/plans/" (decision.plan) "/diff" } { "Show changes" } }
                 }
             }
             p.no-script.hint { "Answer with " code { "drydock decision resolve " (decision.id) " --option " (ids(decision)) } }
@@ -67,7 +67,7 @@ fn note(decision: &Decision) -> Markup {
             textarea id=(field) name="note" rows="2" placeholder="Your answer" required {}
         } @else {
             details { summary { "Add a note" }
-                label.unseen for=(field) { "Note, which is recorded with the answer" }
+                label.unseen for=(field) { "Note, recorded with the answer" }
                 textarea id=(field) name="note" rows="2" placeholder="Recorded with the answer" {}
             }
         }
@@ -85,7 +85,7 @@ fn offered<'a>(decision: &'a Decision, plan: Option<&'a Plan>) -> impl Iterator<
 
 fn answer(option: &DecisionOption, is_first: bool) -> Markup {
     // Cancelling the plan cannot be undone, so it needs a second press.
-    let sure = (option.effect == "cancel").then_some("This ends the plan. Press again to do it.");
+    let sure = (option.effect == "cancel").then_some("This cancels the plan. Press again to confirm.");
     let class = match (sure, is_first) {
         (Some(_), _) => "button danger",
         (None, true) => "button primary",
@@ -110,7 +110,7 @@ fn landing(decision: &Decision, option: &DecisionOption, plan: &Plan) -> Markup 
         dialog id=(dialog) aria-labelledby=(named) {
             h2 id=(named) { (act::LANDING) }
             p { strong { (title(plan)) } @if let Some(head) = &plan.head_commit { " " code { (commit(head)) } } }
-            p { (act::lands(plan)) " " a href={ "/plans/" (plan.id) "/diff" } { "See the changes" } }
+            p { (act::lands(plan)) " " a href={ "/plans/" (plan.id) "/diff" } { "Show changes" } }
             p.problem role="alert" {}
             div.row.end {
                 button.button type="button" data-close { "Back" }
@@ -128,7 +128,7 @@ fn ids(decision: &Decision) -> String {
 fn kind(kind: &str) -> &str {
     match kind {
         "gate" => "Gate",
-        "agent" => "An agent asks",
+        "agent" => "Agent",
         "permission" => "Permission",
         "divergence" => "Divergence",
         "apply_outcome" => "Landing",

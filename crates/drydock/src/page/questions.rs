@@ -34,7 +34,7 @@ pub(super) async fn show(ask: Ask, Asked(wanted): Asked<Wanted>) -> Result<Html,
     let looks = page.decisions.iter().map(|decision| async { ask.client().plan(&decision.plan).await.ok() });
     let plans: Vec<Option<Plan>> = join_all(looks).await;
     let main = html! {
-        header.top { h1 { "Questions" } @if frame.open > 1 { p.hint { (frame.open) " open. Agents\u{2019} questions come first, gates last; the oldest of each first." } } }
+        header.top { h1 { "Questions" } @if frame.open > 1 { p.hint { (frame.open) " open. Questions of agents first, approvals last, oldest first." } } }
         @if page.decisions.is_empty() { (nothing(&wanted)) } @else {
             div.questions {
                 @for (decision, plan) in page.decisions.iter().zip(&plans) { (question::card(decision, plan.as_ref(), Spot::AmongOthers)) }
@@ -56,8 +56,8 @@ fn nothing(wanted: &Wanted) -> Markup {
             @if wanted.after.is_some() {
                 h2 { "No more questions" }
             } @else {
-                h2 { "Nobody waits for you" }
-                p { "When a plan needs a person, its question stands here and on the plan's own page. Answered ones are listed by" }
+                h2 { "No open questions" }
+                p { "When a plan needs a person, its question appears here and on the plan's page. To list answered questions, run" }
                 pre.command { code { "drydock decision list" } }
             }
         }

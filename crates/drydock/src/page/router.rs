@@ -77,11 +77,11 @@ mod tests {
         let (_folder, router) = desk().await;
         for (path, said) in [
             ("/", "drydock project add"),
-            ("/plans", "make one"),
-            ("/questions", "Nobody waits for you"),
-            ("/locks", "Nothing is locked"),
-            ("/backups", "No backup is kept"),
-            ("/health", "At work"),
+            ("/plans", "create one"),
+            ("/questions", "No open questions"),
+            ("/locks", "No locks"),
+            ("/backups", "No backups"),
+            ("/health", "Running"),
             ("/new", "drydock project add"),
         ] {
             let (status, headers, text) = get(&router, path).await;

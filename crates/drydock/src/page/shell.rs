@@ -132,9 +132,9 @@ pub(super) fn opening(opens: Opens) -> Html {
                     h1.opening { "Opening…" }
                     p.hint id="waits" role="status" {}
                     noscript {
-                        p { "This page needs JavaScript where people sign in. Without, use the command line; if you have not signed in, type" }
+                        p { "With sign-in, this page needs JavaScript. Without JavaScript, use the command line. To sign in, run" }
                         pre.command { code { "drydock token link" } }
-                        p.hint { "on the machine that serves, and open the link that it prints in a browser with JavaScript." }
+                        p.hint { "on the server, and open the printed link in a browser with JavaScript." }
                     }
                 }
             }

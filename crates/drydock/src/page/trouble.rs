@@ -16,14 +16,14 @@ pub(super) struct Trouble(Box<Problem>);
 impl Trouble {
     /// Returns the error for an unknown path.
     pub(super) fn unknown() -> Self {
-        let problem = Problem::new(Code::NotFound, "There is no page at this address.");
-        Trouble(Box::new(problem.hint("begin at the board")))
+        let problem = Problem::new(Code::NotFound, "This page does not exist.");
+        Trouble(Box::new(problem.hint("open the board")))
     }
 
     /// Returns the error for a URL that cannot be parsed.
     pub(super) fn unreadable(text: &str) -> Self {
-        let problem = Problem::new(Code::Unparsable, format!("The address cannot be read: {text}"));
-        Trouble(Box::new(problem.hint("begin at the board")))
+        let problem = Problem::new(Code::Unparsable, format!("The URL is not valid: {text}"));
+        Trouble(Box::new(problem.hint("open the board")))
     }
 }
 
@@ -37,7 +37,7 @@ impl IntoResponse for Trouble {
     fn into_response(self) -> Response {
         let status = StatusCode::from_u16(self.0.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let (title, body) = match self.0.code {
-            Code::Unauthorized => return sign_in("You are not signed in here, or your sign-in has run out."),
+            Code::Unauthorized => return sign_in("You are not signed in, or your session has expired."),
             _ => (heading(status), told(&self.0, status)),
         };
         (status, shell::bare(title, body)).into_response()
@@ -46,10 +46,10 @@ impl IntoResponse for Trouble {
 
 fn heading(status: StatusCode) -> &'static str {
     match status.as_u16() {
-        403 => "Not for you",
+        403 => "Not allowed",
         404 => "Not found",
-        503 => "Not there right now",
-        _ => "Something is in the way",
+        503 => "Not available",
+        _ => "Error",
     }
 }
 
@@ -74,8 +74,8 @@ fn stranger(why: &str) -> Markup {
     html! {
         h1 { "Sign in" }
         p { (why) }
-        p { "A link signs this browser in, once. On the machine that serves, type" }
+        p { "A sign-in link works once. On the server, run" }
         pre.command { code { "drydock token link" } }
-        p.hint { "Then open the link that it prints in this browser." }
+        p.hint { "Then open the printed link in this browser." }
     }
 }

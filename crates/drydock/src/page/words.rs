@@ -40,7 +40,7 @@ pub(super) fn title(plan: &Plan) -> &str {
 
 /// Returns the first line that is not empty.
 pub(super) fn first_line(text: &str) -> &str {
-    text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("(no words)")
+    text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("(empty)")
 }
 
 /// Returns a text with the parts between backticks as code.

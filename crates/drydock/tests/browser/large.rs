@@ -27,7 +27,7 @@ fn a_plan_is_found_by_its_words_however_many_are_newer() {
     assert_eq!(browser.js("return document.querySelector('.card').dataset.id", &[]), one.as_str());
     // More than fit on the board are all in the list.
     browser.go(&site.address("/?text=fix"));
-    browser.until_text(".found", "The newest 200");
+    browser.until_text(".found", "newest 200");
     browser.press(".found a");
     browser.until("location.pathname === '/plans' && location.search === '?text=fix'");
     browser.until("document.querySelectorAll('tbody tr').length === 50");

@@ -9,7 +9,7 @@ fn a_task_becomes_a_commit_with_nothing_but_the_page() {
     let site = Site::new();
     let browser = site.browser();
     browser.go(&site.address("/"));
-    browser.until_text(".empty", "No plan yet");
+    browser.until_text(".empty", "No plans yet");
     browser.press(".side .new");
     browser.write("#task", "Say hello in <b>Rust</b>");
     browser.press(".sheet .button.primary");
@@ -23,7 +23,7 @@ fn a_task_becomes_a_commit_with_nothing_but_the_page() {
     browser.write(".question textarea", "go ahead");
     browser.press(".question .button.primary");
     browser.until_text(".question", "May apply start?");
-    browser.until_text(".timeline", "answered approve by");
+    browser.until_text(".timeline", "answered approve");
     browser.press(".tabs a[href$='/diff']");
     browser.until_text(".code .new", "fn main() {");
     browser.until_text(".code .new .k", "fn");
@@ -39,7 +39,7 @@ fn a_task_becomes_a_commit_with_nothing_but_the_page() {
     browser.until_text("dialog[open]", "Land this result?");
     assert_eq!(site.world.stage(&id), "execute/complete");
     browser.press("dialog[open] .button.primary");
-    browser.until_text(".empty", "Nobody waits for you");
+    browser.until_text(".empty", "No open questions");
     browser.go(&site.address(&format!("/plans/{id}")));
     browser.until_text(".plan-line .mark", "Applied");
     let landed = browser.js("return document.querySelector('.facts code[title]').title", &[]);

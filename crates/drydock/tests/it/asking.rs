@@ -187,8 +187,8 @@ on_both! {
         let page = |path: &str| ask(path).as_str().unwrap().to_owned();
         let total = 2_000;
         let board = page("/");
-        assert!(board.contains(&format!("<title>({total}) Board")) && board.contains("Asks you: Red or blue?"), "{board}");
-        assert_eq!(board.matches("Asks you: ").count(), 21, "{board}");
+        assert!(board.contains(&format!("<title>({total}) Board")) && board.contains("Question: Red or blue?"), "{board}");
+        assert_eq!(board.matches("Question: ").count(), 21, "{board}");
         let first = page("/questions");
         let at = |id: &str| first.find(&format!("data-id=\"{id}\"")).unwrap_or(usize::MAX);
         assert!(at(&asked) < at(&earliest) && at(&earliest) < at(&gate) && at(&gate) < at("dec-0000000000000001"), "{first}");

@@ -130,7 +130,7 @@ fn who_has_no_agent_is_shown_how_to_configure_one() {
     for path in ["/", "/new"] {
         let headers = format!("Host: {}\r\nAccept: text/html\r\n", server.address());
         let page = text(&knock(&server, &headers, &format!("GET {path}"), &Value::Null).body);
-        assert!(page.contains("No agent yet") && page.contains("[agents.writer]"), "{page}");
+        assert!(page.contains("No agents yet") && page.contains("[agents.writer]"), "{page}");
         assert!(!page.contains("data-post=\"/api/v1/plans\""), "{page}");
     }
     server.stop();

@@ -23,7 +23,7 @@ const call = (address, { headers, ...how } = {}) => fetch(address, { cache: 'no-
 async function enter() {
   // A link works once, so do not use it up if the session cannot be stored.
   try { localStorage.setItem('page-kept', '1'); localStorage.removeItem('page-kept'); } catch {
-    tellWaiting('This browser keeps nothing for this page (localStorage), and it has to. Allow it and open the link again.');
+    tellWaiting('This page needs localStorage, which is blocked in this browser. Allow it and open the link again.');
     return new Promise(() => {});
   }
   const once = new URLSearchParams(location.search).get('once') ?? '';
@@ -63,8 +63,8 @@ async function open() {
       const text = await answer.text();
       if (answer.headers.get('Content-Type')?.startsWith('text/html')) { fill(new DOMParser().parseFromString(text, 'text/html')); return; }
       if (answer.ok) { at('main').replaceChildren(Object.assign(document.createElement('pre'), { textContent: text })); return; }
-      tellWaiting(`${problemIn(text).detail || `The server answered ${answer.status}.`} Trying again…`);
-    } catch { tellWaiting('The server could not be reached. Trying again…'); }
+      tellWaiting(`${problemIn(text).detail || `The server answered ${answer.status}.`} Retrying…`);
+    } catch { tellWaiting('The server could not be reached. Retrying…'); }
     await pause(wait);
   }
 }
@@ -396,7 +396,7 @@ async function send(form, button) {
     say(said.sync?.text || form.dataset.done || 'Done.');
     soon();
   } catch {
-    problem.textContent = 'The server could not be reached. What you typed is still here; press again, it is done only once.';
+    problem.textContent = 'The server could not be reached. Your input is kept; press again to retry. It takes effect only once.';
   } finally { button?.removeAttribute('aria-busy'); }
 }
 
