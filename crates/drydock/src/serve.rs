@@ -294,7 +294,7 @@ async fn require_person(engine: &Engine, listen: &str) -> Result<(), Box<Problem
     if tokens.iter().any(is_a_persons) {
         return Ok(());
     }
-    let text = format!("{listen} can be reached from other machines, but there is no token with role human");
+    let text = format!("{listen} can be reached from other machines, but no token with role human exists");
     let hint = "create one with `drydock token create NAME --role human`, or listen on 127.0.0.1:PORT";
     Err(Box::new(Problem::new(Code::Usage, text).hint(hint)))
 }

@@ -131,7 +131,7 @@ mod tests {
         assert_eq!(bare_of(&folder.join("bare/refs")), Some(folder.join("bare").as_path()));
         assert_eq!(bare_of(&main), None);
         git(&folder.join("bare"), &["worktree", "add", "-q", "../alone"]);
-        assert_eq!(main_of(&folder.join("alone")), None, "there is no main one");
+        assert_eq!(main_of(&folder.join("alone")), None, "no main worktree");
         let sub = ["-c", "protocol.file.allow=always", "submodule", "add", "-q", "../main", "sub"];
         git(&folder, &["clone", "-q", "main", "super"]);
         git(&folder.join("super"), &sub);

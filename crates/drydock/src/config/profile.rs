@@ -26,7 +26,7 @@ pub(crate) fn resolve(written: &BTreeMap<String, Written>) -> Result<Vec<Profile
     let lesser = |layer: &Written| layer.sandbox.is_some_and(|mode| mode != SandboxMode::Required);
     if let Some((name, _)) = written.iter().find(|(_, layer)| lesser(layer)) {
         return Err(format!(
-            "profile {name:?} can only require the sandbox; set `sandbox = \"required\"` or leave it out"
+            "profile {name:?} can only require the sandbox; set `sandbox = \"required\"` or remove the key"
         ));
     }
     let built_in = all.clone();
@@ -120,7 +120,7 @@ mod tests {
         for (text, reason) in [
             ("[a]\nextends = 'b'\n[b]\nextends = 'a'", "a -> b -> a"),
             ("[a]\nextends = 'a'", "itself"),
-            ("[a]\nextends = 'b'\n[b]\nextends = 'nobody'", "profile \"b\" extends \"nobody\""),
+            ("[a]\nextends = 'b'\n[b]\nextends = 'missing'", "profile \"b\" extends \"missing\""),
             ("[auto]\nasks_before = []", "built in"),
             ("[a]\nsandbox = 'off'", "only require"),
             ("[a]\nbudget = { tokens = 0 }", "profile \"a\": budget: tokens=0"),

@@ -278,7 +278,7 @@ mod tests {
             let open = right(method, &format!("{ROOT}{path}")) == Some(Right::Enter);
             let seen = status(&router, method, &path.replace(['{', '}'], ""), &[]).await;
             assert_eq!(seen == 401, !open, "{method} {path}: {seen}");
-            assert!(!open || path == "/openapi.json", "{path} is for anybody");
+            assert!(!open || path == "/openapi.json", "{path} is open to all callers");
         }
     }
 

@@ -104,7 +104,7 @@ mod tests {
         };
         let (written, ()) = tokio::join!(near.write_all(&[b'x'; 80]), slow);
         written.unwrap();
-        let error = near.write_all(&[b'x'; 80]).await.expect_err("nobody reads any more");
+        let error = near.write_all(&[b'x'; 80]).await.expect_err("the client does not read");
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
     }
 }

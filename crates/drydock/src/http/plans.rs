@@ -102,7 +102,7 @@ fn parent(text: String) -> Result<Parent, Refused> {
         return Ok(Parent::Nobody);
     }
     let refuse =
-        |error: drydock_domain::IdError| invalid(error.to_string(), "use a plan's whole id, or `none`");
+        |error: drydock_domain::IdError| invalid(error.to_string(), "use the full id of a plan, or `none`");
     text.parse().map(Parent::Plan).map_err(refuse)
 }
 

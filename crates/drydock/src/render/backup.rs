@@ -51,7 +51,7 @@ pub(crate) fn show(backup: &Backup, now: Timestamp) -> String {
 
 fn kept(backup: &Backup) -> String {
     let commits = match backup.commits.len() {
-        0 => "nothing of its own".to_owned(),
+        0 => "no commits of its own".to_owned(),
         some => counted(some, "commit"),
     };
     if backup.uncommitted { format!("{commits} with uncommitted edits") } else { commits }

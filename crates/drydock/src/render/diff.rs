@@ -68,7 +68,10 @@ mod tests {
         let diff = Diff { text: text.clone(), files: 1, lines_added: 1, lines_deleted: 1, of: None };
         assert_eq!(bare(&shown(&diff)), text);
         assert!(shown(&diff).contains(&paint(GOOD, "+new")));
-        assert!(shown(&diff).contains(&paint(STRONG, "+++ b/x")), "the file's name is no added line");
+        assert!(
+            shown(&diff).contains(&paint(STRONG, "+++ b/x")),
+            "the file name does not count as an added line"
+        );
         assert_eq!(size(&diff), "1 file changed, 1 line added, 1 deleted");
     }
 }

@@ -217,7 +217,7 @@ fn of_invariant(what: &str, data: &Value) -> String {
     let findings = data["findings"].as_array().map(Vec::as_slice).unwrap_or_default();
     match what {
         "enforced" if findings.is_empty() => format!("no invariants before {at}"),
-        "enforced" => format!("{} invariants hold before {at}", findings.len()),
+        "enforced" => format!("{} invariants passed before {at}", findings.len()),
         "blocked" => {
             let reasons: Vec<_> = findings.iter().filter_map(blocking).collect();
             format!("{at} is blocked: {}", reasons.join("; "))

@@ -266,9 +266,6 @@ mod tests {
             fs::write(&kept, &made).unwrap();
         }
         let kept = fs::read_to_string(kept).unwrap_or_default();
-        assert!(
-            kept == made,
-            "run `DRYDOCK_WRITE_DOCS=1 cargo test -p drydock openapi` and look at what changed"
-        );
+        assert!(kept == made, "run `DRYDOCK_WRITE_DOCS=1 cargo test -p drydock openapi` and review the diff");
     }
 }

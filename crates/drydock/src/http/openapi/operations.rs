@@ -99,7 +99,7 @@ fn plans() -> Vec<Operation> {
         get::<api::OnePlan>("/plans/{id}", "Shows a plan."),
         get::<api::OneDiff>("/plans/{id}/diff", "Returns the diff of the plan."),
         get::<api::OneTree>("/plans/{id}/tree", "Shows the plan's choices and subplans."),
-        get::<api::OneWhy>("/plans/{id}/why", "Explains what the plan waits for and who can act."),
+        get::<api::OneWhy>("/plans/{id}/why", "Explains what the plan waits for, and the available actions."),
         get::<api::OneExplanation>("/plans/{id}/explain", "Explains the plan: task, choices, guidance, rejections.")
             .asks::<api::ExplainQuery>(),
         get::<api::Checkpoints>("/plans/{id}/checkpoints", "Lists the checkpoints of the plan."),
