@@ -16,7 +16,10 @@ pub struct Name(String);
 
 /// Returned when a text is not a valid [`Name`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is not a name: use 1 to 100 letters, digits and . _ - / and begin with a letter or digit")]
+#[error(
+    "{0:?} is not a name: use 1 to 100 letters, digits and . _ - / and start with a letter or \
+         digit"
+)]
 pub struct NameError(String);
 
 impl Name {

@@ -148,7 +148,7 @@ impl Budget {
             "tool_calls" => (&mut self.tool_calls, count(text)),
             "cost" => (&mut self.cost_micros, micros(text)),
             "wall" => (&mut self.wall_ms, span_ms(text)),
-            _ => return Err(wrong("there are tokens, cost, wall and tool_calls")),
+            _ => return Err(wrong("unknown limit; use tokens, cost, wall or tool_calls")),
         };
         let how = match name {
             "cost" => "write US dollars, such as 1.50",
@@ -156,8 +156,8 @@ impl Budget {
             _ => "write a whole number, such as 50, 200k or 2M",
         };
         match value {
-            Some(0) => Err(wrong("a budget lets something be done; leave it out to set no limit")),
-            Some(_) if place.is_some() => Err(wrong("it is given twice")),
+            Some(0) => Err(wrong("must be greater than 0; leave it out to set no limit")),
+            Some(_) if place.is_some() => Err(wrong("given twice")),
             Some(value) => {
                 *place = Some(value);
                 Ok(())
@@ -173,7 +173,7 @@ impl Budget {
 pub struct WrittenBudget(BTreeMap<String, Amount>);
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(untagged, expecting = "a budget has whole numbers, and texts such as \"1.50\" or \"30m\"")]
+#[serde(untagged, expecting = "a budget value is a whole number, or a string such as \"1.50\" or \"30m\"")]
 enum Amount {
     Number(u64),
     Text(String),
@@ -206,7 +206,7 @@ impl FromStr for Budget {
         let mut budget = Budget::default();
         for part in text.split(',').map(str::trim) {
             let Some((name, value)) = part.split_once('=') else {
-                let how = "write it as tokens=200k,cost=1.50,wall=30m,tool_calls=50, or some of it";
+                let how = "write limits as tokens=200k,cost=1.50,wall=30m,tool_calls=50; each is optional";
                 return Err(BudgetError(format!("budget: {part:?}: {how}")));
             };
             budget.set(name.trim(), value.trim())?;
@@ -339,22 +339,22 @@ mod tests {
         assert_eq!(read.to_string(), "tokens=200000,cost=1.50,wall=30m,tool_calls=50");
         assert_eq!(budget("wall=1m 30s").wall_ms, Some(90_000));
         for (text, reason) in [
-            ("", "write it as"),
-            ("tokens", "write it as"),
+            ("", "write limits as"),
+            ("tokens", "write limits as"),
             ("tokens=", "whole number"),
             ("tokens=-1", "whole number"),
             ("tokens=1.5", "whole number"),
-            ("tokens=0", "lets something be done"),
+            ("tokens=0", "greater than 0"),
             ("tokens=99999999999999999999", "whole number"),
-            ("cost=1,5", "write it as"),
+            ("cost=1,5", "write limits as"),
             ("cost=0.0000001", "US dollars"),
             ("cost=1e3", "US dollars"),
             ("cost=$5", "US dollars"),
             ("wall=5", "a unit"),
-            ("wall=0s", "lets something be done"),
+            ("wall=0s", "greater than 0"),
             ("wall=soon", "a unit"),
             ("tokens=1,tokens=2", "twice"),
-            ("patience=3", "there are tokens"),
+            ("patience=3", "use tokens"),
         ] {
             let refused = text.parse::<Budget>().expect_err(text).to_string();
             assert!(refused.contains(reason), "{text}: {refused}");

@@ -38,7 +38,7 @@ impl Eq for Choice {}
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Tangle {
     /// Two choices have the same id.
-    #[error("{id:?} is the id of choices[{first}] already")]
+    #[error("id {id:?} is already used by choices[{first}]")]
     SameId {
         /// Position of the later choice.
         at: usize,
@@ -56,7 +56,7 @@ pub enum Tangle {
         under: String,
     },
     /// The choice is its own ancestor.
-    #[error("following {under:?} upwards leads back to this choice")]
+    #[error("{under:?} leads back to this choice")]
     Circle {
         /// Position of the choice.
         at: usize,

@@ -246,21 +246,21 @@ impl Trial<'_> {
             Act::Move(to) => return self.move_words(*to),
             Act::Answer { option, .. } => return self.answer_words(option),
             Act::Retry if plan.waits().is_some() => {
-                return ("Retry now".to_owned(), "continues before the wait is over".to_owned());
+                return ("Retry now".to_owned(), "retries without waiting".to_owned());
             }
             Act::Retry if plan.stage.state() == State::Constrained => {
-                "merges again with the target as it is then".to_owned()
+                "merges again with the current target".to_owned()
             }
             Act::Retry if plan.stage.failure().is_some_and(|failure| failure.work.is_some()) => {
-                format!("continues {phase} from the work that was kept")
+                format!("continues {phase} from the kept work")
             }
             Act::Retry => format!("tries {phase} again"),
-            Act::Accept => "validates and reviews the kept work as it is, without an agent".to_owned(),
+            Act::Accept => "validates and reviews the kept work unchanged, without an agent".to_owned(),
             Act::Revert => "goes back to strategize with a reason; the work is kept".to_owned(),
             Act::RollBack => "continues from an earlier checkpoint of the work".to_owned(),
             Act::Adopt => "makes the draft in the worktree the strategy".to_owned(),
             Act::Prompt => "adds guidance that the next run reads".to_owned(),
-            Act::Sync => "brings the branch and its remote together".to_owned(),
+            Act::Sync => "syncs the branch with its remote".to_owned(),
             Act::TakeOver => format!("queues {phase} again"),
             Act::Cancel if plan.stage.state() == State::Processing => {
                 "stops the run and ends the plan; its work is kept".to_owned()
@@ -280,7 +280,7 @@ impl Trial<'_> {
             (true, _) if plan.stage.state() == State::Processing => {
                 ("Run again", format!("takes {to} over and runs it again"))
             }
-            (true, _) => ("Run now", format!("runs {to} here and now")),
+            (true, _) => ("Run now", format!("runs {to} now")),
             (false, Phase::Strategize | Phase::Execute) => return (start, format!("starts {to}")),
             (false, Phase::Apply) => return (start, "lands the result".to_owned()),
         };

@@ -119,7 +119,7 @@ impl Postponed {
     /// Returns the reason for waiting, as text for people.
     pub fn reason(&self) -> String {
         match &self.remote {
-            None => format!("agent {} met its rate limit", self.agent),
+            None => format!("agent {} reached its rate limit", self.agent),
             Some(away) if away.contended => format!("{} refused the landing: {}", away.remote, away.text),
             Some(away) => format!("{} cannot be reached: {}", away.remote, away.text),
         }

@@ -18,9 +18,17 @@ impl Question {
     /// Returns the gate question that a profile asks before a phase.
     pub fn gate(before: Phase, spec: &Spec) -> Question {
         let profile = &spec.profile.name;
+        let text = match (before, spec.target.named()) {
+            (Phase::Apply, Some(branch)) => {
+                format!("Ready to land on {branch} (profile {profile}). Land it?")
+            }
+            (Phase::Strategize | Phase::Execute | Phase::Apply, _) => {
+                format!("Ready to start {before} (profile {profile}). Start it?")
+            }
+        };
         Question {
             kind: DecisionKind::Gate,
-            text: format!("May {before} start? The profile {profile} asks before it."),
+            text,
             options: vec![
                 option(Question::APPROVE, before.start_label(&spec.target), OptionEffect::Approve),
                 option("reject", cancels(), OptionEffect::Cancel),
@@ -33,7 +41,7 @@ impl Question {
     pub fn held_back(before: Phase, reason: &str) -> Question {
         Question {
             kind: DecisionKind::Gate,
-            text: format!("{before} could not begin by itself: {reason}. Try again?"),
+            text: format!("{before} could not start automatically: {reason}. Try again?"),
             options: vec![
                 option(Question::APPROVE, "Check again".to_owned(), OptionEffect::Approve),
                 option("reject", cancels(), OptionEffect::Cancel),
@@ -73,7 +81,7 @@ impl Question {
         if restart.is_some() {
             let (commit, replaces) = (plan.began_at().to_owned(), plan.replaces.clone());
             let start = OptionEffect::StartFrom { commit, replaces };
-            options.push(option("start_over", "Start over from where the work began".to_owned(), start));
+            options.push(option("start_over", "Start over without the work so far".to_owned(), start));
         }
         options.push(option("reject", cancels(), OptionEffect::Cancel));
         Question {
@@ -210,7 +218,7 @@ impl Question {
         Question {
             kind,
             text: format!(
-                "After {rounds} rounds the result {what}: {}. How shall it go on?",
+                "After {rounds} rounds the result {what}: {}. What should happen next?",
                 reasons.join("; ")
             ),
             options,
@@ -250,14 +258,14 @@ impl Question {
         let why = if used_up.is_empty() {
             let (left, pieces) = (plan.left(), plan.parts() - 1);
             let pieces = counted(pieces, "subplan");
-            format!("The rest of the plan's budget, {left}, is too little for itself and {pieces}")
+            format!("The plan's remaining budget ({left}) is too small for the plan and {pieces}")
         } else {
             format!("The plan has used up its budget: {}", used_up.join(", "))
         };
         let set = |budget| OptionEffect::SetBudget { budget, work: work.clone() };
         Question {
             kind: DecisionKind::Budget,
-            text: format!("{why}. Its work is kept. How shall it go on?"),
+            text: format!("{why}. Its work is kept. What should happen next?"),
             options: vec![
                 option("raise", format!("Continue with {raised}"), set(raised)),
                 option("unlimited", "Continue without a limit".to_owned(), set(Budget::UNLIMITED)),
@@ -271,7 +279,9 @@ impl Question {
     pub fn nothing_changed() -> Question {
         Question {
             kind: DecisionKind::Gate,
-            text: "Execute is complete and nothing was changed, so there is nothing to land. How shall it go on?".to_owned(),
+            text: "Execute is complete and changed nothing, so there is nothing to land. What should \
+                   happen next?"
+                .to_owned(),
             options: vec![
                 option("run_again", "Let the agent try again".to_owned(), OptionEffect::Requeue),
                 option("finish", "Close without landing".to_owned(), OptionEffect::Cancel),
@@ -285,18 +295,16 @@ impl Question {
     pub fn rate_limit(postponed: &Postponed) -> Question {
         let Postponed { until, agent, times, .. } = postponed;
         let what = if *times > POSTPONED_MAX {
-            format!(
-                "Agent {agent} met its rate limit {times} times in a row; it is said to be over at {until}"
-            )
+            format!("Agent {agent} reached its rate limit {times} times in a row; the limit ends at {until}")
         } else {
             format!(
-                "The rate limit of agent {agent} is over at {until}, which is later than is waited for unasked"
+                "The rate limit of agent {agent} ends at {until}, which is too long to wait without asking"
             )
         };
         let wait = Postponed { times: 0, ..postponed.clone() };
         Question {
             kind: DecisionKind::RateLimit,
-            text: format!("{what}. How shall it go on?"),
+            text: format!("{what}. What should happen next?"),
             options: vec![
                 option("retry", "Retry now".to_owned(), OptionEffect::Requeue),
                 option("wait", format!("Wait until {until}"), OptionEffect::WaitUntil(wait)),
@@ -311,7 +319,7 @@ impl Question {
         Question {
             kind: DecisionKind::ApplyOutcome,
             text: format!(
-                "{target} was rewritten while {to} was being landed on {from}; it cannot be told whether it \
+                "{target} was rewritten while {to} was being landed on {from}; it is unknown whether it \
                  landed. Land it again on {target} as it is now?"
             ),
             options: vec![

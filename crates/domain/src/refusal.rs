@@ -16,7 +16,7 @@ pub enum Refusal {
         state: State,
     },
     /// The caller's authority is not sufficient.
-    #[error("the authority of {} is not enough to {command} a plan", authority.name())]
+    #[error("authority {} is not sufficient to {command} a plan", authority.name())]
     NotAllowed {
         /// The command.
         command: &'static str,
@@ -46,7 +46,7 @@ pub enum Refusal {
     #[error("decision {0} is no longer open")]
     DecisionClosed(DecisionId),
     /// The decision has no such option.
-    #[error("decision {decision} has no option {option:?} (it offers {})", offered.join(", "))]
+    #[error("decision {decision} has no option {option:?} (options: {})", offered.join(", "))]
     UnknownOption {
         /// The decision.
         decision: DecisionId,
@@ -76,22 +76,22 @@ pub enum Refusal {
     #[error("not acknowledged by {}", .0.join(", "))]
     Unreviewed(Vec<String>),
     /// The plan went back to Strategize too often.
-    #[error("the plan was reverted {max} times already, which is the limit")]
+    #[error("revert limit reached: at most {max} per plan")]
     TooManyReversions {
         /// The limit.
         max: u32,
     },
     /// A subplan may not start before its parent gives it its turn.
-    #[error("it is a subplan whose turn has not come; its parent {parent} calls it")]
+    #[error("the subplan must wait until its parent {parent} starts it")]
     NotCalled {
         /// The parent.
         parent: PlanId,
     },
     /// The plan's subplans have not all ended.
-    #[error("its subplans are not settled yet")]
+    #[error("the plan's subplans have not all finished")]
     SubplansOpen,
     /// A landing has started and its end is not recorded yet.
-    #[error("a landing of the plan was begun and its end is not recorded yet")]
+    #[error("a landing of the plan has started and its result is not recorded yet")]
     IntentOpen,
 }
 
@@ -108,7 +108,7 @@ impl Refusal {
             }
             Refusal::DecisionClosed(decision) => vec![Event::Alert {
                 priority: "low",
-                text: format!("decision {decision} was answered though it is no longer open"),
+                text: format!("decision {decision} was answered but is no longer open"),
             }],
             Refusal::WrongStage { .. }
             | Refusal::NotAllowed { .. }

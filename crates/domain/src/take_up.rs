@@ -39,18 +39,21 @@ impl TakeUp {
     pub fn reason(self) -> &'static str {
         match self {
             TakeUp::Answer => "a person chose other commits",
-            TakeUp::Work => "a person answered, and the next run goes on with the work that was kept",
+            TakeUp::Work => "a person answered, and the next run continues from the kept work",
             TakeUp::RollBack => "a person rolled the plan back",
             TakeUp::RateLimit => {
-                "a rate limit cut the run short, and the next one goes on with its kept work"
+                "a rate limit stopped the run, and the next one continues from its kept work"
             }
             TakeUp::Interrupted => "the run was interrupted, and the next one continues its work",
-            TakeUp::Budget => "the budget was used up, and the next run goes on with the kept work",
+            TakeUp::Budget => "the budget was used up, and the next run continues from the kept work",
             TakeUp::Retry => "the phase was retried, and continues from the kept work",
             TakeUp::StartOver => "the phase was started over from its base",
-            TakeUp::Accepted => "a person accepted the kept work, and the next run judges it",
-            TakeUp::Review => "a person has the proposal reviewed again",
-            TakeUp::Subplans => "the results of the subplans joined, and the next run judges them",
+            TakeUp::Accepted => "a person accepted the kept work, and the next run validates and reviews it",
+            TakeUp::Review => "a person asked for another review of the proposal",
+            TakeUp::Subplans => {
+                "the results of the subplans were joined, and the next run validates and \
+                                 reviews them"
+            }
             TakeUp::Conflict => "the run resolves the conflict of a sibling",
         }
     }

@@ -204,7 +204,7 @@ mod tests {
         let read = with("tokens = 5000\ncost = '1.50'\nwall = '30m'").unwrap().budget;
         assert_eq!(read.to_string(), "tokens=5000,cost=1.50,wall=30m");
         for (wrong, said) in
-            [("tokens = 0", "tokens=0"), ("patience = 1", "patience"), ("cost = 1.5", "texts such as")]
+            [("tokens = 0", "tokens=0"), ("patience = 1", "patience"), ("cost = 1.5", "a string such as")]
         {
             let error = with(wrong).unwrap_err().to_string();
             assert!(error.contains(said), "{wrong}: {error}");

@@ -38,11 +38,11 @@ pub(super) fn diverge(
         return Ok(ask_about(draft, divergence, context).done());
     };
     if context.authority == Authority::Person && snapshot.plan.gate.as_ref() == Some(open) {
-        let reason = "the branch diverged, which asks another question";
+        let reason = "the branch diverged; another question replaces this one";
         let draft = draft.withdraw(snapshot.pending.as_ref(), reason);
         return Ok(ask_about(draft, divergence, context).done());
     }
-    let text = format!("the branch diverged; that is asked about once decision {open} is answered");
+    let text = format!("the branch diverged; the question about it follows the answer to decision {open}");
     let mut draft = draft.event(Event::Alert { priority: "high", text });
     // Of the queued divergences that moved nothing, only the latest is kept.
     if divergence.policy() == OnDivergence::Pause {
@@ -73,7 +73,7 @@ fn asked_about(snapshot: &Snapshot, divergence: &Divergence) -> bool {
 
 /// Asks about a divergence, and stops the plan as its policy requires.
 pub(crate) fn ask_about<'a>(mut draft: Draft<'a>, divergence: &Divergence, context: &Context) -> Draft<'a> {
-    let question = divergence.question(&draft.plan);
+    let question = divergence.question();
     draft.plan.phase_completed_at = None;
     draft.plan.take_up = None;
     match divergence.policy() {
@@ -145,7 +145,7 @@ pub(super) fn reexamine(
     }
     let mut draft = Draft::after(snapshot, context).withdraw(
         snapshot.pending.as_ref(),
-        "others changed the branch, so it is judged and asked about again",
+        "the branch was changed by others; its new content is validated and reviewed first",
     );
     let from = draft.plan.head_commit.take();
     draft.plan.head_run = None;
@@ -191,7 +191,7 @@ pub(super) fn roll_back(snapshot: &Snapshot, commit: String, context: &Context) 
     draft.plan.head_run = None;
     draft.plan.reexamines = false;
     draft.plan.take_up(commit.clone(), TakeUp::RollBack);
-    let mut draft = wind_up(draft, "the plan above it was rolled back");
+    let mut draft = wind_up(draft, "its parent plan was rolled back");
     // The work no longer starts from the results of the subplans.
     draft.plan.fanout = None;
     Ok(draft.enter(Phase::Execute.queued()).event(Event::RolledBack { commit }).done())

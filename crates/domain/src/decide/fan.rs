@@ -155,8 +155,8 @@ fn wind_up_subplans<'a>(mut draft: Draft<'a>, reason: &str) -> Draft<'a> {
     for piece in &mut fanout.pieces {
         if let (Fate::Joined { commit }, Some(project)) = (&piece.fate, &piece.project) {
             landed.push(format!(
-                "the subplan {} has landed in project {project} as {commit} and stays there; a subplan of that name in that \
-                 project is not done again",
+                "subplan {} has already landed in project {project} as {commit}; a subplan with that name \
+                 in that project is not run again",
                 piece.name
             ));
         }

@@ -135,7 +135,7 @@ pub(super) fn errored<'a>(
     let decision = question.is_some().then(|| context.fresh_decision.clone());
     let mut draft = draft;
     if failure.class.is_a_lesson() {
-        draft.plan.feedback.push(format!("The run before this one failed: {}", failure.text));
+        draft.plan.feedback.push(format!("The previous run failed: {}", failure.text));
     }
     let draft = draft
         .stage(Common::Errored { failure: failure.clone(), decision: decision.clone() })

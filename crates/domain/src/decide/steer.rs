@@ -161,8 +161,7 @@ fn answer_text(decision: &Decision, answer: &Answer) -> String {
 
 /// Returns the reason for cancelling by an answer. The question itself is stored with its decision.
 fn cancel_reason(decision: &Decision, answer: &Answer) -> String {
-    let answered =
-        format!("{} was the answer to its {} question", answer.option, decision.question.kind.name());
+    let answered = format!("{} question answered with {}", decision.question.kind.name(), answer.option);
     match &answer.note {
         Some(note) => format!("{answered}: {note}"),
         None => answered,
@@ -192,14 +191,14 @@ pub(super) fn retry(snapshot: &Snapshot, context: &Context) -> Result<Decided, R
         (None, _) => draft,
         // A retry also answers the question about a result that was sent back too often.
         (Some(_), Some(open)) if open.question.kind == DecisionKind::Validation => {
-            draft.withdraw(Some(open), "the phase is tried anew")
+            draft.withdraw(Some(open), "the phase is retried")
         }
         (Some(_), Some(open))
             if open.question.kind == DecisionKind::Subplans
                 && open.question.options.iter().any(|option| option.effect == OptionEffect::RetryLost) =>
         {
             fanned_out(snapshot, "retry the subplans of")?;
-            retry_lost(draft.withdraw(Some(open), "the lost subplans are tried anew"))
+            retry_lost(draft.withdraw(Some(open), "the failed subplans are retried"))
         }
         (Some(decision), _) => {
             return Err(Refusal::Undecided { command: "retry", decision: decision.clone() });
@@ -262,7 +261,7 @@ pub(super) fn cancel_below(
 ) -> Result<Decided, Refusal> {
     let draft = Draft::after(snapshot, context)
         .ended_by(ended_by)
-        .withdraw(snapshot.pending.as_ref(), "the plan above it was ended");
+        .withdraw(snapshot.pending.as_ref(), "its parent plan ended");
     cancelled(snapshot, draft, reason)
 }
 
@@ -281,7 +280,7 @@ fn cancelled(snapshot: &Snapshot, mut draft: Draft<'_>, reason: String) -> Resul
         return Err(Refusal::IntentOpen);
     }
     draft.plan.take_up = None;
-    let draft = wind_up(draft, "the plan above it was cancelled");
+    let draft = wind_up(draft, "its parent plan was cancelled");
     Ok(draft.stage(Common::Cancelled { reason: reason.clone() }).event(Event::Cancelled(reason)).done())
 }
 

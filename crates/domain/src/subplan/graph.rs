@@ -8,10 +8,10 @@ use crate::{Name, Piece};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FanoutError {
     /// Two subplans have the same name.
-    #[error("two subplans are called {0}")]
+    #[error("two subplans are named {0}")]
     Twice(Name),
     /// A subplan waits for one that does not exist.
-    #[error("subplan {piece} comes after {after}, and there is no such subplan")]
+    #[error("subplan {piece} comes after {after}, which does not exist")]
     Unknown {
         /// The subplan.
         piece: Name,
@@ -22,7 +22,7 @@ pub enum FanoutError {
     #[error("subplans wait for each other: {}", .0.iter().map(Name::as_str).collect::<Vec<_>>().join(", "))]
     Cycle(Vec<Name>),
     /// There are too many subplans.
-    #[error("{given} subplans are more than the limit of {max}")]
+    #[error("{given} subplans requested, limit {max}")]
     TooWide {
         /// Number of subplans.
         given: usize,
@@ -30,7 +30,7 @@ pub enum FanoutError {
         max: usize,
     },
     /// The subplans would be nested too deeply.
-    #[error("these subplans would be {depth} levels deep, and the limit is {max}")]
+    #[error("subplans would be nested {depth} levels deep, limit {max}")]
     TooDeep {
         /// Their depth in the plan tree.
         depth: u32,

@@ -76,7 +76,7 @@ impl Question {
         let failed = lost.iter().any(|piece| piece.fate == Fate::Failed);
         if plan.stage.phase() == Phase::Execute || failed {
             let asks = if lost.iter().any(|piece| conflicts(piece)) {
-                ", and ask how to settle the conflict"
+                ", and ask how to resolve the conflict"
             } else {
                 ""
             };
@@ -95,7 +95,7 @@ impl Question {
         let details: Vec<_> = lost.iter().map(|piece| lost_details(piece)).collect();
         Question {
             kind: DecisionKind::Subplans,
-            text: format!("{}. How shall it go on?", fanout.lost_text()),
+            text: format!("{}. What should happen next?", fanout.lost_text()),
             options,
             details: json!({ "lost": details, "done": kept }),
         }
@@ -129,7 +129,8 @@ impl Question {
         Question {
             kind: DecisionKind::Conflict,
             text: format!(
-                "The result of subplan {name} conflicts with what has joined, in {named}{more}. What counts?"
+                "The result of subplan {name} conflicts with already merged work in {named}{more}. Which \
+                 version should be used?"
             ),
             options,
             details: json!({ "subplan": piece.name, "plan": piece.child, "files": files }),
@@ -174,15 +175,15 @@ fn resolving(name: &Name, clashes: &[Clashed]) -> String {
     let mut task = format!("Resolve the conflict between the work of {name} and the work before it.");
     if !marked.is_empty() {
         task += &format!(
-            " In these files lines <<<<<<<, ======= and >>>>>>> mark where both changed the same place: {}. Keep what both \
-             meant, and leave no mark.",
+            " In these files, the lines <<<<<<<, ======= and >>>>>>> mark places that both sides changed: \
+             {}. Keep the intent of both sides and remove all markers.",
             marked.join(", ")
         );
     }
     if !unmarked.is_empty() {
         task += &format!(
-            " These have no marks; make each of them what it shall be, by changing, removing or renaming it: {}. One that \
-             you do not touch counts as not resolved.",
+            " These files have no markers; resolve each by editing, removing or renaming it: {}. A file \
+             that you do not touch counts as not resolved.",
             unmarked.join("; ")
         );
     }

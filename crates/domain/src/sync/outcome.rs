@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 /// The outcome of syncing a plan's branch with its remote.
-#[must_use = "an outcome that nobody looks at is a divergence that nobody is told about"]
+#[must_use = "ignoring the outcome hides a divergence"]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum SyncOutcome {

@@ -5,9 +5,8 @@
 use serde_json::{Value, json};
 
 use super::outcome::{Clash, ClashCause, CommitLine, PinLine, Publishing, SyncOutcome, Uncommitted};
-use crate::{
-    DecisionKind, DecisionOption, ErrorClass, Failure, OnDivergence, OptionEffect, Phase, Plan, Question,
-};
+use crate::question::{cancels, option};
+use crate::{DecisionKind, DecisionOption, ErrorClass, Failure, OnDivergence, OptionEffect, Question};
 
 /// Maximum number of commits or files in a sentence.
 const NAMED_MAX: usize = 5;
@@ -97,53 +96,52 @@ impl SyncOutcome {
             SyncOutcome::NoRemoteBranch => "the remote has no branch for this plan".to_owned(),
             SyncOutcome::InSync { head } => format!("branch and remote are both at {}", short(head)),
             SyncOutcome::FastForwarded { to, arrived, .. } => {
-                format!("the branch took {} of the remote and is at {}", named(arrived), short(to))
+                format!("pulled {}; the branch is at {}", named(arrived), short(to))
             }
             SyncOutcome::Pushed { to, sent, .. } => {
-                format!("the remote took {} of the branch and is at {}", named(sent), short(to))
+                format!("pushed {}; the remote is at {}", named(sent), short(to))
             }
             SyncOutcome::PushFailed { branch, remote, head, reason } => {
-                format!("{branch} is at {}, and sending it to {remote} failed: {reason}", short(head))
+                format!("{branch} is at {}, and pushing it to {remote} failed: {reason}", short(head))
             }
             SyncOutcome::KeptLocal { head, local } if local.is_empty() => {
                 format!(
-                    "the branch is at {} and will replace what the remote has; it is not sent yet",
+                    "the branch is at {} and will replace the remote's branch; it is not pushed yet",
                     short(head)
                 )
             }
             SyncOutcome::KeptLocal { head, local } => format!(
-                "the branch is at {} with {} that the remote does not have; they are not sent",
+                "the branch is at {} with {} that the remote does not have; they are not pushed",
                 short(head),
                 named(local)
             ),
             SyncOutcome::Rebased { to, replayed, absorbed, arrived, publishing, .. } => {
                 let sent = match publishing {
                     Publishing::Done => String::new(),
-                    Publishing::NotAsked => "; it is not sent".to_owned(),
-                    Publishing::Failed { reason } => format!("; sending it failed: {reason}"),
+                    Publishing::NotAsked => "; not pushed".to_owned(),
+                    Publishing::Failed { reason } => format!("; pushing failed: {reason}"),
                 };
                 let left = match absorbed.is_empty() {
                     true => String::new(),
-                    false => format!(
-                        "; {} left the branch, because the remote has the same changes",
-                        named(absorbed)
-                    ),
+                    false => {
+                        format!("; dropped {}, because the remote has the same changes", named(absorbed))
+                    }
                 };
                 format!(
-                    "{} of the branch now stand on {} of the remote, at {}{left}{sent}",
+                    "rebased {} onto {} of the remote; the branch is at {}{left}{sent}",
                     named(replayed),
                     named(arrived),
                     short(to)
                 )
             }
             SyncOutcome::FetchFailed { reason } => {
-                format!("it could not be found out where the remote is: {reason}")
+                format!("could not read the remote's branch: {reason}")
             }
-            SyncOutcome::Detached { on } => format!("the worktree is on {on} and not on the plan's branch"),
+            SyncOutcome::Detached { on } => format!("the worktree is on {on}, not on the plan's branch"),
             SyncOutcome::MidOperation { operation } => match operation.as_str() {
                 "files that are not merged" => format!("the worktree has {operation}"),
                 lock if lock.ends_with(".lock") => format!("the index of the worktree is locked ({lock})"),
-                _ => format!("a {operation} is under way in the worktree"),
+                _ => format!("a {operation} is in progress in the worktree"),
             },
             SyncOutcome::Unknown { attempt, reason } => format!("could not {attempt}: {reason}"),
             SyncOutcome::RecoveredByReset { .. }
@@ -160,13 +158,11 @@ impl SyncOutcome {
             SyncOutcome::FetchFailed { .. }
             | SyncOutcome::PushFailed { .. }
             | SyncOutcome::Rebased { publishing: Publishing::Failed { .. }, .. } => {
-                "see that the remote can be reached and lets you push, then ask again"
+                "check that the remote is reachable and that you may push, then try again"
             }
-            SyncOutcome::Detached { .. } => {
-                "check the plan's branch out in its worktree again, then ask again"
-            }
-            SyncOutcome::MidOperation { .. } => "finish or abort it in the worktree, then ask again",
-            SyncOutcome::Unknown { .. } => "remove the cause, then ask again",
+            SyncOutcome::Detached { .. } => "check out the plan's branch in its worktree, then try again",
+            SyncOutcome::MidOperation { .. } => "finish or abort it in the worktree, then try again",
+            SyncOutcome::Unknown { .. } => "remove the cause, then try again",
             SyncOutcome::RecoveredByReset { .. }
             | SyncOutcome::ResetFailed { .. }
             | SyncOutcome::Unreconciled { .. } => "answer the decision",
@@ -176,7 +172,7 @@ impl SyncOutcome {
             | SyncOutcome::FastForwarded { .. }
             | SyncOutcome::Pushed { .. }
             | SyncOutcome::Rebased { publishing: Publishing::Done | Publishing::NotAsked, .. }
-            | SyncOutcome::KeptLocal { .. } => "nothing needs to be done",
+            | SyncOutcome::KeptLocal { .. } => "no action is needed",
         }
     }
 }
@@ -208,11 +204,11 @@ impl Divergence {
         Failure::new(class, self.sentence())
     }
 
-    pub(crate) fn question(&self, plan: &Plan) -> Question {
+    pub(crate) fn question(&self) -> Question {
         Question {
             kind: DecisionKind::Divergence,
-            text: format!("{} How shall the plan go on?", capitalised(&self.sentence())),
-            options: self.options(plan),
+            text: format!("{} What should happen next?", capitalised(&self.sentence())),
+            options: self.options(),
             details: self.details(),
         }
     }
@@ -220,60 +216,45 @@ impl Divergence {
     fn sentence(&self) -> String {
         let Parts { pin, own, remote, clash, left, .. } = &self.parts;
         let kept = match pin.uncommitted {
-            Uncommitted::Nothing => format!("kept as {}", pin.name),
-            Uncommitted::Kept => format!("kept with the edits that were not committed as {}", pin.name),
+            Uncommitted::Nothing => format!("kept as backup {}", pin.name),
+            Uncommitted::Kept => format!("kept with the uncommitted edits as backup {}", pin.name),
         };
         let why = clash.describe();
         match left {
             Left::AtRemote => format!(
-                "the branch and its remote diverged and could not be joined ({why}), so the branch was set to \
-                 the remote's {}; {} left the branch, {kept}.",
+                "the branch and its remote diverged and could not be merged ({why}), so the branch was \
+                 reset to the remote's {}; removed from the branch: {}, {kept}.",
                 short(remote),
                 named(own)
             ),
             Left::ResetFailed { reason } => format!(
-                "the branch and its remote diverged and could not be joined ({why}), and setting the branch to \
-                 the remote's {} failed too: {reason}; {} of the branch and all edits are {kept}.",
+                "the branch and its remote diverged and could not be merged ({why}), and resetting the \
+                 branch to the remote's {} failed: {reason}; {} of the branch and all edits are {kept}.",
                 short(remote),
                 named(own)
             ),
             Left::Alone => format!(
-                "the branch and its remote diverged and could not be joined ({why}); nothing was moved: the \
-                 branch is where it was, with {}, {kept}, and the remote is at {}.",
+                "the branch and its remote diverged and could not be merged ({why}); nothing was changed: \
+                 the branch still has {}, {kept}, and the remote is at {}.",
                 named(own),
                 short(remote)
             ),
         }
     }
 
-    fn options(&self, plan: &Plan) -> Vec<DecisionOption> {
-        let phase = plan.stage.phase();
-        let Parts { pin, own, arrived, remote, left, clash } = &self.parts;
-        let option = |id: &str, label: String, effect| DecisionOption { id: id.to_owned(), label, effect };
-        let theirs = match phase {
-            Phase::Strategize | Phase::Execute => {
-                format!("start {phase} anew on the remote's {}; {}", short(remote), stay(own))
-            }
-            Phase::Apply => format!("go back to execute on the remote's {}; {}", short(remote), stay(own)),
+    fn options(&self) -> Vec<DecisionOption> {
+        let Parts { pin, arrived, remote, left, clash, .. } = &self.parts;
+        let theirs = match arrived.last() {
+            Some(commit) => format!("Use {}'s", commit.author),
+            None => "Use the remote's".to_owned(),
         };
-        // The same condition as in `start_from`: only a validated and reviewed commit can land without
-        // Execute.
-        let begins = match phase {
-            Phase::Apply if plan.head_commit.as_ref() != Some(&pin.commit) => "go back to execute".to_owned(),
-            Phase::Strategize | Phase::Execute | Phase::Apply => format!("start {phase} anew"),
-        };
-        let ours = format!(
-            "{begins} on {} of the branch, without the changes of {} of the remote, which stay in its history",
-            counted(own),
-            counted(arrived)
-        );
+        let ours = "Use the agent's".to_owned();
         let take_theirs = || OptionEffect::StartFrom { commit: remote.clone(), replaces: None };
         let take_ours =
             || OptionEffect::StartFrom { commit: pin.commit.clone(), replaces: Some(remote.clone()) };
         // Starts from the branch in its current state: a merge that failed before may succeed now.
         let as_it_is = || OptionEffect::StartFrom { commit: pin.head.clone(), replaces: None };
-        let label = format!("sync once more, and start {phase} on what comes of it");
-        let again = || option(SYNC_AGAIN, label.clone(), as_it_is());
+        let again = || option(SYNC_AGAIN, "Sync again".to_owned(), as_it_is());
         let mut options = match left {
             Left::AtRemote => {
                 vec![option("continue", theirs, take_theirs()), option("restore_local", ours, take_ours())]
@@ -289,8 +270,7 @@ impl Divergence {
                 again(),
             ],
         };
-        let end = "cancel the plan; everything stays in the backup".to_owned();
-        options.push(option("abort", end, OptionEffect::Cancel));
+        options.push(option("abort", cancels(), OptionEffect::Cancel));
         options
     }
 
@@ -326,7 +306,7 @@ impl Question {
     /// continues from there.
     pub(crate) fn together(self, fact: &str) -> Question {
         let mut question = self.learning(fact);
-        let label = "go on: branch and remote are together again".to_owned();
+        let label = "Continue: branch and remote are in sync again".to_owned();
         let goes_on = DecisionOption { id: SYNC_AGAIN.to_owned(), label, effect: OptionEffect::Requeue };
         match question.options.iter_mut().find(|option| option.id == SYNC_AGAIN) {
             Some(option) => *option = goes_on,
@@ -342,8 +322,8 @@ impl Clash {
             return "they have no commit in common".to_owned();
         }
         let what = match &self.commit {
-            Some(commit) => format!("{} clashes", line(commit)),
-            None => "the edits that were not committed clash".to_owned(),
+            Some(commit) => format!("{} conflicts", line(commit)),
+            None => "the uncommitted edits conflict".to_owned(),
         };
         if self.paths.is_empty() { what } else { format!("{what} in {}", listed(&self.paths)) }
     }
@@ -359,19 +339,6 @@ fn named(commits: &[CommitLine]) -> String {
             format!("{} commits ({})", many.len(), listed(&lines))
         }
     }
-}
-
-fn counted(commits: &[CommitLine]) -> String {
-    match commits.len() {
-        1 => "the commit".to_owned(),
-        many => format!("the {many} commits"),
-    }
-}
-
-/// Returns a sentence part: the commits stay in the backup.
-fn stay(commits: &[CommitLine]) -> String {
-    let verb = if commits.len() == 1 { "stays" } else { "stay" };
-    format!("{} of the branch {verb} in the backup", counted(commits))
 }
 
 fn listed(items: &[String]) -> String {

@@ -88,7 +88,7 @@ fn what_happens_while_the_network_is_cut_is_shown_when_it_is_back() {
     assert_eq!(plan.text(".step.here"), "Strategize", "it cannot know yet");
     line.mend();
     plan.until_text(".step.here", "Execute");
-    plan.until_text(".question", "May apply start?");
+    plan.until_text(".question", "Ready to land on main");
     board.until_text("[data-id='column-execute']", "Do fix");
     for browser in [&plan, &board] {
         browser.until_text("#line", "live");

@@ -36,11 +36,11 @@ fn the_whole_way_can_be_gone_with_keys_alone() {
     browser.keys("Jump ?");
     tab_to(&browser, ".sheet .button.primary");
     browser.keys(ENTER);
-    browser.until_text(".question", "May execute start?");
+    browser.until_text(".question", "Ready to start execute");
     assert_eq!(browser.text("h1"), "Jump ?");
     tab_to(&browser, ".question .button.primary");
     browser.keys(ENTER);
-    browser.until_text(".question", "May apply start?");
+    browser.until_text(".question", "Ready to land on main");
     browser.keys("gq");
     browser.until("location.pathname === '/questions'");
     browser.settled();

@@ -115,7 +115,7 @@ fn a_preview_on_another_port_gets_the_cookie_and_can_do_nothing_with_it() {
     browser.go(&site.address(&plan));
     browser.settled();
     browser.press(".question .button.primary");
-    browser.until_text(".question", "May apply start?");
+    browser.until_text(".question", "Ready to land on main");
 }
 
 /// Breaks when a reload, another tab, a way back or a new server costs a person their sign-in, or when a browser that forgot
@@ -139,7 +139,7 @@ fn a_browser_stays_signed_in_until_it_forgets() {
     browser.js("scrollTo(0, 200)", &[]);
     browser.until("scrollY === 200");
     browser.js("location.assign('/questions')", &[]);
-    browser.until_text(".question", "May execute start?");
+    browser.until_text(".question", "Ready to start execute");
     browser.js("history.back()", &[]);
     browser.until("location.pathname.startsWith('/plans/') && scrollY === 200");
     browser.settled();
@@ -149,7 +149,7 @@ fn a_browser_stays_signed_in_until_it_forgets() {
     site.start();
     browser.until_text("#line", "live");
     browser.press(".question .button.primary");
-    browser.until_text(".question", "May apply start?");
+    browser.until_text(".question", "Ready to land on main");
     assert_eq!(browser.js("return window.stays", &[]), true, "it was loaded anew");
     browser.js("localStorage.clear()", &[]);
     browser.go(&plan);
@@ -186,7 +186,7 @@ fn one_link_signs_a_browser_in_and_who_has_none_is_told_how_to_get_one() {
     guest.go(&site.address(&format!("/plans/{id}")));
     guest.settled();
     guest.press(".question .button.primary");
-    guest.until_text(".question", "May apply start?");
+    guest.until_text(".question", "Ready to land on main");
     // The same link in another browser is of no use.
     stranger.go(&link);
     stranger.until_text("main", "already used");

@@ -44,7 +44,7 @@ fn a_draft_is_adopted_a_branch_synced_and_work_taken_back_on_the_page() {
     });
     browser.until_text(".timeline", "sync.fast_forwarded");
     browser.press(".question .button.primary");
-    browser.until_text(".question", "May apply start?");
+    browser.until_text(".question", "Ready to land on main");
     let rolled = |site: &Site| site.world.count(&id, "plan.rolled_back");
     assert_eq!(rolled(&site), 0);
     browser.press(".checkpoint [data-dialog^='dialog-rollback-']");
@@ -66,7 +66,7 @@ fn a_phase_that_failed_is_tried_again_with_one_button() {
     browser.until_text(".standing", "exit code 3");
     site.world.write("gate", "");
     browser.press("[data-id='act-retry'] .button");
-    browser.until_text(".question", "May apply start?");
+    browser.until_text(".question", "Ready to land on main");
 }
 
 /// Breaks when a button is shown that can only be refused while a run is under way, or the one that ends it does not.

@@ -18,11 +18,11 @@ fn a_task_becomes_a_commit_with_nothing_but_the_page() {
     browser.until_text("h1", "Say hello in");
     assert_eq!(browser.text("h1"), "Say hello in <b>Rust</b>", "a task is text, not markup");
     // It waits for a person, and says so without being asked.
-    browser.until_text(".question", "May execute start?");
+    browser.until_text(".question", "Ready to start execute");
     browser.press(".question summary");
     browser.write(".question textarea", "go ahead");
     browser.press(".question .button.primary");
-    browser.until_text(".question", "May apply start?");
+    browser.until_text(".question", "Ready to land on main");
     browser.until_text(".timeline", "answered approve");
     browser.press(".tabs a[href$='/diff']");
     browser.until_text(".code .new", "fn main() {");
@@ -117,7 +117,7 @@ fn without_its_script_the_page_shows_everything_and_names_the_commands() {
     for (path, said) in [
         ("/".to_owned(), "Do fix"),
         (format!("/plans/{id}"), "drydock decision resolve"),
-        ("/questions".to_owned(), "May execute start?"),
+        ("/questions".to_owned(), "Ready to start execute"),
         ("/new".to_owned(), "drydock run"),
     ] {
         browser.go(&site.address(&path));

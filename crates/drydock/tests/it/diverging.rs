@@ -149,7 +149,7 @@ on_both! {
         assert_eq!(synced.json["data"]["sync"]["outcome"], "fast_forwarded");
         let open = shared.decision(&id);
         assert_eq!((&open["id"], shared.world.stage(&id)), (&decision["id"], "execute/waiting".to_owned()));
-        assert!(text(&open["question"]).contains("Since then: the branch took"), "{open:#}");
+        assert!(text(&open["question"]).contains("Since then: pulled"), "{open:#}");
         assert_eq!(shared.world.count(&id, "decision.amended"), 1);
         shared.world.ok(&["decision", "resolve", &text(&open["id"]), "--option", "sync_again"]);
         assert_eq!((shared.world.stage(&id), shared.open(&id).len()), ("execute/queued".to_owned(), 0));

@@ -62,7 +62,7 @@ on_both! {
         world.ok(&["plan", "revert", &id, "--reason", "otherwise"]);
         world.ok(&["plan", "strategize", &id]);
         let feedback = world.lines("told").concat();
-        assert!(feedback.contains(&format!("the subplan there has landed in project lib as {landed}")), "{feedback}");
+        assert!(feedback.contains(&format!("subplan there has already landed in project lib as {landed}")), "{feedback}");
         assert_eq!(subplan(&world, &id, "there")["fate"], "joined");
         world.ok(&["plan", "execute", &id]);
         world.ok(&["plan", "apply", &id]);

@@ -81,7 +81,7 @@ on_both! {
         world.drydock(&["plan", "execute", &id]).expect(6);
         let asked = decision(&world, &id);
         assert_eq!((asked["kind"].as_str(), world.count(&id, "subplan.spawned")), (Some("budget"), 0));
-        assert!(text(&asked["question"]).contains("too little for itself and 2 subplans"), "{asked}");
+        assert!(text(&asked["question"]).contains("too small for the plan and 2 subplans"), "{asked}");
         answer(&world, &id, "raise");
         world.drydock(&["plan", "execute", &id]).expect(0);
         for name in ["a", "b"] {
@@ -238,8 +238,8 @@ on_both! {
         world.action("haunted", "[agents]\nexecute = \"writer\"\nreviewers = [{ agent = \"ghost\" }]");
         for (strategy, said) in [
             (json!({ "subplans": [piece("a", "true", &["b"]), piece("b", "true", &["a"])] }), "wait for each other: a, b"),
-            (json!({ "subplans": [piece("a", "true", &["z"])] }), "comes after z, and there is no such subplan"),
-            (json!({ "subplans": [piece("a", "true", &[]), piece("a", "true", &[])] }), "two subplans are called a"),
+            (json!({ "subplans": [piece("a", "true", &["z"])] }), "comes after z, which does not exist"),
+            (json!({ "subplans": [piece("a", "true", &[]), piece("a", "true", &[])] }), "two subplans are named a"),
             (json!({ "subplans": [{ "name": "a", "task": "t", "agent": "nobody" }] }), "subplan a: there is no agent \"nobody\""),
             (json!({ "subplans": [{ "name": "a", "task": "t", "project": "nowhere" }] }), "subplan a: there is no project \"nowhere\""),
             (json!({ "subplans": [{ "name": "a" }] }), "needs a task in words or an action"),
@@ -394,7 +394,7 @@ on_both! {
         world.drydock(&["plan", "execute", &id]).expect(6);
         let asked = decision(&world, &id);
         let again = list(&asked["options"]).into_iter().find(|option| option["id"] == "retry").unwrap();
-        assert!(text(&again["label"]).contains("ask how to settle the conflict"), "{again:#}");
+        assert!(text(&again["label"]).contains("ask how to resolve the conflict"), "{again:#}");
         world.ok(&["plan", "retry", &id]);
         world.drydock(&["plan", "execute", &id]).expect(6);
         let asked = decision(&world, &id);

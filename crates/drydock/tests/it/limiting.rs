@@ -33,7 +33,7 @@ on_both! {
         let world = world(kind, 2, "\"retry_after\":2");
         let id = world.plan_after("strategize");
         let done = world.drydock(&["plan", "execute", &id]).expect(0);
-        assert!(done.stderr.contains("waiting until 20") && done.stderr.contains("met its rate limit"), "{}", done.stderr);
+        assert!(done.stderr.contains("waiting until 20") && done.stderr.contains("reached its rate limit"), "{}", done.stderr);
         assert_eq!((world.lines("starts").len(), world.count(&id, "agent.rate_limited")), (3, 2));
         world.drydock(&["plan", "apply", &id]).expect(0);
         world.assert_landed_once(&id);

@@ -110,7 +110,7 @@ fn a_piece_told_with_a_mistake_fails_the_strategy() {
     timeout["timeout"] = json!(5);
     for (lines, said) in [
         (vec![good.clone(), timeout], vec!["\"name\":\"q\"", "unknown field `timeout`"]),
-        (vec![good.clone(), asks_for("p", "false")], vec!["\"task\":\"false\"", "two subplans are called p"]),
+        (vec![good.clone(), asks_for("p", "false")], vec!["\"task\":\"false\"", "two subplans are named p"]),
         (
             vec![good.clone(), json!("{\"drydock\":\"subplan\",\"name\":\"q\"")],
             vec!["\"name\":\"q\"", "not valid JSON"],

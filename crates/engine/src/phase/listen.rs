@@ -418,7 +418,7 @@ impl<'a> Listener<'a> {
         // If a restarted agent or a later run reports a subplan again, the newer report counts.
         let again = !self.named.insert(piece.name.clone());
         if again && self.subplans.iter().any(|one| one.name == piece.name && *one != piece) {
-            return Err(format!("two subplans are called {}, and they differ", piece.name));
+            return Err(format!("two subplans are named {} and differ", piece.name));
         }
         match self.subplans.iter_mut().find(|one| one.name == piece.name) {
             Some(one) => *one = piece,

@@ -64,9 +64,9 @@ fn only_what_can_work_is_offered() {
 #[test]
 fn the_words_are_made_from_the_outcome() {
     for (outcome, says) in [
-        (recovered("p/1"), "was set to the remote's c2"),
-        (reset_failed("p/1"), "failed too: index.lock exists"),
-        (unreconciled("p/1"), "nothing was moved"),
+        (recovered("p/1"), "was reset to the remote's c2"),
+        (reset_failed("p/1"), "failed: index.lock exists"),
+        (unreconciled("p/1"), "nothing was changed"),
     ] {
         let mut world = reach(EXECUTING);
         world.give(diverge(&outcome));
@@ -85,7 +85,7 @@ fn the_words_are_made_from_the_outcome() {
 /// mentions edits for unrelated histories.
 #[test]
 fn hint_and_reason_are_those_of_the_outcome() {
-    let idle = "nothing needs to be done";
+    let idle = "no action is needed";
     for (publishing, settled) in [
         (Publishing::Done, true),
         (Publishing::NotAsked, true),
@@ -97,7 +97,7 @@ fn hint_and_reason_are_those_of_the_outcome() {
     }
     let outcome = unrelated("p/1");
     assert!(outcome.summary().contains("no commit in common"), "{}", outcome.summary());
-    assert!(!outcome.summary().contains("not committed clash"), "{}", outcome.summary());
+    assert!(!outcome.summary().contains("uncommitted edits conflict"), "{}", outcome.summary());
 }
 
 /// D7: fails if a rejected push has different JSON shapes for the plan's branch and for the target.

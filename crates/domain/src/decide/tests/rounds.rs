@@ -80,7 +80,7 @@ fn used_up_rounds_are_asked_about_and_every_answer_works() {
             let Stage::Execute(Progress::Cancelled { reason }) = &world.plan().stage else {
                 panic!("not cancelled")
             };
-            assert_eq!(reason, "abort was the answer to its validation question");
+            assert_eq!(reason, "validation question answered with abort");
         }
         let told = world.plan().feedback.last().map(String::as_str).unwrap_or_default();
         assert!(option == "abort" || told.contains("no tests"), "{told}");

@@ -73,7 +73,7 @@ fn what_waits_for_a_failed_piece_is_cancelled_with_its_name_and_the_rest_goes_on
     assert_eq!(world.parent.plan.stage.state(), State::Errored);
     // B15: the error is a statement, and the question is stored with its decision only.
     let failure = world.parent.plan.stage.failure().expect("it failed");
-    assert_eq!(format!("{}. How shall it go on?", failure.text), asked.question.text);
+    assert_eq!(format!("{}. What should happen next?", failure.text), asked.question.text);
 }
 
 #[test]

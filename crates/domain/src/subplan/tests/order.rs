@@ -15,7 +15,7 @@ fn a_piece_that_waits_for_itself_by_way_of_others_is_refused_with_their_names() 
 #[test]
 fn names_must_be_known_and_unique_and_few_enough() {
     let unknown = arrange(vec![piece("a", &["z"])], 10).unwrap_err();
-    assert_eq!(unknown.to_string(), "subplan a comes after z, and there is no such subplan");
+    assert_eq!(unknown.to_string(), "subplan a comes after z, which does not exist");
     assert_eq!(
         arrange(vec![piece("a", &[]), piece("a", &[])], 10),
         Err(FanoutError::Twice("a".parse().unwrap()))
