@@ -114,7 +114,7 @@ pub(crate) async fn collect(
     }
     let (output, stdout, stderr) = shared_pipe().map_err(|error| StartError::Refused {
         program: "sh".into(),
-        reason: format!("no pipe for it: {error}"),
+        reason: format!("no pipe could be created: {error}"),
     })?;
     let resources = launch.terms.resources;
     let kept = supervise::start(launcher, launch, stdout, stderr).await?;

@@ -9,7 +9,7 @@ pub(crate) fn parse(text: &str) -> Result<Duration, String> {
             "{text:?} is not a duration; write a number and a unit, such as 500ms, 30s, 20m or 2h"
         )),
         Some(read) if read.as_millis() == 0 => {
-            Err(format!("{text:?} is no time at all; the shortest duration is 1ms"))
+            Err(format!("{text:?} is too short; the shortest duration is 1ms"))
         }
         Some(read) => Ok(read),
     }

@@ -124,13 +124,13 @@ pub(crate) fn check_variable(name: &str, value: &str) -> Result<(), &'static str
 
 fn check_text(name: &str, value: &str) -> Result<(), &'static str> {
     if name.is_empty() {
-        return Err("a variable needs a name");
+        return Err("the name of a variable is empty");
     }
     if name.contains(['=', '\0']) {
-        return Err("a name contains neither '=' nor NUL");
+        return Err("a name must not contain '=' or NUL");
     }
     if value.contains('\0') {
-        return Err("a value contains no NUL");
+        return Err("a value must not contain NUL");
     }
     if name.len() + value.len() + 2 > STRING_MAX {
         return Err("Linux passes at most 128 KiB in one variable");

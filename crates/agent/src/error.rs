@@ -7,7 +7,7 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The program was not found.
-    #[error("could not start {program}: there is no such program")]
+    #[error("could not start {program}: program not found")]
     ProgramMissing {
         /// The first word of the command.
         program: String,
@@ -53,7 +53,7 @@ pub enum StartError {
         reason: &'static str,
     },
     /// The sandbox required for the run cannot be created.
-    #[error("could not make the sandbox: {reason}")]
+    #[error("could not set up the sandbox: {reason}")]
     Sandbox {
         /// The missing feature or path.
         reason: String,
@@ -82,11 +82,12 @@ impl StartError {
             }
             Self::NotExecutable { program, .. } => {
                 format!(
-                    "check that {program} is executable (chmod +x) and that the interpreter in its first line exists"
+                    "check that {program} is executable (chmod +x) and that the interpreter in its first \
+                     line exists"
                 )
             }
             Self::Refused { .. } => {
-                "look at the limits of this machine (ulimit -a, free memory) and try again".into()
+                "check the limits of this machine (ulimit -a, free memory) and try again".into()
             }
             Self::Script { path, .. } => format!("correct {} and try again", path.display()),
             Self::Directory { path, .. } => {
@@ -94,12 +95,13 @@ impl StartError {
             }
             Self::Environment { .. } => "correct `env` in the configuration".into(),
             Self::Sandbox { .. } => {
-                "`drydock doctor` says what this kernel can do; `sandbox` in the configuration says what is asked"
+                "see `drydock doctor` for what this kernel supports, and `sandbox` in the configuration \
+                 for what is required"
                     .into()
             }
             Self::Keeper { launcher, .. } => {
                 format!(
-                    "check that {launcher} is still the drydock that is running, and the limits of this machine"
+                    "check that {launcher} is still the program of the running drydock, and check the limits of this machine"
                 )
             }
         }

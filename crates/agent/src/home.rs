@@ -63,7 +63,7 @@ impl Drop for HomeFiles {
     fn drop(&mut self) {
         for Copied { directory, name } in &self.copies {
             if let Err(error) = unlinkat(directory, name, AtFlags::empty()) {
-                tracing::debug!(error = %told(&error), ?name, "a copied file is gone already");
+                tracing::debug!(error = %told(&error), ?name, "a copied file was already removed");
             }
         }
     }
@@ -75,7 +75,7 @@ fn copy(from: &Path, home: &Path, file: &Path) -> io::Result<Copied> {
     if content.len() as u64 > FILE_MAX {
         return Err(io::Error::other(format!("it is larger than {FILE_MAX} bytes")));
     }
-    let outside = || io::Error::other("it is not below the home");
+    let outside = || io::Error::other("it is not below the home directory");
     let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let mut directory = openat(CWD, home, flags, Mode::empty())?;
     for part in file.parent().into_iter().flat_map(Path::components) {

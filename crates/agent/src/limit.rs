@@ -71,7 +71,7 @@ fn at(value: &Value) -> Result<Resets, String> {
 
 /// Parses a duration: seconds as a number or as text, or text such as `5m`.
 fn later(value: &Value) -> Result<Resets, String> {
-    let wrong = || format!("{value} is not a span of time; write seconds, or a duration such as \"5m\"");
+    let wrong = || format!("{value} is not a duration; write seconds, or text such as \"5m\"");
     let seconds = |number: f64| Duration::try_from_secs_f64(number).map_err(|_| wrong());
     Ok(Resets::After(match value {
         Value::String(text) => match text.trim().parse::<f64>() {

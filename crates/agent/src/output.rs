@@ -53,7 +53,7 @@ impl<R: AsyncRead + Unpin> Drain<R> {
         let read = tokio::select! {
             read = self.from.read(&mut self.chunk) => read,
             () = patience => {
-                tracing::warn!("the output of a run that is over is held open by another process; read no further");
+                tracing::warn!("another process keeps the output of an ended run open; reading stopped");
                 return None;
             }
         };

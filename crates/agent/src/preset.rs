@@ -43,7 +43,7 @@ pub(crate) fn written(name: &str) -> Result<Written, String> {
         Some(entry) => Ok(entry.agent),
         None => {
             let known: Vec<String> = table.into_keys().collect();
-            Err(format!("there is no preset {name:?}; there are {}", known.join(", ")))
+            Err(format!("unknown preset {name:?}; use one of {}", known.join(", ")))
         }
     }
 }

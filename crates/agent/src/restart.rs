@@ -38,7 +38,7 @@ impl TryFrom<Written> for Restart {
             return Err(format!("restart: max is at most {RESTARTS_MAX}"));
         }
         if written.on.contains(&Passing::RateLimit) {
-            return Err("restart: a rate limit is always waited for; name crash, start or stall".to_owned());
+            return Err("restart: drydock always waits for rate limits; use crash, start or stall".to_owned());
         }
         Ok(Self { max: written.max, on: written.on })
     }
@@ -110,7 +110,7 @@ mod tests {
     fn a_rule_that_makes_no_sense_is_refused() {
         assert!(rule("{ max = 99, on = ['crash'] }").unwrap_err().contains("at most 10"));
         assert!(rule("{ max = 1, on = ['boredom'] }").unwrap_err().contains("boredom"));
-        assert!(rule("{ max = 1, on = ['rate_limit'] }").unwrap_err().contains("always waited for"));
+        assert!(rule("{ max = 1, on = ['rate_limit'] }").unwrap_err().contains("always waits for"));
         assert!(rule("{ max = 1 }").unwrap_err().contains("on"));
     }
 }

@@ -118,7 +118,7 @@ fn step(written: Written) -> Result<Step, String> {
     };
     let known = ["strategize", "execute", "apply"];
     if let Some(unknown) = only_in.iter().find(|phase| !known.contains(&phase.as_str())) {
-        return Err(format!("only_in names {unknown:?}, which is no phase; phases are {}", known.join(", ")));
+        return Err(format!("only_in: {unknown:?} is not a phase; phases are {}", known.join(", ")));
     }
     let candidates = [
         written.write.map(|w| inside(w.path).map(|path| Action::Write { path, content: w.content })),
@@ -136,11 +136,11 @@ fn step(written: Written) -> Result<Step, String> {
     match (given.next(), given.next()) {
         (Some(action), None) => Ok(Step { only_in, action: action? }),
         (None, _) => {
-            Err("it does nothing; give it one of write, append, delete, rename, log, message, sleep, run, \
-                          fail, exit"
+            Err("it does nothing; add one of write, append, delete, rename, log, message, sleep, run, \
+                 fail, exit"
                 .into())
         }
-        (Some(_), Some(_)) => Err("it does more than one thing; make it several steps".into()),
+        (Some(_), Some(_)) => Err("it does more than one thing; split it into several steps".into()),
     }
 }
 
@@ -153,10 +153,10 @@ fn inside(path: PathBuf) -> Result<PathBuf, String> {
     }
     let names: PathBuf = path.components().filter(|part| matches!(part, Component::Normal(_))).collect();
     if names.as_os_str().is_empty() {
-        return Err(format!("the path {shown:?} names no file"));
+        return Err(format!("the path {shown:?} does not name a file"));
     }
     if names.starts_with(Path::new(".git")) {
-        return Err(format!("the path {shown} is git's own"));
+        return Err(format!("the path {shown} belongs to git"));
     }
     Ok(names)
 }
@@ -199,8 +199,8 @@ mod tests {
             ("write = { path = '/etc/passwd', content = '' }", "leaves the worktree"),
             ("write = { path = 'a/../../b', content = '' }", "leaves the worktree"),
             ("rename = { from = 'a', to = '../b' }", "leaves the worktree"),
-            ("delete = { path = '.' }", "names no file"),
-            ("delete = { path = '.git/config' }", "git's own"),
+            ("delete = { path = '.' }", "does not name a file"),
+            ("delete = { path = '.git/config' }", "belongs to git"),
             ("sleep = 'long'", "not a duration"),
             ("message = { drydock = 'sing' }", "sing"),
             ("log = 'a'\nfail = 'b'", "more than one thing"),

@@ -116,13 +116,13 @@ impl Stage<'_> {
         };
         match outcome {
             Ok(()) => Ending::Finished,
-            Err(error) => Ending::Failed { code: 1, tail: format!("the script could not go on: {error}") },
+            Err(error) => Ending::Failed { code: 1, tail: format!("the script could not continue: {error}") },
         }
     }
 
     async fn say(&self, signal: Signal) {
         if self.signals.send(signal).await.is_err() {
-            tracing::debug!("nobody listens to a scripted agent any more; it goes on");
+            tracing::debug!("the receiver of a scripted agent's messages is gone; the agent continues");
         }
     }
 

@@ -449,7 +449,7 @@ fn protocol(written: &Written) -> Result<Protocol, SpecError> {
         }
         (ProtocolName::Scripted, _, None) => refused("protocol \"scripted\" needs `script = \"file.toml\"`"),
         (ProtocolName::Scripted, Some(_), Some(_)) => {
-            refused("`command` belongs to protocol \"command\" or \"acp\", this is \"scripted\"")
+            refused("`command` belongs to protocol \"command\" or \"acp\", and this is \"scripted\"")
         }
     }
 }
@@ -522,7 +522,7 @@ mod tests {
     fn what_makes_no_sense_is_refused_with_its_reason() {
         for (text, reason) in [
             ("command = ['a']", "protocol"),
-            ("preset = 'nobody'", "there are aider, claude"),
+            ("preset = 'nobody'", "use one of aider, claude"),
             ("preset = 'codex'\nhome_files = ['../x']", "below the home"),
             ("preset = 'codex'\npermissions = 'ask'", "belong to protocol \"acp\""),
             ("protocol = 'telepathy'", "telepathy"),

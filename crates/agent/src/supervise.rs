@@ -200,7 +200,7 @@ impl Kept {
         let opening = wire::opening(&launch.terms, input)?;
         if let Err(error) = self.orders.write_all(&opening).await {
             // The keeper ended without reading. The missing report describes this better than a broken pipe.
-            tracing::debug!(error = %told(&error), "a keeper did not read its opening");
+            tracing::debug!(error = %told(&error), "a keeper did not read its start message");
         }
         self.report().await
     }
@@ -239,25 +239,25 @@ impl Kept {
     async fn halt(mut self, end: End) {
         if matches!(end, End::Stopped | End::TimedOut | End::Stalled) {
             if let Err(error) = self.orders.write_all(&[wire::TERMINATE]).await {
-                tracing::debug!(error = %told(&error), "a keeper ended before it could be told to stop");
+                tracing::debug!(error = %told(&error), "a keeper ended before the request to stop was sent");
             }
             if timeout(STOP_GRACE, self.exit()).await.is_ok() {
                 return;
             }
         }
         if let Err(error) = self.orders.shutdown().await {
-            tracing::debug!(error = %told(&error), "a keeper ended before it could be told to kill");
+            tracing::debug!(error = %told(&error), "a keeper ended before the request to kill was sent");
         }
         if timeout(KEEPER_PATIENCE, self.exit()).await.is_ok() {
             return;
         }
-        tracing::error!(keeper = self.pid, "a keeper did not obey and is killed itself");
+        tracing::error!(keeper = self.pid, "a keeper did not end its run and is killed");
         if let Err(error) = self.keeper.start_kill() {
             tracing::warn!(error = %told(&error), keeper = self.pid, "could not kill a keeper");
         }
         // Orphans of the keeper are reparented to this process only once the keeper is gone.
         if timeout(KEEPER_PATIENCE, self.reaped()).await.is_err() {
-            tracing::error!(keeper = self.pid, "a keeper that was killed is still there");
+            tracing::error!(keeper = self.pid, "a killed keeper still exists");
         }
         self.sweep_rest().await;
     }
@@ -317,7 +317,7 @@ impl Kept {
                 Ok(Ok(0)) => return,
                 Ok(Ok(_)) => tokio::time::sleep(REST_PAUSE).await,
                 failed => {
-                    tracing::error!(?failed, keeper = pid, "could not look for what a keeper left behind");
+                    tracing::error!(?failed, keeper = pid, "could not find the processes that a keeper left");
                     return;
                 }
             }

@@ -118,7 +118,7 @@ pub(crate) async fn converse(
     let program = launch.argv.first().map(|word| word.to_string_lossy().into_owned()).unwrap_or_default();
     let no_pipe = |error: io::Error| StartError::Refused {
         program: program.clone(),
-        reason: format!("no pipe for it: {error}"),
+        reason: format!("no pipe could be created: {error}"),
     };
     let (reader, writer) = io::pipe().map_err(&no_pipe)?;
     let writer = pipe::Sender::from_owned_fd(writer.into()).map_err(&no_pipe)?;
@@ -201,11 +201,11 @@ fn ending(end: End, talk: Talk, exceeded: bool, limits: Limits, output: &Sink) -
 fn gave_up(reason: StopReason) -> &'static str {
     match reason {
         StopReason::EndTurn => "finished",
-        StopReason::MaxTokens => "stopped because it reached its limit of tokens",
-        StopReason::MaxTurnRequests => "stopped because it reached its limit of requests to its model",
-        StopReason::Refusal => "refused to go on",
-        StopReason::Cancelled => "says that it was cancelled, and nobody cancelled it",
-        _ => "stopped for a reason that is not known",
+        StopReason::MaxTokens => "stopped because it reached its token limit",
+        StopReason::MaxTurnRequests => "stopped because it reached its limit of model requests",
+        StopReason::Refusal => "refused to continue",
+        StopReason::Cancelled => "reported that it was cancelled, but drydock did not cancel it",
+        _ => "stopped for an unknown reason",
     }
 }
 
@@ -357,8 +357,8 @@ async fn dialogue(
         Ok(Opened::Loaded(session)) => (session, prompt::words_again(with.task)),
         Ok(Opened::Silent(what)) => return Ok(silent(what)),
         Err(error) if error.code == ErrorCode::AUTH_REQUIRED => {
-            let how =
-                "wants you to log in first; log in with its own program, then give drydock what it keeps";
+            let how = "requires a login; log in with its own program, then make its credentials available to \
+                 drydock";
             let reason = format!("{how} (`env`, `pass_env` or `[sandbox] write`)");
             return Ok(Talk::Failed(ModelFailure::Auth, reason));
         }
@@ -410,6 +410,6 @@ fn silent(what: &str) -> Talk {
 fn name(greeted: &InitializeResponse) -> String {
     match &greeted.agent_info {
         Some(info) => format!("{} {}", info.name, info.version),
-        None => "version 1 of the protocol, and no name".to_owned(),
+        None => "protocol version 1, no name".to_owned(),
     }
 }

@@ -54,7 +54,7 @@ impl Worktree {
         let (below, root) = (self.below(path)?, self.directory()?);
         if below.components().any(|part| part.as_os_str() == ".git") {
             return Err(io::Error::other(
-                "git's own files cannot be written; change those that are to be captured",
+                "files of git cannot be written; change files of the worktree only",
             ));
         }
         let mut made = PathBuf::new();

@@ -116,7 +116,7 @@ impl Host {
         let dealt = self.output.ask(|reply| Signal::Keep { label, reply }, KEEP_PATIENCE).await;
         if dealt != Dealt::Done {
             // The receiver reports the failure to the user; the agent does not need to know.
-            tracing::debug!(?dealt, "a write went on without its snapshot");
+            tracing::debug!(?dealt, "a write continued without a checkpoint");
         }
     }
 

@@ -117,10 +117,8 @@ impl<R: AsyncRead + Unpin + Send + 'static> Incoming<R> {
                     return None;
                 }
                 None => {
-                    let what = format!(
-                        "broke off in the middle of a message, after {} bytes of it",
-                        self.partial.len()
-                    );
+                    let what =
+                        format!("ended in the middle of a message, after {} bytes", self.partial.len());
                     return Some(Err(self.fault.set(what)));
                 }
             }
@@ -151,8 +149,7 @@ impl<R: AsyncRead + Unpin + Send + 'static> Incoming<R> {
             self.greeted = true;
             let version = greeting.result.version;
             if version != VERSION {
-                let what =
-                    format!("speaks version {version} of the protocol, and drydock speaks version {VERSION}");
+                let what = format!("uses protocol version {version}, and drydock supports version {VERSION}");
                 return Err(self.fault.set(what));
             }
         }
@@ -167,7 +164,7 @@ impl<R: AsyncRead + Unpin + Send + 'static> Incoming<R> {
         }
         let text = String::from_utf8_lossy(&line).into_owned();
         if !text.trim_start().starts_with('{') {
-            return Err(self.fault.set(format!("sent what is no message: {}", quoted(&text))));
+            return Err(self.fault.set(format!("sent a line that is not a message: {}", quoted(&text))));
         }
         match serde_json::from_str::<IgnoredAny>(&text) {
             Ok(_) => self.understood(text),
@@ -201,7 +198,7 @@ where
                 // The agent most likely exited; then the end of its output is reported, which is more
                 // informative.
                 if tokio::time::timeout(CLOSING_PATIENCE, fault.closed.cancelled()).await.is_err() {
-                    return Err(fault.set(format!("does not read what it is told: {error}")));
+                    return Err(fault.set(format!("does not read its input: {error}")));
                 }
                 Ok((to, fault))
             }

@@ -47,13 +47,14 @@ impl<'de> Deserialize<'de> for Permissions {
             All(Rule),
             ByKind(BTreeMap<String, Rule>),
         }
-        let wrong = "permissions are \"allow\", \"reject\" or \"ask\", or a table of these by kind of tool";
+        let wrong =
+            "permissions is \"allow\", \"reject\", \"ask\", or a table with one of these per kind of tool";
         let written = Written::deserialize(deserializer).map_err(|_| serde::de::Error::custom(wrong))?;
         match written {
             Written::All(rest) => Ok(Self { rest, by_kind: BTreeMap::new() }),
             Written::ByKind(by_kind) => match by_kind.keys().find(|kind| !KINDS.contains(&kind.as_str())) {
                 Some(kind) => Err(serde::de::Error::custom(format!(
-                    "permissions: there is no kind of tool {kind:?}; there are {}",
+                    "permissions: unknown kind of tool {kind:?}; use one of {}",
                     KINDS.join(", ")
                 ))),
                 None => Ok(Self { rest: by_kind.get("other").copied().unwrap_or(Rule::Ask), by_kind }),

@@ -14,27 +14,29 @@ pub(crate) fn words(task: &Task) -> String {
         }
     };
     let done: Vec<String> = task.definition_of_done.iter().map(|done| done.trim().to_owned()).collect();
-    part("Done means:", &done);
+    part("Definition of done:", &done);
     part("Rules that must hold:", &task.invariants);
-    part("Decided already:", &task.choices.iter().map(choice).collect::<Vec<_>>());
-    part("What people said about earlier attempts, and their answers:", &task.feedback);
+    part("Decisions already made:", &task.choices.iter().map(choice).collect::<Vec<_>>());
+    part("Feedback on earlier attempts and answers to questions:", &task.feedback);
     text.push_str(&format!(
-        "\nWork in the directory {} only, which is a git worktree. Change files; do not commit, stash, switch branches \
-         or push: your changes are picked up as they are.\n",
+        "\nWork only in the directory {}, which is a git worktree. Change files; do not commit, stash, \
+         switch branches or push: your changes are collected automatically.\n",
         task.worktree
     ));
     if let Some(Proposal { version, commit }) = &task.proposal {
         text.push_str(&format!(
-            "\nDo not do the work: it is done, and proposed as version {version} (commit {commit}, checked out here). Review it \
-             against the task, change nothing, and end with one line of its own that is exactly this JSON, filled in: \
+            "\nDo not do the work: it is done and proposed as version {version} (commit {commit}, checked \
+             out here). Review it against the task, change nothing, and end with a separate line that \
+             contains exactly this JSON, filled in: \
              {{\"drydock\":\"verdict\",\"verdict\":\"ack\" or \"refuse\",\"version\":{version},\"reason\":\"why\"}}\n",
         ));
     }
     if task.phase == "strategize" {
         text.push_str(
-            "\nDo not do the work yet, and change no file but `.drydock/strategy.json`: think it through and decide how \
-             it is to be done. Write each decision there as {\"choices\":[{\"question\",\"chosen\",\"alternatives\",\
-             \"rationale\",\"confidence\",\"under\"}]}, where `under` is the question of the choice that it follows from, if it does.\n",
+            "\nDo not do the work yet, and change no file except `.drydock/strategy.json`: analyse the \
+             task and decide how to do it. Write each decision to that file as \
+             {\"choices\":[{\"question\",\"chosen\",\"alternatives\",\
+             \"rationale\",\"confidence\",\"under\"}]}, where `under` is the question of the choice that this one depends on, if any.\n",
         );
     }
     text
@@ -44,8 +46,9 @@ pub(crate) fn words(task: &Task) -> String {
 /// parts are new, and the agent's memory of the files may be outdated.
 pub(crate) fn words_again(task: &Task) -> String {
     format!(
-        "You have worked on this before, and go on now. The directory may be another one, and what you wrote before may not \
-         be in it: look before you rely on it. The task, with all that was said since:\n\n{}",
+        "You have worked on this before; continue now. The directory may be a different one, and your \
+         earlier changes may not be in it: check before you rely on them. The task, with all feedback \
+         since then:\n\n{}",
         words(task)
     )
 }

@@ -71,8 +71,9 @@ pub(super) async fn open(
         Ok(Err(error)) => Err(error),
         Ok(Ok(opened)) => {
             if loads {
-                let why =
-                    why.map_or_else(String::new, |why| format!("the earlier one could not be loaded: {why}"));
+                let why = why.map_or_else(String::new, |why| {
+                    format!("the earlier session could not be loaded: {why}")
+                });
                 tell(host, &opened.session_id, Some(why), SessionUse::default()).await;
             }
             Ok(Opened::New(opened.session_id))

@@ -76,7 +76,8 @@ enum Happening {
 
 fn life(argv: &[OsString]) -> io::Result<ExitCode> {
     let control = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
-    let only_by_drydock = |_| io::Error::other("this command is started by drydock itself, over a socket");
+    let only_by_drydock =
+        |_| io::Error::other("this command is for internal use: drydock starts it with a socket");
     control.local_addr().map_err(only_by_drydock)?;
     settle()?;
     // If the stream ends here, drydock died or gave up before anything was started.
@@ -154,7 +155,7 @@ fn start(
 fn spawn(argv: &[OsString], pipe: Option<OwnedFd>) -> io::Result<(Pid, Option<ChildStdin>)> {
     let (program, arguments) = argv
         .split_first()
-        .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "no program was named"))?;
+        .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "no program was given"))?;
     let mut child = Command::new(program)
         .args(arguments)
         .env(KEEPER, std::process::id().to_string())

@@ -70,7 +70,7 @@ pub(crate) fn send_input(to: impl AsFd, pipe: Option<BorrowedFd<'_>>) -> io::Res
     let mut attached = SendAncillaryBuffer::new(&mut space);
     let pipes: Vec<BorrowedFd<'_>> = pipe.into_iter().collect();
     if !pipes.is_empty() && !attached.push(SendAncillaryMessage::ScmRights(&pipes)) {
-        return Err(io::Error::other("no room to attach a pipe"));
+        return Err(io::Error::other("no space to attach a pipe"));
     }
     sendmsg(to, &[IoSlice::new(&[0])], &mut attached, SendFlags::NOSIGNAL)?;
     Ok(())
@@ -114,7 +114,7 @@ fn read_part(from: &mut impl Read) -> io::Result<Vec<u8>> {
     from.read_exact(&mut length)?;
     let length = u64::from_le_bytes(length);
     if length > PART_MAX {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, "the opening is too long"));
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "the start message is too long"));
     }
     let mut part = Vec::new();
     from.take(length).read_to_end(&mut part)?;

@@ -112,12 +112,12 @@ impl Door {
                 accepted = self.listener.accept(), if guests.len() < GUESTS_MAX => match accepted {
                     Ok((guest, _)) => guests.push(self.hear(guest, output)),
                     Err(error) => {
-                        tracing::warn!(error = %told(&error), "could not let an MCP server in");
+                        tracing::warn!(error = %told(&error), "could not accept the connection of an MCP server");
                         tokio::time::sleep(ACCEPT_PAUSE).await;
                     }
                 },
                 Some(ended) = guests.next() => if let Err(error) = ended {
-                    tracing::debug!(error = %told(&error), "an MCP server was gone in the middle of a call");
+                    tracing::debug!(error = %told(&error), "an MCP server disconnected during a call");
                 },
             }
         }
@@ -132,7 +132,7 @@ impl Door {
                 send(&mut writer, &Answer::Welcome { caller }).await?
             }
             _ => {
-                let reason = "that is not the secret of this run".to_owned();
+                let reason = "wrong secret for this run".to_owned();
                 return send(&mut writer, &Answer::Refused(reason)).await;
             }
         }
@@ -155,10 +155,10 @@ impl Door {
     /// reviewer.
     fn bound(&self, message: Message) -> Result<Message, String> {
         let Message::Verdict { verdict, version, reason } = message else { return Ok(message) };
-        let proposed = self.proposal.ok_or("only reviewers give verdicts")?.to_string();
+        let proposed = self.proposal.ok_or("only reviewers can give verdicts")?.to_string();
         match version {
             Some(version) if version != proposed => {
-                Err(format!("you judge version {proposed}, and not version {version}"))
+                Err(format!("you review version {proposed}, not version {version}"))
             }
             Some(_) | None => Ok(Message::Verdict { verdict, version: Some(proposed), reason }),
         }
@@ -166,21 +166,21 @@ impl Door {
 
     async fn answer(&self, line: &str, output: &Sink) -> Answer {
         if self.calls.fetch_add(1, Ordering::Relaxed) >= CALLS_MAX {
-            return Answer::Refused(format!("a run is heard {CALLS_MAX} times, and it was"));
+            return Answer::Refused(format!("message limit reached: at most {CALLS_MAX} per run"));
         }
         if serde_json::from_str::<Value>(line).is_ok_and(|value| value["drydock"] == STATUS) {
             return Answer::Status(self.task.clone());
         }
         match message::read(line) {
             Reading::Message(Message::Subplan(_)) if self.task["phase"] != "strategize" => {
-                Answer::Refused("subplans are asked for while strategizing".to_owned())
+                Answer::Refused("subplans can be requested only in Strategize".to_owned())
             }
             Reading::Message(message) => match self.bound(message) {
                 Ok(message) => dealt(output.ask(|reply| Signal::Called(message, reply), CALL_PATIENCE).await),
                 Err(reason) => Answer::Refused(reason),
             },
             Reading::Garbled { reason } => Answer::Refused(reason),
-            Reading::Log => Answer::Refused("that is no message".to_owned()),
+            Reading::Log => Answer::Refused("not a valid message".to_owned()),
         }
     }
 }
@@ -193,7 +193,7 @@ fn dealt(dealt: Dealt) -> Answer {
         Dealt::Nobody => Answer::Refused("the run is ending".to_owned()),
         Dealt::Late => {
             let seconds = CALL_PATIENCE.as_secs();
-            Answer::Refused(format!("it was not done within {seconds} s; it may be done a little later"))
+            Answer::Refused(format!("not confirmed within {seconds} s; it may still take effect"))
         }
     }
 }
@@ -201,7 +201,7 @@ fn dealt(dealt: Dealt) -> Answer {
 impl Drop for Door {
     fn drop(&mut self) {
         if let Err(error) = std::fs::remove_file(&self.path) {
-            tracing::debug!(error = %told(&error), path = %self.path.display(), "the socket of a run is gone already");
+            tracing::debug!(error = %told(&error), path = %self.path.display(), "the socket of a run was already removed");
         }
     }
 }

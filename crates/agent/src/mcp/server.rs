@@ -32,7 +32,7 @@ const INVALID_PARAMS: i32 = -32602;
 #[derive(Debug, thiserror::Error)]
 pub enum McpError {
     /// The server was not started inside a run.
-    #[error("this is for agents inside a run, and {variable} is not set")]
+    #[error("this command is for agents inside a run: {variable} is not set")]
     NoRun {
         /// The missing variable.
         variable: &'static str,
@@ -52,7 +52,7 @@ pub enum McpError {
         reason: String,
     },
     /// The agent's streams or the run's socket broke.
-    #[error("could not go on")]
+    #[error("could not continue")]
     Broken(#[source] io::Error),
 }
 
@@ -91,7 +91,9 @@ where
 async fn answered(run: &mut Run, line: &str) -> io::Result<Option<Value>> {
     let request = match serde_json::from_str::<Value>(line) {
         Ok(Value::Object(request)) => request,
-        Ok(_) => return Ok(Some(failure(&Value::Null, INVALID_REQUEST, "one request is one JSON object"))),
+        Ok(_) => {
+            return Ok(Some(failure(&Value::Null, INVALID_REQUEST, "a request must be one JSON object")));
+        }
         Err(error) => return Ok(Some(failure(&Value::Null, PARSE_ERROR, &error.to_string()))),
     };
     // Without an id it is a notification, without a method a response; neither gets a response.
@@ -108,7 +110,7 @@ async fn answered(run: &mut Run, line: &str) -> io::Result<Option<Value>> {
             Ok(result) => success(result),
             Err(text) => failure(id, INVALID_PARAMS, &text),
         },
-        other => failure(id, METHOD_NOT_FOUND, &format!("there is no method {other:?} here")),
+        other => failure(id, METHOD_NOT_FOUND, &format!("unknown method {other:?}")),
     }))
 }
 
@@ -119,7 +121,8 @@ fn greeting(params: &Value) -> Value {
         "protocolVersion": version,
         "capabilities": { "tools": {} },
         "serverInfo": { "name": "drydock", "version": env!("CARGO_PKG_VERSION") },
-        "instructions": "You work for a plan of drydock. Record the decisions you take; ask a person what is not yours to decide.",
+        "instructions": "You work on a drydock plan. Record the decisions you make; ask a person about \
+                         decisions that are not yours to make.",
     })
 }
 
@@ -129,10 +132,10 @@ async fn call(run: &mut Run, params: &Value) -> io::Result<Result<Value, String>
     let arguments = match &params["arguments"] {
         Value::Null => Map::new(),
         Value::Object(arguments) => arguments.clone(),
-        _ => return Ok(Err("the arguments of a tool are a JSON object".to_owned())),
+        _ => return Ok(Err("the arguments of a tool must be a JSON object".to_owned())),
     };
     let Some(tool) = tools::offered(run.caller).find(|tool| tool.name == name) else {
-        return Ok(Err(format!("there is no tool {name:?}")));
+        return Ok(Err(format!("unknown tool {name:?}")));
     };
     Ok(Ok(match run.say(&tools::message(tool, arguments).to_string()).await? {
         Answer::Heard | Answer::Welcome { .. } => result(tool.heard),

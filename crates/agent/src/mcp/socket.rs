@@ -20,7 +20,7 @@ pub(super) struct Short {
 
 impl Short {
     pub(super) fn of(path: &Path) -> io::Result<Self> {
-        let unusable = || io::Error::new(io::ErrorKind::InvalidInput, "it is no path of a file");
+        let unusable = || io::Error::new(io::ErrorKind::InvalidInput, "it is not a file path");
         let (above, name) = path.parent().zip(path.file_name()).ok_or_else(unusable)?;
         let directory = open(above, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
         Ok(Self { directory, name: name.into() })

@@ -18,14 +18,15 @@ static TOOLS: [Tool; 7] = [
     Tool {
         name: "record_choice",
         kind: "choice",
-        about: "Record a decision that you took by yourself, with what else you considered and why.",
+        about: "Record a decision that you made, with the alternatives you considered and the reason.",
         schema: || {
             let texts = json!({"type": "array", "items": {"type": "string"}});
             let sure = json!({"type": "number", "minimum": 0, "maximum": 1});
-            let of = json!({"question": text("What was to be decided"), "chosen": text("What you decided"),
+            let of = json!({"question": text("The question to decide"), "chosen": text("The decision"),
                 "alternatives": texts, "rationale": text("Why"), "confidence": sure,
-                "id": text("What later choices call it in `under`; needed only where two have the same question"),
-                "under": text("The choice it follows from, by its id or its question; none if it stands by itself")});
+                "id": text("The id for `under` of later choices; needed only if two choices have the same \
+                            question"),
+                "under": text("The choice it depends on, by id or question; omit if it depends on none")});
             object(of, &["question", "chosen"])
         },
         heard: "recorded",
@@ -33,67 +34,70 @@ static TOOLS: [Tool; 7] = [
     Tool {
         name: "ask_human",
         kind: "ask",
-        about: "Ask a person what only a person can decide. This ends your run: the work so far is kept, and a later run \
-                is told the answer.",
+        about: "Ask a person a question that only a person can decide. This ends your run: the work so far \
+                is kept, and a later run gets the answer.",
         schema: || {
             let option =
-                object(json!({"id": text("Short"), "label": text("What is read")}), &["id", "label"]);
+                object(json!({"id": text("Short"), "label": text("The text to show")}), &["id", "label"]);
             let options = json!({"type": "array", "items": option,
-                "description": "Answers to choose from; none when any text will do"});
+                "description": "Answers to choose from; omit to allow any text"});
             object(json!({"question": text("The question"), "options": options}), &["question"])
         },
-        heard: "a person is asked; stop working now: this run ends, and a later one is told the answer",
+        heard: "a person is asked; stop working now: this run ends, and a later run gets the answer",
     },
     Tool {
         name: "report_progress",
         kind: "progress",
-        about: "Tell the people who watch how far you are.",
+        about: "Report your progress to the people who watch the plan.",
         schema: || {
             let percent = json!({"type": "number", "minimum": 0, "maximum": 100});
-            object(json!({"text": text("What you are doing"), "percent": percent}), &["text"])
+            object(json!({"text": text("The current activity"), "percent": percent}), &["text"])
         },
-        heard: "told",
+        heard: "reported",
     },
     Tool {
         name: "checkpoint",
         kind: "checkpoint",
-        about: "Keep the state of the worktree as it is now.",
-        schema: || object(json!({"label": text("What to call it")}), &["label"]),
-        heard: "kept",
+        about: "Save the current state of the worktree as a checkpoint.",
+        schema: || object(json!({"label": text("The label")}), &["label"]),
+        heard: "saved",
     },
     Tool {
         name: VERDICT,
         kind: "verdict",
-        about: "Say what you think of the version that you review. Your last word counts, for this version alone.",
+        about: "Give your verdict on the version that you review. Your last verdict counts, and only for \
+                this version.",
         schema: || {
             let verdict = json!({"type": "string", "enum": ["ack", "refuse"],
-                "description": "ack: it may go on as it is; refuse: it must not"});
-            let of = json!({"verdict": verdict, "reason": text("Why; what must be mended"),
-                "version": text("The number of the version, if you want to be sure")});
+                "description": "ack: accept it as it is; refuse: reject it"});
+            let of = json!({"verdict": verdict, "reason": text("The reason; for refuse, the problems to fix"),
+                "version": text("The version number, to make sure that the verdict is for the right \
+                                 version")});
             object(of, &["verdict"])
         },
-        heard: "your verdict is taken; it counts when you end",
+        heard: "verdict recorded; it counts when your run ends",
     },
     Tool {
         name: "spawn_subplan",
         kind: "subplan",
-        about: "While you strategize: have a piece of the task done as a plan of its own, in a worktree of its own. Its result is \
-                merged into this plan's.",
+        about: "In Strategize only: request a subplan, which does part of the task as a separate plan in \
+                its own worktree. Its result is merged into this plan's.",
         schema: || {
             let texts =
                 |about: &str| json!({"type": "array", "items": {"type": "string"}, "description": about});
-            let of = json!({"name": text("Its name among its siblings"), "task": text("What is to be done, in words; or name an action"),
-                "action": text("An action instead of a task"), "project": text("Another project than this one"),
-                "agent": text("Another agent than this plan's"), "after": texts("The siblings that come before it"),
-                "paths": texts("What it will touch")});
+            let of = json!({"name": text("Its name among its siblings"), "task": text("The task as text; alternatively give an action"),
+                "action": text("An action instead of a task"), "project": text("Another project; default: this one"),
+                "agent": text("Another agent; default: this plan's"), "after": texts("Siblings that must finish first"),
+                "paths": texts("Paths that it will change")});
             object(of, &["name"])
         },
-        heard: "noted; it is checked with the whole strategy when you are done",
+        heard: "recorded; it is checked together with the strategy when your run ends",
     },
     Tool {
         name: "plan_status",
         kind: STATUS,
-        about: "Look at the plan that you work for: its task, phase, rules, choices of earlier runs and what people said.",
+        about: "Show the plan that you work on: its task, phase, rules, choices of earlier runs and \
+                feedback.",
         schema: || object(json!({}), &[]),
         heard: "",
     },

@@ -34,7 +34,7 @@ const SCOPES: ABI = ABI::V6;
 const WRITES_HELD: i32 = 3;
 
 /// The remaining risk without the filter.
-const UNFILTERED: &str = "has no seccomp beside it: an agent can end drydock by setting its limits";
+const UNFILTERED: &str = "has no seccomp filter: an agent can kill drydock by changing its resource limits";
 
 /// Harmless devices that programs expect to be writable.
 const DEVICES: [&str; 5] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
@@ -84,7 +84,7 @@ pub fn landlock() -> &'static Landlock {
         match thread::spawn(look).join() {
             Ok(Ok((status, filtered))) => judge(status.landlock, filtered),
             Ok(Err(error)) => broken(format!("Landlock could not be used: {error}")),
-            Err(_) => broken("Landlock could not be used: looking for it failed".to_owned()),
+            Err(_) => broken("Landlock could not be used: the check for it failed".to_owned()),
         }
     })
 }
@@ -92,12 +92,12 @@ pub fn landlock() -> &'static Landlock {
 fn judge(status: LandlockStatus, filtered: Filtered) -> Landlock {
     let absent = |reason: &str| Landlock::Absent { reason: reason.to_owned() };
     match status {
-        LandlockStatus::NotEnabled => absent("Landlock is switched off in this kernel"),
+        LandlockStatus::NotEnabled => absent("Landlock is disabled in this kernel"),
         LandlockStatus::NotImplemented => absent("this kernel has no Landlock"),
         LandlockStatus::Available { effective_abi, kernel_abi } => {
             match kernel_abi.unwrap_or(effective_abi as i32) {
                 abi if abi < WRITES_HELD => {
-                    Landlock::Partial { abi, lacks: "cannot stop a file from being cut short" }
+                    Landlock::Partial { abi, lacks: "cannot prevent files from being truncated" }
                 }
                 abi => match filtered {
                     Filtered::Yes => Landlock::Full { abi },

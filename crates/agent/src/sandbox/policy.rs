@@ -119,7 +119,7 @@ impl Sandbox {
         let named = |path: &PathBuf| match path.exists() {
             true => Ok(path.clone().into_os_string()),
             false => Err(StartError::Sandbox {
-                reason: format!("{} of the configuration does not exist", path.display()),
+                reason: format!("{}, named in the configuration, does not exist", path.display()),
             }),
         };
         let mut writes = self.write.iter().map(named).collect::<Result<Vec<OsString>, _>>()?;
@@ -186,7 +186,9 @@ fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Reads, D::Error> {
     match Either::deserialize(deserializer) {
         Ok(Either::Word(word)) if word == "all" => Ok(Reads::All),
         Ok(Either::Paths(paths)) => Ok(Reads::Only(paths)),
-        Ok(Either::Word(_)) | Err(_) => Err(serde::de::Error::custom("read is \"all\" or a list of paths")),
+        Ok(Either::Word(_)) | Err(_) => {
+            Err(serde::de::Error::custom("read must be \"all\" or a list of paths"))
+        }
     }
 }
 
@@ -232,7 +234,7 @@ mod tests {
 
     #[test]
     fn a_required_sandbox_that_cannot_be_had_in_full_starts_nothing() {
-        let partial = Landlock::Partial { abi: 2, lacks: "cannot stop a file from being cut short" };
+        let partial = Landlock::Partial { abi: 2, lacks: "cannot prevent files from being truncated" };
         for kernel in [absent(), partial] {
             let refused = Sandbox::default().cage(SandboxMode::Required, &kernel, &dirs());
             let error = refused.expect_err("a kernel that cannot");

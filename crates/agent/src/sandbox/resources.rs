@@ -63,7 +63,7 @@ impl WrittenResources {
     ) -> Result<Self, String> {
         let memory_max = memory_max.map(|size| size.0);
         if memory_max.is_some_and(|bytes| bytes < MEMORY_MIN) {
-            return Err("memory_max must be at least 64MiB: less starts no program".into());
+            return Err("memory_max must be at least 64MiB: with less, no program starts".into());
         }
         if processes_max == Some(0) {
             return Err("processes_max must be at least 1".into());

@@ -103,11 +103,11 @@ async fn what_cannot_be_understood_is_answered_and_not_heard() {
         "1 -32601",
         "10 -32602",
         "2 -32602",
-        "true subplans are asked for while strategizing",
+        "true subplans can be requested only in Strategize",
         "true missing field `chosen`",
         "true a message is at most 65536 bytes",
         "6 -32602",
-        "false told",
+        "false reported",
         "false {",
         "\"p\" null",
         "9 null",
@@ -175,16 +175,16 @@ async fn only_who_knows_the_secret_is_heard_and_only_while_the_run_lasts() {
         let progress = r#"{"drydock":"progress","text":"mine"}"#;
         for wrong in ["", "wrong", progress, &secret[1..], &"x".repeat(70_000)] {
             let mut guest = Guest::at(&socket).await.unwrap();
-            assert!(guest.say(wrong).await.contains("not the secret"), "{wrong}");
+            assert!(guest.say(wrong).await.contains("wrong secret"), "{wrong}");
             assert!(guest.is_sent_away().await, "{wrong}");
         }
         let mut guest = Guest::at(&socket).await.unwrap();
         assert_eq!(guest.say(secret).await, r#"{"welcome":{"caller":"worker"}}"#);
         assert_eq!(guest.say(progress).await, r#""heard""#);
-        assert!(guest.say("garbage").await.contains("no message"));
+        assert!(guest.say("garbage").await.contains("not a valid message"));
         assert!(guest.say(r#"{"drydock":"decide","option":"approve"}"#).await.contains("unknown variant"));
         let mut calls = 3;
-        while !guest.say("more").await.contains("1000 times") {
+        while !guest.say("more").await.contains("at most 1000") {
             calls += 1;
         }
         assert_eq!(calls, 1000);
@@ -224,8 +224,7 @@ async fn a_server_without_a_run_says_so_and_ends() {
     let (_, signals) = world.sh(&script).await;
     assert_eq!(lines(&signals, Stream::Stdout), ["1", "1", "1"]);
     let said = lines(&signals, Stream::Stderr);
-    for (said, part) in
-        said.iter().zip(["not the secret", "DRYDOCK_MCP_SOCKET is not set", "could not reach"])
+    for (said, part) in said.iter().zip(["wrong secret", "DRYDOCK_MCP_SOCKET is not set", "could not reach"])
     {
         assert!(said.contains(part), "{said}");
     }
@@ -258,5 +257,5 @@ async fn a_reviewer_gives_its_verdict_on_its_own_version_alone() {
     let heard = [&verdict(Opinion::Refuse, Some("no tests")), &verdict(Opinion::Ack, None)];
     assert_eq!(messages(&signals), heard);
     let answers = world.file("answers");
-    assert!(answers.lines().next().unwrap().contains("you judge version 2, and not version 1"), "{answers}");
+    assert!(answers.lines().next().unwrap().contains("you review version 2, not version 1"), "{answers}");
 }

@@ -54,7 +54,7 @@ async fn a_step_that_fails_ends_the_run_with_its_reason() {
         ("fail = 'no luck'", 1, "no luck"),
         ("exit = 3", 3, ""),
         ("run = 'echo broken; exit 5'", 5, "broken"),
-        ("delete = { path = 'not-there' }", 1, "could not go on"),
+        ("delete = { path = 'not-there' }", 1, "could not continue"),
     ] {
         let spec = scripted(
             &world,

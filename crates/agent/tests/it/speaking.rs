@@ -175,15 +175,15 @@ async fn a_stop_is_told_by_the_protocol_and_then_by_force() {
 #[tokio::test]
 async fn every_way_to_break_off_is_named() {
     for (behaviour, reason) in [
-        ("version", "speaks version 7"),
-        ("auth", "wants you to log in"),
+        ("version", "uses protocol version 7"),
+        ("auth", "requires a login"),
         ("die", "middle of a message, after 38 bytes"),
         ("leave", "ended without an answer to `session/prompt`"),
-        ("garbage", "no message: \"Welcome to the agent!\""),
+        ("garbage", "not a message: \"Welcome to the agent!\""),
         ("broken", "not valid JSON"),
         ("huge", "more than 8388608 bytes"),
-        ("refuse", "refused to go on"),
-        ("tokens", "limit of tokens"),
+        ("refuse", "refused to continue"),
+        ("tokens", "token limit"),
         ("error", "answered `session/prompt` with an error: out of luck"),
     ] {
         let world = World::new();
@@ -225,7 +225,7 @@ async fn silence_runs_out_of_time_and_a_flood_out_of_room() {
 #[tokio::test]
 async fn a_program_that_speaks_something_else_is_told_from_an_agent() {
     let world = World::new();
-    for (program, reason) in [("true", "without an answer to `initialize`"), ("env", "no message")] {
+    for (program, reason) in [("true", "without an answer to `initialize`"), ("env", "not a message")] {
         let spec = AgentSpec::acp([program]).unwrap();
         let (ending, _) = world.run(&spec).await;
         let ending = ending.unwrap();

@@ -71,5 +71,5 @@ fn a_keeper_started_by_hand_says_that_it_is_not_for_that() {
         .output()
         .unwrap();
     assert_eq!(output.status.code(), Some(125));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("drydock itself"), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("internal use"), "{output:?}");
 }

@@ -127,7 +127,7 @@ async fn a_task_can_be_an_argument_in_words() {
     let (ending, _) = world.run(&spec).await;
     assert_eq!((ending.unwrap(), world.file("stdin").as_str()), (Ending::Finished, ""));
     assert!(
-        world.file("said").starts_with("fix the door\n\nDone means:\n- it opens\n"),
+        world.file("said").starts_with("fix the door\n\nDefinition of done:\n- it opens\n"),
         "{}",
         world.file("said")
     );

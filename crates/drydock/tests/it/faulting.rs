@@ -30,7 +30,7 @@ fn a_missing_program_is_named_and_the_plan_goes_on() {
     world.settings("[agents.nobody]\nprotocol = \"command\"\ncommand = [\"no-such-agent\"]\n");
     let id = world.plan_after("strategize");
     let failed = world.drydock(&["plan", "execute", &id]).expect(1);
-    let words = ["no-such-agent", "no such program", "install", "plan retry"];
+    let words = ["no-such-agent", "program not found", "install", "plan retry"];
     said(&world, &id, &failed, "agent_missing", &words);
     world.ok(&["plan", "cancel", &id]);
 }

@@ -78,11 +78,11 @@ on_both! {
         let id = world.plan_after("strategize");
         for (behaviour, said) in [
             ("garbage", "Welcome to the agent!"),
-            ("version", "speaks version 7"),
+            ("version", "uses protocol version 7"),
             ("die", "in the middle of a message"),
             ("leave", "without an answer to `session/prompt`"),
             ("huge", "more than 8388608 bytes"),
-            ("refuse", "refused to go on"),
+            ("refuse", "refused to continue"),
         ] {
             world.write("behaviour", behaviour);
             let failed = world.drydock(&["plan", "execute", &id]).expect(1);
@@ -135,5 +135,5 @@ fn a_check_greets_and_asks_for_nothing() {
     assert_eq!((&check["status"], &check["text"]), (&"ok".into(), &"it answered: tester 1.2".into()));
     world.write("behaviour", "version");
     let failed = world.drydock(&["agent", "check", "writer"]);
-    assert!(failed.json.to_string().contains("speaks version 7"), "{:#}", failed.json);
+    assert!(failed.json.to_string().contains("uses protocol version 7"), "{:#}", failed.json);
 }
