@@ -139,7 +139,7 @@ impl Checkout {
 
     /// Returns the paths in the directory that differ from a commit, including those in `.drydock/`.
     pub fn changed_paths(&self, base: &CommitId) -> Result<Vec<String>, GitError> {
-        let attempt = format!("look for changes in {}", self.path().display());
+        let attempt = format!("find the changes in {}", self.path().display());
         let Snapshot { changes, .. } = self.snapshot(base, OwnFolder::AsFound, &attempt)?;
         changes.iter().map(|change| path_text(&change.path)).collect()
     }

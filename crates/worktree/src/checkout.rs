@@ -21,7 +21,7 @@ use crate::worktrees::{Worktree, is_half_made, past_half_made, resolved};
 const BRANCH_FILE: &str = "drydock-branch";
 
 /// The reason shown by git for a locked worktree. Begins with [`crate::worktrees::LOCK_MARK`].
-const LOCK_REASON: &str = "drydock: a run works here; `drydock gc` removes what runs that are over left";
+const LOCK_REASON: &str = "drydock: in use by a run; `drydock gc` removes the worktrees of ended runs";
 
 /// A worktree directory that drydock created.
 #[derive(Debug, Clone)]
@@ -118,7 +118,7 @@ impl Repository {
         args: &[&str],
         base: &CommitId,
     ) -> Result<Checkout, GitError> {
-        let attempt = format!("make the worktree {}", path.display());
+        let attempt = format!("create the worktree {}", path.display());
         let parent = path.parent().unwrap_or(Path::new("/"));
         make_folder(parent).map_err(|source| GitError::file(&attempt, parent, source))?;
         let path = resolved(path);
@@ -131,7 +131,7 @@ impl Repository {
             self.clear_the_way(&path, branch, &attempt)?;
             self.add_once(&path, args, base, &attempt)?;
         }
-        let unlisted = || GitError::unexpected(&attempt, "git made it, but does not list it");
+        let unlisted = || GitError::unexpected(&attempt, "git created it, but does not list it");
         let git_dir = self.linked_git_dir(&path).ok_or_else(unlisted)?;
         let file = git_dir.join(BRANCH_FILE);
         let branch = branch.map(|(short, _)| short.to_owned());

@@ -30,7 +30,7 @@ fn first_commit(
     files: &[(&str, &str)],
     message: &str,
 ) -> Result<(), GitError> {
-    let attempt = "make a repository";
+    let attempt = "create a repository";
     let file = |source| GitError::Start { attempt: attempt.to_owned(), source };
     fs::create_dir_all(path).map_err(file)?;
     if fs::read_dir(path).map_err(file)?.next().is_some() {

@@ -12,7 +12,7 @@ use crate::git::GitVersion;
 #[non_exhaustive]
 pub enum GitError {
     /// No git program was found.
-    #[error("could not find git: install git {} or later and make sure that PATH names it", GitVersion::MIN)]
+    #[error("could not find git: install git {} or later and make sure that it is in PATH", GitVersion::MIN)]
     Missing,
     /// The git program is too old.
     #[error("{} is git {found}, but {} or later is needed", program.display(), GitVersion::MIN)]
@@ -31,7 +31,7 @@ pub enum GitError {
         source: std::io::Error,
     },
     /// The call exceeded its time limit and was ended.
-    #[error("could not {attempt}: git did not end within {limit_s} s")]
+    #[error("could not {attempt}: git did not finish within {limit_s} s")]
     TimedOut {
         /// The attempted action.
         attempt: String,
@@ -47,13 +47,13 @@ pub enum GitError {
         source: std::io::Error,
     },
     /// The call was ended because a stop was requested.
-    #[error("could not {attempt}: it was asked to stop first")]
+    #[error("could not {attempt}: stopped before it was done")]
     Stopped {
         /// The attempted action.
         attempt: String,
     },
     /// This version of git does not support an option that was passed.
-    #[error("could not {attempt}: this git does not know an option: {detail}")]
+    #[error("could not {attempt}: this version of git does not support an option: {detail}")]
     UnknownOption {
         /// The attempted action.
         attempt: String,
@@ -88,7 +88,9 @@ pub enum GitError {
     },
     /// The remote has several push addresses, so none of them alone shows whether a landing took effect.
     #[error(
-        "{remote} is pushed to {} addresses ({}), and a plan lands at one; keep one of them: `git -C '{}' config \
+        "{remote} has {} push addresses ({}), but a plan can land at one only; keep one of them: `git -C \
+         '{}' \
+         config \
          --replace-all remote.{remote}.pushurl '{}'`",
         addresses.len(), addresses.join(", "), root.display(), addresses.first().map_or("", String::as_str)
     )]
@@ -110,7 +112,8 @@ pub enum GitError {
     },
     /// A path uses a filter that is defined only in the repository's own configuration.
     #[error(
-        "could not {attempt}: a filter of the repository's own configuration is not run; define it in yours: {detail}"
+        "could not {attempt}: filters from the repository's own configuration are not run; define the \
+         filter in your configuration: {detail}"
     )]
     FilterRefused {
         /// The attempted action.
@@ -129,7 +132,7 @@ pub enum GitError {
         detail: String,
     },
     /// Git's output could not be parsed.
-    #[error("could not {attempt}: git's answer is not understood: {detail}")]
+    #[error("could not {attempt}: unexpected output of git: {detail}")]
     Unexpected {
         /// The attempted action.
         attempt: String,
@@ -147,13 +150,13 @@ pub enum GitError {
         source: std::io::Error,
     },
     /// A path in the repository is not UTF-8.
-    #[error("the name {path:?} is not UTF-8: rename the file, drydock handles no other names")]
+    #[error("the name {path:?} is not UTF-8: rename the file, drydock supports only UTF-8 names")]
     PathNotUtf8 {
         /// The path, with replacement characters.
         path: String,
     },
     /// The directory contains another repository, which a commit cannot include.
-    #[error("{path:?} is a git repository of its own: remove its .git, or add it as a submodule first")]
+    #[error("{path:?} is a nested git repository: remove its .git, or add it as a submodule first")]
     NestedRepository {
         /// Path of the nested repository, relative to the worktree.
         path: String,
@@ -161,15 +164,15 @@ pub enum GitError {
     /// The files or the recorded commit of a submodule changed. A commit of this repository cannot include
     /// such a change.
     #[error(
-        "{path:?} is a submodule and has changes that cannot be captured: change it in its own repository, or take it out with \
-         `git rm` in yours first"
+        "{path:?} is a submodule and has changes that cannot be captured: change it in its own repository, \
+         or remove it with `git rm` first"
     )]
     SubmoduleChanged {
         /// Path of the submodule, relative to the worktree.
         path: String,
     },
     /// Git would block on a file that is not a regular file.
-    #[error("{path:?} is a {kind}, and git would wait for its content: remove it")]
+    #[error("{path:?} is a {kind}, and reading it would block git: remove it")]
     SpecialFile {
         /// Path of the file, relative to the worktree.
         path: String,
@@ -178,7 +181,8 @@ pub enum GitError {
     },
     /// A changed file is too large.
     #[error(
-        "{path:?} has {size} bytes, and a changed file may have {limit}: remove it, add it to .gitignore, or raise file_max of \
+        "{path:?} has {size} bytes, limit {limit} per changed file: remove it, add it to .gitignore, \
+         or raise file_max of \
          [capture] in the configuration"
     )]
     FileTooLarge {
@@ -191,8 +195,9 @@ pub enum GitError {
     },
     /// The total size of the changed files is too large.
     #[error(
-        "the changed files have {size} bytes together, and may have {limit}; the largest is {path:?}: remove what is not part \
-         of the work, add it to .gitignore, or raise total_max of [capture] in the configuration"
+        "the changed files have {size} bytes in total, limit {limit}; the largest is {path:?}: remove \
+         files that are not part of the work, add them to .gitignore, or raise total_max of [capture] in \
+         the configuration"
     )]
     ChangeTooLarge {
         /// The largest of the files, relative to the worktree.
@@ -204,8 +209,9 @@ pub enum GitError {
     },
     /// Too many files changed.
     #[error(
-        "{count} files differ from the base, and at most {limit} may; most of them are in {path:?}: remove what is not part of \
-         the work, add it to .gitignore, or raise files_max of [capture] in the configuration"
+        "{count} files differ from the base, limit {limit}; most of them are in {path:?}: remove files \
+         that are not part of the work, add them to .gitignore, or raise files_max of [capture] in the \
+         configuration"
     )]
     TooManyFiles {
         /// The folder that contains most of them, relative to the worktree.
@@ -224,7 +230,7 @@ pub enum GitError {
         worktree: PathBuf,
     },
     /// The path is occupied by files that are not a checkout of this repository.
-    #[error("{} holds files that are no checkout of this repository: move them away", path.display())]
+    #[error("{} contains files that are not a checkout of this repository: move them away", path.display())]
     Occupied {
         /// The occupied directory.
         path: PathBuf,
@@ -316,7 +322,8 @@ impl GitError {
         let name =
             name.split(|c: char| !c.is_alphanumeric() && !"-_.".contains(c)).next().unwrap_or_default();
         Some(format!(
-            "if you trust the filter, copy it into your own configuration, in the repository: `git config --local \
+            "if you trust the filter, copy it into your own configuration, in the repository: `git config \
+             --local \
              --get-regexp '^filter\\.{}\\.' | while read -r key value; do git config --global \"$key\" \"$value\"; done`",
             name.replace('.', "\\.")
         ))
@@ -336,7 +343,7 @@ impl GitError {
 #[non_exhaustive]
 pub enum OpenError {
     /// The directory does not exist.
-    #[error("there is no directory {}", path.display())]
+    #[error("directory {} does not exist", path.display())]
     Missing {
         /// The given path.
         path: PathBuf,
@@ -366,7 +373,7 @@ pub enum OpenError {
         path: PathBuf,
     },
     /// A branch is named `drydock`, which prevents branches named `drydock/…`.
-    #[error("{} has a branch named drydock, beside which no branch drydock/… of a plan can be made", path.display())]
+    #[error("{} has a branch named drydock, which prevents plan branches named drydock/…", path.display())]
     NameTaken {
         /// The root of the repository.
         path: PathBuf,
@@ -392,7 +399,7 @@ impl OpenError {
             Self::NoCommits { .. } => "make a first commit, e.g. git commit --allow-empty -m start",
             Self::Shallow { .. } => "run git fetch --unshallow in it",
             Self::NameTaken { .. } => "rename that branch, e.g. git branch -m drydock drydock-work",
-            Self::Git { .. } => "run git status there and see what it says",
+            Self::Git { .. } => "run git status there and check its output",
         }
     }
 

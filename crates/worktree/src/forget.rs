@@ -81,7 +81,7 @@ impl Repository {
     /// Removes the remote-tracking ref of a branch that the remote no longer has.
     pub(crate) fn forget_sent(&self, sent: &SentBranch) -> Result<(), GitError> {
         let SentBranch { tracking, seen, .. } = sent;
-        update(self.place(), &format!("forget {tracking}"), format!("delete {tracking}\0{seen}\0"))
+        update(self.place(), &format!("delete {tracking}"), format!("delete {tracking}\0{seen}\0"))
     }
 }
 

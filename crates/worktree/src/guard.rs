@@ -45,7 +45,7 @@ impl Place {
         let mut entries = Vec::new();
         while let Some(scope) = fields.next() {
             let entry =
-                fields.next().ok_or_else(|| GitError::unexpected(attempt, "a scope without entry"))?;
+                fields.next().ok_or_else(|| GitError::unexpected(attempt, "a scope without an entry"))?;
             let end = entry.iter().position(|b| *b == b'\n').unwrap_or(entry.len());
             // A key that is not UTF-8 could not be replaced, so this is an error.
             let key = std::str::from_utf8(&entry[..end])

@@ -119,7 +119,8 @@ impl Watch {
         if !can_end(&holder.process) {
             return Some(holder);
         }
-        tracing::warn!(%holder, "ending the process that holds the repository's lock after its plan's lock has run out");
+        tracing::warn!(%holder, "killing the process that holds the repository's lock after its plan's \
+                                 lock expired");
         end(&holder.process);
         None
     }

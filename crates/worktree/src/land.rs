@@ -127,7 +127,7 @@ impl Repository {
             if rebases(&worktree.git_dir, full) {
                 return Holder::Occupied {
                     worktree: worktree.path.clone(),
-                    operation: "a rebase is under way",
+                    operation: "a rebase is in progress",
                 };
             }
             if worktree.branch.as_deref() == Some(full) && !worktree.absent {
@@ -139,13 +139,13 @@ impl Repository {
         match holders.as_slice() {
             [] => Holder::Nobody,
             [one] if !one.path.is_dir() => {
-                occupied(one, "a locked worktree that is not there has the branch")
+                occupied(one, "a locked worktree whose directory is missing has the branch checked out")
             }
             [one] => match operation_under_way(&one.git_dir) {
                 Some(operation) => occupied(one, operation),
                 None => Holder::Worktree(self.place_of(one)),
             },
-            [_, second, ..] => occupied(second, "two worktrees have the branch"),
+            [_, second, ..] => occupied(second, "two worktrees have the branch checked out"),
         }
     }
 }
@@ -167,7 +167,7 @@ fn land_files(
         Checked::Free { start } => start,
         Checked::Dirty(paths) => return Ok(Landing::Dirty { worktree: worktree(), paths }),
         Checked::Unmerged => {
-            return Ok(Landing::Occupied { worktree: worktree(), operation: "a merge is under way" });
+            return Ok(Landing::Occupied { worktree: worktree(), operation: "a merge is in progress" });
         }
     };
     let prepared = match PreparedMove::prepare(place, full, from, to, permit)? {

@@ -33,7 +33,7 @@ impl Repository {
         known: &CommitId,
         most: usize,
     ) -> Result<Vec<String>, GitError> {
-        let attempt = format!("list the commits of {tip} that {known} has not");
+        let attempt = format!("list the commits of {tip} that are not in {known}");
         let call = self.call(attempt.as_str()).args(["log", "--no-notes", "--no-decorate", "--format=%h %s"]);
         let call = call.arg(format!("--max-count={most}")).args(["--end-of-options", tip.as_str()]);
         let text = call.arg(format!("^{known}")).run()?.text(&attempt)?;

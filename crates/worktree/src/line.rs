@@ -84,7 +84,7 @@ impl Repository {
     /// Returns true if `tip` or one of its ancestors is not in `known` and does not have this line in its
     /// message.
     pub fn others_wrote(&self, known: &[CommitId], tip: &CommitId, mark: &str) -> Result<bool, GitError> {
-        let attempt = format!("look who wrote the commits of {tip}");
+        let attempt = format!("find the authors of the commits of {tip}");
         let call = self.call(attempt.as_str()).args(["rev-list", "--max-count=1"]);
         let call = call.args(["--invert-grep", "--fixed-strings"]).arg(format!("--grep={mark}"));
         let call = call.arg(tip.as_str());
@@ -146,7 +146,7 @@ impl Repository {
     /// first, because checking all refs is slow in a repository with many.
     pub fn branch_is_kept_elsewhere(&self, branch: &str, likely: &[String]) -> Result<bool, GitError> {
         let full = name::branch_ref(branch)?;
-        let attempt = format!("look what else keeps {branch}");
+        let attempt = format!("find other refs with the commits of {branch}");
         let Some(tip) = self.ref_read(&full)? else { return Ok(true) };
         let likely: Vec<&str> = likely.iter().map(String::as_str).filter(|name| *name != full).collect();
         if self.is_kept_by(&tip, &likely)? {

@@ -122,7 +122,7 @@ fn clear_marks(git_dir: &Path) {
     let entries = fs::read_dir(git_dir).into_iter().flatten().flatten();
     for entry in entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(MARK_PREFIX)) {
         if let Err(error) = fs::remove_file(entry.path()) {
-            tracing::debug!(mark = %entry.path().display(), error = %told(&error), "could not remove the mark of a killed process");
+            tracing::debug!(mark = %entry.path().display(), error = %told(&error), "could not remove the marker file of a killed process");
         }
     }
 }

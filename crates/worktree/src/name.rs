@@ -9,7 +9,7 @@ use crate::error::GitError;
 pub(crate) fn branch_ref(branch: &str) -> Result<String, GitError> {
     let name = format!("refs/heads/{branch}");
     if branch.starts_with('-') || branch == "HEAD" {
-        return Err(bad(branch, "a branch cannot be called that"));
+        return Err(bad(branch, "it is not a valid branch name"));
     }
     check(&name, branch)?;
     Ok(name)
@@ -27,7 +27,7 @@ pub(crate) fn full_ref(name: &str) -> Result<&str, GitError> {
 /// Checks the name of a configured remote; an address is rejected.
 pub(crate) fn remote(name: &str) -> Result<&str, GitError> {
     if name.starts_with('-') || name.contains("::") || name.starts_with('/') || name.starts_with('.') {
-        return Err(bad(name, "this is not the name of a remote"));
+        return Err(bad(name, "it is not a valid name of a remote"));
     }
     check(&format!("refs/remotes/{name}/x"), name)?;
     Ok(name)

@@ -22,12 +22,12 @@ use crate::walk::remove_special;
 
 /// Files that git creates in a worktree's git directory during an operation, and the text that describes it.
 const UNDER_WAY: &[(&str, &str)] = &[
-    ("MERGE_HEAD", "a merge is under way"),
-    ("rebase-merge", "a rebase is under way"),
-    ("rebase-apply", "a rebase is under way"),
-    ("CHERRY_PICK_HEAD", "a cherry-pick is under way"),
-    ("REVERT_HEAD", "a revert is under way"),
-    ("sequencer", "a cherry-pick is under way"),
+    ("MERGE_HEAD", "a merge is in progress"),
+    ("rebase-merge", "a rebase is in progress"),
+    ("rebase-apply", "a rebase is in progress"),
+    ("CHERRY_PICK_HEAD", "a cherry-pick is in progress"),
+    ("REVERT_HEAD", "a revert is in progress"),
+    ("sequencer", "a cherry-pick is in progress"),
 ];
 
 /// Further files of these operations, removed when an operation is aborted.
@@ -71,7 +71,7 @@ impl Checkout {
         }
         match standing(&self.place)? {
             (None, None) => {
-                Err(GitError::unexpected("verify a worktree", "HEAD is neither branch nor commit"))
+                Err(GitError::unexpected("verify a worktree", "HEAD is neither a branch nor a commit"))
             }
             (None, Some(head)) if self.branch.is_some() => Ok(Verified::Detached { head }),
             (Some(branch), head) if Some(&branch) != self.branch.as_ref() => {
@@ -121,7 +121,7 @@ impl Checkout {
     /// Resets the directory to a commit: restores changed files and removes others. Ignored files and
     /// drydock's own folder stay.
     pub fn put_back(&self, commit: &CommitId) -> Result<(), GitError> {
-        let attempt = format!("put {} back to {commit}", self.path().display());
+        let attempt = format!("reset {} to {commit}", self.path().display());
         let patience = self.terms.patience();
         // Git would block on special files. They are not part of the work, because no commit can contain
         // them.

@@ -42,7 +42,7 @@ impl Repository {
             (Some(found), Ok(())) if found == *commit => Ok(RefCreated::Created),
             (found, Ok(())) => {
                 let found = found.map_or_else(|| "nothing".to_owned(), |id| id.to_string());
-                Err(GitError::unexpected(&attempt, format!("it was written, but reads as {found}")))
+                Err(GitError::unexpected(&attempt, format!("it was written, but reads back as {found}")))
             }
             (Some(found), Err(_)) => Ok(RefCreated::Exists(found)),
             (None, Err(error)) => Err(error),

@@ -289,7 +289,7 @@ impl Repository {
         if let Some(intent) = intent {
             match self.remote_refs(remote, &[intent])? {
                 Ok(refs) if refs.iter().any(|(name, commit)| name == intent && commit == *to) => {}
-                Ok(_) => return Ok(RemoteLanded::Again { text: "the intent is gone".to_owned() }),
+                Ok(_) => return Ok(RemoteLanded::Again { text: "the intent was deleted".to_owned() }),
                 Err(reason) => return Ok(RemoteLanded::Away { reason }),
             }
         }
@@ -351,11 +351,11 @@ impl Repository {
                 Landing::Stale { .. } => {}
             }
         }
-        Ok(Followed::Occupied("it keeps moving"))
+        Ok(Followed::Occupied("it moved again and again"))
     }
 
     fn delete_refs(&self, remote: &str, refs: &[(String, CommitId)]) -> Result<String, GitError> {
-        let mut call = self.push_call("take back intents", remote)?;
+        let mut call = self.push_call("delete intents", remote)?;
         for (name, commit) in refs {
             call = call.arg(format!("--force-with-lease={name}:{commit}"));
         }
@@ -377,7 +377,7 @@ impl Repository {
     ) -> Result<Result<Vec<(String, CommitId)>, String>, GitError> {
         let attempt = format!("look for refs of {remote}");
         let Some(source) = self.place().source(name::remote(remote)?)? else {
-            return Ok(Err(format!("no remote called {remote} is configured")));
+            return Ok(Err(format!("no remote named {remote} is configured")));
         };
         let mut call = self.remote_call(&attempt)?.settings(&source.settings).args(["ls-remote", "--refs"]);
         call = call.args(["--upload-pack=git-upload-pack", "--", &source.name]);

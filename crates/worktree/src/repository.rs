@@ -154,7 +154,7 @@ impl Repository {
 
     /// Returns the tracked files of the root that differ from its commit.
     pub fn dirty_paths(&self) -> Result<Vec<String>, GitError> {
-        let attempt = format!("look for changes in {}", self.root().display());
+        let attempt = format!("find the changes in {}", self.root().display());
         let call = self.place().call(attempt.as_str()).settings(&self.place().guard()?);
         // Checking a submodule would run git there, under a configuration that is not guarded.
         let call = call.args(["status", "--porcelain=v1", "-z", "--untracked-files=no"]);
@@ -314,14 +314,14 @@ struct Seen {
 }
 
 fn look(git: &Git, folder: &Path) -> Result<Seen, GitError> {
-    let attempt = "look at the repository";
+    let attempt = "inspect the repository";
     let call = Call::new(git, folder, attempt).args(["rev-parse", "--path-format=absolute"]);
     let call = call.args(["--is-bare-repository", "--is-shallow-repository", "--is-inside-work-tree"]);
     let lines = call.args(["--git-dir", "--git-common-dir"]).run()?.rev_parse(attempt)?;
     let [bare, shallow, inside, git_dir, common_dir] = lines.as_slice() else {
         return Err(GitError::unexpected(
             attempt,
-            format!("{} lines, a path may contain a line break", lines.len()),
+            format!("{} lines; a path may contain a line break", lines.len()),
         ));
     };
     let truth = |line: &[u8]| match line {

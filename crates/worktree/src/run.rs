@@ -225,7 +225,7 @@ impl Call {
                     // A killed git leaves this lock file. No other process uses this index.
                     fs::remove_file(index.with_extension("lock")).ok();
                 }
-                tracing::warn!(attempt = self.attempt, "a signal ended git; starting it once more");
+                tracing::warn!(attempt = self.attempt, "a signal killed git; starting it again");
                 self.run_once()
             }
             answer => answer,
@@ -295,7 +295,7 @@ pub(crate) fn judge(attempt: &str, ended: Ended, accepted: &[i32]) -> Result<Out
     match code {
         Some(code) if accepted.contains(&code) => Ok(Output { code, stdout: ended.stdout, stderr }),
         Some(USAGE) => {
-            let detail = stderr.lines().next().unwrap_or("no more was said").to_owned();
+            let detail = stderr.lines().next().unwrap_or("no details were given").to_owned();
             Err(GitError::UnknownOption { attempt: attempt.to_owned(), detail })
         }
         code => Err(failure(attempt, code, stderr)),
@@ -315,7 +315,7 @@ fn failure(attempt: &str, code: Option<i32>, stderr: String) -> GitError {
     if detail.is_empty() {
         detail = match code {
             Some(code) => format!("git exited with code {code}"),
-            None => "git was ended by a signal".to_owned(),
+            None => "git was killed by a signal".to_owned(),
         };
     }
     let says = |words: &str| detail.contains(words);

@@ -66,7 +66,7 @@ impl Repository {
         match commit_of(call.settings(&signer.settings).signing().limit(LIMIT)) {
             Ok(commit) => Ok(Signed::Written(commit)),
             Err(GitError::TimedOut { limit_s, .. }) => {
-                let reason = format!("it did not answer within {limit_s} s, and nothing answers a prompt");
+                let reason = format!("it did not finish within {limit_s} s; it cannot prompt here");
                 Ok(Signed::Refused { program: signer.program, reason })
             }
             Err(GitError::Failed { attempt, code, detail }) => {
@@ -115,8 +115,8 @@ fn signer(entries: &[Entry], author: &Signature) -> Result<Option<Signer>, Signe
         (Some(key), ..) if !key.is_empty() => Some(key.to_owned()),
         (_, "ssh", Some(_)) if !foreign_key => None,
         (_, "ssh", _) => {
-            let text = "user.signingKey is not set in the user's or the system's configuration; the repository's own \
-                        is not heeded";
+            let text = "user.signingKey is not set in the user's or the system's configuration; the \
+                        repository's own setting is ignored";
             return Err(refused(text.to_owned()));
         }
         _ => Some(format!("{} <{}>", author.name, author.email)),

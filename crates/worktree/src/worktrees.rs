@@ -204,7 +204,7 @@ fn complete_records(common_dir: &Path) {
         if fs::metadata(&path).is_ok_and(|found| found.len() == 0) {
             let written = fs::File::options().write(true).open(&path);
             let written = written.and_then(|mut file| file.write_all(COMMON_DIR.as_bytes()));
-            tracing::debug!(path = %path.display(), ?written, "completed the record of a worktree");
+            tracing::debug!(path = %path.display(), ?written, "completed git's record of a worktree");
         }
     }
 }

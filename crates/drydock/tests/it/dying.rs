@@ -105,7 +105,7 @@ on_both! {
             lacking.stderr().contains("cannot be opened here").then_some(())
         });
         let doctor = world.drydock(&["doctor"]).json.to_string();
-        assert!(doctor.contains("app: there is no directory"), "{doctor}");
+        assert!(doctor.contains("app: directory"), "{doctor}");
         let row = format!("SELECT attempts, claimed_by FROM outbox WHERE plan = '{id}'");
         wait::until("the claim to be given back", LIMIT, || (world.query(&row).trim() == "0|").then_some(()));
         fs::rename(&away, world.repo.path()).unwrap();

@@ -76,7 +76,7 @@ on_both! {
         assert!(std::path::Path::new(place).join("tree/inner/x.txt").exists(), "{said}");
         world.ok(&["plan", "retry", &id]);
         world.drydock(&["plan", "execute", &id]).expect(1);
-        assert!(world.lines("told").concat().contains("is a git repository of its own"), "{:?}", world.lines("told"));
+        assert!(world.lines("told").concat().contains("is a nested git repository"), "{:?}", world.lines("told"));
         world.assert_sound(&id);
     }
 }

@@ -68,7 +68,7 @@ pub(super) fn settle(
             rest.into_iter().filter(|group| !settlement.take_renamed_lines(group, &sides)).collect();
         settlement.give_way(&rest, &sides);
     }
-    settlement.write(place, &conflict.tree, &format!("settle the conflict of {ours} and {theirs}"))
+    settlement.write(place, &conflict.tree, &format!("resolve the conflict of {ours} and {theirs}"))
 }
 
 /// Mode and blob of a file.

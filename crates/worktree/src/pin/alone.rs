@@ -51,11 +51,11 @@ impl Alone {
     pub(crate) fn reason(&self) -> Option<String> {
         let commits = match self.commits.len() {
             0 => None,
-            1 => Some("a commit that is nowhere else".to_owned()),
-            many => Some(format!("{many} commits that are nowhere else")),
+            1 => Some("a commit that exists nowhere else".to_owned()),
+            many => Some(format!("{many} commits that exist nowhere else")),
         };
         let edits = self.edits.then(|| "edits that were never committed".to_owned());
         let kept: Vec<String> = [commits, edits].into_iter().flatten().collect();
-        (!kept.is_empty()).then(|| format!("it keeps {}", kept.join(" and ")))
+        (!kept.is_empty()).then(|| format!("it contains {}", kept.join(" and ")))
     }
 }

@@ -70,7 +70,7 @@ impl Repository {
     /// Lists the backups of a plan, or all backups, by plan and then oldest first.
     pub fn pin_list(&self, plan: Option<&str>) -> Result<Vec<Pin>, GitError> {
         let below = plan.map_or_else(String::new, |plan| format!("{plan}/"));
-        let attempt = "list the pins";
+        let attempt = "list the backups";
         let mut pins = self.refs(&format!("{PINS}{below}"))?;
         pins.retain(|(name, _)| parts(name).is_some());
         pins.sort_by(|(one, _), (other, _)| parts(one).cmp(&parts(other)));
@@ -98,7 +98,7 @@ impl Repository {
             None => None,
         };
         let texts =
-            objects(self.place(), &blob.iter().map(String::as_str).collect::<Vec<_>>(), "read a pin")?;
+            objects(self.place(), &blob.iter().map(String::as_str).collect::<Vec<_>>(), "read a backup")?;
         let about = texts.values().next().and_then(|text| serde_json::from_slice(text).ok());
         self.pin_of(&full, &commit, about).map(Some)
     }
@@ -115,7 +115,7 @@ impl Repository {
     /// Removes a backup that is safe to delete. With `anyway`, removes a needed one too.
     pub fn pin_drop(&self, name: &str, anyway: bool) -> Result<PinDropped, GitError> {
         // Serialised with callers that create a backup and then move a branch.
-        let _lock = self.lock("remove a pin")?;
+        let _lock = self.lock("remove a backup")?;
         let Some(pin) = self.pin_find(name)? else { return Ok(PinDropped::Absent) };
         if pin.needed.is_some() && !anyway {
             return Ok(PinDropped::Needed(Box::new(pin)));
@@ -124,7 +124,7 @@ impl Repository {
             RefDeleted::Deleted => PinDropped::Gone(Box::new(pin)),
             RefDeleted::Absent => PinDropped::Absent,
             RefDeleted::Moved { .. } => PinDropped::Needed(Box::new(Pin {
-                needed: Some("it was changed meanwhile".to_owned()),
+                needed: Some("it was changed concurrently".to_owned()),
                 ..pin
             })),
         })
@@ -136,7 +136,7 @@ impl Repository {
             return Ok(Some(reason));
         }
         let named = self.recovery_pin(plan)?.as_deref() == Some(name);
-        Ok(named.then(|| "a recovery that is not settled names it".to_owned()))
+        Ok(named.then(|| "an unfinished recovery needs it".to_owned()))
     }
 
     /// Removes a backup and its metadata in one transaction.
@@ -168,7 +168,7 @@ impl Repository {
             Some(about) => (about.run, about.reason, about.remote, about.created_at),
             None => {
                 let made = self.commit_head(commit)?.at_seconds;
-                (None, "what was said about it is gone".to_owned(), None, made)
+                (None, "its metadata is missing".to_owned(), None, made)
             }
         };
         let needed = self.reason_to_keep(name, &plan, &alone)?;
@@ -195,6 +195,6 @@ fn full_name(name: &str) -> Result<String, GitError> {
     name::full_ref(&full)?;
     match parts(&full) {
         Some(_) => Ok(full),
-        None => Err(GitError::BadName { name: name.to_owned(), reason: "it is not the name of a pin" }),
+        None => Err(GitError::BadName { name: name.to_owned(), reason: "it is not the name of a backup" }),
     }
 }

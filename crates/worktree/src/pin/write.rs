@@ -249,7 +249,7 @@ impl Repository {
         if object_at(self.place(), &line.name)?.as_deref() != Some(line.commit.as_str()) {
             return Err(GitError::unexpected(
                 attempt,
-                format!("{} was written, but reads otherwise", line.name),
+                format!("{} was written, but reads back differently", line.name),
             ));
         }
         let call = self.call(attempt).args(["rev-list", "--objects", "--quiet", &line.commit, "--not"]);
@@ -274,7 +274,7 @@ fn describe(order: &PinOrder<'_>, content: &Content<'_>) -> About {
 
 /// Returns the tree of the index if it has content that neither the commit nor the files contain.
 fn staged_alone(checkout: &Checkout, head: &CommitId) -> Result<Option<TreeId>, GitError> {
-    let attempt = "look at what is staged";
+    let attempt = "read the staged changes";
     let is_there = checkout.path().is_dir();
     // If the directory is missing, git needs another one to start in; the index is in the record.
     let elsewhere = Place { work_tree: checkout.place.common_dir.clone(), ..checkout.place.clone() };

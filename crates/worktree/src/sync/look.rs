@@ -69,7 +69,7 @@ impl Repository {
     pub(crate) fn ask_remote(&self, names: &RemoteBranch<'_>, remote: &str) -> Result<Fetched, GitError> {
         match self.place().source(remote)? {
             Some(source) => Ok(fetch(self.place(), &self.place().guard()?, remote, &source, names)),
-            None => Ok(Fetched::Failed { reason: format!("no remote called {remote} is configured") }),
+            None => Ok(Fetched::Failed { reason: format!("no remote named {remote} is configured") }),
         }
     }
 
@@ -81,7 +81,7 @@ impl Repository {
         fetched: Fetched,
     ) -> Result<RemoteSeen, GitError> {
         let Names { tracking, gone, .. } = names;
-        let attempt = "remember where the remote is";
+        let attempt = "record the position of the remote's branch";
         match (fetched, &refs.tracking, &refs.gone) {
             (Fetched::Failed { reason }, _, _) => Ok(RemoteSeen::Unreachable(reason)),
             (Fetched::At(tip), _, None) => Ok(RemoteSeen::Tip(tip)),
@@ -104,6 +104,6 @@ impl Repository {
     /// Records that the remote's branch is at a commit which it has just accepted.
     pub(crate) fn remember_pushed(&self, names: &Names, commit: &CommitId) -> Result<(), GitError> {
         let record = format!("update {}\0{commit}\0\0", names.tracking);
-        update(self.place(), "remember where the remote is", record)
+        update(self.place(), "record the position of the remote's branch", record)
     }
 }

@@ -41,7 +41,7 @@ impl Repository {
     /// error.
     pub fn recovery_settle(&self, plan: &str) -> Result<(), GitError> {
         let name = recovery_name(plan)?;
-        let attempt = format!("settle the recovery of {plan}");
+        let attempt = format!("finish the recovery of {plan}");
         match object_at(self.place(), &name)? {
             None => Ok(()),
             Some(blob) => match update(self.place(), &attempt, format!("delete {name}\0{blob}\0")) {

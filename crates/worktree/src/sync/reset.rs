@@ -69,7 +69,7 @@ impl Repository {
                     return Ok(Some(failed(marker, format!("the worktree is on {on}"))));
                 }
                 Footing::MidOperation { operation } => {
-                    return Ok(Some(failed(marker, format!("a {operation} is under way"))));
+                    return Ok(Some(failed(marker, format!("a {operation} is in progress"))));
                 }
             },
             None => None,
@@ -80,7 +80,7 @@ impl Repository {
         let folder = match Folder::open(checkout, local, &target, &attempt) {
             Ok(Opened::Ready(folder)) => folder,
             Ok(Opened::Busy(what)) => {
-                return Ok(Some(failed(marker, format!("{what} in the way"))));
+                return Ok(Some(failed(marker, format!("blocked by {what}"))));
             }
             Err(error) => return Ok(Some(failed(marker, told(&error)))),
         };
@@ -163,7 +163,7 @@ impl Repository {
         blob: &str,
         folder: Option<Folder<'_>>,
     ) -> Result<Shifted, GitError> {
-        let attempt = format!("set {} to {}", names.branch, marker.remote);
+        let attempt = format!("reset {} to {}", names.branch, marker.remote);
         let (local, target) = (commit(&marker.local, &attempt)?, commit(&marker.remote, &attempt)?);
         let files = self.tree_of(&target)?;
         let permit = Permit { name: &names.recovery, object: blob, note: "drydock: sync" };

@@ -154,22 +154,22 @@ fn verify(place: &Place, shift: &Shift<'_>, attempt: &str) -> Result<(), GitErro
     let wrong = |detail: String| Err(GitError::unexpected(attempt, detail));
     let branch = head_branch(place)?.map(|branch| format!("refs/heads/{branch}"));
     if branch.as_deref() != Some(shift.full) {
-        return wrong(format!("afterwards the worktree is on {branch:?}"));
+        return wrong(format!("after the move, the worktree is on {branch:?}"));
     }
     let head = commit_at(place, "HEAD")?;
     if head.as_ref() != Some(shift.to) {
-        return wrong(format!("afterwards the branch is at {head:?}"));
+        return wrong(format!("after the move, the branch is at {head:?}"));
     }
     let (Copied::Index(index) | Copied::Nothing(index)) = PrivateIndex::copy_of(place, attempt)?;
     // `write_tree` fails for an index with unmerged entries.
     if index.write_tree(place, attempt)? != tree_of(place, shift.to)? {
-        return wrong("afterwards the index differs from the commit".to_owned());
+        return wrong("after the move, the index differs from the commit".to_owned());
     }
     Ok(())
 }
 
 fn revoked(shift: &Shift<'_>) -> String {
-    format!("{} was changed by somebody else meanwhile", shift.permit.name)
+    format!("{} was changed concurrently", shift.permit.name)
 }
 
 fn elsewhere(shift: &Shift<'_>, found: Option<CommitId>) -> String {

@@ -255,7 +255,7 @@ impl Repository {
                 return Ok(SyncOutcome::KeptLocal { head, local: scene.sides.local_lines() });
             }
         }
-        let _lock = self.lock("move a branch to what was sent")?;
+        let _lock = self.lock("move a branch to the pushed commit")?;
         if let Some(reason) = self.held_elsewhere(&scene.names.branch, scene.order.worktree)? {
             return Ok(unknown(scene, reason));
         }
@@ -265,7 +265,7 @@ impl Repository {
         match self.branch_move(branch, &scene.local, &joined, &permit)? {
             Moved::Done => crash::hit("sync.moved"),
             Moved::Revoked | Moved::Elsewhere(_) => {
-                return Ok(unknown(scene, "the branch was moved by somebody else meanwhile".to_owned()));
+                return Ok(unknown(scene, "the branch was moved concurrently".to_owned()));
             }
         }
         Ok(SyncOutcome::Pushed {
@@ -280,7 +280,7 @@ impl Repository {
     fn bring_together(&self, scene: &Scene<'_>, folder: Option<Folder<'_>>) -> Result<SyncOutcome, GitError> {
         let Scene { order, names, local, sides, .. } = scene;
         let Some(tip) = &scene.tip else {
-            return Err(GitError::unexpected("bring together", "the remote has no such branch"));
+            return Err(GitError::unexpected("update the branch", "the remote has no such branch"));
         };
         let held = folder.as_ref().and_then(|folder| folder.held.clone());
         let joined =

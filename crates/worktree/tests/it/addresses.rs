@@ -88,7 +88,7 @@ fn several_addresses_to_push_to_are_refused_with_a_next_step() {
     assert!(repository.push("origin", BRANCH, &scene.local()).is_err());
     let outcome = scene.sync();
     let drydock_domain::SyncOutcome::Unknown { reason, .. } = &outcome else { panic!("{outcome:?}") };
-    assert!(reason.contains("2 addresses") && reason.contains("https://example.org/x"), "{reason}");
+    assert!(reason.contains("2 push addresses") && reason.contains("https://example.org/x"), "{reason}");
     assert!(!reason.contains("secret"), "{reason}");
     let command = reason.split('`').nth(1).unwrap();
     let ran = std::process::Command::new("sh").args(["-c", command]).status().unwrap();

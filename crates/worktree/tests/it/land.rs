@@ -206,7 +206,7 @@ fn an_operation_under_way_is_not_disturbed() {
         let before = scene.fixture.witness();
         match scene.land() {
             Landing::Occupied { operation, .. } => {
-                assert_eq!(operation, format!("a {expected} is under way"))
+                assert_eq!(operation, format!("a {expected} is in progress"))
             }
             other => panic!("{other:?}"),
         }
@@ -221,7 +221,7 @@ fn an_operation_under_way_is_not_disturbed() {
     assert!(!{ rebase }.output().unwrap().status.success(), "it should conflict");
     let to = scene.fixture.build(&one, |folder| write(&folder.join("a.txt"), "landed\n"));
     let landing = land(&scene.repository, "main", &one, &to).unwrap();
-    assert!(matches!(landing, Landing::Occupied { operation: "a rebase is under way", .. }), "{landing:?}");
+    assert!(matches!(landing, Landing::Occupied { operation: "a rebase is in progress", .. }), "{landing:?}");
     assert_eq!(scene.fixture.tip("main"), one);
 }
 

@@ -109,10 +109,10 @@ fn a_pin_goes_when_all_it_keeps_is_elsewhere_or_by_a_word() {
         panic!("it stays")
     };
     let PinDropped::Needed(pin) = repository.pin_drop("p/1", false).unwrap() else { panic!("it went") };
-    assert_eq!(pin.needed.as_deref(), Some("it keeps a commit that is nowhere else"));
+    assert_eq!(pin.needed.as_deref(), Some("it contains a commit that exists nowhere else"));
     scene.fixture.user(&["branch", "kept", mine.as_str()], &scene.fixture.repo());
     let pin = repository.pin_find("p/1").unwrap().unwrap();
-    assert_eq!(pin.needed.as_deref(), Some("a recovery that is not settled names it"));
+    assert_eq!(pin.needed.as_deref(), Some("an unfinished recovery needs it"));
     repository.recovery_settle("p").unwrap();
     let PinDropped::Gone(_) = repository.pin_drop("p/1", false).unwrap() else { panic!("it stays") };
     assert_eq!(repository.refs("refs/drydock/pin-about/").unwrap(), []);

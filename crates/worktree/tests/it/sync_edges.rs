@@ -157,7 +157,7 @@ fn a_git_that_does_not_know_an_option_says_so() {
         let (SyncOutcome::FetchFailed { reason } | SyncOutcome::Unknown { reason, .. }) = outcome else {
             panic!("{outcome:?}")
         };
-        assert!(reason.contains("does not know an option") && reason.contains(option), "{reason}");
+        assert!(reason.contains("does not support an option") && reason.contains(option), "{reason}");
         assert_eq!(scene.local(), before);
     }
 }
