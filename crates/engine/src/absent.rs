@@ -46,7 +46,7 @@ impl Engine {
     /// project for a while.
     pub(crate) async fn leave_alone(&self, claim: &Claim, met: &EngineError) -> Result<(), EngineError> {
         let project = self.plan_stored(&claim.plan).await?.spec.project;
-        tracing::warn!(%project, error = %told(met), "this project cannot be opened here; others may work on it");
+        tracing::warn!(%project, error = %told(met), "this process cannot open the project; other workers may");
         self.left_alone().add(project);
         Ok(self.store().effect_give_back(claim).await?)
     }

@@ -63,7 +63,7 @@ pub(crate) fn parse(text: &str, now: Timestamp) -> Result<Action, ActionFileErro
     let mut invariants = Vec::new();
     for rule in file.invariants {
         if invariants.iter().any(|known: &Invariant| known.name == rule.name) {
-            return Err(refuse(format!("invariant {} stands twice in the file", rule.name)));
+            return Err(refuse(format!("invariant {} is defined twice in the file", rule.name)));
         }
         invariants.push(invariant(rule, scope.clone()).map_err(refuse)?);
     }
@@ -106,7 +106,7 @@ fn refuse_nul(text: &str) -> Result<(), String> {
     let Ok(file) = text.parse::<toml::Table>() else { return Ok(()) };
     match file.iter().find(|(name, value)| name.contains('\0') || within(value)) {
         Some((name, _)) => {
-            Err(format!("{name:?} has the character NUL (\\u0000) in it, which cannot be kept"))
+            Err(format!("{name:?} contains the character NUL (\\u0000), which cannot be stored"))
         }
         None => Ok(()),
     }
@@ -140,9 +140,10 @@ pub(crate) fn rule_of(
         },
         (None, Some(command), None) if !command.trim().is_empty() => Ok(Rule::Command(command)),
         (None, None, Some(text)) if !text.trim().is_empty() => Ok(Rule::Text(text)),
-        (_, _, _) => {
-            Err(format!("invariant {name} needs exactly one of cel, command and text, and not an empty one"))
-        }
+        (_, _, _) => Err(format!(
+            "invariant {name} needs exactly one of cel, command and text, and it must not be \
+                         empty"
+        )),
     }
 }
 

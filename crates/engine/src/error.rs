@@ -39,7 +39,7 @@ pub enum EngineError {
     #[error("there is no {}", .0.shown())]
     Absent(Absent),
     /// Several ids start with this prefix.
-    #[error("{given:?} fits more than one {kind}: {}", candidates.join(", "))]
+    #[error("{given:?} matches more than one {kind}: {}", candidates.join(", "))]
     Ambiguous {
         /// The kind of object.
         kind: &'static str,
@@ -73,7 +73,7 @@ pub enum EngineError {
         backup: Box<Backup>,
     },
     /// The answer starts from a backup that no longer exists.
-    #[error("{option:?} begins on the backup {backup}, which is gone")]
+    #[error("{option:?} starts from the backup {backup}, which no longer exists")]
     BackupGone {
         /// The decision.
         decision: DecisionId,
@@ -93,7 +93,7 @@ pub enum EngineError {
         hint: String,
     },
     /// No agent is configured for the plan.
-    #[error("no agent is named: neither by the action, nor by --agent, nor as [defaults] agent")]
+    #[error("no agent is set: neither in the action, nor with --agent, nor as [defaults] agent")]
     NoAgent {
         /// The agents that could be named.
         usable: Vec<String>,
@@ -111,7 +111,7 @@ pub enum EngineError {
         outcome: Box<SyncOutcome>,
     },
     /// This process was asked to stop before it had a result; nothing was recorded.
-    #[error("interrupted before there was an answer; nothing was recorded")]
+    #[error("interrupted before there was a result; nothing was recorded")]
     Interrupted,
     /// The repository cannot be used.
     #[error(transparent)]
@@ -170,7 +170,7 @@ impl EngineError {
 
     /// Returns the error for an agent that the configuration does not have.
     pub fn unknown_agent(name: &str) -> Self {
-        let hint = "add [agents.NAME] to the configuration; `drydock agent list` shows those it has";
+        let hint = "add [agents.NAME] to the configuration; see `drydock agent list`";
         Self::invalid(format!("there is no agent {name:?} in the configuration"), hint)
     }
 

@@ -189,11 +189,11 @@ impl Engine {
         let reading = task::start("feed", async move {
             while !engine.stopping().is_cancelled() {
                 let reader = engine.clone();
-                match task::start("feed's reader", async move { reader.read_feed().await }).await {
+                match task::start("feed reader", async move { reader.read_feed().await }).await {
                     Ok(Ok(())) => {}
                     Ok(Err(error)) => tracing::warn!(error = %told(&error), "could not read the feed"),
                     Err(error) => {
-                        tracing::error!(error = %told(&error), "the reader of the feed ended badly")
+                        tracing::error!(error = %told(&error), "the reader of the feed panicked")
                     }
                 }
                 tokio::select! {
@@ -301,7 +301,7 @@ impl Follower {
             }
             tokio::select! {
                 changed = self.newest.changed() => {
-                    changed.expect("the engine that this follower holds owns the other end");
+                    changed.expect("the engine, which this follower holds, owns the sender");
                 }
                 () = self.engine.stopping().cancelled() => {}
                 () = tokio::time::sleep_until(deadline) => return Ok(News::Quiet),

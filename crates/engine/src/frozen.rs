@@ -16,7 +16,7 @@ pub(crate) fn judge(store: &Store) -> Judge {
     Arc::new(move |holder| match runtime.block_on(look(&store, holder)) {
         Ok(standing) => standing,
         Err(error) => {
-            tracing::warn!(error = %told(&error), "could not read the locks to judge the holder of the repository's lock");
+            tracing::warn!(error = %told(&error), "could not read the locks to check the holder of the repository's lock");
             Standing::Current
         }
     })

@@ -39,7 +39,11 @@ impl Engine {
 
     async fn free(&self, gone: &HoldingProcess) -> Result<(), EngineError> {
         let freed = self.store().process_free(gone).await?;
-        tracing::info!(pid = gone.process.pid, freed, "freed the locks of a process that is gone");
+        tracing::info!(
+            pid = gone.process.pid,
+            freed,
+            "released the locks of a process that no longer exists"
+        );
         Ok(())
     }
 
@@ -47,7 +51,7 @@ impl Engine {
     /// is logged; the next call retries.
     pub(crate) async fn free_gone_or_say(&self) {
         if let Err(error) = self.free_gone().await {
-            tracing::warn!(error = %told(&error), "could not look for processes that are gone");
+            tracing::warn!(error = %told(&error), "could not check for processes that no longer exist");
         }
     }
 

@@ -78,7 +78,7 @@ impl Upkeep {
     async fn end(self) {
         drop(self.running);
         if let Err(error) = self.task.await {
-            tracing::error!(error = %told(&error), "a task ended badly");
+            tracing::error!(error = %told(&error), "a task panicked");
         }
     }
 }
@@ -219,7 +219,7 @@ impl Hold {
                 Err(EngineError::Store(error)) if error.is_transient() => error,
                 done => return done,
             };
-            tracing::warn!(plan = %self.plan, error = %told(&error), "the store is away; trying again");
+            tracing::warn!(plan = %self.plan, error = %told(&error), "the store is unavailable; trying again");
             // Once this process should stop, it retries only for a short time.
             if stopping.is_cancelled()
                 && Instant::now() >= *last_chance.get_or_insert_with(|| Instant::now() + STOPPING_WAIT)
@@ -253,7 +253,9 @@ impl Hold {
                         RequestKind::Cancel | RequestKind::CancelBelow => asked.cancel(),
                     },
                     Ok(None) => {}
-                    Err(error) => tracing::warn!(%plan, error = %told(&error), "could not look for requests"),
+                    Err(error) => {
+                        tracing::warn!(%plan, error = %told(&error), "could not query for requests")
+                    }
                 }
                 watch.changed(REQUEST_POLL).await;
             }
@@ -276,11 +278,11 @@ impl Hold {
             upkeep.end().await;
         }
         let Some(lease) = Arc::into_inner(self.lease) else {
-            tracing::error!(plan = %self.plan, "the lock was still in use when it was released; it runs out by itself");
+            tracing::error!(plan = %self.plan, "the lock was still in use when it was released; it expires");
             return;
         };
         if let Err(error) = self.store.plan_lease_release(lease).await {
-            tracing::warn!(plan = %self.plan, error = %told(&error), "could not release the lock; it runs out by itself");
+            tracing::warn!(plan = %self.plan, error = %told(&error), "could not release the lock; it expires");
             self.counted.still_held(self.owner);
         }
     }
@@ -330,11 +332,11 @@ impl ProjectHold {
     pub(crate) async fn release(self) {
         self.upkeep.end().await;
         let Some(lease) = Arc::into_inner(self.lease) else {
-            tracing::error!("a project's lock was still in use when it was released; it runs out by itself");
+            tracing::error!("a project's lock was still in use when it was released; it expires");
             return;
         };
         if let Err(error) = self.store.project_lease_release(lease).await {
-            tracing::warn!(error = %told(&error), "could not release a project's lock; it runs out by itself");
+            tracing::warn!(error = %told(&error), "could not release a project's lock; it expires");
             self.counted.still_held(self.owner);
         }
     }

@@ -105,13 +105,13 @@ impl Engine {
             let alive = occupy(&place)?;
             make_folder(&tree).map(|()| alive)
         });
-        let _alive = prepared.await.map_err(|source| file("make a directory for the check", source))?;
+        let _alive = prepared.await.map_err(|source| file("create a directory for the check", source))?;
         let job = Task {
             plan: String::new(),
             run: run.to_string(),
             phase: "check".to_owned(),
             role: "check".to_owned(),
-            task: "Change nothing; this only checks that you can be started.".to_owned(),
+            task: "Change nothing; this only checks that you can start.".to_owned(),
             definition_of_done: None,
             arguments: BTreeMap::new(),
             invariants: Vec::new(),
@@ -127,14 +127,14 @@ impl Engine {
         let ended = self.runner().greet(&spec, &job, &dirs, self.stopping().clone()).await;
         let took = began.elapsed();
         if let Err(error) = task::blocking(move || std::fs::remove_dir_all(made)).await {
-            tracing::warn!(error = %told(&error), "could not remove the directory of a check; `drydock gc` will");
+            tracing::warn!(error = %told(&error), "could not remove the directory of a check; `drydock gc` removes it");
         }
         let (grade, text, hint) = match ended {
             Ok((Ending::Finished, Some(name))) => (Grade::Good, format!("it answered: {name}"), None),
             Ok((Ending::Finished, None)) => (Grade::Good, "it started and finished".to_owned(), None),
             Ok((ending, _)) => {
-                let text = format!("it started, and then {}", crate::phase::wording(&ending));
-                (Grade::Doubtful, text, Some("run it by hand with the same words".to_owned()))
+                let text = format!("it started, then {}", crate::phase::wording(&ending));
+                (Grade::Doubtful, text, Some("run its command by hand to see the problem".to_owned()))
             }
             Err(error) => {
                 let missing = matches!(error, StartError::ProgramMissing { .. });

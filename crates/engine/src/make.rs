@@ -175,7 +175,7 @@ impl Engine {
         profile: Option<String>,
     ) -> Result<Spec, EngineError> {
         if task.trim().is_empty() {
-            return Err(EngineError::invalid("the task is empty", "say in a sentence what is to be done"));
+            return Err(EngineError::invalid("the task is empty", "describe the task in a sentence"));
         }
         Ok(Spec {
             action: PLAIN_TASK.parse().expect("the constant is a valid name"),
@@ -203,7 +203,8 @@ impl Engine {
         let arguments = complete(&action.arguments, given, &action.name)?;
         let rendered = |template: &str| {
             render(template, &arguments).map_err(|error| {
-                let text = format!("the task of action {} could not be written: {error}", action.name);
+                let text =
+                    format!("the task template of action {} could not be rendered: {error}", action.name);
                 EngineError::invalid(text, "declare the name under [arguments] in the action's file")
             })
         };
@@ -291,7 +292,7 @@ pub(crate) fn not_of_a_plan(target: &str, repo: &str) -> Result<(), EngineError>
     if target.starts_with(BRANCHES) {
         let hint = format!("name another branch; `git -C {} branch` lists them", shell_word(repo));
         return Err(EngineError::invalid(
-            format!("{target} is a branch of a plan, and nothing lands there"),
+            format!("{target} is the branch of a plan, and plans cannot land there"),
             hint,
         ));
     }

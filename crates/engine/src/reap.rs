@@ -35,7 +35,7 @@ async fn reap() {
     let mut ended = match signal(SignalKind::child()) {
         Ok(ended) => ended,
         Err(error) => {
-            tracing::warn!(error = %told(&error), "dead processes that were inherited are not reaped");
+            tracing::warn!(error = %told(&error), "inherited zombie processes are not reaped");
             return;
         }
     };
@@ -46,7 +46,7 @@ async fn reap() {
             // The list of children can miss one while others end, so scan again until nothing was reaped.
             Ok(1..) => continue,
             Ok(0) => {}
-            Err(error) => tracing::warn!(error = %told(&error), "could not look for dead processes"),
+            Err(error) => tracing::warn!(error = %told(&error), "could not check for zombie processes"),
         }
         if ended.recv().await.is_none() {
             return;

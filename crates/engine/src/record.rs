@@ -32,7 +32,7 @@ impl Engine {
                         continue;
                     }
                 }
-                let proof = "there are no files in that worktree, and its run is over".to_owned();
+                let proof = "the worktree has no files, and its run has ended".to_owned();
                 collected.removed.push(Removed { what, proof });
             }
         }

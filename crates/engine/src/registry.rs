@@ -184,8 +184,10 @@ impl Engine {
 
 /// Returns the error for a repository without a checked out branch, if the caller named none.
 fn no_branch(name: &Name, root: &str) -> EngineError {
-    let hint =
-        format!("check one out, or name one: `drydock project add {name} --repo {root} --target BRANCH`");
+    let hint = format!(
+        "check out a branch, or name one: `drydock project add {name} --repo {root} --target \
+                 BRANCH`"
+    );
     EngineError::invalid(format!("no branch is checked out in {root}"), hint)
 }
 

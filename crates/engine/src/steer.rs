@@ -77,7 +77,7 @@ impl Engine {
 
     /// Advances to the next phase; a person's request is also the approval.
     pub async fn advance(&self, plan: &PlanId, to: Next, caller: &Caller) -> Result<Plan, EngineError> {
-        let hold = self.hold_at_rest(plan, "go on to the next phase").await?;
+        let hold = self.hold_at_rest(plan, "start the next phase").await?;
         let done = self.advance_held(&hold, plan, to, None, caller).await;
         hold.release().await;
         done
@@ -300,7 +300,7 @@ impl Engine {
     /// Adds guidance for the next runs.
     pub async fn prompt(&self, plan: &PlanId, text: String, caller: &Caller) -> Result<Plan, EngineError> {
         if text.trim().is_empty() {
-            return Err(EngineError::invalid("the guidance is empty", "say what the agent should know"));
+            return Err(EngineError::invalid("the guidance is empty", "write what the agent should know"));
         }
         self.steer(plan, caller, Command::Prompt { text }).await
     }

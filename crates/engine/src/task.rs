@@ -7,7 +7,7 @@ use tracing::Instrument;
 
 /// Starts a task under a name that appears in its log lines. The caller keeps the handle and joins or aborts
 /// it.
-#[must_use = "a task that nobody joins can fail unseen"]
+#[must_use = "a task that is not joined can fail unnoticed"]
 #[allow(
     clippy::disallowed_methods,
     reason = "this is the engine's one home of tasks; the caller joins or aborts each"

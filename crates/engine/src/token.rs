@@ -88,11 +88,11 @@ impl Engine {
     /// Creates a token. Only this result contains its secret.
     pub async fn token_create(&self, new: NewToken) -> Result<(Token, Secret), EngineError> {
         let name: Name = new.name.parse().map_err(|error| {
-            EngineError::invalid(format!("{error}"), "name it after who will have it, e.g. laptop")
+            EngineError::invalid(format!("{error}"), "name it after its user or device, e.g. laptop")
         })?;
         if new.life.is_some_and(|life| life < LIFE_MIN || life > LIFE_MAX) {
-            let text = "a token counts for a second at least and ten years at most";
-            return Err(EngineError::invalid(text, "say for example 30d, or leave it out"));
+            let text = "a token must be valid for at least one second and at most ten years";
+            return Err(EngineError::invalid(text, "use for example 30d, or leave it out"));
         }
         let role = match new.role {
             NewRole::Human => Role::Human,
@@ -153,10 +153,10 @@ impl Engine {
             (TokenAdded::MakerEnded, Some(maker)) => Err(EngineError::absent("token", maker)),
             (TokenAdded::Outlives(left), _) => {
                 let text = format!(
-                    "a token cannot outlive the one that it is made with, which ends in {} s",
+                    "a token cannot outlive the token that creates it, which expires in {} s",
                     left.as_secs()
                 );
-                let hint = "ask for less with `--expires`, or leave it out: it then ends with that token";
+                let hint = "use a shorter `--expires`, or leave it out: it then expires with that token";
                 Err(EngineError::invalid(text, hint))
             }
             (TokenAdded::NameTaken | TokenAdded::MakerEnded, _) => {
@@ -194,7 +194,7 @@ impl Engine {
         if kept.use_due
             && let Err(error) = self.store().token_used(&kept.token.id).await
         {
-            tracing::warn!(error = %told(&error), token = %kept.token.id, "could not note that a token is used");
+            tracing::warn!(error = %told(&error), token = %kept.token.id, "could not record the use of a token");
         }
         self.recall().keep(turn, *digest, &kept);
         Ok(Recognised::Bearer(kept.token))

@@ -72,7 +72,7 @@ pub(crate) struct SubplanDraft {
 pub(crate) fn parse(text: &str) -> Result<StrategyDraft, String> {
     // Serde would accept a list as the values of an object in their order.
     if text.trim_start().starts_with('[') {
-        return Err(wrong(".", "seen a list, expected an object with `choices`"));
+        return Err(wrong(".", "found a list, expected an object with `choices`"));
     }
     let draft: StrategyDraft =
         serde_path_to_error::deserialize(&mut serde_json::Deserializer::from_str(text))
@@ -80,12 +80,15 @@ pub(crate) fn parse(text: &str) -> Result<StrategyDraft, String> {
     for (at, choice) in draft.choices.iter().enumerate() {
         let empty = |text: &String| text.trim().is_empty();
         if let Some(confidence) = choice.confidence.filter(|it| !(0.0..=1.0).contains(it)) {
-            let seen = format!("seen {confidence}, expected a number from 0 to 1");
+            let seen = format!("found {confidence}, expected a number from 0 to 1");
             return Err(wrong(&format!("choices[{at}].confidence"), &seen));
         }
         for (key, text) in [("question", &choice.question), ("chosen", &choice.chosen)] {
             if empty(text) {
-                return Err(wrong(&format!("choices[{at}].{key}"), "seen an empty text, expected words"));
+                return Err(wrong(
+                    &format!("choices[{at}].{key}"),
+                    "found an empty text, expected at least one word",
+                ));
             }
         }
     }
@@ -105,7 +108,7 @@ pub(crate) fn join(mut recorded: Vec<Choice>, drafted: Vec<Choice>) -> Result<Ve
         return Err(wrong("choices", &tangle.to_string()));
     }
     if recorded.len() > CHOICES_MAX {
-        let seen = format!("seen {} choices, expected at most {CHOICES_MAX}", recorded.len());
+        let seen = format!("found {} choices, expected at most {CHOICES_MAX}", recorded.len());
         return Err(wrong("choices", &seen));
     }
     Ok(recorded)
@@ -115,16 +118,16 @@ pub(crate) fn join(mut recorded: Vec<Choice>, drafted: Vec<Choice>) -> Result<Ve
 pub fn strategy_schema() -> Value {
     let mut schema = schemars::schema_for!(StrategyDraft).to_value();
     schema["title"] = "Drydock strategy draft".into();
-    schema["description"] = format!("What a strategizing agent leaves in {DRAFT}.").into();
+    schema["description"] = format!("The file {DRAFT} that an agent writes in Strategize.").into();
     schema
 }
 
 /// Returns an error text with the position, the value found, and where to find the schema.
 fn wrong(path: &str, what: &str) -> String {
-    let place = if path == "." { "at the top".to_owned() } else { format!("at `{path}`") };
+    let place = if path == "." { "at the top level".to_owned() } else { format!("at `{path}`") };
     // Serde names a number by its Rust type.
     let what = what.replace("expected f64", "expected a number from 0 to 1");
-    format!("{DRAFT}, {place}: {what}; `drydock schema strategy` prints what it may hold")
+    format!("{DRAFT}, {place}: {what}; see `drydock schema strategy`")
 }
 
 #[cfg(test)]
@@ -146,8 +149,8 @@ mod tests {
     #[test]
     fn a_wrong_draft_is_told_where_it_is_wrong() {
         for (draft, path, said) in [
-            ("[]", "at the top", "seen a list, expected an object"),
-            ("7", "at the top", "integer `7`"),
+            ("[]", "at the top level", "found a list, expected an object"),
+            ("7", "at the top level", "integer `7`"),
             (r#"{"choices": 7}"#, "`choices`", "integer `7`, expected a sequence"),
             (r#"{"choices": [{"question": "q"}]}"#, "`choices[0]`", "missing field `chosen`"),
             (
@@ -168,7 +171,7 @@ mod tests {
             (
                 r#"{"choices": [{"question": "q", "chosen": "a", "confidence": 7}]}"#,
                 "`choices[0].confidence`",
-                "seen 7, expected",
+                "found 7, expected",
             ),
             (r#"{"choices": [{"question": "q", "chosen": " "}]}"#, "`choices[0].chosen`", "empty"),
             (r#"{"choices": ["#, "`choices`", "EOF"),

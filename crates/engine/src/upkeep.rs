@@ -103,10 +103,13 @@ impl Engine {
             count => Checkup {
                 name: "locks",
                 grade: Grade::Doubtful,
-                text: format!("{count} stale: the processes of {gone} are gone, {} ran out", count - gone),
+                text: format!(
+                    "{count} stale: {gone} of processes that no longer exist, {} expired",
+                    count - gone
+                ),
                 hint: Some(
-                    "`drydock lock list` names them; the next command on each plan takes it over, and `drydock gc` \
-                     frees those of plans that are over"
+                    "see `drydock lock list`; the next command on each plan takes its lock over, and \
+                     `drydock gc` releases the locks of finished plans"
                         .to_owned(),
                 ),
             },
@@ -116,7 +119,7 @@ impl Engine {
         let worktrees = match writable {
             Ok(()) => good("worktrees", self.settings().worktrees.display().to_string()),
             Err(error) => {
-                bad("worktrees", format!("cannot be made: {error}"), "check the directory's permissions")
+                bad("worktrees", format!("cannot be created: {error}"), "check the directory's permissions")
             }
         };
         let projects = self.projects_checkup().await?;
@@ -136,15 +139,13 @@ impl Engine {
             }
         }
         Ok(match (projects.len(), missing.is_empty()) {
-            (0, _) => good("projects", "there is none yet".to_owned()),
-            (count, true) => good("projects", format!("{count}, and every repository is there")),
+            (0, _) => good("projects", "none yet".to_owned()),
+            (count, true) => good("projects", format!("{count}, all repositories found")),
             (_, false) => Checkup {
                 name: "projects",
                 grade: Grade::Doubtful,
                 text: missing.join("; "),
-                hint: Some(
-                    "bring the repository back where it was; its plans and backups wait for it".to_owned(),
-                ),
+                hint: Some("restore the repository at its path; its plans and backups need it".to_owned()),
             },
         })
     }
@@ -160,12 +161,12 @@ impl Engine {
         if sweep == Sweep::Remove {
             // Old idempotency keys expire by the clock alone, so there is nothing to prove.
             let forgotten = self.store().answers_expire().await?;
-            tracing::debug!(forgotten, "answers under old keys");
+            tracing::debug!(forgotten, "deleted expired idempotency keys");
         }
         let checks = self.settings().worktrees.join(CHECKS);
         let swept = task::blocking(move || abandoned(&checks, sweep)).await;
         collected.removed = swept.map_err(|source| EngineError::File {
-            attempt: "sweep the checks of agents".to_owned(),
+            attempt: "remove the directories of agent checks".to_owned(),
             source,
         })?;
         for id in plans {
@@ -175,7 +176,8 @@ impl Engine {
         self.collect_joins(sweep, &mut collected).await?;
         self.collect_refs(sweep, &mut collected).await?;
         let (backups, _) = self.backup_prune(None, sweep).await?;
-        let proof = "every commit in it is reachable from a ref that is not a plan's own, and no open decision names it";
+        let proof = "every commit in it is reachable from a ref that does not belong to a plan, and no \
+                     open decision names it";
         let gone = |backup: Backup| Removed { what: backup.name, proof: proof.to_owned() };
         collected.removed.extend(backups.into_iter().map(gone));
         self.collect_logs(sweep, &mut collected).await?;
@@ -192,7 +194,7 @@ impl Engine {
             let state = match self.store().plan_fetch(&id).await? {
                 Some(plan) if !plan.stage.is_terminal() => continue,
                 Some(plan) => format!("its plan is {}", plan.stage.state()),
-                None => "its plan was never made".to_owned(),
+                None => "its plan was never created".to_owned(),
             };
             if sweep == Sweep::Remove {
                 match self.hold(&id, "gc").await {
@@ -204,7 +206,7 @@ impl Engine {
             }
             let (what, pid, host) =
                 (format!("lock {} of {id}", lock.id), lock.holder.process.pid, lock.holder.process.host);
-            let proof = format!("{state}; the lock of process {pid} on {host} has run out");
+            let proof = format!("{state}; the lock of process {pid} on {host} has expired");
             collected.removed.push(Removed { what, proof });
         }
         Ok(())
@@ -271,7 +273,7 @@ impl Engine {
     async fn foresee(&self, plan: &Plan) -> Result<Collected, EngineError> {
         let (worktrees, id, state) = (self.settings().worktrees.clone(), plan.id.clone(), plan.stage.state());
         task::blocking(move || {
-            let proof = format!("the plan is {state}; its work will be kept first");
+            let proof = format!("the plan is {state}; its work will be checkpointed first");
             let found = listed(&worktrees, &id)?.into_iter();
             let removed = found
                 .map(|leftover| Removed { what: format!("{id}/{}", leftover.run), proof: proof.clone() });
@@ -297,7 +299,7 @@ impl Engine {
                 }
                 match removed.map(|removed| removed.work) {
                     Ok(Work::Nothing) => {
-                        let proof = proof("it held nothing that its base does not have");
+                        let proof = proof("it contained no changes");
                         swept.removed.push(Removed { what, proof });
                     }
                     Ok(Work::Snapshot(reference)) => {
@@ -305,8 +307,10 @@ impl Engine {
                         swept.removed.push(Removed { what, proof });
                     }
                     Ok(Work::Directory { path, reason }) => {
-                        let reason =
-                            format!("its work cannot be captured ({reason}); it is now {}", path.display());
+                        let reason = format!(
+                            "its work cannot be captured ({reason}); it was moved to {}",
+                            path.display()
+                        );
                         swept.kept.push(Kept { what, reason });
                     }
                     Err(error) => swept.kept.push(Kept { what, reason: told(&error) }),
@@ -349,7 +353,7 @@ fn abandoned(checks: &Path, sweep: Sweep) -> std::io::Result<Vec<Removed>> {
         if held {
             continue;
         }
-        let proof = "a check of an agent that was cut short; it holds no work".to_owned();
+        let proof = "an interrupted check of an agent; it contains no work".to_owned();
         removed.push(Removed { what: path.display().to_string(), proof });
     }
     Ok(removed)
@@ -377,8 +381,8 @@ fn agents(entries: &[AgentEntry]) -> Checkup {
     let (configured, known) = (of(AgentSource::Configured).count(), of(AgentSource::BuiltIn));
     let found: Vec<&str> = known.filter(|entry| entry.found).map(|entry| entry.name.as_str()).collect();
     let text = match found.as_slice() {
-        [] => format!("{configured} configured, none of the built-in ones is installed"),
-        found => format!("{configured} configured, installed of the built-in ones: {}", found.join(", ")),
+        [] => format!("{configured} configured, no built-in agent installed"),
+        found => format!("{configured} configured, built-in agents installed: {}", found.join(", ")),
     };
     let none = configured == 0 && found.is_empty();
     Checkup {
@@ -386,8 +390,7 @@ fn agents(entries: &[AgentEntry]) -> Checkup {
         grade: if none { Grade::Doubtful } else { Grade::Good },
         text,
         hint: none.then(|| {
-            "install one that `drydock agent list` names, or add [agents.NAME]; docs/agents.md shows how"
-                .to_owned()
+            "install one that `drydock agent list` lists, or add [agents.NAME]; see docs/agents.md".to_owned()
         }),
     }
 }
@@ -400,7 +403,7 @@ fn sandbox(mode: SandboxMode, kernel: &Landlock) -> Checkup {
         text,
         hint: Some(hint.to_owned()),
     };
-    let free = "agents can write wherever you can; run drydock as a user who can write little";
+    let free = "agents can write wherever you can; run drydock as a user with few permissions";
     match (mode, kernel) {
         (SandboxMode::Required, Landlock::Absent { reason } | Landlock::Broken { reason }) => {
             bad("sandbox", format!("it is required, and {reason}"), "no agent can run; use another kernel")

@@ -97,7 +97,12 @@ fn remote_move(recent: &[Recorded]) -> Option<String> {
     let arrived = |event: &Recorded| event.details["arrived"].as_array().and_then(|all| all.last().cloned());
     let commit = synced.filter_map(arrived).next()?;
     let part = |name: &str| commit[name].as_str().unwrap_or_default().to_owned();
-    Some(format!("{} moved the branch on the remote by {} “{}”", part("author"), part("id"), part("subject")))
+    Some(format!(
+        "{} pushed {} “{}” to the branch on the remote",
+        part("author"),
+        part("id"),
+        part("subject")
+    ))
 }
 
 fn explain(
@@ -121,7 +126,7 @@ fn explain(
         | Stage::Apply(Progress::Processing) => processing(phase.name(), lock),
         Stage::Strategize(Progress::Reached(Complete)) => complete(plan, decision, "execute"),
         Stage::Execute(Progress::Reached(Complete)) if plan.place.is_some() => {
-            "execute is complete; its parent takes the result up".to_owned()
+            "execute is complete; its parent joins the result".to_owned()
         }
         Stage::Execute(Progress::Reached(Complete)) => complete(plan, decision, "apply"),
         Stage::Apply(Progress::Reached(Settled::Applied { commit })) => {
@@ -129,7 +134,7 @@ fn explain(
         }
         Stage::Apply(Progress::Reached(Settled::Constrained { reasons })) => {
             holds.extend(reasons.iter().cloned());
-            "the merged result was not acceptable; nothing was moved".to_owned()
+            "the merged result was not acceptable; nothing landed".to_owned()
         }
         Stage::Strategize(_) | Stage::Execute(_) | Stage::Apply(_) => stopped(plan, decision),
     };
@@ -178,7 +183,7 @@ fn complete(plan: &Plan, decision: Option<&Decision>, next: &str) -> String {
     let phase = plan.stage.phase();
     match decision {
         Some(_) => format!("{phase} is complete; {next} waits for a person's answer"),
-        None => format!("{phase} is complete; {next} has not been asked for"),
+        None => format!("{phase} is complete; {next} was not requested yet"),
     }
 }
 
@@ -207,14 +212,14 @@ fn among_others(plan: &Plan) -> Option<String> {
         (Some(fanout), _) if is_tended(plan) => {
             let settled = fanout.pieces.iter().filter(|piece| piece.is_settled()).count();
             Some(format!(
-                "{phase} is the work of {}, {settled} of them settled",
+                "{phase} runs {}, {settled} of them finished",
                 counted(fanout.pieces.len(), "subplan")
             ))
         }
         // The rate limit comes before the turn.
         (_, Some(_)) if plan.waits().is_some() => None,
         (_, Some(place)) if place.turn == Turn::InLine => {
-            Some(format!("{phase} is queued until its parent calls it"))
+            Some(format!("{phase} is queued until its parent starts it"))
         }
         (Some(_) | None, Some(_) | None) => None,
     }
@@ -222,12 +227,11 @@ fn among_others(plan: &Plan) -> Option<String> {
 
 fn processing(phase: &str, lock: Option<&Lock>) -> String {
     match lock {
-        Some(lock) if lock.stale => format!("{phase} was being run by a process that is gone"),
-        Some(lock) => format!(
-            "{phase} is being run by process {} on {}",
-            lock.holder.process.pid, lock.holder.process.host
-        ),
-        None => format!("{phase} was being run by a process that let go of it"),
+        Some(lock) if lock.stale => format!("{phase} was run by a process that no longer exists"),
+        Some(lock) => {
+            format!("{phase} is run by process {} on {}", lock.holder.process.pid, lock.holder.process.host)
+        }
+        None => format!("{phase} was run by a process that released its lock"),
     }
 }
 

@@ -41,7 +41,7 @@ impl Engine {
             .collect();
         for worker in workers {
             if let Err(error) = worker.await {
-                tracing::error!(error = %told(&error), "a worker ended badly");
+                tracing::error!(error = %told(&error), "a worker panicked");
             }
         }
     }
@@ -51,9 +51,9 @@ impl Engine {
         while !self.stopping().is_cancelled() {
             let engine = self.clone();
             if let Err(error) =
-                task::start("worker's hands", async move { engine.work_alone(sweeps).await }).await
+                task::start("worker loop", async move { engine.work_alone(sweeps).await }).await
             {
-                tracing::error!(error = %told(&error), "a worker ended badly; another goes on");
+                tracing::error!(error = %told(&error), "a worker panicked and is restarted");
             }
         }
     }
@@ -79,7 +79,7 @@ impl Engine {
                     }
                 }
                 Err(error) => {
-                    tracing::warn!(error = %told(&error), "could not look for work");
+                    tracing::warn!(error = %told(&error), "could not query for work");
                     self.idle(&mut watch).await;
                 }
             }
@@ -120,7 +120,7 @@ impl Engine {
                 }
             },
         };
-        tracing::info!(plan = %claim.plan, error = %told(&error), delay_s = delay.as_secs(), "not done now");
+        tracing::info!(plan = %claim.plan, error = %told(&error), delay_s = delay.as_secs(), "not possible now; trying again later");
         self.put_back(&claim, delay).await;
         Ok(())
     }
@@ -145,7 +145,7 @@ impl Engine {
                 return Err(error);
             }
             Err(error) => {
-                tracing::info!(plan = %claim.plan, error = %told(&error), "could not tend subplans now");
+                tracing::info!(plan = %claim.plan, error = %told(&error), "could not schedule subplans now");
                 back_off(claim.attempts)
             }
         };
@@ -154,7 +154,7 @@ impl Engine {
     }
 
     async fn advance_unasked(&self, claim: &Claim, to: Next) -> Result<(), EngineError> {
-        let hold = self.hold(&claim.plan, "go on to the next phase").await?;
+        let hold = self.hold(&claim.plan, "start the next phase").await?;
         let done = self.advance_held(&hold, &claim.plan, to, None, &Caller::worker()).await;
         hold.release().await;
         done.map(drop)
@@ -170,7 +170,7 @@ impl Engine {
 }
 
 fn put_back_failed(claim: &Claim, error: &EngineError) {
-    tracing::warn!(plan = %claim.plan, error = %told(error), "could not put work back; its claim runs out by itself");
+    tracing::warn!(plan = %claim.plan, error = %told(error), "could not return work; its claim expires");
 }
 
 /// Returns the obstacle for the question to a person.

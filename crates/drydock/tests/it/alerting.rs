@@ -111,7 +111,7 @@ on_both! {
         let event = desk.world.events(&desk.plan).into_iter().find(|event| event["seq"] == alerts[1]);
         assert_eq!(event, heard.first().cloned(), "it is told as the feed shows it");
         assert_eq!(desk.world.lines("kinds"), [format!("pager alert {}", alerts[1])]);
-        assert_eq!(desk.checkup(), ("ok".into(), "pager: 1 told, 0 given up".into()));
+        assert_eq!(desk.checkup(), ("ok".into(), "pager: 1 delivered, 0 failed".into()));
         // Looking changes nothing, and moving the plan raises no alert.
         desk.drydock(&["plan", "execute", &desk.plan]).expect(0);
         assert_eq!(desk.told().len(), 1);
@@ -140,7 +140,7 @@ on_both! {
         desk.raise();
         let posts = receiver.wait(4);
         assert_eq!(posts[3].event()["seq"], desk.alerts()[1], "the first was told once more, and then no more");
-        wait::until("the receipt to be written down", LIMIT, || (desk.checkup().1.contains("2 told")).then_some(()));
+        wait::until("the receipt to be written down", LIMIT, || (desk.checkup().1.contains("2 delivered")).then_some(()));
         assert_eq!(desk.checkup().0, "ok");
         worker.terminate();
         Answer::of(worker.wait(LIMIT)).expect(0);
@@ -158,7 +158,7 @@ on_both! {
         desk.drydock(&["plan", "execute", &desk.plan]).expect(0);
         let (status, text) = desk.checkup();
         assert_eq!(status, "warn");
-        assert!(text.contains("pager: 0 told, 0 given up, tried") && text.contains("could not connect"), "{text}");
+        assert!(text.contains("pager: 0 delivered, 0 failed, next event failed") && text.contains("could not connect"), "{text}");
         assert!(text.contains(&away.to_string()) && !text.contains("s3cret"), "{text}");
         let kept = desk.world.query("SELECT last_error FROM deliveries");
         assert!(kept.contains("could not connect") && !kept.contains("s3cret"), "{kept}");
@@ -168,7 +168,7 @@ on_both! {
         desk.world.query("UPDATE deliveries SET attempts = 9, next_at = 0");
         let worker = desk.spawn(&["worker"]);
         wait::until("it to be given up", LIMIT, || (position(&desk) > before).then_some(()));
-        wait::until("the next to be tried", LIMIT, || desk.checkup().1.contains("1 given up, tried 1").then_some(()));
+        wait::until("the next to be tried", LIMIT, || desk.checkup().1.contains("1 failed, next event failed 1").then_some(()));
         worker.terminate();
         let said = worker.wait(LIMIT);
         assert_eq!(desk.world.query("SELECT count(*) FROM events"), events, "no event is made of it");
@@ -212,7 +212,7 @@ on_both! {
             Answer::of(server.wait(LIMIT)).expect(0);
         }
         assert_eq!(seqs(&desk.told()), desk.alerts());
-        assert_eq!(desk.checkup().1, format!("pager: {ALERTS} told, 0 given up"));
+        assert_eq!(desk.checkup().1, format!("pager: {ALERTS} delivered, 0 failed"));
     }
 }
 
@@ -228,7 +228,7 @@ fn a_process_without_the_secret_leaves_the_telling_to_others() {
     desk.drydock(&["decision", "resolve", &desk.gate, "--option", "nope"]).expect(2);
     let (status, text) = desk.checkup();
     assert_eq!((status.as_str(), receiver.posts().len()), ("warn", 0));
-    assert!(text.contains("OTHER_KEY") && text.contains("0 given up"), "{text}");
+    assert!(text.contains("OTHER_KEY") && text.contains("0 failed"), "{text}");
     let config = desk.world.place("hooks.toml");
     let mut trusted =
         desk.world.command(&["--config", &config, "decision", "resolve", &desk.gate, "--option", "no"]);

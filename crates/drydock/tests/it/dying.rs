@@ -102,7 +102,7 @@ on_both! {
         fs::rename(world.repo.path(), &away).unwrap();
         let lacking = drydock_testkit::proc::spawn(world.command(&["worker"]).env("DRYDOCK_LOG", "drydock=warn"));
         wait::until("the worker to give up on it", LIMIT, || {
-            lacking.stderr().contains("cannot be opened here").then_some(())
+            lacking.stderr().contains("cannot open the project").then_some(())
         });
         let doctor = world.drydock(&["doctor"]).json.to_string();
         assert!(doctor.contains("app: directory"), "{doctor}");
@@ -112,7 +112,7 @@ on_both! {
         let having = world.spawn(&["worker"]);
         wait::until("the plan to land", LIMIT, || (world.stage(&id) == "apply/applied").then_some(()));
         assert_eq!(world.count(&id, "decision.opened"), 0);
-        let tries = lacking.stderr().matches("cannot be opened here").count();
+        let tries = lacking.stderr().matches("cannot open the project").count();
         assert!(tries <= 2, "it leaves the project alone for a minute, and tried it {tries} times");
         for worker in [lacking, having] {
             worker.terminate();

@@ -242,10 +242,10 @@ on_both! {
             (json!({ "subplans": [piece("a", "true", &[]), piece("a", "true", &[])] }), "two subplans are named a"),
             (json!({ "subplans": [{ "name": "a", "task": "t", "agent": "nobody" }] }), "subplan a: there is no agent \"nobody\""),
             (json!({ "subplans": [{ "name": "a", "task": "t", "project": "nowhere" }] }), "subplan a: there is no project \"nowhere\""),
-            (json!({ "subplans": [{ "name": "a" }] }), "needs a task in words or an action"),
+            (json!({ "subplans": [{ "name": "a" }] }), "needs either a task or an action"),
             (json!({ "subplans": [piece("a", "true", &[])], "merge": "octopus" }), "octopus"),
             (json!({ "subplans": [{ "name": "a", "action": "haunted" }] }), "subplan a: there is no agent \"ghost\""),
-            (json!({ "subplans": [{ "name": "a", "task": "t", "timeout_s": 0 }] }), "has no time at all"),
+            (json!({ "subplans": [{ "name": "a", "task": "t", "timeout_s": 0 }] }), "has timeout_s = 0"),
             (json!({ "subplans": [piece("a", "true", &[])], "max_parallel": 0 }), "max_parallel is 0"),
         ] {
             draft(&world, &strategy);
@@ -459,7 +459,7 @@ fn a_conflict_without_marks_stays_open_until_somebody_touches_it() {
     let task = text(&subplan(&world, &id, "resolve-two")["task"]);
     assert!(task.contains("logo.bin (") && !task.contains("<<<<<<<"), "{task}");
     let asked = text(&decision(&world, &id)["question"]);
-    assert!(asked.contains("it did not touch logo.bin, whose conflict has no marks"), "{asked}");
+    assert!(asked.contains("it did not change logo.bin, whose conflict has no markers"), "{asked}");
     answer(&world, &id, "retry");
     world.drydock(&["plan", "execute", &id]).expect(6);
     assert_eq!(decision(&world, &id)["kind"], "conflict", "it is asked about again");

@@ -75,7 +75,7 @@ fn the_git_file_of_a_worktree_is_put_back_after_the_run() {
     assert!(text(&alert["data"]["text"]).contains("replaced-git-tree"), "{alert:#}");
 }
 
-/// F8. Breaks when no one learns that `.git` was replaced because the work could not be captured, or that it could not be put back.
+/// F8. Breaks when no one learns that `.git` was replaced because the work could not be captured, or that it could not be restored.
 #[test]
 fn alerts_name_a_git_file_of_work_that_is_kept_apart_and_one_that_stays() {
     let alerts = |script: &str| {
@@ -87,12 +87,12 @@ fn alerts_name_a_git_file_of_work_that_is_kept_apart_and_one_that_stays() {
         (world, alerts)
     };
     let (_world, apart) = alerts("rm .git; git init -q .; mkfifo .gitignore");
-    let kept = apart.iter().find_map(|text| text.split_once("what was there is kept in "));
+    let kept = apart.iter().find_map(|text| text.split_once("the replacement is kept in "));
     let Some((_, kept)) = kept else { panic!("{apart:?}") };
     assert!(Path::new(kept).join("HEAD").exists(), "{apart:?}");
     let (_world, stays) =
         alerts("mkdir -p ../replaced-git-tree/x; rm .git; git init -q .; echo work > new.txt");
-    assert!(stays.iter().any(|text| text.contains("could not be put back")), "{stays:?}");
+    assert!(stays.iter().any(|text| text.contains("could not be restored")), "{stays:?}");
 }
 
 /// F8. Breaks when no one learns that `gc` found a repository of the agent's in place of `.git`, in work that no commit can hold.
@@ -112,7 +112,7 @@ fn gc_alerts_to_a_git_file_that_it_puts_back() {
     world.ok(&["gc"]);
     let alerts = world.events(&id).into_iter().filter(|event| event["kind"] == "alert");
     let alerts: Vec<String> = alerts.map(|event| text(&event["data"]["text"])).collect();
-    let kept = alerts.iter().find_map(|text| text.split_once("what was there is kept in "));
+    let kept = alerts.iter().find_map(|text| text.split_once("the replacement is kept in "));
     let Some((_, kept)) = kept else { panic!("{alerts:?}") };
     assert!(Path::new(kept).join("HEAD").exists(), "{alerts:?}");
 }

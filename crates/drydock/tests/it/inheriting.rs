@@ -52,7 +52,7 @@ fn a_piece_joins_only_where_its_own_rules_let_it_land() {
     let id = executed(&world, &json!({ "name": "m", "action": "small" }), 6);
     assert_eq!(subplan(&world, &id, "m")["fate"], "failed");
     let asked = text(&decision(&world, &id)["question"]);
-    assert!(asked.contains("it may not join: invariant few (action:small) does not hold"), "{asked}");
+    assert!(asked.contains("it must not be joined: invariant few (action:small) does not hold"), "{asked}");
     // What keeps the rule joins, and so does what its action's rules do not concern.
     world.agent("many", "seq 3 > many.txt");
     let id = executed(&world, &json!({ "name": "m", "action": "small" }), 0);

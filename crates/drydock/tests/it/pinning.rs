@@ -39,7 +39,7 @@ on_both! {
         fs::rename(&root, &away).unwrap();
         let listed = shared.world.drydock(&["backup", "list"]).expect(0);
         assert_eq!(listed.json["status"], "warn", "{:#}", listed.json);
-        assert!(text(&list(&listed.json["data"]["unseen"])[0]).contains("cannot look into project"));
+        assert!(text(&list(&listed.json["data"]["unseen"])[0]).contains("cannot read project"));
         let shown = shared.world.drydock(&["backup", "show", &format!("{id}/1")]);
         assert_ne!(shown.error_code(), "not_found", "nobody knows");
         let doctor = shared.world.drydock(&["doctor"]).json["data"]["doctor"].clone();

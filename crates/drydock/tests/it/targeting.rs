@@ -129,7 +129,7 @@ fn the_branch_of_a_plan_is_not_landed_on() {
     let use_fix = ["plan", "use", "fix", "--project", "app", "--target", &branch];
     let refused = world.drydock(&use_fix).expect(2);
     assert!(
-        refused.json["error"]["text"].as_str().unwrap().contains("is a branch of a plan"),
+        refused.json["error"]["text"].as_str().unwrap().contains("is the branch of a plan"),
         "{:#}",
         refused.json
     );

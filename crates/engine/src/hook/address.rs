@@ -42,7 +42,7 @@ impl FromStr for WebAddress {
         let (channel, usual) = match uri.scheme_str() {
             Some("http") => (Channel::Plain, 80),
             Some("https") => (Channel::Tls, 443),
-            Some(_) | None => return Err(WebAddressError("it must begin with https:// or http://")),
+            Some(_) | None => return Err(WebAddressError("it must start with https:// or http://")),
         };
         let authority = uri.authority().map(|authority| authority.as_str()).unwrap_or_default();
         let (user, named) = match authority.rsplit_once('@') {
@@ -51,7 +51,7 @@ impl FromStr for WebAddress {
         };
         let host = uri.host().unwrap_or_default();
         if host.is_empty() {
-            return Err(WebAddressError("it names no host"));
+            return Err(WebAddressError("it has no host"));
         }
         // The parser treats a port number that is too large as a missing port.
         let port = match named.strip_prefix(host).and_then(|rest| rest.strip_prefix(':')) {

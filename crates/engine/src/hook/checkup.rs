@@ -24,7 +24,7 @@ impl Engine {
         let (grades, lines): (Vec<_>, Vec<_>) = lines.unzip();
         let doubtful = grades.contains(&Grade::Doubtful);
         let grade = if doubtful { Grade::Doubtful } else { Grade::Good };
-        let hint = "what is named above keeps a hook from being told; plans go on without it".to_owned();
+        let hint = "fix the cause above to restore delivery; plans continue without it".to_owned();
         Ok(Checkup { name: NAME, grade, text: lines.join("; "), hint: doubtful.then_some(hint) })
     }
 }
@@ -32,17 +32,17 @@ impl Engine {
 /// Returns the grade and the text of one hook.
 fn line(hook: &Hook, told: Option<&Delivery>) -> (Grade, String) {
     let counts = match told {
-        Some(told) => format!("{}: {} told, {} given up", hook.name, told.delivered, told.failed),
-        None => format!("{}: nothing told yet", hook.name),
+        Some(told) => format!("{}: {} delivered, {} failed", hook.name, told.delivered, told.failed),
+        None => format!("{}: nothing delivered yet", hook.name),
     };
     let error = told.and_then(|told| told.last_error.as_deref().map(|error| (told.attempts, error)));
     match (hook.missing_secret(), error) {
         (Some(variable), _) => {
-            (Grade::Doubtful, format!("{counts}; {variable}, its secret, is not in the environment here"))
+            (Grade::Doubtful, format!("{counts}; its secret {variable} is not in this environment"))
         }
-        (None, Some((0, error))) => (Grade::Doubtful, format!("{counts}, the last because {error}")),
+        (None, Some((0, error))) => (Grade::Doubtful, format!("{counts}, last error: {error}")),
         (None, Some((attempts, error))) => {
-            (Grade::Doubtful, format!("{counts}, tried {} in vain: {error}", counted(attempts, "time")))
+            (Grade::Doubtful, format!("{counts}, next event failed {}: {error}", counted(attempts, "time")))
         }
         (None, None) => (Grade::Good, counts),
     }

@@ -74,7 +74,7 @@ impl Engine {
         let is_usable = |hook: &&Hook| match hook.missing_secret() {
             None => true,
             Some(variable) => {
-                tracing::warn!(hook = %hook.name, variable, "not told from here: its secret is not in the environment");
+                tracing::warn!(hook = %hook.name, variable, "not delivered by this process: its secret is not in the environment");
                 false
             }
         };
@@ -86,9 +86,9 @@ impl Engine {
         while !stop.is_cancelled() {
             let (engine, hook, stop) = (self.clone(), hook.clone(), stop.clone());
             let round =
-                task::start("courier's round", async move { Courier::new(&engine, &hook).go(&stop).await });
+                task::start("hook delivery", async move { Courier::new(&engine, &hook).go(&stop).await });
             if let Err(error) = round.await {
-                tracing::error!(error = %told(&error), "a courier ended badly; another goes on");
+                tracing::error!(error = %told(&error), "a delivery task panicked and is restarted");
             }
         }
     }
@@ -112,7 +112,7 @@ impl Engine {
 async fn joined(couriers: Vec<JoinHandle<()>>) {
     for courier in couriers {
         if let Err(error) = courier.await {
-            tracing::error!(error = %told(&error), "a courier ended badly");
+            tracing::error!(error = %told(&error), "a delivery task panicked");
         }
     }
 }
@@ -121,7 +121,7 @@ async fn joined(couriers: Vec<JoinHandle<()>>) {
 /// always takes too long would be retried forever if no other process delivers.
 async fn late(deadline: Instant, limit: Duration) -> Option<Failure> {
     tokio::time::sleep_until(deadline).await;
-    Some(Failure(format!("it took longer than the {} s at the end of a command", limit.as_secs())))
+    Some(Failure(format!("it took longer than the {} s allowed at the end of a command", limit.as_secs())))
 }
 
 /// The next step of a delivery task.
@@ -143,7 +143,7 @@ struct Courier<'e> {
 
 impl<'e> Courier<'e> {
     fn new(engine: &'e Engine, hook: &'e Hook) -> Self {
-        let owner = engine.identity().holder("tell a hook").owner;
+        let owner = engine.identity().holder("deliver to a hook").owner;
         Self { engine, hook, owner, passed: 0 }
     }
 
@@ -159,7 +159,7 @@ impl<'e> Courier<'e> {
                 Ok(Step::Again) => continue,
                 Ok(Step::Later(pause)) => pause.min(IDLE_MAX),
                 Err(error) => {
-                    tracing::warn!(hook = %self.hook.name, error = %told(&error), "could not look for what to tell");
+                    tracing::warn!(hook = %self.hook.name, error = %told(&error), "could not query for events to deliver");
                     IDLE_MAX
                 }
             };
@@ -173,7 +173,7 @@ impl<'e> Courier<'e> {
             }
         }
         if let Err(error) = self.write_down(1).await {
-            tracing::debug!(hook = %self.hook.name, error = %told(&error), "some events will be looked at again");
+            tracing::debug!(hook = %self.hook.name, error = %told(&error), "some events will be checked again");
         }
     }
 
@@ -185,7 +185,7 @@ impl<'e> Courier<'e> {
                 Ok(Step::Again) => {}
                 Ok(Step::Later(_)) => return,
                 Err(error) => {
-                    tracing::warn!(hook = %self.hook.name, error = %told(&error), "could not look for what is due");
+                    tracing::warn!(hook = %self.hook.name, error = %told(&error), "could not query for due deliveries");
                     return;
                 }
             }
@@ -223,7 +223,7 @@ impl<'e> Courier<'e> {
         match store.delivery_settle(&claim, told).await? {
             Tenure::Kept => Ok(Step::Again),
             Tenure::Lost => {
-                tracing::warn!(hook = %self.hook.name, seq, "the claim was lost; the event may be told twice");
+                tracing::warn!(hook = %self.hook.name, seq, "the claim was lost; the event may be delivered twice");
                 Ok(Step::Later(LOOK_EVERY))
             }
         }
@@ -273,18 +273,18 @@ impl<'e> Courier<'e> {
         let name = &self.hook.name;
         let error = match sent {
             Ok(()) => {
-                tracing::info!(hook = %name, seq, "told");
+                tracing::info!(hook = %name, seq, "delivered");
                 return Told::Delivered(seq);
             }
             Err(Failure(error)) => shortened(error),
         };
         match back_off(attempts) {
             Some(delay) => {
-                tracing::warn!(hook = %name, seq, error, delay_s = delay.as_secs(), "not told now");
+                tracing::warn!(hook = %name, seq, error, delay_s = delay.as_secs(), "delivery failed; trying again later");
                 Told::Later { error, delay }
             }
             None => {
-                tracing::error!(hook = %name, seq, error, attempts = ATTEMPTS_MAX, "given up: the hook is not told");
+                tracing::error!(hook = %name, seq, error, attempts = ATTEMPTS_MAX, "delivery failed permanently");
                 Told::GivenUp { seq, error }
             }
         }

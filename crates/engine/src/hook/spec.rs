@@ -84,7 +84,7 @@ pub enum Pattern {
 
 /// A text that is not a valid pattern.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} names no events; write a kind such as \"alert\", a family such as \"plan.*\", or \"*\"")]
+#[error("{0:?} names no events; use a kind such as \"alert\", a family such as \"plan.*\", or \"*\"")]
 pub struct PatternError(String);
 
 impl Hook {

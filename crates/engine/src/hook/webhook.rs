@@ -34,7 +34,7 @@ pub(super) async fn post(address: &WebAddress, secret: Option<&[u8]>, letter: Le
     let status = match address.channel {
         Channel::Plain => exchange(address, stream, request).await?,
         Channel::Tls => {
-            let failed = |error: String| Failure(format!("could not speak TLS with {address}: {error}"));
+            let failed = |error: String| Failure(format!("could not establish TLS with {address}: {error}"));
             let name = ServerName::try_from(address.host.clone()).map_err(|error| failed(told(&error)))?;
             let connector = TlsConnector::from(drydock_trust::by_system().map_err(failed)?);
             let stream = connector.connect(name, stream).await.map_err(|error| failed(told(&error)))?;
@@ -77,7 +77,7 @@ async fn exchange(
     stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
     request: Request<Full<Bytes>>,
 ) -> Result<StatusCode, Failure> {
-    let broken = |error: hyper::Error| Failure(format!("could not talk to {address}: {}", told(&error)));
+    let broken = |error: hyper::Error| Failure(format!("the request to {address} failed: {}", told(&error)));
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
     let mut answer = std::pin::pin!(sender.send_request(request));
     // The connection only moves bytes while it is polled. If it ends first, the response future returns the

@@ -142,7 +142,7 @@ impl Lander<'_> {
         if same(recorded, held) {
             return Ok(None);
         }
-        let text = "the head commit does not hold what the changesets recorded";
+        let text = "the head commit does not contain the changes that the changesets recorded";
         Ok(Some(self.scope.failed(ErrorClass::Inconsistent, text)))
     }
 
@@ -279,7 +279,8 @@ impl Lander<'_> {
             Landing::Revoked => return Err(EngineError::LeaseLost { key: scope.plan.id.to_string() }),
             Landing::Dirty { worktree, paths } => {
                 let text = format!(
-                    "{} has uncommitted changes in the way of landing on {target}: {}; commit or stash them, then \
+                    "{} has uncommitted changes that prevent landing on {target}: {}; commit or stash \
+                     them, then \
                      `drydock plan retry {}`",
                     worktree.display(),
                     paths.join(", "),
@@ -289,7 +290,8 @@ impl Lander<'_> {
             }
             Landing::Occupied { worktree, operation } => {
                 let text = format!(
-                    "{} cannot be landed on now ({operation}); put that right, then `drydock plan retry {}`",
+                    "{} does not allow a landing now ({operation}); finish or abort that, then `drydock \
+                     plan retry {}`",
                     worktree.display(),
                     scope.plan.id
                 );
@@ -313,7 +315,7 @@ impl Lander<'_> {
             Err(error @ EngineError::LeaseLost { .. }) => Err(error),
             Err(error) => {
                 let plan = &self.scope.plan.id;
-                tracing::warn!(%plan, error = %told(&error), "the intent of a landing stays for now");
+                tracing::warn!(%plan, error = %told(&error), "could not delete the intent of a landing");
                 Ok(())
             }
             Ok(()) => Ok(()),

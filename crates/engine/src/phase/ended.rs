@@ -109,9 +109,9 @@ pub(crate) fn wording(ending: &Ending) -> String {
         Ending::LimitExceeded { what, max, .. } => format!("used more than {max} {what}"),
         Ending::Unfinished { reason, .. } | Ending::ModelFailed { reason, .. } => reason.clone(),
         Ending::Stalled { quiet, .. } => {
-            format!("showed no sign of life for {} s and was stopped", quiet.as_secs())
+            format!("was silent for {} s and was stopped", quiet.as_secs())
         }
-        Ending::RateLimited { .. } => "met its rate limit".to_owned(),
+        Ending::RateLimited { .. } => "reached its rate limit".to_owned(),
     }
 }
 

@@ -32,7 +32,7 @@ pub(super) async fn run(scope: &Scope<'_>) -> Result<End, EngineError> {
     let agent = scope.engine.writer(&scope.plan.spec.agents).map(str::to_owned);
     let writer = agent.clone().or_else(|| scope.plan.fanout.as_ref().map(|_| SUBPLANS.to_owned()));
     let Some(writer) = writer else {
-        let text = "no agent is named: neither by the action, nor by --agent, nor as [defaults] agent";
+        let text = "no agent is set: neither in the action, nor with --agent, nor as [defaults] agent";
         return Ok(scope.failed(ErrorClass::AgentMissing, text));
     };
     // Commits that others added to judged work are judged as they are, without a writer.
@@ -188,15 +188,20 @@ async fn found(scope: &Scope<'_>, checkout: &Checkout) -> Result<Result<CommitId
         Verified::Sound { head } => return Ok(Ok(head)),
         Verified::Missing => "the agent removed its worktree".to_owned(),
         Verified::Unrecorded => return Ok(Err(unrecorded(scope, checkout))),
-        Verified::Unlinked => "the agent replaced the file .git, by which git knows its worktree".to_owned(),
+        Verified::Unlinked => "the agent replaced the file .git, which links the worktree to its \
+                               repository"
+            .to_owned(),
         Verified::Moved { head } => {
-            format!("the agent moved its branch to {head}, which does not contain what it began at")
+            format!(
+                "the agent moved its branch to {head}, which does not contain the commit that the run \
+                     started from"
+            )
         }
-        Verified::Switched { branch, .. } => format!("the agent left its branch for {branch}"),
-        Verified::Detached { head } => format!("the agent left its branch for the commit {head}"),
+        Verified::Switched { branch, .. } => format!("the agent switched to branch {branch}"),
+        Verified::Detached { head } => format!("the agent switched to commit {head}"),
     };
     let next =
-        "tell it to change files only; `plan retry` begins anew and keeps what it wrote as a checkpoint";
+        "instruct it to change files only; `plan retry` starts again and keeps its changes as a checkpoint";
     Ok(Err(scope.failed(ErrorClass::Inconsistent, format!("{text}: {next}"))))
 }
 
@@ -204,8 +209,8 @@ async fn found(scope: &Scope<'_>, checkout: &Checkout) -> Result<Result<CommitId
 /// files still exist.
 fn unrecorded(scope: &Scope<'_>, checkout: &Checkout) -> End {
     let text = format!(
-        "git's record of the worktree {} is gone, though its files are there: another process removed it from the \
-         repository; `drydock plan retry {}` starts again and keeps the directory",
+        "git's record of the worktree {} is missing, but its files exist: another process removed the \
+         record from the repository; `drydock plan retry {}` starts again and keeps the directory",
         checkout.path().display(),
         scope.plan.id
     );

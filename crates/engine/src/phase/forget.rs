@@ -66,7 +66,7 @@ impl Engine {
         match forgotten {
             Ok(true) => {
                 let landed = plan.landed_commit.as_deref().unwrap_or_default();
-                let proof = format!("the plan landed as {landed}, which holds its result");
+                let proof = format!("the plan landed as {landed}, which contains its result");
                 collected.removed.push(Removed { what, proof });
             }
             // Commits that did not land keep their refs.
@@ -115,7 +115,8 @@ async fn forget(plan: &Plan, project: &Project, repository: &Repository) -> Resu
     task::blocking(move || {
         let branch = plan.branch();
         if !landing_holds(&plan, &repository)? {
-            tracing::warn!(branch, "the landing does not hold the plan's latest result, so its refs stay");
+            tracing::warn!(branch, "the landing does not contain the plan's latest result, so its refs are \
+                                    kept");
             return Ok(Vec::new());
         }
         let mut removed = Vec::new();

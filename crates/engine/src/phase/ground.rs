@@ -59,13 +59,13 @@ pub(super) fn look(
             };
             Ok(Looked::Unpushed(if pushable {
                 format!(
-                    "the plan builds on commits of {target} that {remote} does not have ({commits}); publish them with \
+                    "the plan builds on commits of {target} that {remote} does not have ({commits}); \
+                     publish them with \
                      `git push {remote} {target}`, then `drydock plan retry {plan}`"
                 )
             } else {
                 format!(
-                    "the plan builds on commits that {target} of {remote} does not have ({commits}); begin again from \
-                     what it has with `drydock plan revert {plan}`"
+                    "the plan builds on commits that {target} of {remote} does not have ({commits}); start again from the remote's commits with `drydock plan revert {plan}`"
                 )
             }))
         }
@@ -116,7 +116,8 @@ impl Engine {
         if !unpushed.is_empty() {
             let commits = unpushed.join("; ");
             let text = format!(
-                "{target} has commits that {remote} does not have, and the plan builds on them: {commits}; it cannot land \
+                "{target} has commits that {remote} does not have, and the plan builds on them: {commits}; \
+                 it cannot land \
                  before `git push {remote} {target}`"
             );
             self.note(hold, vec![Event::Alert { priority: "low", text }]).await?;

@@ -85,7 +85,10 @@ impl Scope<'_> {
                 return Ok(Judged { head, joined: others, verdict: Verdict::Ended(end) });
             }
         }
-        let text = format!("others moved the branch {JOINS_MAX} times while its work was being judged");
+        let text = format!(
+            "others moved the branch {JOINS_MAX} times while its work was validated and \
+                            reviewed"
+        );
         let verdict = Verdict::Ended(self.failed(ErrorClass::Git, text));
         Ok(Judged { head, joined: others, verdict })
     }
@@ -108,7 +111,7 @@ impl Scope<'_> {
                 || is_checkpoint(&repository, plan.as_str(), &[base.clone(), staged.parent().clone()], &tip);
             if tip != *staged.parent() && !repository.is_ancestor(&tip, staged.commit())? && !own()? {
                 let signature = signature(&repository);
-                let reason = "the agent made commits of its own";
+                let reason = "the agent made commits itself";
                 let run = Some(run.as_str());
                 repository.pin_branch(
                     &PinOrder { plan: plan.as_str(), run, reason, signature: &signature },

@@ -85,7 +85,7 @@ impl Drop for Alive {
     /// has a copy of the file, and with it the lock, until it executes (BUG-13).
     fn drop(&mut self) {
         if let Err(error) = self.file.unlock() {
-            tracing::warn!(error = %told(&error), "could not let go of the directory of a run");
+            tracing::warn!(error = %told(&error), "could not unlock the directory of a run");
         }
     }
 }
@@ -146,7 +146,7 @@ pub(crate) fn claim_latest(
     let Some(leftover) = directory_of(worktrees, plan, run, repository) else { return Ok(Claimed::Nothing) };
     match claim(&leftover, fence)? {
         Claim::Superseded => {
-            let reason = "the process that ran it lost the plan and has not ended".to_owned();
+            let reason = "the process that ran it lost the lock of the plan and has not ended".to_owned();
             let (work, links) = put_by(repository, &plan.id, &leftover, reason)?;
             Ok(Claimed::PutBy { alerts: put_by_alerts(&plan.id, &leftover, &work, &links) })
         }
@@ -240,7 +240,7 @@ pub(crate) fn remove_leftover(
     let _alive = match claim(leftover, fence)? {
         Claim::Ours { _alive } => _alive,
         Claim::Superseded => {
-            let reason = "the process that ran it lost the plan and has not ended".to_owned();
+            let reason = "the process that ran it lost the lock of the plan and has not ended".to_owned();
             return put_by(repository, plan, leftover, reason).map(alone);
         }
     };
@@ -273,7 +273,7 @@ fn work_in(
     let tree = &leftover.path.join(TREE);
     let nothing = Removed { work: Work::Nothing, pin: None, links: Vec::new() };
     let Some(checkout) = repository.checkout_open(tree)? else {
-        let lost = "git's record of it as a worktree is gone".to_owned();
+        let lost = "git's record of the worktree is missing".to_owned();
         return Ok(if is_empty(tree) { Ok(nothing) } else { Err(lost) });
     };
     if repository.is_half_made(&checkout) {
@@ -466,8 +466,8 @@ fn keep_branch(
 fn set_aside_alert(place: &str, pin: &PinLine) -> Event {
     let backup = pin.name.trim_start_matches(PINS);
     let text = format!(
-        "what was committed or staged {place}, and not by drydock, is no part of the plan's work and is set aside as {backup}; \
-         `drydock backup show {backup}` shows it, and `drydock backup restore {backup} --branch NAME` brings it back"
+        "commits or staged changes {place} were not made by drydock; they are not part of the plan's work \
+         and are kept as backup {backup}; see `drydock backup show {backup}`, or restore with `drydock backup restore {backup} --branch NAME`"
     );
     Event::Alert { priority: "high", text }
 }
@@ -515,7 +515,7 @@ pub(crate) async fn set_aside(
             let rest = if after_result { Rest::Backup } else { Rest::Checkpoint };
             let removed = remove_leftover(&repository, &id, &base, fence, &leftover, rest)?;
             let Removed { work, pin, links } = removed;
-            tracing::debug!(run = leftover.run, ?work, "set the directory of an ended run aside");
+            tracing::debug!(run = leftover.run, ?work, "cleared the directory of an ended run");
             alerts.extend(put_by_alerts(&id, &leftover, &work, &links));
             let place = format!("in the worktree of {}", leftover.run);
             alerts.extend(pin.map(|pin| set_aside_alert(&place, &pin)));

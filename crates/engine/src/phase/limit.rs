@@ -50,8 +50,8 @@ impl Scope<'_> {
         let EngineError::Git(error) = error else { return Err(error) };
         let (run, plan) = (&self.run, &self.plan.id);
         let text = format!(
-            "the work of {run} of {plan} could not be kept as a snapshot, so the next run begins without it; its \
-             directory is kept: {}",
+            "the work of {run} of {plan} could not be kept as a checkpoint, so the next run starts without \
+             it; its directory is kept: {}",
             told(&error)
         );
         self.note(Event::Alert { priority: "high", text }).await

@@ -45,13 +45,14 @@ impl PutBack {
     pub(super) fn alert(&self, run: &str, plan: &PlanId) -> Event {
         let tree = self.worktree.display();
         let what = match &self.outcome {
-            Outcome::Removed => format!("removed {tree}/.git; it was put back"),
+            Outcome::Removed => format!("removed {tree}/.git; it was restored"),
             Outcome::Replaced { kept } => {
                 let kept = kept.display();
-                format!("replaced {tree}/.git; it was put back, and what was there is kept in {kept}")
+                format!("replaced {tree}/.git; it was restored, and the replacement is kept in {kept}")
             }
             Outcome::Failed { reason } => format!(
-                "may have replaced {tree}/.git, and it could not be put back ({reason}); run no git command in {tree}"
+                "may have replaced {tree}/.git, and it could not be restored ({reason}); run no git \
+                 command in {tree}"
             ),
         };
         Event::Alert { priority: "high", text: format!("{run} of {plan} {what}") }
@@ -72,7 +73,7 @@ impl Scope<'_> {
         let run = &self.run;
         for link in links {
             if let Err(error) = self.note(link.alert(run.as_str(), &self.plan.id)).await {
-                tracing::warn!(%run, error = %told(&error), "could not record that .git was put back");
+                tracing::warn!(%run, error = %told(&error), "could not record that .git was restored");
             }
         }
     }
@@ -95,13 +96,13 @@ pub(super) fn restore_links(repository: &Repository, run: &Path) -> Vec<PutBack>
         match link() {
             Ok(None | Some(Link::Sound | Link::Gone)) => continue,
             Ok(Some(found)) => {
-                tracing::warn!(worktree = %worktree.display(), ?found, "put the file .git of a worktree back");
+                tracing::warn!(worktree = %worktree.display(), ?found, "restored the file .git of a worktree");
                 let replaced = found == Link::Replaced;
                 let outcome = if replaced { Outcome::Replaced { kept: aside } } else { Outcome::Removed };
                 restored.push(PutBack { worktree, outcome });
             }
             Err(error) => {
-                tracing::warn!(error = %told(&error), worktree = %worktree.display(), "could not put the file .git of a worktree back");
+                tracing::warn!(error = %told(&error), worktree = %worktree.display(), "could not restore the file .git of a worktree");
                 restored.push(PutBack { worktree, outcome: Outcome::Failed { reason: told(&error) } });
             }
         }

@@ -190,14 +190,14 @@ impl<'a> Listener<'a> {
                 if let Message::Subplan(asked) = message {
                     self.mistaken(
                         &asked.to_string(),
-                        &format!("a run is heard {MESSAGES_MAX} times, and it was"),
+                        &format!("message limit reached: at most {MESSAGES_MAX} per run"),
                     );
                 }
             }
             Signal::Permission(asked) => self.permission(asked).await?,
             Signal::Garbled { line, reason } => self.unread(&line, reason).await?,
             Signal::Called(message, reply) if self.messages >= MESSAGES_MAX && !decides(&message) => {
-                reply.say(Err(format!("a run is heard {MESSAGES_MAX} times, and it was")));
+                reply.say(Err(format!("message limit reached: at most {MESSAGES_MAX} per run")));
             }
             // A rejected message becomes an event. The sender of an output line gets no reply.
             Signal::Message(message) => {
@@ -254,7 +254,7 @@ impl<'a> Listener<'a> {
         if self.tool_snapshots == TOOL_SNAPSHOTS_MAX || self.tool_looks == TOOL_LOOKS_MAX {
             self.tool_looks = TOOL_LOOKS_MAX;
             let reason =
-                format!("an agent's run gets {TOOL_SNAPSHOTS_MAX} snapshots around its tools, and had them");
+                format!("checkpoint limit reached: at most {TOOL_SNAPSHOTS_MAX} around the tools of a run");
             return self.unkept(label, reason).await.map(Err);
         }
         match self.scope.keep_change(&self.checkout.within(LIVE_CAPTURE_MAX), label, &mut self.seen).await {
@@ -346,13 +346,16 @@ impl<'a> Listener<'a> {
         let (agent, plan, seconds) = (self.agent, &self.scope.plan.id, quiet.as_secs());
         let rule = self.scope.engine.settings().agents.get(agent);
         let next = if rule.is_some_and(AgentSpec::stops_stalled) {
-            format!("when it stays so for {seconds} s more it is stopped, and started again by its rule")
+            format!(
+                "if it stays silent for {seconds} s more, it is stopped and restarted by its restart \
+                     rule"
+            )
         } else {
-            format!("it goes on until its timeout, or `drydock plan cancel {plan}`")
+            format!("it continues until its timeout; to stop it: `drydock plan cancel {plan}`")
         };
         let text = format!(
-            "agent {agent} of {plan} has shown no sign of life for {seconds} s: it wrote nothing, computed nothing and \
-             changed no file; {next}"
+            "agent {agent} of {plan} has been silent for {seconds} s: no output, no CPU use, no changed \
+             file; {next}"
         );
         let details = json!({ "agent": agent, "quiet_s": seconds });
         let events = vec![Event::Agent { what: "stalled", details }, Event::Alert { priority: "high", text }];
@@ -402,7 +405,7 @@ impl<'a> Listener<'a> {
             return Err(format!("the choice {:?} cannot be recorded: {tangle}", choice.question));
         }
         if choices.len() > CHOICES_MAX {
-            return Err(format!("a plan keeps {CHOICES_MAX} choices, and has them"));
+            return Err(format!("choice limit reached: at most {CHOICES_MAX} per plan"));
         }
         self.choices = choices;
         Ok(choice)
@@ -435,7 +438,7 @@ impl<'a> Listener<'a> {
     fn mistaken(&mut self, line: &str, reason: &str) {
         if self.role == Role::Strategist && self.mistake.is_none() {
             let shown: String = line.chars().take(LINE_MAX).collect();
-            self.mistake = Some(format!("a subplan cannot be taken from the line {shown}: {reason}"));
+            self.mistake = Some(format!("could not read a subplan from the line {shown}: {reason}"));
         }
     }
 
@@ -461,8 +464,11 @@ impl<'a> Listener<'a> {
         if asks {
             let shown: String = line.trim().chars().take(UNREAD_MAX).collect();
             let cut = if shown.len() < line.trim().len() { " …" } else { "" };
-            let question =
-                format!("Agent {} asks what cannot be read: {reason}. It wrote: {shown}{cut}", self.agent);
+            let question = format!(
+                "Agent {} asked a question that could not be parsed: {reason}. It wrote: \
+                         {shown}{cut}",
+                self.agent
+            );
             drop(self.message(Message::Ask { question, options: Vec::new() }).await?);
         }
         Ok(())
@@ -514,11 +520,11 @@ impl<'a> Listener<'a> {
                 Err(reason) => return self.garbled(reason).await.map(Err),
             },
             Message::Subplan(_) => {
-                let reason = "subplans are asked for while strategizing".to_owned();
+                let reason = "subplans can be requested only in Strategize".to_owned();
                 return self.garbled(reason).await.map(Err);
             }
             Message::Verdict { .. } => {
-                return self.garbled("only reviewers give verdicts".to_owned()).await.map(Err);
+                return self.garbled("only reviewers can give verdicts".to_owned()).await.map(Err);
             }
         };
         self.scope.note(event).await.map(Ok)

@@ -33,7 +33,7 @@ impl Scope<'_> {
     pub(super) async fn forget_pass(&self) {
         let Some(Some((token, _))) = self.pass.get() else { return };
         if let Err(error) = self.engine.store().token_forget(token).await {
-            tracing::warn!(error = %told(&error), "could not forget the token of a run; it ends with the run");
+            tracing::warn!(error = %told(&error), "could not delete the token of a run; it expires with the run");
         }
     }
 }

@@ -121,7 +121,7 @@ impl Lander<'_> {
         // The push has ended, so nothing can land under an intent that stays.
         let revoked = self.scope.git(move |repository| repository.intents_revoke(&at, &plan)).await;
         if let Err(error) = revoked {
-            tracing::warn!(plan = %self.scope.plan.id, error = %told(&error), "an intent stays at the remote");
+            tracing::warn!(plan = %self.scope.plan.id, error = %told(&error), "could not delete an intent at the remote");
         }
         self.revoke().await?;
         self.scope.engine.issue_landing(self.scope.hold, self.project, Command::Forgo, WORKER).await?;
@@ -153,14 +153,17 @@ impl Lander<'_> {
             }
             Ok(Followed::Dirty(paths)) => {
                 let paths = paths.join(", ");
-                format!("uncommitted changes are in the way ({paths}); commit or stash them, then `{pull}`")
+                format!(
+                    "uncommitted changes would be overwritten ({paths}); commit or stash them, then \
+                         `{pull}`"
+                )
             }
-            Ok(Followed::Occupied(operation)) => format!("{operation}; when that is over, `{pull}`"),
+            Ok(Followed::Occupied(operation)) => format!("{operation}; when that is finished, `{pull}`"),
             Err(EngineError::Git(error)) => format!("{}; `{pull}`", told(&error)),
             Err(error) => return Err(error),
         };
         Ok(Some(format!(
-            "the plan landed at {remote}, but {target} here stays behind: {why} brings it up to date"
+            "the plan landed at {remote}, but the local {target} is behind: {why} brings it up to date"
         )))
     }
 

@@ -32,7 +32,7 @@ impl Scope<'_> {
             // A capture that fails or is asked to stop does not change how the run ended. The next run
             // captures the worktree.
             Err(error @ (EngineError::Git(_) | EngineError::Invalid { .. } | EngineError::Interrupted)) => {
-                tracing::warn!(run = %self.run, error = %told(&error), "the next run keeps what this one wrote");
+                tracing::warn!(run = %self.run, error = %told(&error), "could not checkpoint the work; the next run does it");
                 Ok(None)
             }
             Err(error) => Err(error),
@@ -55,8 +55,8 @@ impl Scope<'_> {
     pub(super) async fn kept_apart(&self, error: &GitError) -> Result<(), EngineError> {
         let (run, plan, place) = (&self.run, &self.plan.id, self.put_by(error).await?);
         let text = format!(
-            "the work of {run} of {plan} could not be kept as a snapshot, so the next run begins without it; it is kept \
-             in {place}: {}",
+            "the work of {run} of {plan} could not be kept as a checkpoint, so the next run starts without \
+             it; it is kept in {place}: {}",
             told(error)
         );
         self.note(Event::Alert { priority: "high", text }).await

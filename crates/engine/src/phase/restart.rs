@@ -186,7 +186,7 @@ impl Engine {
             }
         };
         if let Err(error) = held.await {
-            tracing::warn!(plan = %id, error = %told(&error), "the plan is not held for a person; a worker may continue it");
+            tracing::warn!(plan = %id, error = %told(&error), "could not make the plan wait for a person; a worker may continue it");
         }
     }
 }
@@ -279,7 +279,7 @@ fn put_by_slow(repository: &Repository, plan: &PlanId, leftover: &Leftover, erro
     match put_by(repository, plan, leftover, told(error)) {
         Ok((work, links)) => put_by_alerts(plan, leftover, &work, &links),
         Err(error) => {
-            tracing::warn!(%plan, run = leftover.run, error = %told(&error), "could not put the directory of a run by");
+            tracing::warn!(%plan, run = leftover.run, error = %told(&error), "could not move the directory of a run to kept");
             Vec::new()
         }
     }

@@ -78,7 +78,7 @@ impl Scope<'_> {
                 None => return Ok(Ok(review)),
                 Some(reason) if asked < ASKED_MAX => {
                     said = vec![format!(
-                        "Your review did not count: {reason}. Review it again, and end with your verdict."
+                        "Your review was not valid: {reason}. Review it again and end with your verdict."
                     )];
                 }
                 Some(_) if !reviewer.critical => return Ok(Ok(review)),
@@ -129,11 +129,14 @@ impl Scope<'_> {
     /// Returns why an advisory reviewer gave no verdict. Its question, if it asked one, becomes an alert: the
     /// plan does not wait for an answer.
     async fn unheard(&self, reviewer: &Reviewer, report: &Command) -> Result<String, EngineError> {
-        let Command::Ask(_, question) = report else { return Ok("it did not get to a verdict".to_owned()) };
+        let Command::Ask(_, question) = report else { return Ok("it ended without a verdict".to_owned()) };
         let (agent, plan, asks) = (&reviewer.agent, &self.plan.id, &question.text);
-        let text = format!("reviewer {agent} of {plan} asks, and the plan goes on without it: {asks}");
+        let text = format!(
+            "reviewer {agent} of {plan} asked a question, and the plan continues without \
+                            it: {asks}"
+        );
         self.note(Event::Alert { priority: "low", text }).await?;
-        Ok(format!("it asks: {asks}"))
+        Ok(format!("it asked: {asks}"))
     }
 }
 
@@ -154,7 +157,7 @@ fn opinion(verdict: Option<Verdict>, number: usize, commit: &str) -> ReviewOpini
         && *version != number.to_string()
         && (version.len() < COMMIT_CHARS_MIN || !commit.starts_with(version.as_str()))
     {
-        let reason = format!("its verdict is about {version}, and not about proposal {number}");
+        let reason = format!("its verdict is about {version}, not about proposal {number}");
         return ReviewOpinion::Silent { reason };
     }
     let reason = || verdict.reason.clone().unwrap_or_else(|| "it gave no reason".to_owned());

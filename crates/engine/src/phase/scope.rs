@@ -112,7 +112,7 @@ impl Scope<'_> {
     pub(super) async fn prepare(&self) -> Result<Alive, EngineError> {
         let (directory, fence) = (self.directory(), self.hold.lease().fence());
         let made = task::blocking(move || occupy_under(fence, &directory)).await;
-        made.map_err(|source| EngineError::File { attempt: "make the run's directory".to_owned(), source })
+        made.map_err(|source| EngineError::File { attempt: "create the run's directory".to_owned(), source })
     }
 }
 
@@ -185,7 +185,7 @@ pub(crate) fn snapshot(
         }
     }
     Err(EngineError::invalid(
-        "no snapshot could be numbered",
+        "no number was free for a checkpoint",
         "try again when fewer processes work on the plan",
     ))
 }

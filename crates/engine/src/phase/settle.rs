@@ -48,7 +48,7 @@ pub(crate) fn intent_end(
                 // The target still shows how the landing ended; only a push still in progress could change
                 // that.
                 Revoked::Refused { text } => {
-                    tracing::warn!(plan = %plan.id, remote, text, "the remote keeps the intents of a landing");
+                    tracing::warn!(plan = %plan.id, remote, text, "could not delete the intents of a landing at the remote");
                 }
             }
             match repository.remote_tip(remote, &intent.target)? {

@@ -16,8 +16,8 @@ pub(super) fn signed(
     };
     let root = repository.root().to_string_lossy();
     Err(vec![format!(
-        "the commit could not be signed by {program}: {reason}; `git -C {} commit-tree -S -m test 'HEAD^{{tree}}'` tries \
-         it: make that work without a question, then `drydock plan retry {plan}`",
+        "the commit could not be signed by {program}: {reason}; `git -C {} commit-tree -S -m test \
+         'HEAD^{{tree}}'` reproduces it: make that work without a prompt, then `drydock plan retry {plan}`",
         shell_word(&root)
     )])
 }

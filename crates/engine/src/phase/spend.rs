@@ -173,7 +173,7 @@ fn rounded(text: &str) -> Option<u64> {
 
 fn wrong(text: &str) -> String {
     format!(
-        "cost_usd {text:?} is no amount of US dollars; write it as \"0.12\", to a millionth at the finest"
+        "cost_usd {text:?} is not an amount of US dollars; write it as \"0.12\", with at most six decimals"
     )
 }
 

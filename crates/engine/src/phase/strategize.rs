@@ -76,7 +76,7 @@ async fn tell_landed(scope: &Scope<'_>, fanout: Option<&Fanout>) -> Result<(), E
         if let (Fate::Joined { commit }, Some(project)) = (&piece.fate, &piece.project) {
             let name = &piece.name;
             let text =
-                format!("subplan {name} has landed in {project} as {commit} before and is not done again");
+                format!("subplan {name} has already landed in {project} as {commit} and is not run again");
             scope.note(Event::Alert { priority: "low", text }).await?;
         }
     }

@@ -158,7 +158,7 @@ impl Engine {
             let alive = occupy(&directory).map_err(|error| told(&error))?;
             repository.checkout_detached(&path, &commit).map(|_| alive).map_err(|error| told(&error))
         });
-        let alive = made.await.map_err(|error| format!("no checkout could be made for it: {error}"))?;
+        let alive = made.await.map_err(|error| format!("no checkout could be created for it: {error}"))?;
         Ok(CommandPlace { root: Some(root), alive: Some(alive), reads })
     }
 
@@ -171,7 +171,9 @@ impl Engine {
         subject: &Subject,
         stop: &CancellationToken,
     ) -> Check {
-        let Some(root) = &place.root else { return Check::Unknown("it had no place to run in".to_owned()) };
+        let Some(root) = &place.root else {
+            return Check::Unknown("it had no directory to run in".to_owned());
+        };
         let environment = BTreeMap::from([
             ("DRYDOCK_PLAN".to_owned(), facts.plan.id.clone()),
             ("DRYDOCK_PROJECT".to_owned(), facts.project.name.clone()),
@@ -194,7 +196,7 @@ impl Engine {
         drop(alive);
         let removed = task::blocking(move || remove(&repository, &root)).await;
         if let Err(error) = removed {
-            tracing::warn!(error, "a checkout for rules could not be removed; `drydock gc` will");
+            tracing::warn!(error, "a checkout for rules could not be removed; `drydock gc` removes it");
         }
     }
 }

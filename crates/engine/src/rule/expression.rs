@@ -27,9 +27,7 @@ pub(crate) fn refuse_unusable(source: &str) -> Result<(), String> {
 fn usable(source: &str) -> Result<Program, String> {
     let program = compile(source)?;
     match nesting(program.expression()) {
-        depth if depth > NESTING_MAX => {
-            Err(format!("it nests {depth} comprehensions, and {NESTING_MAX} are the limit"))
-        }
+        depth if depth > NESTING_MAX => Err(format!("it nests {depth} comprehensions, limit {NESTING_MAX}")),
         _ => Ok(program),
     }
 }
@@ -77,7 +75,7 @@ fn executed(source: &str, program: &Program, context: &Context<'_, '_>) -> Check
     match answer {
         Ok(Ok(Value::Bool(true))) => Check::Held,
         Ok(Ok(Value::Bool(false))) => Check::Violated(format!("{source} is false")),
-        Ok(Ok(other)) => Check::Unknown(format!("{source} gives {other:?}, not true or false")),
+        Ok(Ok(other)) => Check::Unknown(format!("{source} returns {other:?}, not true or false")),
         Ok(Err(error)) => Check::Unknown(format!("{source}: {error}")),
         Err(_) => Check::Unknown(format!("{source} could not be evaluated")),
     }

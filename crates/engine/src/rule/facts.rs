@@ -105,7 +105,7 @@ pub(crate) fn measure(repository: &Repository, from: &CommitId, to: &CommitId) -
     let paths: BTreeSet<String> =
         changes.into_iter().flat_map(|change| [Some(change.path), change.from]).flatten().collect();
     if paths.len() > PATHS_MAX {
-        return Err(format!("it changes {}, and rules can see {PATHS_MAX}", counted(paths.len(), "path")));
+        return Err(format!("it changes {}, limit {PATHS_MAX} for rules", counted(paths.len(), "path")));
     }
     let count = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
     Ok(DiffFacts {

@@ -91,7 +91,7 @@ impl Writer {
             // A part of the lines may have been written. If the truncation fails too, readers ignore the torn
             // line and the next append repairs it.
             if self.file.set_len(self.current.length).is_err() {
-                tracing::debug!(log = %self.directory.display(), "a torn line stays in a log until it is opened again");
+                tracing::debug!(log = %self.directory.display(), "an incomplete line stays in a log until it is opened again");
             }
             return Err(error);
         }

@@ -119,7 +119,9 @@ impl Engine {
             Err(_) => None,
         };
         let Some(stored) = stored else {
-            collected.kept.push(Kept { what: name, reason: format!("{child} is no subplan of this store") });
+            collected
+                .kept
+                .push(Kept { what: name, reason: format!("{child} is not a subplan in this store") });
             return Ok(());
         };
         let (repository, ref_name) = (repository.clone(), name.clone());
@@ -134,17 +136,19 @@ impl Engine {
             Ok::<_, EngineError>((elsewhere, moved))
         });
         let (elsewhere, moved) = done.await?;
-        let over = format!("the plan is {} and nothing joins it any more", plan.stage.state());
+        let over = format!("the plan is {}, so nothing is joined any more", plan.stage.state());
         match elsewhere {
             _ if moved => {
-                collected.kept.push(Kept { what: name, reason: "it moved meanwhile".to_owned() });
+                collected.kept.push(Kept { what: name, reason: "it was moved concurrently".to_owned() });
             }
             Elsewhere::Nowhere => {
-                let reason = format!("nothing else keeps the work of {child}");
+                let reason = format!("no other ref contains the work of {child}");
                 collected.kept.push(Kept { what: name, reason });
             }
             Elsewhere::Nothing => {
-                collected.removed.push(Removed { what: name, proof: format!("{over}; {child} did nothing") });
+                collected
+                    .removed
+                    .push(Removed { what: name, proof: format!("{over}; {child} changed nothing") });
             }
             Elsewhere::Kept(by) => {
                 let proof = format!("{over}; the work of {child} is kept as {by}");

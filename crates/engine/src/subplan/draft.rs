@@ -17,7 +17,7 @@ pub(crate) async fn fanout_of(
         return Ok(Ok(None));
     }
     if draft.max_parallel == Some(0) {
-        let reason = "max_parallel is 0, and nothing could run; leave it out or say how many at a time";
+        let reason = "max_parallel is 0, so nothing could run; use at least 1, or leave it out";
         return Ok(Err(format!("{DRAFT}: {reason}")));
     }
     let mut pieces = match pieces(engine, plan, draft) {
@@ -71,7 +71,8 @@ fn pieces(engine: &Engine, plan: &Plan, draft: &StrategyDraft) -> Result<Vec<Pie
     let below = plan.place.as_ref().is_some_and(|place| place.lands == Lands::WithParent);
     if let Some(piece) = pieces.iter().find(|piece| below && piece.project.is_some()) {
         return Err(format!(
-            "subplan {} names another project, and this plan is a subplan itself: only the plan at the top can have such pieces",
+            "subplan {} names another project, but this plan is a subplan itself: only the top plan can \
+             have subplans in other projects",
             piece.name
         ));
     }
@@ -86,17 +87,18 @@ fn read(draft: &SubplanDraft, plan: &Plan) -> Result<Piece, String> {
             PieceTask::Action { name: action.clone(), arguments: draft.arguments.clone() }
         }
         (Some(_) | None, Some(_) | None) => {
-            return Err(format!(
-                "subplan {:?} needs a task in words or an action, and one of them only",
-                draft.name
-            ));
+            return Err(format!("subplan {:?} needs either a task or an action", draft.name));
         }
     };
     if draft.timeout_s == Some(0) {
-        return Err(format!("subplan {:?} has no time at all; timeout_s counts seconds from 1", draft.name));
+        return Err(format!("subplan {:?} has timeout_s = 0; use at least 1", draft.name));
     }
     if draft.max_attempts == Some(0) {
-        return Err(format!("subplan {:?} may be tried 0 times; max_attempts counts the first", draft.name));
+        return Err(format!(
+            "subplan {:?} has max_attempts = 0; use at least 1, which is the first \
+                            attempt",
+            draft.name
+        ));
     }
     let project =
         draft.project.as_deref().map(name).transpose()?.filter(|project| *project != plan.spec.project);

@@ -48,7 +48,7 @@ impl Engine {
         let plan = self.plan_stored(&plan.id).await?;
         match self.asking(plan.id.clone()).await? {
             Some(decision) if is_tended(&plan) => {
-                let command = "its subplans go on";
+                let command = "its subplans continue";
                 Err(Refusal::Undecided { command, decision }.into())
             }
             Some(_) | None => Ok(plan),

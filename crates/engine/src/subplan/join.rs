@@ -130,7 +130,7 @@ impl Engine {
         if found.is_empty() {
             return Ok(None);
         }
-        let text = format!("it may not join: {}", found.join("; "));
+        let text = format!("it must not be joined: {}", found.join("; "));
         let failure = Failure::new(ErrorClass::SubplanFailed, text);
         Ok(Some(News::Failed { piece, run: child.run.clone(), failure }))
     }
@@ -276,7 +276,7 @@ impl Work {
         let paths: Vec<_> = changed.into_iter().map(|change| change.path).collect();
         let marked = repository.unresolved(&repository.tree_of(&self.head)?, &paths)?;
         if !marked.is_empty() {
-            return Ok(Some(format!("it left the marks of conflicts in {}", marked.join(", "))));
+            return Ok(Some(format!("it left conflict markers in {}", marked.join(", "))));
         }
         let touched: Vec<_> = repository
             .changes(&commit_id(&mends.marked)?, &self.head)?
@@ -287,7 +287,7 @@ impl Work {
         let untouched =
             mends.unmarked.iter().filter(|paths| paths.iter().all(|path| !touched.contains(path)));
         let named: Vec<_> = untouched.filter_map(|paths| paths.first()).map(String::as_str).collect();
-        let left = format!("it did not touch {}, whose conflict has no marks", named.join(", "));
+        let left = format!("it did not change {}, whose conflict has no markers", named.join(", "));
         Ok((!named.is_empty()).then_some(left))
     }
 }
@@ -326,7 +326,7 @@ pub(crate) async fn forget_joins(repository: &Repository, plan: &PlanId) {
     })
     .await;
     if let Err(error) = done {
-        tracing::warn!(%plan, error = %drydock_domain::told(&error), "could not remove what was kept for joining");
+        tracing::warn!(%plan, error = %drydock_domain::told(&error), "could not remove the refs that were kept for joining");
     }
 }
 
@@ -349,7 +349,7 @@ fn seconds(child: &Plan) -> i64 {
 
 fn conflicting(piece: usize, child: &Plan, files: &[ConflictFile]) -> News {
     let paths: Vec<_> = files.iter().map(|file| file.path.as_str()).collect();
-    let text = format!("its result conflicts with what has joined, in {}", paths.join(", "));
+    let text = format!("its result conflicts with already merged work in {}", paths.join(", "));
     let failure = Failure::new(ErrorClass::SubplanConflict, text);
     News::Failed { piece, run: child.run.clone(), failure }
 }

@@ -33,7 +33,7 @@ impl Engine {
                 (Stage::Execute(Progress::Reached(Complete)), _) => match self.let_land(hold, child).await {
                     // If its own project does not allow the landing, a person has to decide.
                     Err(EngineError::Refused(refusal)) => {
-                        let text = format!("it may not land: {refusal}");
+                        let text = format!("it must not land: {refusal}");
                         let failure = Failure::new(ErrorClass::SubplanFailed, text);
                         let news = News::Failed { piece: index, run: child.run.clone(), failure };
                         self.issue(hold, Command::Tend(vec![news]), WORKER).await?;
@@ -51,7 +51,7 @@ impl Engine {
 
     /// Queues the landing of a subplan in its own project. The approval of its parent counts for it.
     async fn let_land(&self, parent: &Hold, child: &Plan) -> Result<bool, EngineError> {
-        let hold = match parent.child(self, child, "let it land").await {
+        let hold = match parent.child(self, child, "queue its landing").await {
             Ok(hold) => hold,
             Err(EngineError::LockHeld { .. }) => return Ok(false),
             Err(error) => return Err(error),

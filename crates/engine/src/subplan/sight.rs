@@ -92,7 +92,7 @@ impl Engine {
                     let state = match waits_for(fanout, index, &seen, child) {
                         Some(what) => format!("waits for {what}"),
                         None => child.map_or_else(
-                            || "is not made yet".to_owned(),
+                            || "is not created yet".to_owned(),
                             |child| format!("is {}/{}", child.stage.phase(), child.stage.state()),
                         ),
                     };
@@ -115,10 +115,8 @@ impl Engine {
                 if let (Some(fanout), Some(index)) = (fanout, index) {
                     let seen = self.children(&parent.id).await?.seen(fanout);
                     if let Some(what) = waits_for(fanout, index, &seen, Some(&plan)) {
-                        sentences.push(format!(
-                            "as the subplan {} of {} it waits for {what}",
-                            place.name, parent.id
-                        ));
+                        sentences
+                            .push(format!("as subplan {} of {}, it waits for {what}", place.name, parent.id));
                     }
                 }
             }
@@ -155,9 +153,9 @@ fn fate_seen(piece: &Piece, seen: &Seen) -> &'static str {
 fn waits_for(fanout: &Fanout, index: usize, seen: &[Seen], child: Option<&Plan>) -> Option<String> {
     let piece = &fanout.pieces[index];
     match (&piece.fate, &seen[index]) {
-        (Fate::Open, Seen::Unborn) => Some("its parent to begin".to_owned()),
+        (Fate::Open, Seen::Unborn) => Some("its parent to start".to_owned()),
         (Fate::Open, Seen::Postponed { until, agent }) if *until > clock::now() => {
-            Some(format!("the rate limit of {agent} to be over at {until}"))
+            Some(format!("the rate limit of {agent} to end at {until}"))
         }
         (Fate::Open, Seen::InLine | Seen::Postponed { .. }) => Some(in_line(fanout, piece)),
         (Fate::Open, Seen::Asking) => {
@@ -194,7 +192,7 @@ fn in_line(fanout: &Fanout, piece: &Piece) -> String {
     let names: Vec<_> = piece.after.iter().filter(is_awaited).map(|name| name.as_str()).collect();
     if names.is_empty() {
         format!(
-            "a free place among {} at a time, or for a sibling that touches the same paths",
+            "a free slot (at most {} run at a time), or for a sibling that changes the same paths",
             fanout.max_parallel
         )
     } else {

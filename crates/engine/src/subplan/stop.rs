@@ -26,7 +26,7 @@ impl Engine {
             self.hold_tree(&plan.id).await
         };
         if let Err(error) = held.await {
-            tracing::warn!(plan = given, error = %told(&error), "the plan is not held for a person; a worker may continue it");
+            tracing::warn!(plan = given, error = %told(&error), "could not make the plan wait for a person; a worker may continue it");
         }
     }
 
@@ -43,7 +43,7 @@ impl Engine {
                 Err(EngineError::LockHeld { lock }) => {
                     let processing = self.plan_stored(id).await?.stage.state() == State::Processing;
                     if processing || Instant::now() >= deadline {
-                        tracing::debug!(plan = %id, ?lock, "its own run holds it for a person");
+                        tracing::debug!(plan = %id, ?lock, "its own run makes it wait for a person");
                         return Ok(());
                     }
                     tokio::time::sleep(HOLD_POLL).await;

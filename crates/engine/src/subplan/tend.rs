@@ -64,7 +64,7 @@ impl Children {
 impl Engine {
     /// Does the due steps for the subplans of a plan.
     pub(crate) async fn tend(&self, plan: &PlanId) -> Result<Tended, EngineError> {
-        let hold = self.hold(plan, "tend its subplans").await?;
+        let hold = self.hold(plan, "schedule its subplans").await?;
         let tended = self.tend_held(&hold, plan).await;
         hold.release().await;
         tended
@@ -193,7 +193,7 @@ impl Engine {
             Ok(_) => Ok(true),
             Err(EngineError::LockHeld { .. }) => Ok(false),
             Err(EngineError::Refused(refusal)) => {
-                tracing::debug!(plan = %child.id, %refusal, "a subplan moved while it was tended");
+                tracing::debug!(plan = %child.id, %refusal, "a subplan changed while it was scheduled");
                 Ok(false)
             }
             Err(error) => Err(error),

@@ -8,7 +8,7 @@ use crate::engine::{Engine, WORKER};
 use crate::error::EngineError;
 use crate::hold::Hold;
 
-const REASON: &str = "the plan above it no longer needs it";
+const REASON: &str = "its parent plan no longer needs it";
 
 impl Engine {
     /// Cancels the children that are marked for it. If another process runs one, that process is asked to
@@ -41,7 +41,7 @@ impl Engine {
     }
 
     async fn end_child(&self, parent: &Hold, child: &Plan, ended_by: Authority) -> Result<bool, EngineError> {
-        let hold = match parent.child(self, child, "end it").await {
+        let hold = match parent.child(self, child, "cancel it").await {
             Ok(hold) => hold,
             Err(EngineError::LockHeld { .. }) => {
                 self.ask_to_stop(&child.id, ended_by).await?;
@@ -77,7 +77,7 @@ impl Engine {
             let below = match self.store().plan_children(&plan).await {
                 Ok(below) => below,
                 Err(error) => {
-                    tracing::warn!(%plan, error = %told(&error), "could not look for subplans; a worker ends them");
+                    tracing::warn!(%plan, error = %told(&error), "could not list subplans; a worker cancels them");
                     return;
                 }
             };
@@ -85,7 +85,7 @@ impl Engine {
                 return;
             }
             if let Err(error) = self.tend(&plan).await {
-                tracing::info!(%plan, error = %told(&error), "subplans are not ended yet; a worker does it");
+                tracing::info!(%plan, error = %told(&error), "subplans are not cancelled yet; a worker cancels them");
             }
             for child in below {
                 self.wind_down(child.id).await;

@@ -55,7 +55,7 @@ impl Engine {
             together.take_up_answer().await
         };
         if let Err(error) = done.await {
-            tracing::warn!(plan = %plan.id, error = %told(&error), "the branch is moved when the next run begins");
+            tracing::warn!(plan = %plan.id, error = %told(&error), "the branch is moved when the next run starts");
         }
     }
 }

@@ -162,7 +162,7 @@ impl Engine {
 }
 
 fn unadoptable(reason: String) -> EngineError {
-    EngineError::invalid(reason, "mend the draft, then adopt it")
+    EngineError::invalid(reason, "fix the draft, then adopt it")
 }
 
 /// Returns true if the decision is about commits that were already removed from the branch. A person must

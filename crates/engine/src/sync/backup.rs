@@ -82,7 +82,7 @@ impl Engine {
                 // One missing repository must not hide the backups in the others.
                 Err(error) => {
                     let reason = told(&error);
-                    backups.unseen.push(format!("cannot look into project {}: {reason}", project.name));
+                    backups.unseen.push(format!("cannot read project {}: {reason}", project.name));
                     continue;
                 }
             };
@@ -154,7 +154,7 @@ impl Engine {
         match hold {
             Some(_) => self.needed_by_decisions(std::slice::from_mut(&mut backup)).await?,
             None => {
-                let unknown = "its plan is not in this store, so nobody knows whether a question names it";
+                let unknown = "its plan is not in this store, so it is unknown whether a decision names it";
                 backup.needed.get_or_insert_with(|| unknown.to_owned());
             }
         }

@@ -20,7 +20,7 @@ const DECISIONS_MAX: i64 = 100;
 
 /// Why foreign work on a plan's branch cannot be merged with the target, and what to do.
 const NO_COMMON_COMMIT: &str =
-    "that branch and the target have no commit in common; begin the branch anew from the target and push it";
+    "that branch and the target have no commit in common; recreate the branch from the target and push it";
 
 /// A sync of a plan's branch, under the plan's lock.
 pub(crate) struct Together<'a> {
@@ -411,7 +411,8 @@ impl Together<'_> {
                 Ok(Begin::At { from: Some(from.to_string()), replaces })
             }
             Err(reason) => {
-                let attempt = format!("put what others did to {} on the target", self.plan.branch());
+                let attempt =
+                    format!("rebase the changes of others to {} onto the target", self.plan.branch());
                 Err(EngineError::Unsynced { outcome: Box::new(SyncOutcome::Unknown { attempt, reason }) })
             }
         }
