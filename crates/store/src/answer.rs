@@ -26,7 +26,7 @@ pub struct KeyedRequest {
 }
 
 /// The right to perform a request and to store its response.
-#[must_use = "a key that is claimed and not settled stays claimed"]
+#[must_use = "a claimed key stays claimed until it is settled"]
 #[derive(Debug, PartialEq, Eq)]
 pub struct AnswerClaim {
     key: String,
@@ -196,7 +196,7 @@ fn known_from(key: &str, row: &Row) -> Result<Known, StoreError> {
     };
     Ok(Known {
         fingerprint: row.text(0)?.to_owned(),
-        seed: u128::from_str_radix(row.text(1)?, 16).map_err(|_| damaged("its seed is no number"))?,
+        seed: u128::from_str_radix(row.text(1)?, 16).map_err(|_| damaged("its seed is not a number"))?,
         is_claimed: row.int(2)? == 1,
         answer,
     })

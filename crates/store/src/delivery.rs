@@ -32,7 +32,7 @@ pub struct Delivery {
 }
 
 /// The right to deliver the next event to a hook, for a limited time.
-#[must_use = "a hook that is claimed and not told waits for the claim to expire"]
+#[must_use = "a claimed hook gets no delivery until the claim is settled or expires"]
 #[derive(Debug, PartialEq, Eq)]
 pub struct DeliveryClaim {
     hook: Name,
@@ -65,7 +65,7 @@ pub enum Told {
 }
 
 /// Whether a claim was still valid.
-#[must_use = "who lost a claim must not go on with it"]
+#[must_use = "work must stop when the claim is lost"]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tenure {
     /// The claim was valid.

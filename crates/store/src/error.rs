@@ -13,7 +13,7 @@ pub type Cause = Arc<dyn Error + Send + Sync>;
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum StoreError {
     /// The store does not exist and cannot be created.
-    #[error("the store {place} cannot be made: {reason}")]
+    #[error("the store {place} cannot be created: {reason}")]
     Missing {
         /// The expected location.
         place: String,
@@ -62,7 +62,7 @@ pub enum StoreError {
         source: Cause,
     },
     /// A newer program version wrote the store.
-    #[error("the store {place} has schema {found}, and this program knows schemas up to {known}")]
+    #[error("the store {place} has schema {found}, but this program supports schemas up to {known}")]
     Newer {
         /// The location.
         place: String,
@@ -96,7 +96,7 @@ pub enum StoreError {
         reason: String,
     },
     /// A connection pooler changes the session in an unsupported way.
-    #[error("the database at {place} is behind a pooler that cannot be used like this: {reason}")]
+    #[error("the database at {place} is behind a connection pooler with unsupported settings: {reason}")]
     Pooled {
         /// Host and port.
         place: String,
@@ -122,7 +122,7 @@ pub enum StoreError {
         reason: &'static str,
     },
     /// A test requested this failure.
-    #[error("the commit was made to fail here by a test")]
+    #[error("a test made the commit fail here")]
     Injected,
     /// Any other error of the database.
     #[error("could not {attempt}")]
@@ -163,8 +163,11 @@ impl StoreError {
     pub fn hint(&self) -> &'static str {
         match self {
             StoreError::Missing { remedy, .. } | StoreError::ReadOnly { remedy, .. } => remedy,
-            StoreError::Busy { .. } => "try again; if it lasts, see which process holds the store",
-            StoreError::Full { .. } => "free some space, then try again; nothing was half written",
+            StoreError::Busy { .. } => {
+                "try again; if the problem persists, find the process that holds \
+                                        the store"
+            }
+            StoreError::Full { .. } => "free some space, then try again; no partial write happened",
             StoreError::Corrupt { .. } => "run `drydock store check`, and restore the latest backup",
             StoreError::Newer { .. } => "use the newer drydock that wrote it",
             StoreError::NotDrydock { .. } => "name another place with --store",
@@ -173,13 +176,14 @@ impl StoreError {
                 "raise max_connections of the server, or lower `connections` under [store] in every process's configuration"
             }
             StoreError::Pooled { .. } => {
-                "name the server itself; or let the pooler use session mode, and give the database user the limits: \
+                "name the server itself; or let the pooler use session mode, and give the database user \
+                 the limits: \
                  ALTER ROLE user SET lock_timeout = '10s'; ALTER ROLE user SET idle_in_transaction_session_timeout = '10s'"
             }
             StoreError::Damaged { .. } => "run `drydock store check`, and restore the latest backup",
             StoreError::Unsupported { .. } => "see the reason above",
             StoreError::Injected => "unset the fault that the test set",
-            StoreError::Database { .. } => "look at the cause above, and run `drydock store check`",
+            StoreError::Database { .. } => "check the cause above, and run `drydock store check`",
         }
     }
 
@@ -231,7 +235,7 @@ pub enum CommitError {
     #[error("there is no plan {0}")]
     PlanMissing(PlanId),
     /// A plan with this id already exists.
-    #[error("there is a plan {0} already")]
+    #[error("plan {0} already exists")]
     PlanExists(PlanId),
     /// The store failed.
     #[error(transparent)]

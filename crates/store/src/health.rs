@@ -119,7 +119,7 @@ async fn on_own_thread<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
 ) -> Result<T, StoreError> {
     let done = tokio::task::spawn_blocking(work).await;
-    done.unwrap_or_else(|stopped| Err(StoreError::database("look at the store", stopped)))
+    done.unwrap_or_else(|stopped| Err(StoreError::database("inspect the store", stopped)))
 }
 
 async fn counts(tx: &mut Tx<'_>) -> Result<Counts, StoreError> {
@@ -157,7 +157,7 @@ const IMPOSSIBLE: &[(&str, &str)] = &[
          WHERE revision < before LIMIT 20",
     ),
     (
-        "an event of the plan tells a revision that it never had",
+        "an event of the plan has a revision that the plan never had",
         "SELECT DISTINCT e.plan FROM events e JOIN plans p ON p.id = e.plan WHERE e.revision > p.revision LIMIT 20",
     ),
     (
@@ -171,7 +171,7 @@ const IMPOSSIBLE: &[(&str, &str)] = &[
          WHERE c.state = 'open' AND p.state <> 'processing' LIMIT 20",
     ),
     (
-        "the changeset does not hold as many entries as it counts",
+        "the changeset's entry count differs from its number of entries",
         "SELECT c.id FROM changesets c LEFT JOIN (SELECT changeset, count(*) AS found FROM entries GROUP BY changeset)
          AS e ON e.changeset = c.id WHERE c.entries <> coalesce(e.found, 0) LIMIT 20",
     ),
@@ -219,13 +219,13 @@ fn plan_problem(row: &crate::value::Row) -> Result<Option<String>, StoreError> {
     };
     let (asked, open) = (plan.pending_decision().map(|id| id.as_str()), row.text_or_null(8)?);
     if asked != open {
-        return Ok(Some(format!("{}: it waits for {asked:?}, and the open decision is {open:?}", plan.id)));
+        return Ok(Some(format!("{}: it waits for {asked:?}, but the open decision is {open:?}", plan.id)));
     }
     let due = drydock_domain::due(&plan);
     let stored = row.text_or_null(9)?.map(|text| crate::plan::row::parse("outbox", plan.id.as_str(), text));
     match stored.transpose() {
         Ok(stored) if stored == due => Ok(None),
-        Ok(stored) => Ok(Some(format!("{}: {due:?} is due, and the outbox says {stored:?}", plan.id))),
+        Ok(stored) => Ok(Some(format!("{}: {due:?} is due, but the outbox has {stored:?}", plan.id))),
         Err(error) => Ok(Some(error.to_string())),
     }
 }

@@ -13,7 +13,7 @@ use crate::value::{Row, Statement, Value};
 use crate::{Store, StoreError};
 
 /// The right to perform an effect, for a limited time.
-#[must_use = "an effect that is claimed and not carried out waits for the claim to expire"]
+#[must_use = "a claimed effect is not performed by others until the claim expires"]
 #[derive(Debug, PartialEq, Eq)]
 pub struct Claim {
     /// The plan.

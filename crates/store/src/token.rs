@@ -290,7 +290,7 @@ const END_BELOW: &str = "WITH RECURSIVE makers (id) AS (
 fn ended_below(maker: &Token, tokens: &[(String, String)]) -> Statement {
     let named: Vec<_> = tokens.iter().map(|(id, name)| format!("{name} ({id})")).collect();
     let text = format!(
-        "{} ended with token {} ({}), which made {}: {}",
+        "{} ended with token {} ({}), which created {}: {}",
         counted(tokens.len(), "token"),
         maker.name,
         maker.id,
@@ -328,7 +328,7 @@ async fn add_below(
     let rows = tx.query(insertion(new, until)).await?;
     let TokenAdded::Kept(token) = added(&rows)? else { return Ok(Verdict::Undo(TokenAdded::NameTaken)) };
     let text = format!(
-        "token {} ({}, {}) was made with token {} ({}); revoke either if that was not you",
+        "token {} ({}, {}) was created with token {} ({}); revoke either if that was not you",
         token.name,
         token.id,
         token.role.name(),
@@ -405,7 +405,7 @@ fn token_from(row: &Row) -> Result<Token, StoreError> {
         "machine" => TokenKind::Machine,
         "session" => TokenKind::Session,
         "link" => TokenKind::Link,
-        kind => return Err(damaged(format!("no token is a {kind:?}"))),
+        kind => return Err(damaged(format!("{kind:?} is not a kind of token"))),
     };
     Ok(Token {
         kind,

@@ -15,7 +15,7 @@ pub enum StoreUrl {
 
 /// Returned for a URL that is not a store. It names only the scheme, because the rest may contain a password.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{scheme}:// is not the address of a store")]
+#[error("{scheme}:// is not a supported store address")]
 pub struct UnknownScheme {
     scheme: String,
 }
@@ -125,7 +125,7 @@ mod tests {
         let known: StoreUrl = "PostgreSQL://u@h/D".parse().unwrap();
         assert_eq!(known, StoreUrl::Postgres("postgresql://u@h/D".to_owned()));
         let refused = "mysql://u:s3cret@h/d".parse::<StoreUrl>().unwrap_err();
-        assert_eq!(refused.to_string(), "mysql:// is not the address of a store");
+        assert_eq!(refused.to_string(), "mysql:// is not a supported store address");
         assert!(!format!("{refused:?}").contains("s3cret"));
         assert!(refused.hint().contains("postgres://user@host/database"));
         assert!("postgres:d".parse::<StoreUrl>().is_err(), "no file is called that by intent");

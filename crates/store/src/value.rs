@@ -119,9 +119,5 @@ fn unexpected(column: usize, wanted: &str, found: Option<&Value>) -> StoreError 
         Some(Value::Text(_)) => "text",
         Some(Value::Blob(_)) => "bytes",
     };
-    StoreError::damaged(
-        "result",
-        format!("column {column}"),
-        format!("{wanted} was expected, {found} was found"),
-    )
+    StoreError::damaged("result", format!("column {column}"), format!("expected {wanted}, found {found}"))
 }

@@ -78,6 +78,6 @@ impl Watch {
 
 fn notice(store: &Inner) {
     if let Err(error) = store.notice() {
-        tracing::warn!(error = %told(&error), "could not look for changes of other processes");
+        tracing::warn!(error = %told(&error), "could not poll for changes of other processes");
     }
 }

@@ -93,7 +93,7 @@ pub(crate) fn snapshot_from(plans: &[Row], decisions: &[Row]) -> Result<Option<S
     let pending = decisions.first().map(|row| decision_from(row, 0)).transpose()?;
     if plan.pending_decision() != pending.as_ref().map(|decision| &decision.id) {
         let reason = format!(
-            "it waits for {}, and the open decision is {}",
+            "it waits for {}, but the open decision is {}",
             plan.pending_decision().map_or("nothing", |id| id.as_str()),
             pending.as_ref().map_or("none", |decision| decision.id.as_str()),
         );

@@ -25,13 +25,13 @@ pub(crate) fn plan_from(row: &Row, first: usize) -> Result<Plan, StoreError> {
     ];
     for (name, column, body) in columns {
         if column != body {
-            let reason = format!("the column {name} says {column:?}, the body {body:?}");
+            let reason = format!("the column {name} has {column:?}, the body has {body:?}");
             return Err(StoreError::damaged("plans", id, reason));
         }
     }
     let revision = row.int(first + 3)?;
     if revision != plan.revision {
-        let reason = format!("the column revision says {revision}, the body {}", plan.revision);
+        let reason = format!("the column revision has {revision}, the body has {}", plan.revision);
         return Err(StoreError::damaged("plans", id, reason));
     }
     Ok(plan)
@@ -48,7 +48,7 @@ pub(crate) fn decision_from(row: &Row, first: usize) -> Result<Decision, StoreEr
     ];
     for (name, column, body) in columns {
         if column != body {
-            let reason = format!("the column {name} says {column:?}, the body {body:?}");
+            let reason = format!("the column {name} has {column:?}, the body has {body:?}");
             return Err(StoreError::damaged("decisions", id, reason));
         }
     }

@@ -63,7 +63,7 @@ fn check(snapshot: Option<&Snapshot>, transition: &Transition) -> Result<(), Sto
         return wrong(format!("revision {} cannot be written, {expected} comes next", plan.revision));
     }
     if snapshot.is_some_and(|snapshot| snapshot.plan.id != plan.id || snapshot.plan.spec != plan.spec) {
-        return wrong("a transition must not change what the plan is".to_owned());
+        return wrong("a transition must not change the plan's identity".to_owned());
     }
     let mut open = snapshot.and_then(|snapshot| snapshot.pending.as_ref()).map(|decision| &decision.id);
     for change in closing_first(transition) {

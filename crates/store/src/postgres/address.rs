@@ -52,7 +52,7 @@ impl Address {
             None | Some("disable") => SslMode::Disable,
             Some("prefer") => SslMode::Prefer,
             Some("require" | "verify-ca" | "verify-full") => SslMode::Require,
-            Some(other) => return Err(unreachable(&shown, format!("sslmode {other:?} is not known"))),
+            Some(other) => return Err(unreachable(&shown, format!("sslmode {other:?} is not supported"))),
         };
         config.ssl_mode(ssl);
         if config.get_connect_timeout().is_none() {

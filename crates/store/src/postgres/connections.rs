@@ -80,7 +80,7 @@ impl Connections {
     /// Records that the server has no free connection, or few for all clients.
     pub(crate) fn note_crowded(&self) {
         if !self.crowded.swap(true, Ordering::Relaxed) {
-            tracing::info!(place = %self.shown, "connections are few: idle ones are closed, and commits of others are looked for");
+            tracing::info!(place = %self.shown, "few connections are left: idle ones are closed, and commits of other processes are polled");
         }
     }
 
@@ -211,5 +211,5 @@ fn pool(address: &Address, most: usize) -> Result<Pool, StoreError> {
         .create_timeout(Some(WAIT_MAX))
         .recycle_timeout(Some(WAIT_MAX))
         .build()
-        .map_err(|error| StoreError::database("make a pool of connections", error))
+        .map_err(|error| StoreError::database("create a connection pool", error))
 }

@@ -31,7 +31,7 @@ pub(crate) fn classify(place: &str, attempt: &'static str, error: Error) -> Stor
         &SqlState::DISK_FULL => StoreError::Full { place: here(), source: Arc::new(error) },
         &SqlState::READ_ONLY_SQL_TRANSACTION => StoreError::ReadOnly {
             place: here(),
-            remedy: "name the server that takes writes, not one that only follows it",
+            remedy: "name the primary server, not a read-only replica",
             source: Arc::new(error),
         },
         &SqlState::INSUFFICIENT_PRIVILEGE => StoreError::ReadOnly {
@@ -45,7 +45,7 @@ pub(crate) fn classify(place: &str, attempt: &'static str, error: Error) -> Stor
         &SqlState::INVALID_CATALOG_NAME => StoreError::Missing {
             place: here(),
             reason: told(&error),
-            remedy: "make the database first (`createdb NAME`), or name another store with --store",
+            remedy: "create the database first (`createdb NAME`), or name another store with --store",
         },
         &SqlState::ADMIN_SHUTDOWN
         | &SqlState::CRASH_SHUTDOWN

@@ -14,7 +14,7 @@ const LOOK: &str = "SELECT name, setting, source FROM pg_settings WHERE name IN
 /// Rejects a server on which the limits are not in force, and returns its number of connections for ordinary
 /// users.
 pub(crate) async fn check(address: &Address, client: &Object) -> Result<i64, StoreError> {
-    let failed = |error| classify(&address.shown, "look at the settings of the server", error);
+    let failed = |error| classify(&address.shown, "read the settings of the server", error);
     let (mut most, mut reserved) = (0, 0);
     for row in client.query(LOOK, &[]).await.map_err(failed)? {
         let (name, setting, source): (&str, &str, &str) = (row.get(0), row.get(1), row.get(2));
@@ -27,7 +27,8 @@ pub(crate) async fn check(address: &Address, client: &Object) -> Result<i64, Sto
             _ if value == SESSION_LIMIT_MS || matches!(source, "client" | "session") => {}
             _ => {
                 let reason = format!(
-                    "it does not keep what a connection asks for: {name} is {value} ms where {SESSION_LIMIT_MS} ms was asked for"
+                    "it ignores the settings of a connection: {name} is {value} ms instead of \
+                     {SESSION_LIMIT_MS} ms"
                 );
                 return Err(StoreError::Pooled { place: address.shown.clone(), reason });
             }

@@ -56,7 +56,7 @@ pub(crate) fn start(server: &Arc<Server>) {
                 {
                     server.connections.note_crowded();
                 }
-                tracing::debug!(error = %told(&error), "not listening for commits of other processes");
+                tracing::debug!(error = %told(&error), "could not listen for commits of other processes");
             }
             bell.ring();
             tokio::time::sleep(RECONNECT_AFTER).await;

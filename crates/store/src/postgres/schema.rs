@@ -68,7 +68,7 @@ async fn migrate(place: &str, client: &Object) -> Result<(), StoreError> {
     let failed = |error: Error| match error.code() {
         Some(&SqlState::DUPLICATE_TABLE | &SqlState::DUPLICATE_FUNCTION) => StoreError::NotDrydock {
             place: place.to_owned(),
-            reason: "the database has tables of the same name that Drydock did not make".to_owned(),
+            reason: "the database has tables of the same name that Drydock did not create".to_owned(),
         },
         _ => classify(place, "migrate the store", error),
     };

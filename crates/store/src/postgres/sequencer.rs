@@ -47,7 +47,7 @@ const NUMBERING_EVERY: Duration = Duration::from_millis(5);
 /// Returns true if some events are not numbered.
 pub(crate) async fn is_pending(server: &Server) -> Result<bool, StoreError> {
     let client = server.client(Want::Work).await?;
-    let failed = |error| classify(&server.address.shown, "look for unnumbered events", error);
+    let failed = |error| classify(&server.address.shown, "find unnumbered events", error);
     let asked =
         client.prepare_cached("SELECT 1 FROM events WHERE seq IS NULL LIMIT 1").await.map_err(failed)?;
     Ok(client.query_opt(&asked, &[]).await.map_err(failed)?.is_some())
@@ -62,7 +62,7 @@ pub(crate) fn start(server: &Arc<Server>) {
             nudge.notified().await;
             let Some(server) = Weak::upgrade(&server) else { return };
             if let Err(error) = number(&server).await {
-                tracing::warn!(error = %told(&error), "events stay unnumbered for now; numbering is tried again");
+                tracing::warn!(error = %told(&error), "events are not numbered yet; trying again");
                 drop(server);
                 tokio::time::sleep(NUMBERING_AGAIN).await;
                 nudge.notify_one();

@@ -56,7 +56,7 @@ impl Place {
         let connection = opened.map_err(|error| self.classify(attempt, error))?;
         self.prepare(&connection).map_err(|error| self.classify(attempt, error))?;
         if connection.is_readonly("main").map_err(|error| self.classify(attempt, error))? {
-            return Err(self.read_only("the file may only be read".into()));
+            return Err(self.read_only("the file is read-only".into()));
         }
         Ok(connection)
     }

@@ -139,7 +139,7 @@ fn remove_half(path: &Path) {
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => {
-                tracing::error!(error = %told(&error), file = ?name, "could not remove a half backup")
+                tracing::error!(error = %told(&error), file = ?name, "could not remove an incomplete backup")
             }
         }
     }

@@ -86,7 +86,10 @@ impl Gate {
                 // Set before the receiver is dropped, so that the other thread clears the flag only
                 // afterwards.
                 self.stuck.store(true, Ordering::Release);
-                tracing::warn!("somebody holds the gate of the store: writing without taking turns");
+                tracing::warn!(
+                    "another process holds the write gate of the store for too long; writing \
+                                without it"
+                );
                 Ok(None)
             }
         }
@@ -110,7 +113,7 @@ impl Drop for Pass<'_> {
     fn drop(&mut self) {
         if let Err(error) = self.gate.file.unlock() {
             // The kernel releases the lock when the file is closed.
-            tracing::error!(error = %told(&error), "could not unlock the gate of the store");
+            tracing::error!(error = %told(&error), "could not unlock the write gate of the store");
         }
     }
 }

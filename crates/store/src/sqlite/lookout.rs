@@ -63,7 +63,7 @@ impl Lookout {
         if let Some(watcher) = watcher.as_mut().and_then(|watcher| watcher.as_mut())
             && let Err(error) = self.look(watcher)
         {
-            tracing::warn!(error = %told(&error), "could not look for changes of other processes");
+            tracing::warn!(error = %told(&error), "could not poll for changes of other processes");
         }
         Held { lookout: self, watcher }
     }
@@ -84,7 +84,7 @@ impl Lookout {
     fn version(&self, connection: &Connection) -> Result<i64, StoreError> {
         let asked = connection.prepare_cached("PRAGMA data_version");
         let version = asked.and_then(|mut asked| asked.query_row([], |row| row.get(0)));
-        version.map_err(|error| self.place.classify("look for changes", error))
+        version.map_err(|error| self.place.classify("poll for changes", error))
     }
 }
 
@@ -98,7 +98,7 @@ impl Held<'_> {
             Ok(now) => watcher.seen = now,
             // The next poll then mistakes our own commit for another process's, which causes one unnecessary
             // wake-up.
-            Err(error) => tracing::warn!(error = %told(&error), "could not look past an own commit"),
+            Err(error) => tracing::warn!(error = %told(&error), "could not mark an own commit as seen"),
         }
     }
 }

@@ -62,7 +62,7 @@ pub(crate) fn gate_error(place: &Place, error: io::Error) -> StoreError {
         io::ErrorKind::StorageFull => {
             StoreError::Full { place: place.shown(), source: std::sync::Arc::new(error) }
         }
-        _ => StoreError::database("lock the gate of the store", error),
+        _ => StoreError::database("lock the write gate of the store", error),
     }
 }
 
@@ -75,7 +75,7 @@ fn inspect(place: &Place, connection: &mut Connection) -> Result<Found, StoreErr
         (APPLICATION_ID, version, _) => Ok(Found::Ours(version)),
         (0, 0, 0) => Ok(Found::Empty),
         (mark, ..) => {
-            let reason = format!("it is a database of another program (application id {mark})");
+            let reason = format!("it is the database of another program (application id {mark})");
             Err(StoreError::NotDrydock { place: place.shown(), reason })
         }
     }
