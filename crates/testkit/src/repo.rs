@@ -108,11 +108,11 @@ impl Repo {
     fn empty() -> Self {
         let directory = match TempDir::with_prefix("drydock-repo-") {
             Ok(directory) => directory,
-            Err(error) => panic!("could not make a temporary directory: {error}"),
+            Err(error) => panic!("could not create a temporary directory: {error}"),
         };
         let path = directory.path().join("repo");
         if let Err(error) = fs::create_dir(&path) {
-            panic!("could not make {}: {error}", path.display());
+            panic!("could not create {}: {error}", path.display());
         }
         let repo = Self { _directory: directory, path };
         repo.git(&["init", "--quiet", "--initial-branch=main"]);

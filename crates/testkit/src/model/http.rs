@@ -40,10 +40,13 @@ pub(super) fn read(stream: &mut impl BufRead) -> Result<Request, Unread> {
     let (first, headers) = head(&mut stream.take(HEAD_MAX))?;
     let mut words = first.split(' ');
     let (Some(method), Some(target)) = (words.next(), words.next()) else {
-        return Err(Unread::Refused("400 Bad Request", format!("`{first}` is no request")));
+        return Err(Unread::Refused("400 Bad Request", format!("`{first}` is not a request")));
     };
     if headers.contains_key("transfer-encoding") {
-        return Err(Unread::Refused("411 Length Required", "a body needs a length here".to_owned()));
+        return Err(Unread::Refused(
+            "411 Length Required",
+            "a request with a body needs a Content-Length".to_owned(),
+        ));
     }
     let length = headers.get("content-length").map_or(Ok(0), |length| length.parse::<u64>());
     let length = match length {

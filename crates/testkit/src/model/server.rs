@@ -123,7 +123,10 @@ impl Shared {
         let reply = self.reply(&request);
         let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
         if asked.len() >= REQUESTS_MAX {
-            return Reply::Refused("400 Bad Request", format!("this test has asked {REQUESTS_MAX} times"));
+            return Reply::Refused(
+                "400 Bad Request",
+                format!("request limit reached: at most {REQUESTS_MAX} per test"),
+            );
         }
         asked.push(request);
         reply

@@ -48,10 +48,10 @@ impl Cluster {
 
     fn start_on(port: u16, programs: &Programs, owner: &Owner) -> Result<Started, String> {
         let said = |what: &'static str| move |error: io::Error| format!("could not {what}: {error}");
-        let directory = TempDir::with_prefix("drydock-pg-").map_err(said("make a temporary directory"))?;
+        let directory = TempDir::with_prefix("drydock-pg-").map_err(said("create a temporary directory"))?;
         if let Owner::Other { uid, gid } = *owner {
             chown(directory.path(), Some(uid), Some(gid))
-                .map_err(said("give the cluster's directory away"))?;
+                .map_err(said("change the owner of the cluster's directory"))?;
         }
         let mut keeper = Command::new("sh")
             .args(["-c", include_str!("keeper.sh"), "keeper"])
@@ -70,13 +70,13 @@ impl Cluster {
 
         let mut said_first = String::new();
         let mut lines = BufReader::new(keeper.stdout.take().expect("it was asked for above"));
-        lines.read_line(&mut said_first).map_err(said("hear from the keeper of a PostgreSQL cluster"))?;
+        lines.read_line(&mut said_first).map_err(said("read from the keeper of a PostgreSQL cluster"))?;
         if said_first == "ready\n" {
             return Ok(Started::Ready(Self { port, keeper }));
         }
         lines
             .read_to_string(&mut said_first)
-            .map_err(said("hear from the keeper of a PostgreSQL cluster"))?;
+            .map_err(said("read from the keeper of a PostgreSQL cluster"))?;
         keeper.wait().map_err(said("wait for the keeper of a PostgreSQL cluster"))?;
         Ok(Started::Refused(format!("no PostgreSQL cluster in {}:\n{said_first}", directory.display())))
     }
