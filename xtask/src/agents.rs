@@ -31,13 +31,13 @@ pub(crate) fn prepare(root: &Path) -> Result<OsString, Failure> {
     if let Some(missing) = AGENTS.iter().find(|agent| !is_installed(&place, agent)) {
         let Agent { program, package, version } = missing;
         return Err(Failure::failed(format!(
-            "npm installed {package}@{version}, and there is no `{program}`; is there one for this kind of machine?"
+            "npm installed {package}@{version} without `{program}`; it may not support this kind of machine"
         )));
     }
     let before = env::var_os("PATH").unwrap_or_default();
     let places = std::iter::once(programs(&place)).chain(env::split_paths(&before));
     env::join_paths(places)
-        .map_err(|error| Failure::failed(format!("could not put the agents on the path: {error}")))
+        .map_err(|error| Failure::failed(format!("could not add the agents to PATH: {error}")))
 }
 
 fn programs(place: &Path) -> PathBuf {
@@ -57,14 +57,14 @@ fn install(place: &Path) -> Result<(), Failure> {
         AGENTS.iter().map(|agent| format!("{}@{}", agent.package, agent.version)).collect();
     say::note(&format!("xtask: installing {} with npm (about 1 GB)", packages.join(", ")));
     fs::create_dir_all(place)
-        .map_err(|error| Failure::failed(format!("could not make {}: {error}", place.display())))?;
+        .map_err(|error| Failure::failed(format!("could not create {}: {error}", place.display())))?;
     let mut npm = Command::new("npm");
     npm.args(["install", "--no-save", "--no-audit", "--no-fund", "--prefix"]).arg(place).args(&packages);
     match npm.current_dir(place).status() {
         Ok(status) if status.success() => Ok(()),
         Ok(status) => Err(Failure::failed(format!("`npm install {}` failed ({status})", packages.join(" ")))),
         Err(error) => Err(Failure::failed(format!(
-            "could not run npm ({error}), which installs the agents; install Node.js 20 or newer"
+            "could not run npm to install the agents ({error}); install Node.js 20 or newer"
         ))),
     }
 }

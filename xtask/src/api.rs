@@ -47,7 +47,7 @@ pub(crate) fn run(root: &Path, program: Program) -> Result<(), Failure> {
     // Remove the files of an earlier run.
     fs::remove_dir_all(&world).ok();
     fs::create_dir_all(&world)
-        .map_err(|error| Failure::failed(format!("could not make {}: {error}", world.display())))?;
+        .map_err(|error| Failure::failed(format!("could not create {}: {error}", world.display())))?;
     let drydock = |words: &[&str]| {
         let mut command = Command::new(target.join("debug/drydock"));
         command
@@ -62,7 +62,7 @@ pub(crate) fn run(root: &Path, program: Program) -> Result<(), Failure> {
         command
     };
     let made = drydock(&["token", "create", "tester", "--role", "human"]).output();
-    let made = made.map_err(|error| Failure::failed(format!("could not make a token: {error}")))?;
+    let made = made.map_err(|error| Failure::failed(format!("could not create a token: {error}")))?;
     let secret = String::from_utf8_lossy(&made.stdout).trim().to_owned();
     let there = furnish(&world, &drydock)?;
     let (server, at) = serve(drydock(&["serve", "--listen", "127.0.0.1:0", "--workers", "0", "--no-link"]))?;
@@ -87,7 +87,7 @@ fn furnish(world: &Path, drydock: &dyn Fn(&[&str]) -> Command) -> Result<World, 
     let done = |command: &mut Command| match command.output() {
         Ok(output) if output.status.success() => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
         Ok(output) => Err(Failure::failed(String::from_utf8_lossy(&output.stderr).into_owned())),
-        Err(error) => Err(Failure::failed(format!("could not furnish the world: {error}"))),
+        Err(error) => Err(Failure::failed(format!("could not set up the test data: {error}"))),
     };
     let (repository, action) = (world.join("app"), world.join("fix.toml"));
     let git = |words: &[&str]| {
@@ -139,7 +139,7 @@ fn hunt(tool: &Path, at: &str, secret: &str, world: &Path) -> Result<(), Failure
         match child.try_wait() {
             Ok(Some(status)) if status.success() => return Ok(()),
             Ok(Some(status)) => {
-                return Err(Failure::failed(format!("schemathesis found something ({status})")));
+                return Err(Failure::failed(format!("schemathesis found problems ({status})")));
             }
             Ok(None) if began.elapsed() < TIME_MAX => std::thread::sleep(Duration::from_millis(200)),
             Ok(None) => {
@@ -157,14 +157,14 @@ fn hunt(tool: &Path, at: &str, secret: &str, world: &Path) -> Result<(), Failure
 fn serve(mut command: Command) -> Result<(Child, String), Failure> {
     let failed = |error: std::io::Error| Failure::failed(format!("could not start the server: {error}"));
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().map_err(failed)?;
-    let Some(said) = child.stderr.take() else { return Err(Failure::failed("the server says nothing")) };
+    let Some(said) = child.stderr.take() else { return Err(Failure::failed("the server printed nothing")) };
     let mut line = String::new();
     BufReader::new(said).read_line(&mut line).map_err(failed)?;
     match line.split_whitespace().find(|word| word.starts_with("http://")) {
         Some(at) => Ok((child, at.to_owned())),
         None => {
             stop(child);
-            Err(Failure::failed(format!("the server did not say where it is: {line}")))
+            Err(Failure::failed(format!("the server did not print its address: {line}")))
         }
     }
 }

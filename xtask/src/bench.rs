@@ -20,10 +20,10 @@ pub(crate) fn run(root: &Path, words: &[String]) -> Result<(), Failure> {
         .env(SERVER_VARIABLE, server.admin_url())
         .current_dir(root)
         .status()
-        .map_err(|error| Failure::failed(format!("cargo could not be started: {error}")))?;
+        .map_err(|error| Failure::failed(format!("could not start cargo: {error}")))?;
     if status.success() {
         Ok(())
     } else {
-        Err(Failure::failed("a part of the bench failed; its message is above".to_owned()))
+        Err(Failure::failed("a part of the benchmark failed; see the message above".to_owned()))
     }
 }

@@ -28,7 +28,7 @@ pub(crate) fn prepare(root: &Path) -> Result<(&'static str, OsString), Failure> 
         install(&place)?;
     }
     if !is_installed(&place) {
-        return Err(Failure::failed(format!("npm installed {PACKAGE}@{VERSION}, and it is not there")));
+        return Err(Failure::failed(format!("npm installed {PACKAGE}@{VERSION}, but its files are missing")));
     }
     Ok((AXE, script(&place).into()))
 }
@@ -55,7 +55,7 @@ fn is_installed(place: &Path) -> bool {
 fn install(place: &Path) -> Result<(), Failure> {
     say::note(&format!("xtask: installing {PACKAGE}@{VERSION} with npm"));
     fs::create_dir_all(place)
-        .map_err(|error| Failure::failed(format!("could not make {}: {error}", place.display())))?;
+        .map_err(|error| Failure::failed(format!("could not create {}: {error}", place.display())))?;
     let mut npm = Command::new("npm");
     npm.args(["install", "--no-save", "--no-audit", "--no-fund", "--prefix"]).arg(place);
     match npm.arg(format!("{PACKAGE}@{VERSION}")).current_dir(place).status() {

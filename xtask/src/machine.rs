@@ -91,7 +91,7 @@ pub(crate) fn require(needs: &[Need]) -> Result<(), Failure> {
     let keep = ["-o", "Dpkg::Options::=--force-confold"];
     apt_get(&[&["install", "-y", "--no-install-recommends"], &keep[..], &packages].concat())?;
     match self::missing(&missing).first() {
-        Some(need) => Err(Failure::failed(format!("{}: not found, although just installed", need.shown))),
+        Some(need) => Err(Failure::failed(format!("{}: not found after its installation", need.shown))),
         None => Ok(()),
     }
 }
@@ -164,7 +164,8 @@ mod tests {
         let missing = missing(&[there, absent(SSH_KEYGEN), absent(CHROMIUM), absent(NPM)]);
         assert_eq!(
             advice(&missing),
-            "not found: ssh-keygen, chromium and chromedriver (or --no-browser), npm (or --no-browser); install them \
+            "not found: ssh-keygen, chromium and chromedriver (or --no-browser), npm (or --no-browser); \
+             install them \
              (Debian, as root: `apt-get install openssh-client chromium chromium-driver npm`)"
         );
     }

@@ -20,20 +20,21 @@ const HELP: &str = "\
 Usage: cargo xtask <command>
 
   test [--no-browser] [--no-api] [--agents] [--otel] [--soak] [--screens] [-- <args of cargo test>]
-        Prepares this machine, then runs everything that must hold before a change lands:
-        formatting, lints and all tests (the tidy rules are one of them), also those of the page in Debian's chromium,
-        with axe, which npm installs below target/, and what Schemathesis, which pip installs there, finds with the
-        interface's description. Where a newer git stands in front of Debian's, that one is tried as well. The few tests that fail beside all others are looked at once more, alone.
-          --no-browser  leaves the page's tests out; so does a choice behind `--`, unless --browser asks for them
-          --no-api   leaves Schemathesis out; so does a choice behind `--`, unless --api asks for it
+        Prepares this machine, then runs all checks that must pass before a change lands:
+        formatting, lints and all tests (including the tidy rules), also those of the page in Debian's chromium
+        with axe (npm installs it below target/), and Schemathesis (pip installs it there) against the API
+        description. If PATH has a newer git than Debian's, the tests of git also run with Debian's.
+        Failed tests run once more, alone.
+          --no-browser  skips the tests of the page; so does a selection after `--`, unless --browser is given
+          --no-api   skips Schemathesis; so does a selection after `--`, unless --api is given
           --agents   also the tests that drive real agents, which npm installs below target/
-          --otel     also the tests of traces, which need a build of their own
+          --otel     also the tests of traces, which need a separate build
           --soak     also the tests that run for minutes
-          --screens  has the browser make the pictures in docs/screens anew
+          --screens  recreates the pictures in docs/screens with the browser
   bench [start] [worktree] [crowds] [sync] [commits] [subplans] [lists] [page] [server]
-        Measures the promised figures as ratios in one run, in a release build.
-  api   Has Schemathesis look for answers that are not as described, alone.
-  tidy  Checks the rules over the tree alone.
+        Measures the promised figures as ratios, in a release build.
+  api   Runs only Schemathesis, which finds responses that differ from the API description.
+  tidy  Checks only the rules about the source tree.
   help  Prints this text.";
 
 fn main() -> ExitCode {
@@ -49,7 +50,7 @@ fn main() -> ExitCode {
             say::answer(HELP);
             Ok(())
         }
-        unknown => Err(say::Failure::usage(format!("there is no `cargo xtask {unknown}`"))),
+        unknown => Err(say::Failure::usage(format!("unknown command `cargo xtask {unknown}`"))),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

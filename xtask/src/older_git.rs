@@ -39,7 +39,7 @@ pub(crate) enum Older {
 pub(crate) fn prepare(root: &Path) -> Result<Older, Failure> {
     let front = Git::find().map_err(|error| Failure::failed(error.to_string()))?;
     if front.version_numbers() == GitVersion::MIN {
-        return Ok(Older::None(format!("git {} is in front already", front.version())));
+        return Ok(Older::None(format!("git {} is already the first in PATH", front.version())));
     }
     let folder = root.join("target/debian-git");
     let bin = folder.join("bin");
@@ -51,10 +51,10 @@ pub(crate) fn prepare(root: &Path) -> Result<Older, Failure> {
         fs::remove_file(&link).ok();
         symlink(INSTALLED, &link).map_err(failed)?;
     } else if !machine::has_apt() {
-        return Ok(Older::None("this machine has no packages of Debian".to_owned()));
+        return Ok(Older::None("this machine has no Debian packages".to_owned()));
     } else if !bin.join("git").exists() {
         extract(&folder)
-            .map_err(|trouble| Failure::failed(format!("could not get Debian's git: {trouble}")))?;
+            .map_err(|trouble| Failure::failed(format!("could not download Debian's git: {trouble}")))?;
     }
     let older = match usable(bin.join("git"))? {
         Ok(older) => older,
@@ -80,7 +80,7 @@ fn usable(program: PathBuf) -> Result<Result<Git, String>, Failure> {
 
 /// Downloads and unpacks the package. A wrapper script sets git's directories, because it was built for others.
 fn extract(folder: &Path) -> Result<(), String> {
-    say::note("xtask: getting Debian's git into target/debian-git");
+    say::note("xtask: downloading Debian's git to target/debian-git");
     let failed = |error: std::io::Error| error.to_string();
     fs::remove_dir_all(folder).ok();
     fs::create_dir_all(folder).map_err(failed)?;
@@ -99,7 +99,7 @@ fn extract(folder: &Path) -> Result<(), String> {
     let files: Vec<PathBuf> =
         files.map(|entry| entry.map(|entry| entry.path())).collect::<Result<_, _>>().map_err(failed)?;
     let package = files.iter().find(|path| path.extension().is_some_and(|end| end == "deb"));
-    let package = package.ok_or("apt-get left no package")?;
+    let package = package.ok_or("apt-get downloaded no package")?;
     run("dpkg-deb", &["--extract", &package.to_string_lossy(), "package"])?;
     let (unpacked, bin) = (folder.join("package/usr"), folder.join("bin"));
     fs::create_dir_all(&bin).map_err(failed)?;

@@ -63,11 +63,11 @@ pub(crate) fn run(command: impl Fn(&[&str]) -> Command, out: &mut impl Write) ->
         Ok((None, heard)) if heard.passed.is_empty() => return Verdict::Failed("no test ran".to_owned()),
         Ok((None, _)) => return Verdict::Passed,
         Ok((Some(trouble), heard)) => (trouble, heard),
-        Err(error) => return Verdict::Failed(format!("could not be started: {error}")),
+        Err(error) => return Verdict::Failed(format!("could not start: {error}")),
     };
     let Some(names) = heard.to_look_at() else { return Verdict::Failed(first) };
     // A reader that closed the pipe is not a failure of the tests.
-    writeln!(out, "\na second look, without the others: {}", names.join(", ")).ok();
+    writeln!(out, "\nrunning failed tests again, alone: {}", names.join(", ")).ok();
     let again = listen(command(&[&["--exact", "--test-threads", "1"], names.as_slice()].concat()), out);
     match again {
         Ok((None, heard)) if names.iter().all(|name| heard.passed.contains(*name)) => {

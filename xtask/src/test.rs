@@ -71,7 +71,7 @@ pub(crate) fn run(root: &Path, args: &[String]) -> Result<(), Failure> {
     }
     let done = summarise(started, &outcomes);
     if !asked.wants(asked.api) {
-        say::note("    not run: what Schemathesis finds");
+        say::note("    not run: Schemathesis");
     }
     if !asked.otel {
         say::note("    not run: the tests of traces (--otel)");
@@ -141,7 +141,7 @@ fn in_browser(root: &Path, started: Instant, variables: &[(&'static str, OsStrin
         Err(failure) => Outcome {
             shown: "a browser".to_owned(),
             took: began.elapsed(),
-            trouble: Some(format!("{failure}; --no-browser leaves the tests of the page out")),
+            trouble: Some(format!("{failure}; --no-browser skips the tests of the page")),
         },
     }
 }
@@ -166,11 +166,11 @@ fn real_agents(root: &Path, started: Instant, variables: &[(&'static str, OsStri
 
 /// Searches for responses of the server that do not match the OpenAPI document.
 fn described(root: &Path, started: Instant) -> Outcome {
-    heading(started, "the interface as described");
+    heading(started, "the API against its description");
     let began = Instant::now();
     let trouble = api::run(root, Program::Built).err();
-    let trouble = trouble.map(|failure| format!("{failure}; --no-api leaves it out"));
-    Outcome { shown: "the interface as described".to_owned(), took: began.elapsed(), trouble }
+    let trouble = trouble.map(|failure| format!("{failure}; --no-api skips it"));
+    Outcome { shown: "the API against its description".to_owned(), took: began.elapsed(), trouble }
 }
 
 /// Whether the command line includes or excludes a part of the full run.
@@ -209,7 +209,7 @@ impl Asked {
                     asked.variables.push(("DRYDOCK_SCREENS", crate::root().join("docs/screens").into()))
                 }
                 "--" => asked.extra = args.by_ref().cloned().collect(),
-                unknown => return Err(Failure::usage(format!("`test` does not know `{unknown}`"))),
+                unknown => return Err(Failure::usage(format!("unknown option of `test`: `{unknown}`"))),
             }
         }
         Ok(asked)
@@ -253,7 +253,7 @@ fn cargo(root: &Path, started: Instant, args: &[&str], variables: &[(&'static st
     let trouble = match command(root, args, variables).status() {
         Ok(status) if status.success() => None,
         Ok(status) => Some(status.to_string()),
-        Err(error) => Some(format!("could not be started: {error}")),
+        Err(error) => Some(format!("could not start: {error}")),
     };
     Outcome { shown, took: began.elapsed(), trouble }
 }
@@ -285,7 +285,10 @@ fn judged(verdict: Verdict) -> Option<String> {
         Verdict::Passed => None,
         Verdict::Flaky(names) => {
             for name in names {
-                say::note(&format!("FLAKY: {name} failed beside the others and passed alone: find out why"));
+                say::note(&format!(
+                    "FLAKY: {name} failed together with the others and passed alone; find \
+                                    the cause"
+                ));
             }
             None
         }

@@ -19,7 +19,7 @@ pub(crate) fn decisions_are_listed(tree: &Tree) -> Vec<Finding> {
         let name = &decision.path[DECISIONS.len()..];
         let mut complain = |text: &str| found.push(Finding::new(&decision.path, 1, text));
         match number(name) {
-            None => complain("a decision is named `0000-in-a-few-words.md`, with its own number"),
+            None => complain("a decision must be named `0000-in-a-few-words.md`, with its own number"),
             Some(own) => {
                 let same = |other: &&&Text| number(&other.path[DECISIONS.len()..]) == Some(own);
                 if decisions.iter().filter(same).count() > 1 {
@@ -40,7 +40,11 @@ pub(crate) fn links_resolve(tree: &Tree) -> Vec<Finding> {
     for file in tree.texts().filter(|file| file.path.ends_with(".md")) {
         for (line, target) in links(&file.text) {
             if !resolve(&file.path, target).is_some_and(|path| tree.has(&path)) {
-                found.push(Finding::new(&file.path, line, format!("the link to `{target}` leads nowhere")));
+                found.push(Finding::new(
+                    &file.path,
+                    line,
+                    format!("the target of the link `{target}` does not exist"),
+                ));
             }
         }
     }

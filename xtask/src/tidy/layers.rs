@@ -26,7 +26,7 @@ pub(crate) fn crates_depend_downwards(tree: &Tree) -> Vec<Finding> {
     for file in tree.texts().filter(|file| file.path.ends_with("/Cargo.toml")) {
         let Some(name) = crate_of(&file.path) else { continue };
         let Some((_, allowed)) = LAYERS.iter().find(|(layer, _)| *layer == name) else {
-            found.push(Finding::new(&file.path, 1, format!("`{name}` has no place among the layers")));
+            found.push(Finding::new(&file.path, 1, format!("`{name}` has no layer")));
             continue;
         };
         let wrong = dependencies(&file.text).into_iter().filter(|dependency| !permitted(dependency, allowed));

@@ -35,7 +35,7 @@ fn empty_word(name: &str) -> Option<&str> {
 }
 
 fn complaint(word: &str) -> String {
-    format!("`{word}` says nothing about what is inside")
+    format!("`{word}` does not describe the content")
 }
 
 #[cfg(test)]

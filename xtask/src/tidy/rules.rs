@@ -11,20 +11,20 @@ use crate::say::{self, Failure};
 pub(crate) type Rule = fn(&Tree) -> Vec<Finding>;
 
 const RULES: &[(&str, Rule)] = &[
-    ("files open with their purpose", shape::files_open_with_purpose),
+    ("files start with their purpose", shape::files_open_with_purpose),
     ("files are short", shape::files_are_short),
     ("functions are short", shape::functions_are_short),
-    ("roots declare and export only", shape::roots_declare_only),
+    ("lib.rs and mod.rs only declare and export", shape::roots_declare_only),
     ("tests come last", shape::tests_come_last),
-    ("names say something", names::names_say_something),
+    ("names describe their content", names::names_say_something),
     ("crates depend downwards", layers::crates_depend_downwards),
     ("SQL is in the store", places::sql_is_in_the_store),
     ("processes start in their crates", places::processes_start_in_their_crates),
-    ("logs tell causes", words::logs_tell_causes),
+    ("logs contain causes", words::logs_tell_causes),
     ("nothing is left for later", words::nothing_is_left_for_later),
-    ("no machine is named", words::no_machine_is_named),
+    ("no paths of one machine", words::no_machine_is_named),
     ("decisions are numbered and listed", documents::decisions_are_listed),
-    ("links lead somewhere", documents::links_resolve),
+    ("links have targets", documents::links_resolve),
 ];
 
 /// A place where a rule is violated.
@@ -50,13 +50,16 @@ impl fmt::Display for Finding {
 /// Prints every finding, and fails if there is one.
 pub(crate) fn run(root: &Path, args: &[String]) -> Result<(), Failure> {
     if let Some(unknown) = args.first() {
-        return Err(Failure::usage(format!("`tidy` does not know `{unknown}`")));
+        return Err(Failure::usage(format!("unknown option of `tidy`: `{unknown}`")));
     }
     let complaints = check(root).map_err(Failure::failed)?;
     complaints.iter().for_each(|complaint| say::answer(complaint));
     match complaints.len() {
         0 => Ok(()),
-        found => Err(Failure::failed(format!("{found} places break the {} rules of the tree", RULES.len()))),
+        found => Err(Failure::failed(format!(
+            "{found} violations of the {} rules about the source tree",
+            RULES.len()
+        ))),
     }
 }
 

@@ -11,7 +11,7 @@ const FUNCTION_LINES_MAX: usize = 70;
 /// Every Rust file starts with its purpose.
 pub(crate) fn files_open_with_purpose(tree: &Tree) -> Vec<Finding> {
     let unopened = tree.rust().filter(|(_, source)| !source.opening.starts_with("//! "));
-    unopened.map(|(path, _)| Finding::new(path, 1, "the file must open with a `//!` paragraph")).collect()
+    unopened.map(|(path, _)| Finding::new(path, 1, "the file must start with a `//!` paragraph")).collect()
 }
 
 /// A file is short enough to read at once; its own tests do not count.
@@ -50,7 +50,7 @@ pub(crate) fn roots_declare_only(tree: &Tree) -> Vec<Finding> {
             Finding::new(
                 path,
                 item.line,
-                format!("a root declares and exports only, and this is neither: `{first}`"),
+                format!("lib.rs and mod.rs only declare and export; move this: `{first}`"),
             )
         })
     });
@@ -61,7 +61,7 @@ pub(crate) fn roots_declare_only(tree: &Tree) -> Vec<Finding> {
 pub(crate) fn tests_come_last(tree: &Tree) -> Vec<Finding> {
     let found = tree.production().filter_map(|(path, source)| match source.tests {
         Tests::Followed { from } => {
-            Some(Finding::new(path, from, "something follows the tests; they come last"))
+            Some(Finding::new(path, from, "code follows the tests; tests must come last"))
         }
         Tests::Last { .. } | Tests::Absent { .. } => None,
     });
@@ -203,7 +203,8 @@ mod tests {
 
     #[test]
     fn a_root_that_holds_anything_is_refused() {
-        let fine = "//! Root.\n#![cfg(unix)]\n\nmod a;\n#[cfg(test)]\nmod b;\npub(crate) mod c;\npub use a::{X, y::{Z, W}};\n\
+        let fine = "//! Root.\n#![cfg(unix)]\n\nmod a;\n#[cfg(test)]\nmod b;\npub(crate) mod c;\npub use \
+                    a::{X, y::{Z, W}};\n\
                     pub use {a::Q};\n#[doc(hidden)]\npub use c::V;\n";
         assert_eq!(lines(roots_declare_only, "crates/a/src/lib.rs", fine), NONE);
         for item in [

@@ -50,7 +50,7 @@ pub(crate) fn no_machine_is_named(tree: &Tree) -> Vec<Finding> {
                 Finding::new(
                     &file.path,
                     line_at(&file.text, at),
-                    format!("`{path}` is a directory of one machine"),
+                    format!("`{path}` is a path of one machine"),
                 )
             }));
         }
@@ -65,7 +65,11 @@ pub(crate) fn logs_tell_causes(tree: &Tree) -> Vec<Finding> {
         let code = source.production();
         let bare = code.match_indices(CAUSELESS).filter(|&(at, _)| is_whole_word(code, at, CAUSELESS.len()));
         found.extend(bare.map(|(at, _)| {
-            Finding::new(path, line_at(code, at), "its causes are lost; write `error = %told(&error)`")
+            Finding::new(
+                path,
+                line_at(code, at),
+                "the causes of the error are lost; write `error = %told(&error)`",
+            )
         }));
     }
     found
