@@ -1,8 +1,9 @@
 //! A landing that is cut short: the repository says how it ended, and there is never a second one.
 
 use std::fs::{self, File};
+use std::os::unix::fs::PermissionsExt;
 
-use drydock_testkit::proc::Running;
+use drydock_testkit::proc::{self, Running};
 use drydock_testkit::wait;
 
 use crate::world::{Answer, CONFLICT, LIMIT, World};
@@ -39,6 +40,59 @@ on_both! {
         world.assert_landed_once(&id);
         assert_eq!(world.repo.head("main"), mine);
         assert_eq!(world.count(&id, "apply.intended"), 1);
+        world.assert_sound(&id);
+    }
+}
+
+on_both! {
+    /// S2.3, N2. Breaks when recovery records a landing that is on the target as errored, because git could not delete its intent.
+    fn a_landing_whose_intent_cannot_be_deleted_is_recorded_by_another_process(kind: Kind) {
+        let world = World::with_writer(kind, WRITE);
+        let id = world.plan_after("execute");
+        world.drydock_with("DRYDOCK_CRASH_AT", "before_commit:4", &["plan", "apply", &id]);
+        assert_eq!((world.stage(&id), world.landings(&id).len()), ("apply/processing".into(), 1));
+        // The intent of a process that died before it deleted it; git deletes no ref while another process packs them.
+        let (name, landed) = (format!("refs/drydock/intent/{id}/run"), world.repo.head("main"));
+        world.repo.git(&["update-ref", &name, &landed]);
+        let lock = world.repo.path().join(".git/packed-refs.lock");
+        fs::write(&lock, "").unwrap();
+        world.insist(&["plan", "apply", &id]).expect(0);
+        assert_eq!(world.repo.head(&name), landed, "what the test is about");
+        fs::remove_file(&lock).unwrap();
+        world.assert_landed_once(&id);
+        assert_eq!(world.count(&id, "apply.forgone"), 0);
+        world.assert_sound(&id);
+    }
+}
+
+on_both! {
+    /// S1.3, S2.3. Breaks when the target is read before the intents are deleted: the late process lands in between, and the plan
+    /// is cancelled although its landing is on the target.
+    fn a_landing_before_the_intents_are_deleted_is_seen(kind: Kind) {
+        let world = World::with_writer(kind, WRITE);
+        let id = world.plan_after("execute");
+        let first = stopped_behind_its_intent(&world, &id);
+        world.wait_stale(&id);
+        // The git of the second process waits before it lists the intents to delete.
+        let (deleting, go) = (world.place("deleting"), world.place("go"));
+        let real = std::env::var("PATH").unwrap();
+        let git = format!(
+            "#!/bin/sh\nPATH='{real}'\ncase \"$*\" in *for-each-ref*refs/drydock/intent/*)\n\
+             touch {deleting}; until [ -e {go} ]; do sleep 0.05; done;; esac\nexec git \"$@\"\n"
+        );
+        world.write("bin/git", &git);
+        fs::set_permissions(world.path("bin/git"), fs::Permissions::from_mode(0o755)).unwrap();
+        let mut cancel = world.command(&["plan", "cancel", &id]);
+        let second = proc::spawn(cancel.env("PATH", format!("{}:{real}", world.place("bin"))));
+        world.wait_file("deleting");
+        first.resume();
+        Answer::of(first.wait(LIMIT)).expect(CONFLICT);
+        assert_eq!(world.landings(&id).len(), 1, "what the test is about");
+        world.write("go", "");
+        Answer::of(second.wait(LIMIT)).expect(CONFLICT);
+        world.insist(&["plan", "apply", &id]).expect(0);
+        world.assert_landed_once(&id);
+        assert_eq!(world.count(&id, "apply.forgone"), 0);
         world.assert_sound(&id);
     }
 }

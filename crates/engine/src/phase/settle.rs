@@ -2,7 +2,7 @@
 //! intents of the plan are deleted, so that nothing can land under them any more, and then the target is
 //! read.
 
-use drydock_domain::{Intent, LandingProof, Plan, PlanId, Project, RemoteAway, RunId};
+use drydock_domain::{Intent, LandingProof, Plan, PlanId, Project, RemoteAway, RunId, told};
 use drydock_worktree::{CommitId, RefDeleted, RemoteTip, Repository, Revoked};
 
 use super::ground::away;
@@ -39,8 +39,11 @@ pub(crate) fn intent_end(
     // An intent written by an earlier version does not name the remote, but the remote must have the commit
     // anyway.
     let remote = intent.remote.as_deref().or(project.remote.as_deref());
-    let tip = match remote {
-        None => repository.branch_tip(&intent.target)?,
+    let (revoked, tip) = match remote {
+        None => {
+            let revoked = revoke(repository, &plan.id);
+            (revoked, repository.branch_tip(&intent.target)?)
+        }
         Some(remote) => {
             match repository.intents_revoke(remote, plan.id.as_str())? {
                 Revoked::Gone => {}
@@ -51,14 +54,32 @@ pub(crate) fn intent_end(
                     tracing::warn!(plan = %plan.id, remote, text, "could not delete the intents of a landing at the remote");
                 }
             }
-            match repository.remote_tip(remote, &intent.target)? {
+            let tip = match repository.remote_tip(remote, &intent.target)? {
                 RemoteTip::At(tip) => Some(tip),
                 RemoteTip::Absent => None,
                 RemoteTip::Away { reason } => return Ok(IntentEnd::Unknown(away(remote, &reason))),
-            }
+            };
+            (revoke(repository, &plan.id), tip)
         }
     };
-    revoke(repository, &plan.id)?;
+    let end = end_at(repository, plan, intent, tip)?;
+    match (revoked, &end) {
+        // Nothing can land twice under a remaining intent, and it is removed with the plan's other refs.
+        (Err(error), IntentEnd::Landed(..)) if !matches!(error, EngineError::LeaseLost { .. }) => {
+            tracing::warn!(plan = %plan.id, error = %told(&error), "the intent of a landing stays for now");
+        }
+        (revoked, _) => revoked?,
+    }
+    Ok(end)
+}
+
+/// Determines how a landing ended from the tip of its target.
+fn end_at(
+    repository: &Repository,
+    plan: &Plan,
+    intent: &Intent,
+    tip: Option<CommitId>,
+) -> Result<IntentEnd, EngineError> {
     let Some(tip) = tip else {
         return Ok(if intent.creates { IntentEnd::NotLanded } else { IntentEnd::Rewritten });
     };
