@@ -57,7 +57,9 @@ pub use meter::Metered;
 pub use offered::Offered;
 pub use registry::{Lockable, NewProject};
 pub use rule::{RuleFact, rule_facts};
-pub use run_log::{LogFollower, LogNews, LogPage, LogQuery, LogStart, LogSummary, NOTICE, RunState};
+pub use run_log::{
+    FirstLog, LogFollower, LogNews, LogPage, LogQuery, LogStart, LogSummary, NOTICE, RunState,
+};
 pub use settings::{Settings, SubplanLimits};
 pub use sign_in::Session;
 pub use steer::Caller;

@@ -11,7 +11,7 @@ use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
 use drydock_api::{self as api, Code};
 use drydock_domain::{Plan, PlanId, RunId, told};
-use drydock_engine::{Engine, EngineError, LogFollower, LogNews, LogQuery, LogStart, RunState};
+use drydock_engine::{Engine, EngineError, FirstLog, LogFollower, LogNews, LogQuery, LogStart, RunState};
 use futures_util::stream;
 use serde_json::{Value, json};
 
@@ -171,9 +171,10 @@ type Part = Option<(Result<Bytes, EngineError>, Stage)>;
 /// Waits for the first log, with heartbeats.
 async fn await_first(engine: Engine, plan: PlanId, start: LogStart) -> Part {
     match engine.log_first(&plan, start, events::HEARTBEAT_EVERY).await {
-        Ok(Some(follower)) => go(follower, Ids::WithRun).await,
-        Ok(None) if engine.stopping().is_cancelled() => None,
-        Ok(None) => {
+        Ok(FirstLog::Found(follower)) => go(follower, Ids::WithRun).await,
+        Ok(FirstLog::Never) => last("log.end", None),
+        Ok(FirstLog::Stopping) => None,
+        Ok(FirstLog::NotYet) => {
             let heartbeat = Bytes::from_static(events::HEARTBEAT.as_bytes());
             Some((Ok(heartbeat), Stage::Waiting(engine, plan, start)))
         }
@@ -182,10 +183,6 @@ async fn await_first(engine: Engine, plan: PlanId, start: LogStart) -> Part {
 }
 
 async fn go(mut follower: LogFollower, ids: Ids) -> Part {
-    let last = |kind: &str, follower: &LogFollower| {
-        let data = json!({ "run": follower.run() });
-        Some((Ok(Bytes::from(format!("event: {kind}\ndata: {data}\n\n"))), Stage::Ended))
-    };
     match follower.next(events::HEARTBEAT_EVERY).await {
         Ok(LogNews::Lines { bytes, next }) => {
             let suffix = match ids {
@@ -197,11 +194,17 @@ async fn go(mut follower: LogFollower, ids: Ids) -> Part {
         Ok(LogNews::Quiet) => {
             Some((Ok(Bytes::from_static(events::HEARTBEAT.as_bytes())), Stage::Going(follower, ids)))
         }
-        Ok(LogNews::Ended) => last("log.end", &follower),
-        Ok(LogNews::Removed) => last("log.removed", &follower),
+        Ok(LogNews::Ended) => last("log.end", Some(follower.run())),
+        Ok(LogNews::Removed) => last("log.removed", Some(follower.run())),
         Ok(LogNews::Stopping) => None,
         Err(error) => cut_off(error),
     }
+}
+
+/// Returns the last event of a stream.
+fn last(kind: &str, run: Option<&str>) -> Part {
+    let data = json!({ "run": run });
+    Some((Ok(Bytes::from(format!("event: {kind}\ndata: {data}\n\n"))), Stage::Ended))
 }
 
 fn cut_off(error: EngineError) -> Part {

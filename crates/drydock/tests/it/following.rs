@@ -53,6 +53,56 @@ on_both! {
     }
 }
 
+on_both! {
+    /// N9. Breaks when the stream of a plan that ended before its first run waits for a run that cannot start, or when that plan
+    /// has its log on another machine.
+    fn a_plan_cancelled_before_its_first_run_ends_its_streams(kind: Kind) {
+        let world = World::with_writer(kind, "echo x > x");
+        let server = Server::start(&world, &["--workers", "0"]);
+        let stream = |id: &str| get(&server, &format!("/plans/{id}/log"), "Accept: text/event-stream\r\n");
+        for id in [world.plan(&[]), world.plan_after("strategize")] {
+            if world.stage(&id) == "strategize/complete" {
+                world.ok(&["plan", "execute", &id, "--detach"]);
+            }
+            let waiting = thread::scope(|scope| {
+                let waiting = scope.spawn(|| stream(&id));
+                world.ok(&["plan", "cancel", &id]);
+                waiting.join().unwrap()
+            });
+            for (head, body) in [waiting, stream(&id)] {
+                assert!(head.starts_with("http/1.0 200"), "{head}\n{body}");
+                assert!(body.ends_with("event: log.end\ndata: {\"run\":null}\n\n"), "{body}");
+            }
+            let (head, body) = get(&server, &format!("/plans/{id}/log?wait_ms=30000"), "");
+            assert_eq!((header(&head, "x-run-over"), body.as_str()), ("true", ""), "{head}");
+            world.drydock(&["plan", "log", &id, "--follow"]).expect(0);
+        }
+        server.stop();
+    }
+}
+
+/// N9. Breaks when a follower waits at a plan that starts no run before a person has answered.
+#[test]
+fn a_follower_ends_at_a_queued_plan_with_an_open_gate() {
+    let world = World::with_writer(Kind::Sqlite, "echo hello; sleep 60");
+    let id = world.plan_after("strategize");
+    let running = world.spawn(&["plan", "execute", &id]);
+    wait::until("the agent to print", LIMIT, || {
+        world.drydock(&["plan", "log", &id]).json.to_string().contains("hello").then_some(())
+    });
+    running.interrupt();
+    Answer::of(running.wait(LIMIT)).expect(130);
+    let plan = world.show(&id);
+    assert_eq!((plan["state"].as_str(), plan["gate"].is_string()), (Some("queued"), true), "{plan}");
+    let follow = world.spawn(&["plan", "log", &id, "--follow"]).wait(LIMIT);
+    assert_eq!(
+        (follow.code(), followed(&follow.stdout)),
+        (Some(0), vec!["hello".to_owned()]),
+        "{}",
+        follow.stderr
+    );
+}
+
 /// N9. Breaks when `plan log` reads on for as long as lines come.
 #[test]
 fn a_log_is_read_to_the_end_that_it_had_when_the_command_began() {

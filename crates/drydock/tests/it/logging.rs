@@ -4,6 +4,7 @@
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::time::Instant;
 
 use drydock_testkit::wait;
 use serde_json::Value;
@@ -30,8 +31,16 @@ pub(crate) fn get(server: &Server, path: &str, headers: &str) -> (String, String
     let bearer = server.bearer();
     // An old version of HTTP, in which a body is nothing but itself.
     write!(stream, "GET /api/v1{path} HTTP/1.0\r\nHost: {address}\r\n{bearer}{headers}\r\n").unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
+    let (mut answer, mut part, deadline) = (Vec::new(), [0; 4096], Instant::now() + LIMIT);
+    loop {
+        let read = stream.read(&mut part).unwrap();
+        if read == 0 {
+            break;
+        }
+        answer.extend_from_slice(&part[..read]);
+        assert!(Instant::now() < deadline, "the answer does not end: {}", String::from_utf8_lossy(&answer));
+    }
+    let answer = String::from_utf8(answer).unwrap();
     let (head, body) = answer.split_once("\r\n\r\n").unwrap();
     (head.to_lowercase(), body.to_owned())
 }

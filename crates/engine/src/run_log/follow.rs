@@ -87,6 +87,18 @@ pub enum LogNews {
     Stopping,
 }
 
+/// The result of waiting for the first log of a plan.
+pub enum FirstLog {
+    /// A run has a log.
+    Found(LogFollower),
+    /// No run has a log yet.
+    NotYet,
+    /// The plan ended before its first run, so there will be no log.
+    Never,
+    /// This process is stopping.
+    Stopping,
+}
+
 /// Reads one log as it grows.
 pub struct LogFollower {
     engine: Engine,
@@ -113,13 +125,15 @@ impl Engine {
     pub async fn log_page(&self, plan: &Plan, query: &LogQuery) -> Result<LogPage, EngineError> {
         let deadline = Instant::now() + query.wait;
         let left = || deadline.saturating_duration_since(Instant::now());
-        let found = match self.log_follow(plan, query.run.as_deref(), query.start).await? {
-            None if is_due(plan) => self.log_first(&plan.id, query.start, left()).await?,
-            found => found,
-        };
-        let Some(mut follower) = found else {
-            let state = if is_due(plan) { RunState::Live } else { RunState::Over };
-            return Ok(LogPage { run: None, bytes: Vec::new(), next: 0, state });
+        let none = |state| Ok(LogPage { run: None, bytes: Vec::new(), next: 0, state });
+        let mut follower = match self.log_follow(plan, query.run.as_deref(), query.start).await? {
+            Some(follower) => follower,
+            None if !is_due(plan) => return none(RunState::Over),
+            None => match self.log_first(&plan.id, query.start, left()).await? {
+                FirstLog::Found(follower) => follower,
+                FirstLog::NotYet | FirstLog::Stopping => return none(RunState::Live),
+                FirstLog::Never => return none(RunState::Over),
+            },
         };
         let news = follower.next(left()).await?;
         let state = if matches!(news, LogNews::Ended) { RunState::Over } else { RunState::Live };
@@ -159,26 +173,31 @@ impl Engine {
         Ok(Some(self.follower(&plan.id, newest, start)))
     }
 
-    /// Waits for the first log of a plan that has none yet. Returns `None` if there is none within `limit`.
-    /// The plan is read again each time, because the run may start on another machine; then this fails like
-    /// `log_follow`.
+    /// Waits up to `limit` for the first log of a plan that has none yet. The plan is read again each time,
+    /// because it may end, or the run may start on another machine; then this fails like `log_follow`.
     pub async fn log_first(
         &self,
         plan: &PlanId,
         start: LogStart,
         limit: Duration,
-    ) -> Result<Option<LogFollower>, EngineError> {
+    ) -> Result<FirstLog, EngineError> {
         let deadline = Instant::now() + limit;
         loop {
             let now = self.plan(plan.as_str()).await?;
             // The oldest, not the newest: a short run may have ended since the last check.
             if let Some(first) = self.logs(plan).await?.into_iter().next() {
-                return Ok(Some(self.follower(plan, first.run, start)));
+                return Ok(FirstLog::Found(self.follower(plan, first.run, start)));
             }
             self.none_yet(&now).await?;
+            if now.stage.is_terminal() {
+                return Ok(FirstLog::Never);
+            }
+            if self.stopping().is_cancelled() {
+                return Ok(FirstLog::Stopping);
+            }
             let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() || self.stopping().is_cancelled() {
-                return Ok(None);
+            if left.is_zero() {
+                return Ok(FirstLog::NotYet);
             }
             tokio::select! {
                 () = tokio::time::sleep(FIRST_EVERY.min(left)) => {}
@@ -197,7 +216,7 @@ impl Engine {
     async fn none_yet(&self, plan: &Plan) -> Result<(), EngineError> {
         let is_before = match plan.stage.phase() {
             Phase::Strategize => true,
-            Phase::Execute => plan.stage.state() == State::Queued && plan.phase_started_at.is_none(),
+            Phase::Execute => plan.phase_started_at.is_none(),
             Phase::Apply => false,
         };
         let Some(run) = plan.run.as_ref().filter(|_| !is_before) else { return Ok(()) };

@@ -157,7 +157,10 @@ async fn page(printer: &Printer<'_>, plan: &Plan, query: &LogQuery) -> Result<Lo
 
 /// Returns true if the plan does nothing until a person acts.
 fn rests(plan: &Plan) -> bool {
-    plan.is_settled() && !(plan.state == State::Complete && plan.gate.is_none())
+    match plan.state {
+        State::Queued | State::Complete => plan.gate.is_some(),
+        _ => plan.is_settled(),
+    }
 }
 
 /// Prints the output that a plan of an earlier version has in its events. Returns true if there was any.
