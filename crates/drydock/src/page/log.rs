@@ -33,14 +33,16 @@ pub(super) async fn show(
     let plan = client.plan(&id).await?;
     let query = LogQuery { run: which.run.clone(), offset: Some(-TAIL_MAX), wait_ms: None };
     let main = match client.plan_log(&plan.id, &query).await {
-        Ok(page) if page.run.is_some() => {
-            let logs = client.plan_logs(&plan.id).await?.logs;
-            html! { (head(&plan, Tab::Log)) (of_run(&plan, &logs, &page)) }
-        }
-        Ok(_) => {
-            let text = "The output of the agent appears here while it works.";
-            html! { (head(&plan, Tab::Log)) (of_events(&client, &plan, "No output yet", text).await?) }
-        }
+        Ok(page) => match &page.run {
+            Some(run) => {
+                let logs = client.plan_logs(&plan.id).await?.logs;
+                html! { (head(&plan, Tab::Log)) (of_run(&plan, run, &logs, &page)) }
+            }
+            None => {
+                let text = "The output of the agent appears here while it works.";
+                html! { (head(&plan, Tab::Log)) (of_events(&client, &plan, "No output yet", text).await?) }
+            }
+        },
         // The log may be on another machine.
         Err(ClientError::Problem(problem)) if problem.code == Code::NotFound => {
             let hint = problem.hint.as_deref().unwrap_or_default();
@@ -68,15 +70,14 @@ async fn of_events(client: &Client<'_>, plan: &Plan, none: &str, hint: &str) -> 
 }
 
 /// Shows the log of a run, with links to the logs of the other runs.
-fn of_run(plan: &Plan, logs: &[Log], page: &LogPage) -> Markup {
-    let Some(run) = &page.run else { return html! {} };
+fn of_run(plan: &Plan, run: &str, logs: &[Log], page: &LogPage) -> Markup {
     let earlier =
         page.lines.first().is_some_and(|line| line.dropped.is_none()) && page.next > TAIL_MAX.unsigned_abs();
     html! {
         @if logs.len() > 1 {
             nav.runs aria-label="Runs" {
                 @for log in logs {
-                    a href={ "/plans/" (plan.id) "/log?run=" (escaped(&log.run)) } aria-current=[(log.run == *run).then_some("page")] {
+                    a href={ "/plans/" (plan.id) "/log?run=" (escaped(&log.run)) } aria-current=[(log.run == run).then_some("page")] {
                         code { (short_id(&log.run)) } " " (when(&log.began_at))
                     }
                 }
