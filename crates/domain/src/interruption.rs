@@ -46,7 +46,7 @@ impl<Point> Remains<Point> {
 }
 
 /// The latest interruption of the current phase. It is kept while the next run works, and removed when a run
-/// ends in another way. A rate limit or a used-up budget keeps it while a finished result is still to be judged.
+/// ends in another way.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Interruption {
     /// The run that was interrupted.
@@ -85,13 +85,6 @@ impl Interruption {
         Self { run, cause, restart, without_checkpoint, judges }
     }
 
-    /// Returns the interruption after a run of the plan reached a rate limit or the end of its budget. It is kept
-    /// only if that run had a finished result to judge and still has one, which the next run judges first.
-    pub(crate) fn after_limit(earlier: Option<Self>, work: &Remains<String>) -> Option<Self> {
-        let kept = earlier.filter(|one| one.judges && work.is_result());
-        kept.map(|one| Self { without_checkpoint: 0, ..one })
-    }
-
     /// Describes the interruption for people; `begun` is true if the next run has already started.
     pub fn describe(&self, begun: bool) -> String {
         let mut text = match (&self.restart, begun) {
@@ -99,6 +92,7 @@ impl Interruption {
             (Some(restart), false) => {
                 format!("interrupted, continues from checkpoint {}", restart.checkpoint)
             }
+            (None, _) if self.judges => "interrupted".to_owned(),
             (None, true) => "interrupted without a checkpoint, started again".to_owned(),
             (None, false) => "interrupted without a checkpoint, starts again".to_owned(),
         };
@@ -111,6 +105,11 @@ impl Interruption {
     /// Returns the feedback for the next agent.
     pub fn feedback(&self) -> String {
         let Some(restart) = &self.restart else {
+            if self.judges {
+                return "The previous run of this task was interrupted while its finished result was judged. Its files are in \
+                        your worktree: do only what is missing. Do not start over."
+                    .to_owned();
+            }
             return "The previous run of this task was interrupted before it changed a file. Nothing is wrong with the task."
                 .to_owned();
         };

@@ -118,7 +118,7 @@ impl<'a> Draft<'a> {
             Common::Queued | Common::Processing => {}
             Common::Waiting(_) | Common::Errored { .. } | Common::Cancelled { .. } => {
                 self.plan.postponed = None;
-                self.plan.interruption = None;
+                self.plan.clear_interruption();
             }
         }
         self.plan.stage = self.plan.stage.same_phase(common);
@@ -128,7 +128,7 @@ impl<'a> Draft<'a> {
     pub(crate) fn enter(mut self, stage: Stage) -> Self {
         self.plan.stage = stage;
         self.plan.postponed = None;
-        self.plan.interruption = None;
+        self.plan.clear_interruption();
         self.plan.phase_started_at = None;
         self.plan.phase_completed_at = None;
         self

@@ -72,6 +72,10 @@ pub struct Plan {
     /// The latest interruption of the current phase.
     #[serde(default)]
     pub interruption: Option<Interruption>,
+    /// Whether a rate limit or a used-up budget ended the previous run while it validated or reviewed a
+    /// finished result.
+    #[serde(default)]
+    pub unjudged: bool,
     /// The postponement of the queued phase, if it is not due immediately.
     #[serde(default)]
     pub postponed: Option<Postponed>,
@@ -206,9 +210,22 @@ impl Plan {
     /// Makes the next run start its agent even if the interrupted run had a finished result: guidance is for
     /// an agent.
     pub(crate) fn guide_next_run(&mut self) {
+        self.unjudged = false;
         if let Some(interruption) = &mut self.interruption {
             interruption.judges = false;
         }
+    }
+
+    /// Returns true if a run of this phase validates and reviews the finished result of the run before it, and
+    /// starts its agent only if the result is sent back.
+    pub fn judges_first(&self) -> bool {
+        self.unjudged || self.interruption.as_ref().is_some_and(|one| one.judges)
+    }
+
+    /// Removes what the next run would continue because the run before it ended early.
+    pub(crate) fn clear_interruption(&mut self) {
+        self.interruption = None;
+        self.unjudged = false;
     }
 
     /// Makes the next run start at this commit, and moves the branch there first.

@@ -59,6 +59,7 @@ pub(crate) fn fresh(new: NewPlan, context: &Context) -> Plan {
         replaces: None,
         reexamines: false,
         interruption: None,
+        unjudged: false,
         postponed: None,
         budget: new.spec.budget,
         spent: Spent::default(),

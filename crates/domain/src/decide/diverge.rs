@@ -229,7 +229,7 @@ pub(super) fn start_from(
         None => Event::Resumed,
     };
     // The answer determines where the next run starts.
-    draft.plan.interruption = None;
+    draft.plan.clear_interruption();
     draft.plan.take_up(commit, why);
     draft.plan.replaces = replaces;
     let draft = match snapshot.plan.stage.phase() {

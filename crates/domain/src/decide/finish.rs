@@ -63,7 +63,7 @@ pub(super) fn completed<'a>(
 ) -> Draft<'a> {
     draft.plan.phase_completed_at = Some(context.now);
     draft.plan.postponed = None;
-    draft.plan.interruption = None;
+    draft.plan.clear_interruption();
     let draft = draft.event(Event::Completed(phase));
     let profile = &snapshot.plan.spec.profile;
     if !profile.asks_before(next) {
@@ -218,6 +218,7 @@ pub(super) fn take_over(
         }
         let earlier = draft.plan.interruption.take();
         draft.plan.interruption = Some(Interruption::after(earlier.as_ref(), run, cause, remains));
+        draft.plan.unjudged = false;
     }
     let interruption = draft.plan.interruption.as_mut();
     let often = interruption.filter(|one| one.without_checkpoint >= INTERRUPTIONS_MAX);

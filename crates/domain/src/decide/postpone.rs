@@ -7,8 +7,8 @@ use super::route::{same_run, wrong_stage};
 use crate::outcome::{Decided, Draft};
 use crate::stage::Common;
 use crate::{
-    Context, DecisionKind, Delay, Event, Interruption, POSTPONED_MAX, POSTPONED_MS_MAX, Phase, Postponed,
-    Question, RateLimit, Refusal, Remains, RemoteAway, RunId, Snapshot, State, TakeUp, Turn,
+    Context, DecisionKind, Delay, Event, POSTPONED_MAX, POSTPONED_MS_MAX, Phase, Postponed, Question,
+    RateLimit, Refusal, Remains, RemoteAway, RunId, Snapshot, State, TakeUp, Turn,
 };
 
 /// `*/processing` → `*/queued`, due when the temporary condition has passed.
@@ -80,17 +80,17 @@ fn limited(
     let until = limit.over_at(context.now, times);
     let postponed = Postponed { until, run: run.clone(), agent: limit.agent, times, remote: None };
     let mut draft = Draft::after(snapshot, context).event(Event::RateLimited(postponed.clone()));
-    let interruption = Interruption::after_limit(draft.plan.interruption.take(), &limit.work);
+    draft.plan.interruption = None;
     // The next run continues from the work so far, because the rate limit is unrelated to the work.
     if let Some(work) = limit.work.restart() {
         draft.plan.take_up(work.clone(), TakeUp::RateLimit);
     }
     if times > POSTPONED_MAX || until > context.now.plus_ms(POSTPONED_MS_MAX) {
         let mut draft = waiting(draft, Question::rate_limit(&postponed), context);
-        draft.plan.interruption = interruption;
+        draft.plan.unjudged = limit.work.is_result();
         return Ok(draft.done());
     }
-    draft.plan.interruption = interruption;
+    draft.plan.unjudged = limit.work.is_result();
     draft.plan.postponed = Some(postponed);
     // A subplan gives up its turn while it waits, and gets another one when the limit has ended.
     if let Some(place) = &mut draft.plan.place {
@@ -138,10 +138,9 @@ pub(super) fn exhaust(
         }
     }
     let draft = Draft::after(snapshot, context);
-    let interruption = Interruption::after_limit(draft.plan.interruption.clone(), work);
     let question = Question::budget(&draft.plan, work.restart().cloned());
     let mut draft = waiting(draft, question, context);
-    draft.plan.interruption = interruption;
+    draft.plan.unjudged = work.is_result();
     Ok(draft.done())
 }
 

@@ -348,28 +348,24 @@ fn a_result_that_is_judged_again_can_be_sent_back() {
     }
 }
 
-/// N11. Breaks when a reviewer's rate limit or a used-up budget, after an interrupted judgement, starts the agent of the finished
-/// result again.
+/// N11. Breaks when a reviewer's rate limit or a used-up budget starts the agent of the finished result again, in the first
+/// judgement of the result or in the one after an interruption.
 #[test]
-fn a_limit_during_the_second_judgement_starts_no_agent() {
-    for (says, exits) in
-        [(r#"{"drydock":"rate_limited","retry_after":1}"#, 0), (r#"{"drydock":"usage","tokens":150}"#, 6)]
+fn a_limit_during_a_judgement_starts_no_agent() {
+    let limited = (r#"{"drydock":"rate_limited","retry_after":1}"#, 0);
+    let used_up = (r#"{"drydock":"usage","tokens":150}"#, 6);
+    for ((says, exits), interrupted) in [(limited, false), (used_up, false), (limited, true), (used_up, true)]
     {
         let world = World::new(Kind::Sqlite);
         let id = judged(&world, &["--budget", "tokens=100"]);
-        let reviewed = world.place("reviewed");
-        world.agent(
-            "critic",
-            &format!(
-                "echo start >> {reviewed}; if [ $(wc -l < {reviewed}) = 1 ]; then echo '{says}'; sleep 60; fi; \
-                 echo '{{\"drydock\":\"verdict\",\"verdict\":\"ack\"}}'"
-            ),
-        );
+        limit_critic(&world, says);
         world.ok(&["plan", "strategize", &id]);
-        let running = world.spawn(&["plan", "execute", &id]);
-        world.wait_file("judging");
-        running.terminate();
-        Answer::of(running.wait(LIMIT)).expect(143);
+        if interrupted {
+            let running = world.spawn(&["plan", "execute", &id]);
+            world.wait_file("judging");
+            running.terminate();
+            Answer::of(running.wait(LIMIT)).expect(143);
+        }
         world.write("go", "");
         world.drydock(&["plan", "execute", &id]).expect(exits);
         if exits == 6 {
@@ -379,10 +375,24 @@ fn a_limit_during_the_second_judgement_starts_no_agent() {
             world.ok(&["decision", "resolve", &text(&asked["id"]), "--option", "raise"]);
             world.drydock(&["plan", "execute", &id]).expect(0);
         }
-        assert_eq!((world.lines("ran").len(), world.lines("reviewed").len()), (1, 2), "{says}");
+        let seen = (world.lines("ran").len(), world.lines("reviewed").len());
+        assert_eq!(seen, (1, 2), "{says}, interrupted: {interrupted}");
         world.drydock(&["plan", "apply", &id]).expect(0);
         world.assert_landed_once(&id);
+        world.assert_sound(&id);
     }
+}
+
+/// Replaces the reviewer: it prints this at its first start and does not end; later it agrees.
+fn limit_critic(world: &World, says: &str) {
+    let reviewed = world.place("reviewed");
+    world.agent(
+        "critic",
+        &format!(
+            "echo start >> {reviewed}; if [ $(wc -l < {reviewed}) = 1 ]; then echo '{says}'; sleep 60; fi; \
+             echo '{{\"drydock\":\"verdict\",\"verdict\":\"ack\"}}'"
+        ),
+    );
 }
 
 fn end(worker: Running) {

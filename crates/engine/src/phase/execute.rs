@@ -79,10 +79,9 @@ struct Ended {
 async fn rounds(scope: &Scope<'_>, agent: Option<&str>, checkout: &Checkout) -> Result<Ended, EngineError> {
     let (mut onto, mut said) = (scope.from()?, Vec::new());
     let (mut mended, mut refused, mut proposals) = (0, 0, 0);
-    // Results of subplans, and a result whose judgement was interrupted, are judged first. The plan's own
-    // agent only fixes them.
-    let interrupted = scope.plan.interruption.as_ref();
-    let mut judges_first = scope.plan.fanout.is_some() || interrupted.is_some_and(|one| one.judges);
+    // Results of subplans, and a result whose judgement did not end, are judged first. The plan's own agent
+    // only fixes them.
+    let mut judges_first = scope.plan.fanout.is_some() || scope.plan.judges_first();
     loop {
         let work = match agent.filter(|_| !judges_first) {
             None => Work::Joined(onto.clone()),

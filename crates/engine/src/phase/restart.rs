@@ -226,7 +226,7 @@ fn doing(recent: &[Recorded], plan: &Plan, run: &RunId, from: &CommitId) -> Resu
         }
     }
     // The run judged the result of the run before it and made no other.
-    if plan.interruption.as_ref().is_some_and(|one| one.judges) {
+    if plan.judges_first() {
         return Ok(Doing::Judging(from.clone()));
     }
     // Results of subplans are judged before an agent of the plan works on them.

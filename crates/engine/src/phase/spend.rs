@@ -137,9 +137,9 @@ impl Engine {
         if plan.gate.is_some() || plan.budget.used_up(plan.used()).is_empty() {
             return Ok(None);
         }
-        let work = match &plan.interruption {
-            Some(interruption) if interruption.judges => Remains::Result(plan.take_up.clone()),
-            Some(_) | None => Remains::Work(plan.take_up.clone()),
+        let work = match plan.judges_first() {
+            true => Remains::Result(plan.take_up.clone()),
+            false => Remains::Work(plan.take_up.clone()),
         };
         Ok(Some(self.issue(hold, Command::Exhaust { run: None, work }, WORKER).await?.plan))
     }

@@ -74,7 +74,7 @@ fn the_next_run_starts_from_the_checkpoint_of_the_interrupted_one() {
 /// finished, or when guidance of a person does not reach an agent.
 #[test]
 fn a_finished_result_is_judged_first_by_the_next_run() {
-    let judges = |world: &World| world.plan().interruption.as_ref().is_some_and(|one| one.judges);
+    let judges = |world: &World| world.plan().judges_first();
     let give_result = |world: &mut World, restart| {
         let command = Command::TakeOver(TakeOverCause::OwnerGone, Remains::Result(restart));
         assert_eq!(world.give_as(Authority::Engine, command), QUEUED);
@@ -119,7 +119,7 @@ fn a_note_with_the_answer_to_a_stopped_run_starts_the_agent() {
 /// keeps the agent from unfinished work, or if guidance of a person reaches no agent.
 #[test]
 fn a_finished_result_is_judged_first_after_a_limit() {
-    let judges = |world: &World| world.plan().interruption.as_ref().is_some_and(|one| one.judges);
+    let judges = |world: &World| world.plan().judges_first();
     let judging = || {
         let mut world = executing();
         let command = Command::TakeOver(TakeOverCause::OwnerGone, Remains::Result(checkpoint(1)));
@@ -131,6 +131,29 @@ fn a_finished_result_is_judged_first_after_a_limit() {
         (Remains::Result(Some("work2".to_owned())), true),
         (Remains::Work(Some("work2".to_owned())), false),
     ] {
+        // The first judgement of a result, in the run that made it.
+        let mut world = executing();
+        let met = RateLimit { work: work.clone(), ..limit(None) };
+        assert_eq!(world.give(Command::Postpone(world.run(), Delay::RateLimit(met))), QUEUED);
+        assert_eq!((judges(&world), &world.plan().work_from.as_ref()), (kept, &work.restart()), "{work:?}");
+        let stored: crate::Plan = serde_json::from_value(serde_json::json!(world.plan())).unwrap();
+        assert_eq!(stored.judges_first(), kept, "it is stored");
+        start(&mut world);
+        assert_eq!(judges(&world), kept, "while the next run works");
+        interrupt(&mut world, TakeOverCause::OwnerGone, checkpoint(2));
+        assert!(!judges(&world), "its agent was fixing it");
+        let mut world = executing();
+        let met = RateLimit { work: work.clone(), ..limit(None) };
+        world.give(Command::Postpone(world.run(), Delay::RateLimit(met)));
+        world.give(Command::Prompt { text: "do more".into() });
+        assert!(!judges(&world), "a person wants an agent to read this");
+        let mut world = executing();
+        world.give(Command::Exhaust { run: Some(world.run()), work: work.clone() });
+        assert_eq!(answer(&mut world, "unlimited"), QUEUED);
+        assert_eq!((judges(&world), &world.plan().work_from.as_ref()), (kept, &work.restart()), "{work:?}");
+        start(&mut world);
+        give(&mut world, &[Say::Executed]);
+        assert!(!judges(&world), "the phase ended");
         let mut world = judging();
         start(&mut world);
         let met = RateLimit { work: work.clone(), ..limit(None) };
