@@ -184,6 +184,39 @@ on_both! {
 }
 
 on_both! {
+    /// S4.9. Breaks when the run after `continue` has a base that its work does not contain, because the target moved before the
+    /// answer: Execute would blame the agent for it.
+    fn a_target_that_moves_before_the_answer_does_not_fail_the_next_run(kind: Kind) {
+        let shared = Shared::new(kind, "echo plan > plan.txt");
+        let pull = || shared.world.repo.git(&["pull", "-q", "--ff-only", "origin", "main"]);
+        let first = shared.world.repo.head("main");
+        shared.others_land("second.txt");
+        pull();
+        let (id, tree) = shared.strategized();
+        commit_in(&tree, "README.md", "by hand\n");
+        // The branch of the others does not contain the plan's base.
+        git(&shared.other, &["checkout", "-q", "-B", "theirs", &first]);
+        commit_in(&shared.other, "README.md", "theirs\n");
+        git(&shared.other, &["push", "-q", "origin", &format!("theirs:drydock/{id}/work")]);
+        shared.world.ok(&["plan", "execute", &id, "--detach"]);
+        shared.world.ok(&["plan", "revert", &id, "--reason", "think again"]);
+        shared.world.drydock(&["plan", "strategize", &id]).expect(6);
+        assert_eq!(shared.world.stage(&id), "strategize/errored");
+        shared.others_land("landed.txt");
+        pull();
+        let decision = text(&shared.decision(&id)["id"]);
+        shared.world.ok(&["decision", "resolve", &decision, "--option", "continue"]);
+        shared.world.ok(&["plan", "strategize", &id]);
+        shared.world.ok(&["plan", "execute", &id]);
+        shared.world.ok(&["plan", "apply", &id]);
+        for (path, content) in [("README.md", "theirs"), ("plan.txt", "plan"), ("second.txt", "theirs"), ("landed.txt", "theirs")] {
+            assert_eq!(shared.world.repo.git(&["show", &format!("main:{path}")]), content, "{path}");
+        }
+        shared.world.assert_sound(&id);
+    }
+}
+
+on_both! {
     /// Breaks when the work before a question stands beside what others pushed before it began instead of upon it: it
     /// would be in conflict with what it was made from.
     fn work_before_a_question_stays_upon_what_others_pushed(kind: Kind) {

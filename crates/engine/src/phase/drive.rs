@@ -254,7 +254,10 @@ impl Engine {
         // The parent sets the base of a subplan.
         let base = match plan.place {
             Some(_) => plan.base_commit.clone(),
-            None if phase == Phase::Strategize => self.base_tip(hold, project, plan.target(project)).await?,
+            None if phase == Phase::Strategize => {
+                let tip = self.base_tip(hold, project, plan.target(project)).await?;
+                self.base_of(project, tip, from.as_deref()).await?
+            }
             // Later phases keep the base of Strategize.
             None => plan.base_commit.clone(),
         };

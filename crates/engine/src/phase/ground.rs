@@ -4,6 +4,7 @@
 use drydock_domain::{Event, Project, RemoteAway, SyncOutcome};
 use drydock_worktree::{CommitId, GitError, RemoteTip, Repository};
 
+use super::scope::commit_id;
 use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::hold::Hold;
@@ -123,6 +124,21 @@ impl Engine {
             self.note(hold, vec![Event::Alert { priority: "low", text }]).await?;
         }
         Ok(base.to_string())
+    }
+
+    /// Returns the base of a run that starts from work on the branch: the target's tip if the work contains it,
+    /// else the commit at which they fork. The target may have moved since the start was determined, and the
+    /// changes of a run are what it adds to its base.
+    pub(super) async fn base_of(
+        &self,
+        project: &Project,
+        tip: String,
+        from: Option<&str>,
+    ) -> Result<String, EngineError> {
+        let Some(from) = from else { return Ok(tip) };
+        let (repository, at, from) = (self.repository(project).await?, commit_id(&tip)?, commit_id(from)?);
+        let fork = task::blocking(move || repository.merge_base(&at, &from)).await?;
+        Ok(fork.map_or(tip, |fork| fork.to_string()))
     }
 }
 
