@@ -1,7 +1,9 @@
 //! The output of the agents, validations and reviewers of a run, as in a terminal. The page has the newest part, and
 //! its script adds new lines. Plans of earlier versions have their output in events.
 
-use drydock_api::{Client, ClientError, Code, Event, EventQuery, Log, LogLine, LogPage, LogQuery, Plan};
+use drydock_api::{
+    Client, ClientError, Code, Event, EventQuery, Log, LogLine, LogPage, LogQuery, Plan, State,
+};
 use maud::{Markup, html};
 use serde::Deserialize;
 
@@ -39,8 +41,11 @@ pub(super) async fn show(
                 html! { (head(&plan, Tab::Log)) (of_run(&plan, run, &logs, &page)) }
             }
             None => {
-                let text = "The output of the agent appears here while it works.";
-                html! { (head(&plan, Tab::Log)) (of_events(&client, &plan, "No output yet", text).await?) }
+                let (none, hint) = match plan.state {
+                    State::Cancelled | State::Applied => ("No output", "No agent of this plan has run."),
+                    _ => ("No output yet", "The output of the agent appears here while it works."),
+                };
+                html! { (head(&plan, Tab::Log)) (of_events(&client, &plan, none, hint).await?) }
             }
         },
         // The log may be on another machine.

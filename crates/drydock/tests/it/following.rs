@@ -81,6 +81,23 @@ on_both! {
     }
 }
 
+/// N9. Breaks when the log of a plan that ended is reported as one that never existed: an agent strategized, but its log is
+/// on another machine or was removed.
+#[test]
+fn a_log_that_is_gone_is_not_reported_as_no_output() {
+    let world = World::with_writer(Kind::Sqlite, "echo x > x");
+    world.agent("thinker", "echo thinking");
+    world.action("think", "[agents]\nstrategize = \"thinker\"\nexecute = \"writer\"");
+    let made = world.ok(&["plan", "use", "think", "--project", "app"]);
+    let id = text(&made["plan"]["id"]);
+    world.ok(&["plan", "strategize", &id]);
+    world.ok(&["plan", "execute", &id, "--detach"]);
+    world.ok(&["plan", "cancel", &id]);
+    assert!(world.drydock(&["plan", "log", &id]).expect(0).json.to_string().contains("thinking"));
+    fs::remove_dir_all(world.worktrees().parent().unwrap().join("logs").join(&id)).unwrap();
+    world.drydock(&["plan", "log", &id]).expect(3);
+}
+
 /// N9. Breaks when a follower waits at a plan that starts no run before a person has answered.
 #[test]
 fn a_follower_ends_at_a_queued_plan_with_an_open_gate() {

@@ -219,6 +219,9 @@ impl Engine {
             Phase::Execute => plan.phase_started_at.is_none(),
             Phase::Apply => false,
         };
+        // No run follows in a plan that is over, so a log is only missing if an earlier run had one.
+        let had_one = plan.spec.agents.strategize.is_some() || plan.reversions > 0;
+        let is_before = is_before && !(plan.stage.is_terminal() && had_one);
         let Some(run) = plan.run.as_ref().filter(|_| !is_before) else { return Ok(()) };
         let here = &self.identity().process().host;
         let locks = self.store().lock_list().await?;

@@ -73,6 +73,7 @@ pub(crate) async fn log(session: &Session, args: LogArgs) -> Outcome {
         State::Queued => {
             format!("no output yet: {} is queued; --follow waits for it", plan.phase)
         }
+        State::Cancelled | State::Applied => "no output".to_owned(),
         _ => "no output yet".to_owned(),
     };
     Ok(report.note(Level::Info, text))
