@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{RunId, TakeOverCause};
+use crate::{Plan, RunId, State, TakeOverCause};
 
 /// Number of consecutive interruptions without a new checkpoint after which a person is asked.
 pub const INTERRUPTIONS_MAX: u32 = 3;
@@ -85,16 +85,17 @@ impl Interruption {
         Self { run, cause, restart, without_checkpoint, judges }
     }
 
-    /// Describes the interruption for people; `begun` is true if the next run has already started.
-    pub fn describe(&self, begun: bool) -> String {
-        let mut text = match (&self.restart, begun) {
-            (Some(restart), true) => format!("interrupted, continued from checkpoint {}", restart.checkpoint),
-            (Some(restart), false) => {
-                format!("interrupted, continues from checkpoint {}", restart.checkpoint)
-            }
-            (None, _) if self.judges => "interrupted".to_owned(),
-            (None, true) => "interrupted without a checkpoint, started again".to_owned(),
-            (None, false) => "interrupted without a checkpoint, starts again".to_owned(),
+    /// Describes the interruption of a plan for people. After the next run has started, the text is in the past
+    /// tense.
+    pub fn describe(&self, plan: &Plan) -> String {
+        let (continues, starts) = match plan.stage.state() {
+            State::Processing => ("continued", "started"),
+            _ => ("continues", "starts"),
+        };
+        let mut text = match &self.restart {
+            Some(restart) => format!("interrupted, {continues} from checkpoint {}", restart.checkpoint),
+            None if plan.has_work_so_far() => format!("interrupted, {continues} from the work so far"),
+            None => format!("interrupted without a checkpoint, {starts} again"),
         };
         if self.judges {
             text.push_str("; its finished result is validated and reviewed again");
@@ -102,21 +103,19 @@ impl Interruption {
         text
     }
 
-    /// Returns the feedback for the next agent.
-    pub fn feedback(&self) -> String {
-        let Some(restart) = &self.restart else {
-            if self.judges {
-                return "The previous run of this task was interrupted while its finished result was judged. Its files are in \
-                        your worktree: do only what is missing. Do not start over."
+    /// Returns the feedback for the next agent of the plan.
+    pub fn feedback(&self, plan: &Plan) -> String {
+        let checkpoint = match &self.restart {
+            Some(restart) => format!(" (checkpoint {})", restart.checkpoint),
+            None if plan.has_work_so_far() => String::new(),
+            None => {
+                return "The previous run of this task was interrupted before it changed a file. Nothing is wrong with the task."
                     .to_owned();
             }
-            return "The previous run of this task was interrupted before it changed a file. Nothing is wrong with the task."
-                .to_owned();
         };
         format!(
-            "The previous run of this task was interrupted. Its files are in your worktree (checkpoint {}): continue that work \
-             and do only what is missing. Do not start over.",
-            restart.checkpoint
+            "The previous run of this task was interrupted. Its files are in your worktree{checkpoint}: continue that work and \
+             do only what is missing. Do not start over."
         )
     }
 }

@@ -207,6 +207,11 @@ impl Plan {
         joined.or(self.called_from.as_deref()).unwrap_or(&self.base_commit)
     }
 
+    /// Returns true if the next run starts from work of an earlier run of the phase.
+    pub fn has_work_so_far(&self) -> bool {
+        self.work_from.as_deref().is_some_and(|from| from != self.began_at())
+    }
+
     /// Makes the next run start its agent even if the interrupted run had a finished result: guidance is for
     /// an agent.
     pub(crate) fn guide_next_run(&mut self) {

@@ -78,7 +78,7 @@ impl Question {
             restart.map(|restart| format!(" from checkpoint {}", restart.checkpoint)).unwrap_or_default();
         let mut options =
             vec![option(Question::APPROVE, format!("Run {phase} again{from}"), OptionEffect::Approve)];
-        if restart.is_some() {
+        if restart.is_some() || plan.has_work_so_far() {
             let (commit, replaces) = (plan.began_at().to_owned(), plan.replaces.clone());
             let start = OptionEffect::StartFrom { commit, replaces };
             options.push(option("start_over", "Start over without the work so far".to_owned(), start));
@@ -295,10 +295,12 @@ impl Question {
     pub fn rate_limit(postponed: &Postponed) -> Question {
         let Postponed { until, agent, times, .. } = postponed;
         let what = if *times > POSTPONED_MAX {
-            format!("Agent {agent} reached its rate limit {times} times in a row; the limit ends at {until}")
+            format!(
+                "Agent {agent} reached its rate limit {times} times in a row; the next attempt is at {until}"
+            )
         } else {
             format!(
-                "The rate limit of agent {agent} ends at {until}, which is too long to wait without asking"
+                "Agent {agent} reached its rate limit; the next attempt is at {until}, too late to wait without asking"
             )
         };
         let wait = Postponed { times: 0, ..postponed.clone() };

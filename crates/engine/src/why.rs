@@ -4,7 +4,7 @@
 
 use drydock_domain::{
     Authority, Complete, Decision, DecisionKind, Enforcement, Lock, LockScope, Offer, Plan, Postponed,
-    Progress, Recorded, Settled, Stage, State, Turn, counted,
+    Progress, Recorded, Settled, Stage, Turn, counted,
 };
 
 use crate::engine::Engine;
@@ -56,8 +56,10 @@ impl Engine {
         let operator = Offered::of(&sighted, Authority::Operator);
         let blocked = person.blocked.as_ref();
         let (summary, mut holds) = explain(plan, decision.as_ref(), lock.as_ref(), blocked);
-        let begun = plan.stage.state() == State::Processing;
-        holds.extend(plan.interruption.as_ref().map(|one| one.describe(begun)));
+        holds.extend(plan.interruption.as_ref().map(|one| one.describe(plan)));
+        if plan.unjudged {
+            holds.push("the finished result of the last run is validated and reviewed again".to_owned());
+        }
         holds.extend(blocked.into_iter().flat_map(blocks));
         holds.extend(remote_move(&recent));
         holds.extend(self.why_waiting(plan.clone()).await?);
@@ -98,10 +100,10 @@ fn remote_move(recent: &[Recorded]) -> Option<String> {
     let commit = synced.filter_map(arrived).next()?;
     let part = |name: &str| commit[name].as_str().unwrap_or_default().to_owned();
     Some(format!(
-        "{} pushed {} “{}” to the branch on the remote",
-        part("author"),
+        "a push added {} “{}” by {} to the branch on the remote",
         part("id"),
-        part("subject")
+        part("subject"),
+        part("author")
     ))
 }
 

@@ -134,8 +134,7 @@ pub(super) fn plan(plan: domain::Plan) -> api::Plan {
     let pending_decision = plan.pending_decision().map(ToString::to_string);
     let (constrained_by, cancel_reason) = ended(&plan.stage);
     let waits = plan.waits().map(waits);
-    let begun = plan.stage.state() == domain::State::Processing;
-    let interruption = plan.interruption.as_ref().map(|one| interruption(one, begun));
+    let interruption = plan.interruption.as_ref().map(|one| interruption(one, &plan));
     let budget = (!plan.budget.is_unlimited()).then(|| amounts(plan.budget));
     let spent = amounts(plan.used().into());
     let reserved = plan.reserved.map(amounts);
@@ -212,13 +211,13 @@ fn waits(postponed: &domain::Postponed) -> api::Waits {
     }
 }
 
-fn interruption(one: &domain::Interruption, begun: bool) -> api::Interruption {
+fn interruption(one: &domain::Interruption, plan: &domain::Plan) -> api::Interruption {
     api::Interruption {
         run: one.run.to_string(),
         cause: one.cause.name().to_owned(),
         checkpoint: one.restart.as_ref().map(|restart| restart.checkpoint),
         commit: one.restart.as_ref().map(|restart| restart.commit.clone()),
-        text: one.describe(begun),
+        text: one.describe(plan),
     }
 }
 

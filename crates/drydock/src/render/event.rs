@@ -132,7 +132,7 @@ fn of_agent(what: &str, data: &Value) -> String {
         }
         ("usage", _) => used(data),
         ("rate_limited", _) => {
-            format!("{who} is rate limited until {}", moment(&text(data, "until")))
+            format!("{who} reached its rate limit; next attempt at {}", moment(&text(data, "until")))
         }
         ("stalled", _) => format!("{who} has been silent for {} s", text(data, "quiet_s")),
         ("plan", _) => match current_step(data) {
@@ -319,7 +319,7 @@ mod tests {
             (
                 "agent.rate_limited",
                 json!({"agent": "w", "until": "2026-03-10T12:00:00Z", "times": 1}),
-                "w is rate limited until 2026-03-10 12:00:00 UTC",
+                "w reached its rate limit; next attempt at 2026-03-10 12:00:00 UTC",
             ),
             ("agent.started", json!({"agent": "writer"}), "writer started"),
             (

@@ -438,7 +438,7 @@ on_both! {
         shared.world.write("go", "");
         assert_eq!(running.wait(LIMIT).code(), Some(0));
         let why = shared.world.ok(&["plan", "why", &id])["why"]["holds"].to_string();
-        assert!(why.contains(&theirs) && why.contains("Other moved the branch"), "{why}");
+        assert!(why.contains(&theirs) && why.contains("by Other to the branch"), "{why}");
         shared.world.ok(&["plan", "apply", &id]);
         let landed = shared.world.repo.git(&["ls-tree", "-r", "--name-only", "main"]);
         assert!(landed.contains("plan.txt") && !landed.contains(".drydock"), "{landed}");

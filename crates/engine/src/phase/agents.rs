@@ -8,8 +8,8 @@ use drydock_agent::{
     AgentSpec, EarlierSession, Ending, Opinion, Permitted, Proposal, RunDirs, SessionUse, StartError, Task,
 };
 use drydock_domain::{
-    Choice, Command, ErrorClass, Event, Grant, GrantAnswer, GrantScope, GrantTerms, Interruption, Invariant,
-    Question, Recorded, Rule, told,
+    Choice, Command, ErrorClass, Event, Grant, GrantAnswer, GrantScope, GrantTerms, Invariant, Question,
+    Recorded, Rule, told,
 };
 use drydock_worktree::{Checkout, TreeId};
 use serde::Deserialize;
@@ -192,7 +192,7 @@ impl Scope<'_> {
         let plan = &self.plan;
         // A reviewer judges the result independently of an interruption.
         let interrupted = plan.interruption.as_ref().filter(|_| errand.role != Role::Reviewer);
-        let interrupted = interrupted.map(Interruption::feedback);
+        let interrupted = interrupted.map(|one| one.feedback(plan));
         Task {
             plan: plan.id.to_string(),
             run: self.run.to_string(),

@@ -43,8 +43,8 @@ fn answer(world: &mut World, option: &str) -> Seen {
     world.give(Command::Resolve(Answer { decision, option: option.into(), note: None }))
 }
 
-fn text(world: &World, begun: bool) -> String {
-    world.plan().interruption.as_ref().map(|one| one.describe(begun)).unwrap_or_default()
+fn text(world: &World) -> String {
+    world.plan().interruption.as_ref().map(|one| one.describe(world.plan())).unwrap_or_default()
 }
 
 /// N11. Fails if the next run does not start from the interrupted run's checkpoint, if an interruption
@@ -57,14 +57,14 @@ fn the_next_run_starts_from_the_checkpoint_of_the_interrupted_one() {
     let plan = world.plan();
     assert_eq!((plan.take_up.as_deref(), plan.take_up_why), (Some("work1"), TakeUp::Interrupted));
     assert!(plan.gate.is_none() && due(plan).is_some(), "any worker continues it");
-    assert_eq!(text(&world, false), "interrupted, continues from checkpoint 1");
+    assert_eq!(text(&world), "interrupted, continues from checkpoint 1");
     start(&mut world);
     assert_ne!(world.run(), first, "a fresh run: no verdict or count of the old one counts");
     assert_eq!(world.plan().work_from.as_deref(), Some("work1"));
-    assert_eq!(text(&world, true), "interrupted, continued from checkpoint 1");
+    assert_eq!(text(&world), "interrupted, continued from checkpoint 1");
     assert_eq!(interrupt(&mut world, TakeOverCause::OwnerGone, None), QUEUED);
     assert_eq!(world.plan().work_from.as_deref(), Some("work1"), "the second run changed nothing");
-    assert_eq!(text(&world, false), "interrupted, continues from checkpoint 1");
+    assert_eq!(text(&world), "interrupted, continues from checkpoint 1");
     start(&mut world);
     give(&mut world, &[Say::Executed]);
     assert_eq!(world.plan().interruption, None, "the phase ended in another way");
@@ -181,6 +181,28 @@ fn a_finished_result_is_judged_first_after_a_limit() {
     assert!(!judges(&world), "a person wants an agent to read this");
 }
 
+/// N11. Fails if an interruption after a limit is described as one without work, or if starting over is not offered:
+/// the commit of the result is known, but no checkpoint of the interrupted run.
+#[test]
+fn an_interruption_after_a_limit_names_the_work_so_far() {
+    let mut world = executing();
+    let met = RateLimit { work: Remains::Result(Some("work1".to_owned())), ..limit(None) };
+    world.give(Command::Postpone(world.run(), Delay::RateLimit(met)));
+    for _ in 0..INTERRUPTIONS_MAX {
+        start(&mut world);
+        let command = Command::TakeOver(TakeOverCause::OwnerGone, Remains::Result(None));
+        world.give_as(Authority::Engine, command);
+    }
+    assert_eq!(
+        text(&world),
+        "interrupted, continues from the work so far; its finished result is validated and reviewed again"
+    );
+    let options: Vec<_> = world.pending().question.options.iter().map(|option| option.id.as_str()).collect();
+    assert_eq!(options, ["approve", "start_over", "reject"]);
+    let feedback = world.plan().interruption.as_ref().unwrap().feedback(world.plan());
+    assert!(feedback.contains("continue that work"), "{feedback}");
+}
+
 /// N11. Fails if a checkpoint is still used after a later command of a person about the work: rollback,
 /// revert, an answer or a retry.
 #[test]
@@ -235,11 +257,7 @@ fn what_a_person_stopped_waits_for_a_person() {
     let approved = approve(nothing(&world));
     assert_eq!(world.give(approved), QUEUED);
     assert!(due(world.plan()).is_some());
-    assert_eq!(
-        text(&world, false),
-        "interrupted, continues from checkpoint 1",
-        "the approval forgets nothing"
-    );
+    assert_eq!(text(&world), "interrupted, continues from checkpoint 1", "the approval forgets nothing");
     let mut world = stopped();
     assert_eq!(answer(&mut world, "reject"), Seen::Now(Phase::Execute, State::Cancelled));
     // Between two phases there is no run to stop; the plan waits anyway.
