@@ -255,8 +255,7 @@ impl Engine {
         let base = match plan.place {
             Some(_) => plan.base_commit.clone(),
             None if phase == Phase::Strategize => {
-                let tip = self.base_tip(hold, project, plan.target(project)).await?;
-                self.base_of(project, tip, from.as_deref()).await?
+                self.base_for(hold, project, plan.target(project), from.as_deref()).await?
             }
             // Later phases keep the base of Strategize.
             None => plan.base_commit.clone(),

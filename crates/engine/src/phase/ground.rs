@@ -93,19 +93,22 @@ pub(super) fn unreachable(project: &Project, outcome: &SyncOutcome) -> Option<Re
 }
 
 impl Engine {
-    /// Returns the base commit for a plan: the local tip of the target if it contains the remote's tip, else
-    /// the remote's tip. Emits an alert that names the commits which only the local branch has: the plan
-    /// cannot land before they are pushed.
-    pub(super) async fn base_tip(
+    /// Returns the base commit for a run that starts at `from`, or at the target if `None`. The target is the local
+    /// branch if it contains the remote's tip, else the remote's tip. If `from` does not contain it, the base is the
+    /// commit at which they fork: the changes of a run are what it adds to its base. Emits an alert that names the
+    /// commits of the base which the remote does not have: the plan cannot land before they are pushed.
+    pub(super) async fn base_for(
         &self,
         hold: &Hold,
         project: &Project,
         target: &str,
+        from: Option<&str>,
     ) -> Result<String, EngineError> {
-        let Some(remote) = project.remote.clone() else { return self.target_tip(project, target).await };
-        let (repository, branch, name) = (self.repository(project).await?, target.to_owned(), remote.clone());
-        let root = repository.root().to_owned();
-        let looked = task::blocking(move || base(&repository, &name, &branch)).await?;
+        let (repository, branch) = (self.repository(project).await?, target.to_owned());
+        let (root, name) = (repository.root().to_owned(), project.remote.clone());
+        let from = from.map(commit_id).transpose()?;
+        let looked =
+            task::blocking(move || base(&repository, name.as_deref(), &branch, from.as_ref())).await?;
         let (base, unpushed) = match looked {
             Based::On(base, unpushed) => (base, unpushed),
             Based::Away(reason) => {
@@ -114,31 +117,15 @@ impl Engine {
             }
             Based::Nowhere => return Err(EngineError::absent_in("branch", target, &root)),
         };
-        if !unpushed.is_empty() {
+        if let (false, Some(remote)) = (unpushed.is_empty(), &project.remote) {
             let commits = unpushed.join("; ");
             let text = format!(
-                "{target} has commits that {remote} does not have, and the plan builds on them: {commits}; \
-                 it cannot land \
+                "{target} has commits that {remote} does not have, and the plan builds on them: {commits}; it cannot land \
                  before `git push {remote} {target}`"
             );
             self.note(hold, vec![Event::Alert { priority: "low", text }]).await?;
         }
         Ok(base.to_string())
-    }
-
-    /// Returns the base of a run that starts from work on the branch: the target's tip if the work contains it,
-    /// else the commit at which they fork. The target may have moved since the start was determined, and the
-    /// changes of a run are what it adds to its base.
-    pub(super) async fn base_of(
-        &self,
-        project: &Project,
-        tip: String,
-        from: Option<&str>,
-    ) -> Result<String, EngineError> {
-        let Some(from) = from else { return Ok(tip) };
-        let (repository, at, from) = (self.repository(project).await?, commit_id(&tip)?, commit_id(from)?);
-        let fork = task::blocking(move || repository.merge_base(&at, &from)).await?;
-        Ok(fork.map_or(tip, |fork| fork.to_string()))
     }
 }
 
@@ -149,16 +136,30 @@ enum Based {
     Nowhere,
 }
 
-fn base(repository: &Repository, remote: &str, target: &str) -> Result<Based, GitError> {
+fn base(
+    repository: &Repository,
+    remote: Option<&str>,
+    target: &str,
+    from: Option<&CommitId>,
+) -> Result<Based, GitError> {
+    let fork = |tip: CommitId| match from {
+        None => Ok(tip),
+        Some(from) => Ok(repository.merge_base(&tip, from)?.unwrap_or(tip)),
+    };
     let local = repository.branch_tip(target)?;
-    match (repository.remote_tip(remote, target)?, local) {
+    let tip = match remote {
+        None => RemoteTip::Absent,
+        Some(remote) => repository.remote_tip(remote, target)?,
+    };
+    match (tip, local) {
         (RemoteTip::Away { reason }, _) => Ok(Based::Away(reason)),
-        (RemoteTip::Absent, Some(local)) => Ok(Based::On(local, Vec::new())),
+        (RemoteTip::Absent, Some(local)) => Ok(Based::On(fork(local)?, Vec::new())),
         (RemoteTip::Absent, None) => Ok(Based::Nowhere),
         (RemoteTip::At(tip), Some(local)) if repository.descends(&local, &tip)? => {
-            let unpushed = repository.commits_beyond(&local, &tip, NAMED_MAX)?;
-            Ok(Based::On(local, unpushed))
+            let base = fork(local)?;
+            let unpushed = repository.commits_beyond(&base, &tip, NAMED_MAX)?;
+            Ok(Based::On(base, unpushed))
         }
-        (RemoteTip::At(tip), Some(_) | None) => Ok(Based::On(tip, Vec::new())),
+        (RemoteTip::At(tip), Some(_) | None) => Ok(Based::On(fork(tip)?, Vec::new())),
     }
 }
