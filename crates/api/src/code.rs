@@ -128,7 +128,7 @@ codes! {
     /// A required validation failed.
     ValidationFailed = "validation_failed" 423 BLOCKED "a required validation failed";
     /// A critical reviewer has not approved the result.
-    ReviewMissing = "review_missing" 423 BLOCKED "a required review is missing";
+    ReviewMissing = "review_missing" 423 BLOCKED "a required review is missing or refused the work";
     /// The merged result is not acceptable.
     Constrained = "constrained" 423 BLOCKED "the merged result is not acceptable";
     /// The plan changed nothing.

@@ -300,7 +300,7 @@ impl Engine {
     /// Adds guidance for the next runs.
     pub async fn prompt(&self, plan: &PlanId, text: String, caller: &Caller) -> Result<Plan, EngineError> {
         if text.trim().is_empty() {
-            return Err(EngineError::invalid("the guidance is empty", "write what the agent should know"));
+            return Err(EngineError::invalid("the guidance is empty", "write a sentence for the agent"));
         }
         self.steer(plan, caller, Command::Prompt { text }).await
     }

@@ -219,7 +219,7 @@ mod tests {
         let Met::Obstacle(text) =
             obstacle(&EngineError::File { attempt: "make a directory".to_owned(), source })
         else {
-            panic!("it is no obstacle");
+            panic!("it is not an obstacle");
         };
         assert_eq!(text, "could not make a directory: no space left");
     }

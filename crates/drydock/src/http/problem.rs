@@ -177,10 +177,9 @@ fn held(lock: &Lock, text: String) -> Problem {
         lock.id
     );
     let hint = match lock.scope {
-        LockScope::Plan => format!(
-            "{wait}; `drydock plan cancel {}` stops the process if it is alive, and cancels the plan",
-            lock.key
-        ),
+        LockScope::Plan => {
+            format!("{wait}; `drydock plan cancel {}` stops this run and cancels the plan", lock.key)
+        }
         LockScope::Project => wait,
     };
     Problem::new(Code::LockHeld, text)

@@ -53,7 +53,7 @@ fn row(lock: &Lock) -> Markup {
             }
             (act.asking(
                 "Break this lock?",
-                "The holder can no longer commit; its unfinished work is discarded. Wait until the lock expires if you can.",
+                "The holder can no longer commit; the next run starts from a checkpoint of its work. Wait until the lock expires if you can.",
                 Words::Required("reason", "Reason (recorded)"),
                 &[],
             ))

@@ -98,7 +98,7 @@ on_both! {
         world.drydock(&["plan", "execute", &id]).expect(0);
         let events = world.events(&id);
         let of = |kind: &str| events.iter().find(|event| event["kind"] == kind).unwrap_or_else(|| panic!("no {kind}"))["data"].clone();
-        assert_eq!(text(&of("review.silent")["reason"]), "it asks: Why so small?");
+        assert_eq!(text(&of("review.silent")["reason"]), "it asked: Why so small?");
         assert!(text(&of("alert")["text"]).contains("Why so small?"), "{}", of("alert"));
         world.assert_sound(&id);
     }
@@ -114,7 +114,7 @@ on_both! {
         let decision = world.ok(&["decision", "list", "--open"])["decisions"][0].clone();
         assert!(text(&decision["question"]).contains("critic was asked 3 times"), "{decision:#}");
         let verdict = r#"printf 'Good:\n```json\n{\n  "drydock": "verdict",\n  "verdict": "ack",\n  "version": 1\n}\n```\n'"#;
-        world.agent("critic", &format!("if echo \"$DRYDOCK_TASK\" | grep -q 'did not count'; then {verdict}; fi"));
+        world.agent("critic", &format!("if echo \"$DRYDOCK_TASK\" | grep -q 'was not valid'; then {verdict}; fi"));
         world.ok(&["decision", "resolve", &text(&decision["id"]), "--option", "ask_again"]);
         world.drydock(&["plan", "execute", &id]).expect(0);
         assert_eq!((world.count(&id, "review.silent"), world.count(&id, "review.acknowledged")), (4, 1));

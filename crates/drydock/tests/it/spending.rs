@@ -184,7 +184,7 @@ on_both! {
         let asked = wait::until("the question", LIMIT, || {
             list(&world.ok(&["decision", "list", "--open", "--plan", &id])["decisions"]).first().cloned()
         });
-        assert!(text(&asked["question"]).contains("nothing was changed"), "{asked}");
+        assert!(text(&asked["question"]).contains("changed nothing"), "{asked}");
         let options: Vec<_> = list(&asked["options"]).iter().map(|option| text(&option["id"])).collect();
         assert_eq!(options, ["run_again", "finish"]);
         worker.terminate();

@@ -64,7 +64,8 @@ pub(crate) fn intent_end(
     };
     let end = end_at(repository, plan, intent, tip)?;
     match (revoked, &end) {
-        // Nothing can land twice under a remaining intent, and it is removed with the plan's other refs.
+        // Nothing can land twice under a remaining intent. It is removed with the plan's other refs, except for
+        // a subplan in another project, where it stays without effect.
         (Err(error), IntentEnd::Landed(..)) if !matches!(error, EngineError::LeaseLost { .. }) => {
             tracing::warn!(plan = %plan.id, error = %told(&error), "the intent of a landing stays for now");
         }

@@ -66,8 +66,8 @@ pub(super) fn refuse_unknown(expression: &IdedExpr) -> Result<(), String> {
         let facts = rule_facts();
         let known = facts.iter().map(|fact| fact.name.as_str());
         match known.min_by_key(|name| edits(&unknown, name)) {
-            Some(near) => format!("there is no fact `{unknown}`; the nearest is `{near}`"),
-            None => format!("there is no fact `{unknown}`"),
+            Some(near) => format!("unknown fact `{unknown}`; the nearest is `{near}`"),
+            None => format!("unknown fact `{unknown}`"),
         }
     })
 }
@@ -189,7 +189,7 @@ mod tests {
             ("phase.name == 'apply'", "phase.name", "plan.task"),
         ] {
             let said = refusal(source).unwrap_or_else(|| panic!("{source} was taken"));
-            assert!(said.contains(&format!("no fact `{unknown}`;")), "{source}: {said}");
+            assert!(said.contains(&format!("unknown fact `{unknown}`;")), "{source}: {said}");
             // The suggestion is only checked if the unknown name is at most two edits away.
             if edits(unknown, near) <= 2 {
                 assert!(said.ends_with(&format!("`{near}`")), "{source}: {said}");

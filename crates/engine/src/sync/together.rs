@@ -411,8 +411,7 @@ impl Together<'_> {
                 Ok(Begin::At { from: Some(from.to_string()), replaces })
             }
             Err(reason) => {
-                let attempt =
-                    format!("rebase the changes of others to {} onto the target", self.plan.branch());
+                let attempt = format!("merge the plan's base into {}", self.plan.branch());
                 Err(EngineError::Unsynced { outcome: Box::new(SyncOutcome::Unknown { attempt, reason }) })
             }
         }

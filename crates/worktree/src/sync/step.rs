@@ -11,6 +11,7 @@ use crate::id::CommitId;
 use crate::pin::Content;
 use crate::push::Push;
 use crate::refs::{Moved, Permit};
+use crate::remote_land::RemoteTip;
 use crate::repository::Repository;
 use crate::sync::fetch::Fetched;
 use crate::sync::folder::{Folder, Opened};
@@ -227,9 +228,12 @@ impl Repository {
         if scene.tip.is_some() {
             return;
         }
-        if let Err(error) = self.remote_tip(scene.remote, scene.order.target) {
-            tracing::debug!(error = %told(&error), "could not fetch the target before a push");
-        }
+        let reason = match self.remote_tip(scene.remote, scene.order.target) {
+            Ok(RemoteTip::At(_) | RemoteTip::Absent) => return,
+            Ok(RemoteTip::Away { reason }) => reason,
+            Err(error) => told(&error),
+        };
+        tracing::debug!(reason, "could not fetch the target before a push");
     }
 
     /// Pushes a commit with the branch's content and both tips as parents: the remote's commits stay in its
