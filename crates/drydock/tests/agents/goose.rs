@@ -46,5 +46,5 @@ fn goose_does_not_do_what_is_rejected() {
 #[test]
 fn goose_is_checked_without_asking_the_model() {
     // It does not say its name.
-    desk("ask").assert_checked("goose", "it answered: version 1");
+    desk("ask").assert_checked("goose", "it answered: protocol version 1");
 }
